@@ -8,7 +8,7 @@ import aucforest
 from aucforest.cli._inputs import read_model
 from aucforest.inspection import explain, oob_permutation_importance
 from aucforest.persistence import model_file
-from aucforest.report.explorer import costs_of
+from aucforest.report.metrics import costs_of
 from tests.cli.data import check_refusal, run
 
 

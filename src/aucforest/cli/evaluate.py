@@ -37,7 +37,7 @@ from aucforest.cli._outputs import (
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number
-from aucforest.report.checks import trained_on
+from aucforest.report.data import trained_on
 from aucforest.tables.csv_format import CsvFormat
 from aucforest.tables.predictions import labels_of
 

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtr
 from sklearn.utils import check_random_state
 
+from aucforest._display import HtmlTable
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.spec import criterion_name
-from aucforest.inspection.display import HtmlTable
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS, find_metric
 from aucforest.metrics.intervals import score_interval, t_quantile

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest._display import Display
 from aucforest._memory import check_memory
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.fitting.growing import run_in_threads
-from aucforest.inspection.display import Display
 from aucforest.inspection.models import category_names_of, check_count, feature_names_of, name_of_class
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes

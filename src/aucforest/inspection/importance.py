@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing, check_random_state
 
+from aucforest._display import Display, HtmlTable
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, training_rows
@@ -16,7 +17,6 @@ from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.inspection._permuted import BLOCK_ROWS as WALK_ROWS
 from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_homes, path_words
-from aucforest.inspection.display import Display, HtmlTable
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
 from aucforest.metrics.intervals import require_level, t_quantile
 from aucforest.tables.rows import indexable_rows

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.inspection.display import Display
+from aucforest._display import Display
 from aucforest.inspection.models import check_forest
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
+from aucforest._display import Display
 from aucforest.estimators.out_of_bag import OutOfBagScorer, training_rows
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection.display import Display
 from aucforest.inspection.models import check_count, check_forest
 from aucforest.tables.rows import indexable_rows
 

@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import log_loss, recall_score
 
 from aucforest.metrics.at_k import class_at_k, find_at_k, lift_at_k
+from aucforest.metrics.classification import brier_score, g_mean, log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc
 
 
@@ -40,26 +40,8 @@ class FittedFold:
 
 def _g_mean(fold: FittedFold) -> float:
     """Return the geometric mean of the recalls of the classes, at the forest's own threshold."""
-    labels = fold.forest.classes_
-    predicted = fold.forest.predict(fold.X)
-    recalls = recall_score(fold.y, predicted, labels=labels, average=None, sample_weight=fold.sample_weight)
-    return float(np.prod(recalls) ** (1 / len(recalls)))
-
-
-def brier_losses(proba: NDArray[np.float64], is_class: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the squared error of the class probabilities of every row, halved for two classes."""
-    return np.asarray(np.square(proba - is_class).sum(axis=1) / (2.0 if proba.shape[1] == 2 else 1.0))
-
-
-def _brier(fold: FittedFold) -> float:
-    """Return the mean Brier loss."""
-    return float(np.average(brier_losses(fold.proba, fold.is_class), weights=fold.sample_weight))
-
-
-def _log_loss(fold: FittedFold) -> float:
-    """Return the negative mean log-likelihood (natural logarithm)."""
-    codes = fold.is_class.argmax(axis=1)
-    return float(log_loss(codes, fold.proba, labels=range(fold.proba.shape[1]), sample_weight=fold.sample_weight))
+    predicted = (fold.forest.predict(fold.X)[:, None] == fold.forest.classes_).argmax(axis=1)
+    return g_mean(fold.is_class.argmax(axis=1), predicted, fold.sample_weight)
 
 
 def _mean_of_trees(fold: FittedFold, name: str) -> float:
@@ -89,8 +71,10 @@ METRICS = {
         "average precision", True, lambda fold: fold.score(class_average_precision), 1.0, of="ranking"
     ),
     "g_mean": Metric("G-mean", True, _g_mean, 1.0),
-    "brier": Metric("Brier score", False, _brier, 1.0, 2.0),  # of two classes it is halved
-    "log_loss": Metric("log loss", False, _log_loss),
+    "brier": Metric(
+        "Brier score", False, lambda fold: fold.score(brier_score), 1.0, 2.0
+    ),  # of two classes it is halved
+    "log_loss": Metric("log loss", False, lambda fold: fold.score(log_loss)),
     "fit_seconds": Metric("fit time in seconds", False, lambda fold: fold.seconds, of="cost"),
     "n_nodes": Metric("nodes per tree", False, lambda fold: _mean_of_trees(fold, "n_nodes"), of="cost"),
     "depth": Metric("tree depth", False, lambda fold: _mean_of_trees(fold, "max_depth"), of="cost"),

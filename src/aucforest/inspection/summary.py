@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._display import HtmlTable
 from aucforest._optional import import_optional
-from aucforest.inspection.display import HtmlTable
 from aucforest.inspection.models import feature_names_of, trees_of
 
 

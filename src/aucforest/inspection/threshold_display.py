@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.inspection.display import Display
-from aucforest.metrics.display import positive_scores
+from aucforest._display import Display
 from aucforest.metrics.ranking import cumulate
+from aucforest.metrics.roc_display import positive_scores
 from aucforest.metrics.thresholds import check_cost, gain_at_thresholds
 from aucforest.metrics.validation import class_codes, two_classes
 

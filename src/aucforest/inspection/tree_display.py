@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._display import Display
 from aucforest._optional import import_optional
 from aucforest.inspection import models
-from aucforest.inspection.display import Display
 from aucforest.tables.dates import times_in
 from aucforest.tree.tree import LEAF, Tree
 

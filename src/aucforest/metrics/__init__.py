@@ -13,10 +13,10 @@ from aucforest.metrics.at_k import (
 )
 from aucforest.metrics.bands import RocBand, roc_confidence_band
 from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc, delong_covariance
-from aucforest.metrics.display import RocCurveDisplay, RocEntry
 from aucforest.metrics.gains_display import GainsDisplay
 from aucforest.metrics.multiclass import hand_till_score
 from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
+from aucforest.metrics.roc_display import RocCurveDisplay, RocEntry
 from aucforest.metrics.streaming import AUCReservoir, AUCSketch
 from aucforest.metrics.thresholds import optimal_threshold
 

@@ -1,35 +1,37 @@
-"""Cumulative gains and lift as a picture, of one or several models."""
+"""Plot of cumulative gains and lift of one or several models."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest._optional import import_optional
+from aucforest._display import Display
 from aucforest.metrics.at_k import gains_curve, precision_at_k
-from aucforest.metrics.display import score_classifiers
+from aucforest.metrics.roc_display import score_classifiers
 from aucforest.metrics.validation import check_option
 
 
-class GainsDisplay:
+@dataclass(repr=False, eq=False)
+class GainsDisplay(Display):
     """Cumulative gains or lift curves of one or more models on the same samples.
 
-    Make one with `from_predictions` or `from_estimator`; both also draw it.
+    Use `from_predictions` or `from_estimator` to create and plot a display.
 
     Parameters
     ----------
     curves : mapping of str to (proportion, gain)
-        The curves of `gains_curve` by name, in the order of drawing.
+        The curves of `gains_curve` by name, in the order of plotting.
     prevalence : float
         The proportion of positives, which the best possible curve depends on.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where `plot` drew.
+        The axes and figure of the plot.
     lines_ : list of matplotlib lines
-        One a curve.
+        One line for each curve.
 
     Examples
     --------
@@ -42,11 +44,8 @@ class GainsDisplay:
     'Lift'
     """
 
-    def __init__(
-        self, curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]], prevalence: float
-    ) -> None:
-        self.curves = dict(curves)
-        self.prevalence = prevalence
+    curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+    prevalence: float
 
     @classmethod
     def from_predictions(
@@ -60,7 +59,7 @@ class GainsDisplay:
         sample_weight: ArrayLike | None = None,
         ax: Any = None,
     ) -> Self:
-        """Compute and draw the curves of scores.
+        """Plot the curves of given scores.
 
         Parameters
         ----------
@@ -69,7 +68,7 @@ class GainsDisplay:
         y_score : array-like of shape (n_samples,), or mapping of names to such
             Scores of one model, or of several.
         kind : {"gains", "lift"}, default="gains"
-            What is drawn: recall, or recall divided by the proportion of samples selected.
+            Whether to plot recall, or recall divided by the proportion of samples selected.
         name : str, default="model"
             Name of a single model.
         pos_label : label, optional
@@ -77,51 +76,45 @@ class GainsDisplay:
         sample_weight : array-like of shape (n_samples,), optional
             Weights, not negative.
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
         GainsDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
         ValueError
             For an empty mapping or an unknown kind, and as `gains_curve`.
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         """
         scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
         if not scores:
             raise ValueError("y_score is an empty mapping")
-        known: dict[str, Any] = {"pos_label": pos_label, "sample_weight": sample_weight}
-        curves = {label: gains_curve(y_true, values, **known)[:2] for label, values in scores.items()}
-        prevalence = precision_at_k(y_true, next(iter(scores.values())), 1.0, **known)
+        options: dict[str, Any] = {"pos_label": pos_label, "sample_weight": sample_weight}
+        curves = {label: gains_curve(y_true, values, **options)[:2] for label, values in scores.items()}
+        prevalence = precision_at_k(y_true, next(iter(scores.values())), 1.0, **options)
         return cls(curves, prevalence).plot(kind=kind, ax=ax)
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y_true: ArrayLike, *, name: str | None = None, **options: Any
     ) -> Self:
-        """Compute and draw the curves of fitted classifiers of two classes.
+        """Plot the curves of fitted binary classifiers.
 
         Parameters
         ----------
-        estimator : classifier, or mapping of names to classifiers
-            Fitted, with `predict_proba` or else `decision_function`, and `classes_`; the second class is positive.
-        X : array-like or frame of shape (n_samples, n_features)
-            Samples to score.
-        y_true : array-like of shape (n_samples,)
-            Their labels, each one of ``classes_``.
-        name : str, optional
-            Name of a single classifier; by default its class.
+        estimator, X, y_true, name
+            As in `RocCurveDisplay.from_estimator`.
         **options
-            As for `from_predictions`.
+            Other parameters of `from_predictions`.
 
         Returns
         -------
         GainsDisplay
-            Drawn.
+            The plotted display.
 
         Raises
         ------
@@ -134,48 +127,50 @@ class GainsDisplay:
             raise ValueError(f"pos_label must be {label!r}, the second class, but is {given!r}")
         return cls.from_predictions(positive, scores, pos_label=True, **options)
 
-    def plot(self, *, kind: Literal["gains", "lift"] = "gains", ax: Any = None) -> Self:
-        """Draw the curves.
+    def plot(self, ax: Any = None, *, kind: Literal["gains", "lift"] = "gains") -> Self:
+        """Plot the curves.
 
         Parameters
         ----------
-        kind : {"gains", "lift"}, default="gains"
-            What is drawn.
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
+        kind : {"gains", "lift"}, default="gains"
+            Whether to plot recall, or recall divided by the proportion of samples selected.
 
         Returns
         -------
         GainsDisplay
-            Itself, with ``ax_``, ``figure_`` and ``lines_``.
+            The object itself, with ``ax_``, ``figure_`` and ``lines_``.
 
         Raises
         ------
         ValueError
-            For an unknown kind.
+            If the kind is unknown.
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         """
         check_option("kind", kind, ("gains", "lift"))
-        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
+        self._kind = kind
+        return super().plot(ax)
+
+    def _draw(self, ax: Any) -> None:
         best = np.array([0.0, self.prevalence, 1.0]), np.array([0.0, 1.0, 1.0])
         random = np.array([0.0, 1.0]), np.array([0.0, 1.0])
         grey = {"color": "grey", "linewidth": 1.0}
-        self.lines_ = [self._draw(curve, kind, label=name) for name, curve in self.curves.items()]
-        self._draw(best, kind, label="best possible", linestyle="--", **grey)
-        self._draw(random, kind, label="random order", linestyle=":", **grey)
-        self.ax_.set(xlabel="Proportion of samples", ylabel="Recall" if kind == "gains" else "Lift", xlim=(0, 1))
-        self.ax_.legend(fontsize="small")
-        return self
+        self.lines_ = [ax.plot(*self._shown(curve), label=name)[0] for name, curve in self.curves.items()]
+        ax.plot(*self._shown(best), label="best possible", linestyle="--", **grey)
+        ax.plot(*self._shown(random), label="random order", linestyle=":", **grey)
+        ax.set(xlabel="Proportion of samples", ylabel="Recall" if self._kind == "gains" else "Lift", xlim=(0, 1))
+        ax.legend(fontsize="small")
 
-    def _draw(self, curve: tuple[NDArray[np.float64], NDArray[np.float64]], kind: str, **options: Any) -> Any:
-        """Draw a curve of gains, or the lift that it means, and return its line."""
+    def _shown(
+        self, curve: tuple[NDArray[np.float64], NDArray[np.float64]]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return a curve of gains, or that of the corresponding lift."""
         proportion, gain = curve
-        if kind == "lift":
-            # Between two points gain is a straight line, but lift is not.
-            first = min(curve[0][1] for curve in self.curves.values())
-            grid = np.unique(np.concatenate((proportion[1:], np.geomspace(first, 1.0, 200))))
-            proportion, gain = grid, np.interp(grid, proportion, gain) / grid
-        return self.ax_.plot(proportion, gain, **options)[0]
+        if self._kind == "gains":
+            return curve
+        # Between two points gain is a straight line, but lift is not.
+        first = min(curve[0][1] for curve in self.curves.values())
+        grid = np.unique(np.concatenate((proportion[1:], np.geomspace(first, 1.0, 200))))
+        return grid, np.interp(grid, proportion, gain) / grid

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from aucforest._display import Display
 from aucforest._optional import import_optional
 from aucforest.monitoring.shift import ShiftReport
 
@@ -106,7 +107,7 @@ class CBPEResult:
 
 
 @dataclass(repr=False, eq=False)
-class CBPEDisplay:
+class CBPEDisplay(Display):
     """Plot of estimates with one panel for each metric.
 
     Parameters
@@ -124,29 +125,28 @@ class CBPEDisplay:
 
     series: dict[str, list[ChunkEstimate]]
 
-    def plot(self) -> Self:
-        """Plot the estimates and return the display; raises an ImportError if matplotlib is not installed."""
-        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        n_axes = len(self.series)
-        self.figure_, axes = pyplot.subplots(
-            n_axes, sharex=True, squeeze=False, layout="constrained", figsize=(8.0, 1.5 + 2.0 * n_axes)
-        )
-        self.axes_ = axes[:, 0]
+    def _panels(self) -> dict[str, Any]:
+        return {"nrows": len(self.series), "sharex": True, "squeeze": False}
+
+    def _size(self) -> tuple[float, float]:
+        return 8.0, 1.5 + 2.0 * len(self.series)
+
+    def _draw(self, axes: Any) -> None:
+        self.axes_ = np.ravel(axes)
         for ax, (metric, rows) in zip(self.axes_, self.series.items()):
-            _draw(ax, rows)
+            _draw_metric(ax, rows)
             ax.set_ylabel(metric)
         rows = next(iter(self.series.values()))
         step = max(1, len(rows) // 12)
         last = self.axes_[-1]
         last.set_xticks(range(0, len(rows), step), [row.chunk for row in rows[::step]], rotation=30, ha="right")
         # above the panels, where it hides no estimate, with what any of them shows
-        found = [handle for ax in self.axes_ for handle in ax.get_legend_handles_labels()[0]]
-        handles = list({handle.get_label(): handle for handle in found}.values())
+        of_panels = [handle for ax in self.axes_ for handle in ax.get_legend_handles_labels()[0]]
+        handles = list({handle.get_label(): handle for handle in of_panels}.values())
         self.figure_.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize="small")
-        return self
 
 
-def _draw(ax: Any, rows: list[ChunkEstimate]) -> None:
+def _draw_metric(ax: Any, rows: list[ChunkEstimate]) -> None:
     """Draw the estimates of one metric, with intervals, realized values, alert limits and alerts."""
     x = np.arange(len(rows))
     estimate, _, low, high, realized, *limits, alert = np.array([row[5:] for row in rows], dtype=float).T

@@ -1,32 +1,74 @@
-"""The section on the data: classes, columns and missing values; `tables.notes` has the suspicious columns."""
+"""The section on the data: classes, columns, missing values, and rows that were trained on.
+
+`tables.notes` has the suspicious columns.
+"""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
+from aucforest.estimators.out_of_bag import training_rows
+from aucforest.fitting.out_of_bag import TrainingRows
+from aucforest.inspection.models import forest_of
 from aucforest.metrics.validation import is_missing
-from aucforest.report.importances import column_names
-from aucforest.report.page import Table, number, percent, shortened
+from aucforest.report.metrics import auc_interval
+from aucforest.report.page import Section, Table, number, percent, shortened
+from aucforest.report.rows import FloatArray, ScoredRows, check_rows, encode_labels
+from aucforest.tables.columns import names_of
 from aucforest.tables.dates import as_datetimes, format_time, in_seconds
+from aucforest.tables.notes import suspicious_columns
 
 _MOST_COLUMNS = 200
 _MOST_VALUES = 3
+_LEVEL = 0.999  # confidence level: an AUC whose interval is above the out-of-bag AUC is suspicious
 
 
-class Column(NamedTuple):
-    """The description of a column."""
+class Training(NamedTuple):
+    """The training data and, for a forest or a stack with bootstrap samples, which rows are in them."""
 
-    name: str
-    kind: str
-    missing: float
-    n_distinct: int
-    usual: str
+    X: Any
+    y: NDArray[Any]
+    labels: NDArray[np.int64]
+    sample_weight: FloatArray | None
+    rows: TrainingRows | None
 
 
-def class_table(caption: str, classes: tuple[str, ...], labels: NDArray[Any], weights: NDArray[Any] | None) -> Table:
+def read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> Training | None:
+    """Return the training data if they are given."""
+    if X is None and y is None and sample_weight is None:
+        return None
+    if X is None or y is None:
+        raise ValueError("the training data are X_train and y_train: give both or none")
+    X, y_true, weights = check_rows(X, y, sample_weight, "train")
+    labels, forest = encode_labels(y_true, model.classes_, "y_train"), forest_of(model)
+    has_bootstrap = forest is not None and forest.bootstrap
+    return Training(X, y_true, labels, weights, training_rows(forest, X, y_true, weights) if has_bootstrap else None)
+
+
+def data_section(rows: ScoredRows, training: Training | None) -> Section:
+    """Return the section on the classes and columns of the rows, and on the classes of the training data."""
+    tables = [_class_table("Classes of the rows of this report", rows.classes, rows.labels, rows.sample_weight)]
+    if training is not None:
+        caption = "Classes of the training rows"
+        tables.append(_class_table(caption, rows.classes, training.labels, training.sample_weight))
+    table, sentences = column_table(rows.X), list[str]()
+    if table is not None:
+        tables.append(table)
+        notes = suspicious_columns(rows.X, rows.labels)
+        sentences = [f"{note[0].upper()}{note[1:]}{'' if note.endswith('?') else '.'}" for note in notes]
+    lead = f"The {rows.labels.size:,} rows that the model was evaluated on."
+    return Section("data", "Data", lead, [], tables, points=sentences)
+
+
+def _class_table(
+    caption: str, classes: tuple[str, ...], labels: NDArray[np.int64], weights: FloatArray | None
+) -> Table:
     """Return a table of the number of rows and the frequency of each class."""
     counts = np.bincount(labels, minlength=len(classes))
     columns = ["class", "rows", "frequency"]
@@ -39,9 +81,45 @@ def class_table(caption: str, classes: tuple[str, ...], labels: NDArray[Any], we
     return Table(caption, columns, body, "lrrr"[: len(columns)])
 
 
+def column_table(X: Any) -> Table | None:
+    """Return a table of type, missing values and typical values of the first columns, or None if X has no columns."""
+    body = [_describe(name, column) for name, column in _series(X)]
+    if not body:
+        return None
+    left_out = len(body) - _MOST_COLUMNS
+    caption = f"The {len(body)} columns" + (f"; {left_out} more are not listed" if left_out > 0 else "")
+    columns = ["column", "type", "missing", "distinct", "usual values"]
+    return Table(caption, columns, body[:_MOST_COLUMNS], "llrrl")
+
+
+def column_names(X: Any) -> list[str] | None:
+    """Return the names of the columns of X, or None if it has no columns to permute."""
+    if hasattr(X, "columns"):
+        return [str(name) for name in names_of(X)]
+    if issparse(X) or np.ndim(X) != 2:
+        return None
+    return [f"feature_{i}" for i in range(np.shape(X)[1])]
+
+
 def columns_of(X: Any) -> dict[str, NDArray[Any]]:
     """Return the columns of a table as arrays by name."""
     return {name: _values(column) for name, column in _series(X)}
+
+
+def numbers_in(values: NDArray[Any]) -> FloatArray | None:
+    """Return the values of a column as numbers with NaN for missing ones, or None if they are not numeric."""
+    try:
+        return values.astype(np.float64) if values.dtype.kind in "fiuO" else None
+    except (TypeError, ValueError):
+        return None
+
+
+def _series(X: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names and columns of a table, or nothing if X has no columns."""
+    names = column_names(X)
+    if names is not None:
+        frame: Any = nw.from_native(X, eager_only=True) if hasattr(X, "columns") else np.asarray(X)
+        yield from ((name, frame[:, j]) for j, name in enumerate(names))
 
 
 def _values(column: Any) -> NDArray[Any]:
@@ -53,40 +131,38 @@ def _values(column: Any) -> NDArray[Any]:
     return values
 
 
-def describe_columns(X: Any) -> list[Column]:
-    """Return the descriptions of the columns of X, which are none if X is not a table."""
-    return [_describe(name, column) for name, column in _series(X)]
+def _describe(name: str, column: Any) -> list[str]:
+    """Return name, type, proportion of missing values, number of distinct values and typical values of a column."""
+    values = _values(column)
+    is_date = values.dtype.kind == "M"
+    numbers = in_seconds(values) if is_date else numbers_in(values)
+    if numbers is None:
+        texts = [str(value) for value in values.tolist() if not is_missing(value)]
+        counts = Counter(texts)
+        most = counts.most_common(_MOST_VALUES)
+        usual = ", ".join(f"{shortened(value, 40)} ({percent(n / len(texts))})" for value, n in most)
+        kind = {"b": "boolean", "m": "duration"}.get(values.dtype.kind, "category")
+        n_present, n_distinct = len(texts), len(counts)
+    else:
+        present = np.sort(numbers[~np.isnan(numbers)])
+        kind, n_present, usual = "date" if is_date else "number", present.size, ""
+        n_distinct = np.unique(present).size if is_date else _n_distinct(column, values, present)
+        if present.size:
+            low, middle, high = _quantiles(present, is_date)
+            usual = f"{middle} (90 % from {low} to {high})"
+    missing = 1.0 - n_present / max(len(values), 1)
+    return [name, kind, percent(missing), f"{n_distinct:,}", usual or "–"]
 
 
-def column_table(columns: list[Column]) -> Table:
-    """Return a table of type, missing values and typical values of the first columns."""
-    left_out = len(columns) - _MOST_COLUMNS
-    caption = f"The {len(columns)} columns" + (f"; {left_out} more are not listed" if left_out > 0 else "")
-    body = [
-        [each.name, each.kind, percent(each.missing), f"{each.n_distinct:,}", each.usual]
-        for each in columns[:_MOST_COLUMNS]
-    ]
-    return Table(caption, ["column", "type", "missing", "distinct", "usual values"], body, "llrrl")
+def _quantiles(values: FloatArray, is_date: bool) -> list[str]:
+    """Return the quantiles 0.05, 0.5 and 0.95 of sorted values; those of dates, in seconds, are dates that occur."""
+    levels = [0.05, 0.5, 0.95]
+    if is_date:
+        return [format_time(values[int(level * (values.size - 1))]) for level in levels]
+    return [number(value) for value in np.quantile(values, levels)]
 
 
-def numbers_in(values: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Return the values of a column as numbers with NaN for missing ones, or None if they are not numeric."""
-    try:
-        return values.astype(np.float64) if values.dtype.kind in "fiuO" else None
-    except (TypeError, ValueError):
-        return None
-
-
-def _series(X: Any) -> list[tuple[str, Any]]:
-    """Return the columns of a table by name."""
-    names = column_names(X)
-    if names is None:
-        return []
-    frame: Any = nw.from_native(X, eager_only=True) if hasattr(X, "columns") else np.asarray(X)
-    return [(name, frame[:, place]) for place, name in enumerate(names)]
-
-
-def _n_distinct(column: Any, values: NDArray[Any], numbers: NDArray[np.float64]) -> int:
+def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
     """Return the number of distinct values; integers are not converted to float64, which merges large ones."""
     if isinstance(column, nw.Series) and column.dtype.is_integer():
         return column.drop_nulls().n_unique()
@@ -95,32 +171,77 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: NDArray[np.float64])
     return np.unique(values if values.dtype.kind in "iu" else numbers).size
 
 
-def _describe(name: str, column: Any) -> Column:
-    """Return the description of a column."""
-    values = _values(column)
-    if values.dtype.kind == "M":
-        return _describe_dates(name, values)
-    numbers = numbers_in(values)
-    if numbers is not None:
-        known = numbers[~np.isnan(numbers)]
-        missing, usual = 1.0 - known.size / max(numbers.size, 1), "–"
-        if known.size:
-            low, middle, high = np.quantile(known, [0.05, 0.5, 0.95])
-            usual = f"{number(middle)} (90 % from {number(low)} to {number(high)})"
-        return Column(name, "number", missing, _n_distinct(column, values, known), usual)
-    listed = [str(value) for value in values.tolist() if not is_missing(value)]
-    counts, missing = Counter(listed), 1.0 - len(listed) / max(len(values), 1)
-    most = counts.most_common(_MOST_VALUES)
-    usual = ", ".join(f"{shortened(value, 40)} ({percent(n / len(listed))})" for value, n in most)
-    kind = {"b": "boolean", "m": "duration"}.get(values.dtype.kind, "category")
-    return Column(name, kind, missing, len(counts), usual or "–")
+def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
+    """Return a sentence on whether rows were trained on, and a warning or None.
+
+    If the training data are given, the warning is for a proportion of rows with a duplicate in the training data that
+    is larger than that within the training data by three standard errors. Otherwise it is for a ROC AUC far above the
+    out-of-bag AUC.
+    """
+    if training is None:
+        sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
+        return sentence, _beyond_out_of_bag(rows.model, rows.labels, rows.scores, rows.sample_weight)
+    if not columns_of(rows.X):
+        return "Whether the model was trained on these rows was not checked: they have no columns to compare.", None
+    n_seen, usual = _count_seen(rows, training)
+    n_rows = rows.labels.size
+    if n_seen == 0:
+        return "No row of this report has the same label and values as a training row.", None
+    is_suspicious = n_seen / n_rows > usual + 3.0 * np.sqrt(usual * (1.0 - usual) / n_rows)
+    text = (
+        f"{n_seen:,} of the {n_rows:,} rows of this report ({percent(n_seen / n_rows)}) have the same label and values "
+        f"as a training row; among the training rows themselves {percent(usual)} have a duplicate."
+    )
+    return text, f"{text} If these rows were trained on, all metrics here are too good." if is_suspicious else None
 
 
-def _describe_dates(name: str, values: NDArray[Any]) -> Column:
-    """Return the description of a column of dates."""
-    known = np.sort(in_seconds(values[~np.isnat(values)]))
-    usual = "–"
-    if known.size:
-        low, middle, high = (format_time(known[int(place * (known.size - 1))]) for place in (0.05, 0.5, 0.95))
-        usual = f"{middle} (90 % from {low} to {high})"
-    return Column(name, "date", 1.0 - known.size / max(values.size, 1), np.unique(known).size, usual)
+def _count_seen(rows: ScoredRows, training: Training) -> tuple[int, float]:
+    """Return the number of rows equal to a training row, and the proportion of training rows with a duplicate."""
+    test, train = columns_of(rows.X), columns_of(training.X)
+    generator, n_rows, n_trained = np.random.default_rng(0), rows.labels.size, training.labels.size
+    hashes = np.zeros(n_rows + n_trained, dtype=np.uint64)
+    pairs = [(test[name], train[name]) for name in test if name in train]
+    for of_test, of_train in [(rows.labels, training.labels), *pairs]:
+        codes = _codes(of_test, of_train)
+        # The hash of a row is the sum of a random word for each of its values (Zobrist hashing).
+        hashes += generator.integers(2**64, size=int(codes.max()) + 1, dtype=np.uint64)[codes]
+    trained, counts = np.unique(hashes[n_rows:], return_counts=True)
+    return int(np.isin(hashes[:n_rows], trained).sum()), float(counts[counts > 1].sum() / n_trained)
+
+
+def _codes(of_test: NDArray[Any], of_train: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the positions of the values of both arrays among their distinct values."""
+    if "O" in (of_test.dtype.kind, of_train.dtype.kind):
+        values = [*of_test.tolist(), *of_train.tolist()]
+        both = np.array(["" if is_missing(value) else f"={value}" for value in values])
+    else:
+        both = np.concatenate([of_test, of_train])
+    return np.asarray(np.unique(both, return_inverse=True)[1])
+
+
+def trained_on(model: Any, X: Any, y: NDArray[Any], sample_weight: FloatArray | None, proba: FloatArray) -> str | None:
+    """Return a sentence if rows are the training data of a forest or a stack, or probably were part of them."""
+    forest = forest_of(model)
+    if forest is None:
+        return None
+    with suppress(ValueError):
+        training_rows(forest, X, y, sample_weight)
+        expected = f": the ROC AUC of out-of-bag rows is {model.oob_score_:.4f}" if model.oob_score is True else ""
+        return f"these are the rows that the model was trained on, so that all metrics are too good{expected}"
+    return _beyond_out_of_bag(model, encode_labels(y, model.classes_, "y"), proba, sample_weight)
+
+
+def _beyond_out_of_bag(
+    model: Any, labels: NDArray[np.int64], proba: FloatArray, sample_weight: FloatArray | None
+) -> str | None:
+    """Return a warning if a forest or a stack of two classes ranks rows far better than its out-of-bag rows."""
+    if proba.shape[1] != 2 or forest_of(model) is None or model.oob_score is not True:
+        return None
+    auc, low, _ = auc_interval(labels == 1, proba[:, 1], sample_weight, _LEVEL)
+    if not low > model.oob_score_:
+        return None
+    return (
+        f"The ROC AUC of these rows, {number(auc)}, exceeds that of the out-of-bag rows, "
+        f"{number(float(model.oob_score_))}, by more than chance explains. Check that the model was not trained on "
+        "these rows."
+    )

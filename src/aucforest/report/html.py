@@ -10,36 +10,27 @@ from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import _num_samples
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import PermutationImportance
-from aucforest.inspection.comparison import CriteriaComparison
+from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
-from aucforest.inspection.models import check_count, forest_of
+from aucforest.inspection.models import check_count
+from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.thresholds import check_cost
-from aucforest.metrics.validation import check_weights
-from aucforest.report import sections
-from aucforest.report.alerts import alerts_section
-from aucforest.report.checks import Training, check_training
-from aucforest.report.comparison import comparison_facts, comparison_sections
-from aucforest.report.explorer import costs_of
-from aucforest.report.importances import column_names, held_out_importance
-from aucforest.report.members import members_section
-from aucforest.report.metrics import resample
-from aucforest.report.model import dependence_sections, importance_section, model_section
-from aucforest.report.page import Section, percent, render
-from aucforest.report.plots import drawing
-from aucforest.report.reasons import reasons_section
-from aucforest.report.rows import ScoredRows, number_labels, score_rows
-from aucforest.report.subgroups import Groups, default_groups, read_groups, subgroups_section
-from aucforest.tables.rows import indexable_rows
+from aucforest.report import model, performance
+from aucforest.report.data import Training, check_training, data_section, read_training
+from aucforest.report.importance import held_out_importance
+from aucforest.report.metrics import costs_of, resample
+from aucforest.report.page import Section, Table, interval, number, percent, render, signed
+from aucforest.report.performance import Groups, default_groups, read_groups
+from aucforest.report.plots import drawing, picture
+from aucforest.report.rows import FloatArray, ScoredRows, score_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,15 +166,15 @@ def report(
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
         with drawing():
-            parts = comparison_sections(model_or_comparison)
-        return Report(title, render(title, comparison_facts(model_or_comparison) | dict(facts or {}), parts))
+            parts = _comparison_sections(model_or_comparison)
+        return Report(title, render(title, _comparison_facts(model_or_comparison) | dict(facts or {}), parts))
     check_count("n_bootstrap", n_bootstrap, 2)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     request = _Request(
         rows,
-        training=_read_training(rows.model, X_train, y_train, sample_weight_train),
+        training=read_training(rows.model, X_train, y_train, sample_weight_train),
         groups=read_groups(by, rows, sample_weight),
         cost=costs_of(rows.model) if cost is None else check_cost(cost, len(rows.classes)),
         intended_use=intended_use,
@@ -210,7 +201,7 @@ class _Request(NamedTuple):
     rows: ScoredRows
     training: Training | None
     groups: Groups | None
-    cost: NDArray[np.float64]
+    cost: FloatArray
     intended_use: str | None
     n_bootstrap: int
     n_repeats: int
@@ -221,61 +212,50 @@ class _Request(NamedTuple):
 def _sections(request: _Request, seen: str) -> Iterator[Section]:
     """Yield the sections of a report on a model."""
     rows, training, seed = request.rows, request.training, request.seed
-    two = len(rows.classes) == 2
+    is_binary = len(rows.classes) == 2
     resamples = resample(rows, request.n_bootstrap, seed)
-    yield sections.summary_section(rows, resamples)
+    yield performance.summary_section(rows, resamples)
     importance = _importance(request) if request.n_repeats > 0 else None
     groups = request.groups or default_groups(rows, importance)
-    yield sections.use_section(rows, request.intended_use, seen, bool(groups))
-    yield sections.ranking_section(rows, resamples)
-    if two:
-        yield alerts_section(rows, sections.LEVEL)
+    yield performance.use_section(rows, request.intended_use, seen, bool(groups))
+    yield performance.ranking_section(rows, resamples)
+    if is_binary:
+        yield performance.alerts_section(rows)
     if rows.is_probability:
-        yield sections.calibration_section(rows)
-    if two:
-        yield sections.threshold_section(rows, request.cost)
+        yield performance.calibration_section(rows)
+    if is_binary:
+        yield performance.threshold_section(rows, request.cost)
     if groups:
-        yield subgroups_section(rows, groups, sections.LEVEL)
+        yield performance.subgroups_section(rows, groups)
     if importance is not None:
-        yield importance_section(importance, out_of_bag=_has_bags(request))
-        yield from dependence_sections(rows, importance, seed)
-    for section in (reasons_section(rows, request.n_jobs), members_section(rows)):
-        if section is not None:
-            yield section
-    yield model_section(rows.model, training and training.rows)
-    yield sections.data_section(rows, training and (training.labels, training.sample_weight))
-
-
-def _read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> Training | None:
-    """Return the training data if they are given."""
-    if X is None and y is None and sample_weight is None:
-        return None
-    if X is None or y is None:
-        raise ValueError("the training data are X_train and y_train: give both or none")
-    X, given = indexable_rows(X), column_or_1d(y)
-    if _num_samples(X) != len(given):
-        raise ValueError(f"X_train has {_num_samples(X)} rows, but y_train has {len(given)}")
-    labels = number_labels(given, model.classes_, "y_train")
-    weights = check_weights(sample_weight, len(given), of="y_train")
-    forest = forest_of(model)
-    has_bootstrap = forest is not None and forest.bootstrap
-    return Training(X, given, labels, weights, training_rows(forest, X, given, weights) if has_bootstrap else None)
+        yield model.importance_section(importance, out_of_bag=_has_bags(request))
+        yield from model.dependence_sections(rows, importance, seed)
+    yield from model.reasons_sections(rows, request.n_jobs)
+    yield from model.members_sections(rows)
+    yield model.model_section(rows.model, training and training.rows)
+    yield data_section(rows, training)
 
 
 def _has_bags(request: _Request) -> bool:
-    """Return whether the model is a forest with known out-of-bag rows; those of a stack are those of its forest."""
+    """Return whether the model is a forest whose out-of-bag rows are known; a stack is none."""
     training = request.training
     return isinstance(request.rows.model, AUCForestClassifier) and training is not None and training.rows is not None
 
 
 def _importance(request: _Request) -> PermutationImportance | None:
     """Return permutation importances, out of bag if possible, or None if X has no columns to permute."""
-    rows, training, n_repeats, seed = request.rows, request.training, request.n_repeats, request.seed
-    if training is not None and _has_bags(request):
-        options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": request.n_jobs}
-        options |= {"n_repeats": n_repeats, "random_state": seed}
-        return oob_permutation_importance(rows.model, training.X, training.y, **options)
-    return None if column_names(rows.X) is None else held_out_importance(rows, n_repeats, seed)
+    training = request.training
+    if training is None or not _has_bags(request):
+        return held_out_importance(request.rows, request.n_repeats, request.seed)
+    return oob_permutation_importance(
+        request.rows.model,
+        training.X,
+        training.y,
+        n_repeats=request.n_repeats,
+        sample_weight=training.sample_weight,
+        n_jobs=request.n_jobs,
+        random_state=request.seed,
+    )
 
 
 def _facts(rows: ScoredRows) -> dict[str, str]:
@@ -290,3 +270,57 @@ def _facts(rows: ScoredRows) -> dict[str, str]:
     facts["Date"] = datetime.fromtimestamp(seconds, UTC).date().isoformat()
     facts["Written by"] = f"aucforest {version('aucforest')}"
     return facts
+
+
+def _comparison_sections(comparison: CriteriaComparison) -> list[Section]:
+    """Return the sections: a plot, and a table for each metric."""
+    pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
+    figure = comparison.plot()
+    caption = (
+        f"Differences from {BASELINE} on each fold, and their means with 95 % intervals. Arrows point to better values."
+    )
+    drawn = picture(figure, "criteria", caption)
+    pyplot.close(figure)
+    rows = comparison.summary()
+    tables = {
+        metric: _criteria_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics
+    }
+    stack = " and a stack of a forest," if STACK in comparison.criteria else ""
+    lead = (
+        f"Forests that differ only in the split criterion,{stack} on the same {len(comparison.folds)} folds; "
+        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, with p-values "
+        "adjusted for the number of criteria by Holm's method."
+    )
+    of_quality = [tables.pop(metric) for metric in comparison.metrics_of_quality]
+    if of_quality:
+        lead = f"{comparison.verdict()} {lead}"
+    means = "Means over folds with 95 % intervals."
+    sections = [
+        Section("picture", "At a glance", lead, [drawn], []),
+        Section("metrics", "Metrics", means, [], of_quality),
+        Section("costs", "Fit time and sizes of trees", means, [], list(tables.values())),
+    ]
+    return [section for section in sections if section.plots or section.tables]
+
+
+def _comparison_facts(comparison: CriteriaComparison) -> dict[str, str]:
+    """Return the subtitle."""
+    n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
+    return {
+        "Criteria": ", ".join(comparison.criteria),
+        "Folds": str(len(comparison.folds)),
+        "Rows per fold": f"{n_train:,} for training, {n_test:,} for testing",
+    }
+
+
+def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
+    """Return the means of a metric by criterion."""
+    better = "more" if find_metric(metric).higher_is_better else "less"
+    body = []
+    for row in rows:
+        difference, pvalue = ["–", "–"], row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–"
+        if row.criterion != BASELINE:
+            difference = [signed(row.difference), interval(row.difference_low, row.difference_high, signed)]
+        body.append([row.criterion, number(row.mean), interval(row.low, row.high), *difference, pvalue])
+    columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]
+    return Table(f"{find_metric(metric).title} ({better} is better)", columns, body, "lrrrrr")

@@ -1,21 +1,31 @@
-"""The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds."""
+"""The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds, numbers of trees."""
 
 import warnings
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 from scipy.special import entr
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.inspection.scoring import brier_losses
+from aucforest.fitting.out_of_bag import TrainingRows
+from aucforest.inspection.oob_curve_display import first_trees
+from aucforest.inspection.threshold_display import threshold_curves
 from aucforest.metrics import auc_confidence_interval, average_precision_score
+from aucforest.metrics.classification import brier_losses, g_mean, log_losses
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
+from aucforest.metrics.thresholds import error_costs, gain_at_thresholds
 from aucforest.report.rows import FloatArray, ScoredRows
 
+LEVEL = 0.95  # confidence level of all intervals and bands of the page
 _MOST_GROUPS = 2000  # maximum number of distinct scores for bootstrapped curves; others are merged
+_MOST_THRESHOLDS = 500
+_MOST_TREE_POINTS = 12
 _BINS = 10
 _ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a rounding error
 RECALLS = np.linspace(0.0, 1.0, 101)
@@ -50,14 +60,14 @@ class Resamples(NamedTuple):
         """The number of bootstrap samples."""
         return len(self.scores["G-mean"])
 
-    def interval(self, name: str, level: float) -> tuple[float, float]:
+    def interval(self, name: str) -> tuple[float, float]:
         """Return percentiles of a score."""
-        low, high = np.quantile(self.scores[name], tails(level))
+        low, high = np.quantile(self.scores[name], tails(LEVEL))
         return float(low), float(high)
 
-    def precision_band(self, level: float) -> FloatArray:
+    def precision_band(self) -> FloatArray:
         """Return bounds of the precision at `RECALLS`, shape (2, len(RECALLS))."""
-        return np.asarray(np.quantile(self.precision, tails(level), axis=0))
+        return np.asarray(np.quantile(self.precision, tails(LEVEL), axis=0))
 
 
 def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
@@ -79,16 +89,10 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
     """Return the Brier score (halved for two classes) and the log loss (natural logarithm) of every row."""
     if not rows.is_probability:
         return {}
-    is_class, least = np.arange(len(rows.classes)) == rows.labels[:, None], np.finfo(np.float64).eps
-    of_truth = np.clip(rows.scores[is_class], least, 1.0 - least)
-    return {"Brier score": brier_losses(rows.scores, is_class), "log loss": -np.log(of_truth)}
-
-
-def g_mean(confusion: FloatArray) -> float:
-    """Return the geometric mean of the recalls of the classes that have rows."""
-    totals = confusion.sum(axis=1)
-    recalls = np.diag(confusion)[totals > 0.0] / totals[totals > 0.0]
-    return float(np.prod(recalls) ** (1.0 / recalls.size))
+    return {
+        "Brier score": brier_losses(rows.labels, rows.scores),
+        "log loss": log_losses(rows.labels, rows.scores),
+    }
 
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
@@ -105,7 +109,7 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
         weights = rows.weights * times
         for name, values in losses.items():
             scores[name][i] = values @ weights / weights.sum()
-        scores["G-mean"][i] = g_mean(rows.confusion(weights))
+        scores["G-mean"][i] = g_mean(rows.labels, rows.predicted, weights)
         if curves is None:
             scores["ROC AUC"][i] = class_roc_auc(rows.labels, rows.scores, weights)
         else:
@@ -138,7 +142,7 @@ class _Curves:
 
 
 def auc_interval(
-    positive: NDArray[np.bool_], score: FloatArray, weights: FloatArray | None, level: float
+    positive: NDArray[np.bool_], score: FloatArray, weights: FloatArray | None, level: float = LEVEL
 ) -> tuple[float, float, float]:
     """Return ROC AUC and its interval, which is NaN if a class has a single row."""
     with warnings.catch_warnings():
@@ -146,16 +150,16 @@ def auc_interval(
         return auc_confidence_interval(positive, score, level=level, sample_weight=weights)
 
 
-def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Score]:
+def summarize(rows: ScoredRows, resamples: Resamples) -> list[Score]:
     """Return the metrics of all rows, with those of a model that predicts the class frequencies."""
     frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
     values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}
-    values["G-mean"] = g_mean(rows.confusion())
+    values["G-mean"] = g_mean(rows.labels, rows.predicted, rows.sample_weight)
     brier = float(1.0 - np.square(frequencies).sum()) / (2.0 if frequencies.size == 2 else 1.0)
     no_skill = {"ROC AUC": 0.5, "Brier score": brier, "log loss": float(entr(frequencies).sum()), "G-mean": 0.0}
     if len(rows.classes) == 2:
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
-        auc = auc_interval(is_positive, score, rows.sample_weight, level)
+        auc = auc_interval(is_positive, score, rows.sample_weight)
         meaning = f"Probability that a random row {rows.of_classes[1]} has a higher score than a random other row."
         scores.append(Score("ROC AUC", *auc, 0.5, meaning))
         precision = float(average_precision_score(is_positive, score, sample_weight=rows.sample_weight))
@@ -164,7 +168,7 @@ def summarize(rows: ScoredRows, resamples: Resamples, level: float) -> list[Scor
         values = {"ROC AUC": class_roc_auc(rows.labels, rows.scores, rows.sample_weight), **values}
     for name, value in values.items():
         meaning = _MEANINGS[name].format(positive=positive)
-        scores.append(Score(name, value, *resamples.interval(name, level), no_skill[name], meaning))
+        scores.append(Score(name, value, *resamples.interval(name), no_skill[name], meaning))
     return scores
 
 
@@ -180,13 +184,13 @@ class Bin(NamedTuple):
     high: float
 
 
-def reliability(rows: ScoredRows, k: int, level: float) -> list[Bin]:
+def reliability(rows: ScoredRows, k: int) -> list[Bin]:
     """Return bins of the probability of class k with about equal proportions of class k and of the rest.
 
     Intervals are Wilson's; with weights, they are for the effective number of rows.
     """
     group, n_groups = group_by_score(rows, k, _BINS + 1)
-    bins, quantile = [], normal_quantile(level)
+    bins, quantile = [], normal_quantile(LEVEL)
     for number in reversed(range(n_groups)):
         members = group == number
         inside, weight = rows.scores[members, k], rows.weights[members]
@@ -196,3 +200,104 @@ def reliability(rows: ScoredRows, k: int, level: float) -> list[Bin]:
         mean = float(np.average(inside, weights=weight))
         bins.append(Bin(float(inside.min()), float(inside.max()), inside.size, mean, observed, low, high))
     return bins
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Thresholds in ascending order; a row is predicted positive if its score is at least the threshold."""
+
+    thresholds: FloatArray  # scores of rows, and infinity, with which no row is predicted positive
+    tp: FloatArray  # weight of true positives
+    fp: FloatArray  # weight of false positives
+    own: int | None  # index of the model's threshold, None if its labels do not follow a threshold
+    own_threshold: float | None  # the value of the threshold of the model
+    best_g_mean: int  # index of the threshold with the best G-mean
+
+    def curves(self) -> dict[str, FloatArray]:
+        """Return the metrics at each threshold; precision is NaN if no row is predicted positive."""
+        return {name: curve[::-1] for name, curve in threshold_curves(self.tp[::-1], self.fp[::-1]).items()}
+
+    def as_json(self, cost: FloatArray) -> dict[str, Any]:
+        """Return the data for the script of the page as JSON values; None stands for infinity."""
+        return {
+            "thresholds": [*self.thresholds[:-1].tolist(), None],
+            "tp": self.tp.tolist(),
+            "fp": self.fp.tolist(),
+            "own": self.own,
+            "cost": list(error_costs(cost)),
+        }
+
+
+def find_thresholds(rows: ScoredRows) -> Thresholds:
+    """Return about 500 thresholds, including the model's own and all that are optimal by G-mean, F1 or any costs."""
+    cumulated = cumulate_class(rows, 1)
+    own_score, own_threshold = _own_threshold(rows)
+    best = int(gain_at_thresholds(cumulated.tps, cumulated.fps, "gmean").argmax())
+    own = best if own_score is None else int(np.searchsorted(-cumulated.thresholds, -own_score))
+    # every linear cost is least at a corner of the ROC curve's convex hull: an end of a block of a falling isotonic
+    # regression of the labels on the rank
+    positives, called = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
+    hull = isotonic_regression(positives / called, weights=called, increasing=False).blocks
+    places = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, own]))[::-1]
+    best_place, own_place = (places.tolist().index(place) for place in (best, own))
+    return Thresholds(
+        thresholds=np.asarray(cumulated.thresholds[places], dtype=np.float64),
+        tp=cumulated.tps[places],
+        fp=cumulated.fps[places],
+        own=None if own_score is None else own_place,
+        own_threshold=own_threshold,
+        best_g_mean=best_place,
+    )
+
+
+def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
+    """Return the lowest score of a row that the model predicts positive (infinity if none), and the threshold to show.
+
+    The threshold is that of the model if its labels agree with it, else the lowest score. Both are None if labels do
+    not follow a threshold.
+    """
+    score, positive = rows.scores[:, 1], rows.predicted == 1
+    highest_negative = float(score[~positive].max(initial=-np.inf))
+    lowest_positive = float(score[positive].min(initial=np.inf))
+    if highest_negative >= lowest_positive:
+        return None, None
+    threshold = getattr(rows.model, "threshold_", getattr(rows.model, "best_threshold_", None))
+    nominal = float(threshold) if isinstance(threshold, Real) else (0.5 if rows.is_probability else 0.0)
+    agrees = highest_negative <= nominal <= lowest_positive
+    return lowest_positive, nominal if agrees else lowest_positive
+
+
+def costs_of(model: Any) -> FloatArray:
+    """Return the cost matrix in the threshold parameter of a forest, or one with a cost of 1 for each error.
+
+    If there is a matrix for each training sample, their mean is returned.
+    """
+    rule = getattr(model, "threshold", None)
+    cost = rule["cost"] if isinstance(rule, dict) and "cost" in rule else [[0, 1], [1, 0]]
+    costs = np.asarray(cost, dtype=np.float64)
+    return costs.mean(axis=0) if costs.ndim == 3 else costs
+
+
+class TreePoint(NamedTuple):
+    """The out-of-bag ROC AUC of the first trees; bounds are NaN with more than two classes."""
+
+    n_trees: int
+    auc: float
+    low: float
+    high: float
+
+
+def auc_by_trees(forest: Any, training: TrainingRows) -> list[TreePoint]:
+    """Return the out-of-bag ROC AUC of the first trees for up to twelve numbers of trees."""
+    points = []
+    for part in first_trees(forest, training, _MOST_TREE_POINTS):
+        labels = training.labels[part.seen]
+        if np.unique(labels).size < len(forest.classes_):
+            continue
+        weights = training.weights_of(part.seen)
+        if len(forest.classes_) == 2:
+            auc = auc_interval(labels == 1, part.proba[:, 1], weights)
+        else:
+            auc = class_roc_auc(labels, part.proba, weights), np.nan, np.nan
+        points.append(TreePoint(part.n_trees, *auc))
+    return points

@@ -1,7 +1,11 @@
-"""The plots of a report, as SVG elements with distinct ids."""
+"""The plots of a report, as SVG elements with distinct ids.
+
+Text that the font of the page lacks is in another font of the machine, or numbered and listed below the picture.
+"""
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from io import BytesIO
 from typing import Any, Literal
 from xml.etree import ElementTree
@@ -11,11 +15,8 @@ import numpy as np
 from aucforest._optional import import_optional
 from aucforest.inspection import MixtureDisplay, OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
 from aucforest.metrics import GainsDisplay, RocBand, RocCurveDisplay, RocEntry
-from aucforest.report.dependence import Dependence
-from aucforest.report.explorer import Thresholds
-from aucforest.report.glyphs import make_readable
-from aucforest.report.importances import TreePoint
-from aucforest.report.metrics import RECALLS, Bin, cumulate_class, thin
+from aucforest.report.importance import Dependence
+from aucforest.report.metrics import RECALLS, Bin, Thresholds, TreePoint, cumulate_class, thin
 from aucforest.report.page import Plot, number, shortened
 from aucforest.report.rows import FloatArray, ScoredRows
 
@@ -23,6 +24,7 @@ from aucforest.report.rows import FloatArray, ScoredRows
 COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b5b5b", "#7a3e9d", "#8c2d19", "#2c6e2f"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
 _MOST_POINTS = 800
+_MOST_CURVES = 10
 _WIDTH = 4.6  # inches, so that text is large enough on a phone
 _MOST_FEATURES = 20
 _PIXELS_PER_POINT = 1.5
@@ -77,7 +79,7 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
                 parent.remove(child)
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
-        element.attrib = {key.rpartition("}")[2]: _own(value, key, name) for key, value in element.attrib.items()}
+        element.attrib = {key.rpartition("}")[2]: _rename(value, key, name) for key, value in element.attrib.items()}
     width, height = (float(value) for value in root.attrib["viewBox"].split()[2:])
     size = {"viewBox": root.attrib["viewBox"], "width": f"{_PIXELS_PER_POINT * width:.0f}"}
     root.attrib = {**size, "role": "img", "aria-label": alt, "class": "plot"}
@@ -92,18 +94,85 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
     """Return a figure with a caption, which is also its text alternative and lists what no font can show."""
-    numbered = make_readable(figure)
+    numbered = _make_readable(figure)
     caption += f" In this picture: {numbered}." if numbered else ""
     return Plot(as_svg(figure, name, caption, cursor=cursor), caption)
 
 
-def _own(value: str, key: str, name: str) -> str:
+def _make_readable(figure: Any) -> str:
+    """Give text that its font cannot show another font of the machine, or else a number; return the list of numbers.
+
+    matplotlib draws an empty box for a letter that the font lacks, and leaves too little room for what a browser with a
+    better font shows there.
+    """
+    text = import_optional("matplotlib.text", purpose="a report", extra="report")
+    numbers: dict[str, str] = {}
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        labels = axis.get_majorticklabels()
+        shown = [_readable(label, numbers) for label in labels]
+        if shown != [label.get_text() for label in labels]:  # the text of a tick comes from its axis at each drawing
+            axis.set_ticklabels(shown)
+    for artist in figure.findobj(text.Text):
+        artist.set_text(_readable(artist, numbers))
+    return "; ".join(f"{number} {label}" for label, number in numbers.items())
+
+
+def _readable(artist: Any, numbers: dict[str, str]) -> str:
+    """Return what a text shows: itself, perhaps in another font, or its number."""
+    shown, families = artist.get_text(), artist.get_fontfamily()
+    letters = frozenset(letter for letter in shown if letter.isprintable() and not _has(tuple(families), letter))
+    if letters:
+        others = _families_with(letters)
+        if not others:
+            return numbers.setdefault(shown, f"[{len(numbers) + 1}]")
+        artist.set_fontfamily([*families, *others])
+    return str(shown)
+
+
+@cache
+def _has(families: tuple[str, ...], letter: str) -> bool:
+    """Return whether one of the font families has a glyph for a letter."""
+    manager = import_optional("matplotlib.font_manager", purpose="a report", extra="report")
+    fonts = (manager.get_font(manager.findfont(manager.FontProperties(family=family))) for family in families)
+    return any(font.get_char_index(ord(letter)) for font in fonts)
+
+
+@cache
+def _families_with(letters: frozenset[str]) -> tuple[str, ...]:
+    """Return installed font families that have all letters together, none if some letter is in no font.
+
+    Fonts that come with matplotlib are for formulas, and color fonts have no outlines that it can measure.
+    """
+    matplotlib = import_optional("matplotlib", purpose="a report", extra="report")
+    manager = import_optional("matplotlib.font_manager", purpose="a report", extra="report")
+    entries = sorted((entry.name, entry.fname) for entry in manager.fontManager.ttflist if entry.style == "normal")
+    lacking, families = set(letters), []
+    for name, path in entries:
+        if not lacking or path.startswith(matplotlib.get_data_path()) or name in families:
+            continue
+        font = manager.get_font(path)
+        letters_in_font = {letter for letter in lacking if font.scalable and font.get_char_index(ord(letter))}
+        if letters_in_font:
+            lacking -= letters_in_font
+            families.append(name)
+    return () if lacking else tuple(families)
+
+
+def _rename(value: str, key: str, name: str) -> str:
     """Return the value of an attribute with ids that begin with the name of the picture."""
     if key == "id":
         return f"{name}-{value}"
     if value.startswith("#") and key.endswith("href"):
         return f"#{name}-{value[1:]}"
     return value.replace("url(#", f"url(#{name}-")
+
+
+def drawn_classes(rows: ScoredRows) -> list[int]:
+    """Return the classes with curves: the second of two classes, or the most frequent ones."""
+    if len(rows.classes) == 2:
+        return [1]
+    frequent = np.argsort(-rows.totals, kind="stable")[:_MOST_CURVES]
+    return sorted(set(frequent.tolist()) & set(rows.present))
 
 
 def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> Any:
@@ -144,10 +213,10 @@ def _gains(rows: ScoredRows, kind: Literal["gains", "lift"], least: float = 0.0)
     figure, axes = _panels(_WIDTH, 4.4)
     cumulated = cumulate_class(rows, 1)
     places = thin(cumulated, _MOST_POINTS)
-    selected, found = (cumulated.tps + cumulated.fps)[places], cumulated.tps[places]
+    selected, positives = cumulated.selected[places], cumulated.tps[places]
     shown = selected >= least * selected[-1]
     shown[0] = True
-    curve = selected[shown] / selected[-1], found[shown] / found[-1]
+    curve = selected[shown] / selected[-1], positives[shown] / positives[-1]
     display = GainsDisplay({"model": curve}, float(rows.frequencies[1])).plot(kind=kind, ax=axes)
     return figure, axes, display.lines_[0]
 
@@ -170,29 +239,29 @@ def lift_plot(rows: ScoredRows) -> Any:
     return figure
 
 
-def dependence_plot(found: Dependence, classes: dict[str, int], limits: tuple[float, float], label: str) -> Any:
+def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tuple[float, float], label: str) -> Any:
     """Draw the partial dependence on one feature: a curve for a numeric one, dots for categories."""
     figure, axes = _panels(3.4, 2.7)
-    is_number = not isinstance(found.values[0], str)
-    places = np.asarray(found.values) if is_number else np.arange(len(found.values))
+    is_number = not isinstance(dependence.values[0], str)
+    places = np.asarray(dependence.values) if is_number else np.arange(len(dependence.values))
     for color, (name, k) in zip(COLORS, classes.items()):
         if is_number:
-            axes.plot(places, found.means[:, k], "o-", markersize=3, color=color, label=name)
-            if found.of_missing is not None:
-                axes.axhline(found.of_missing[k], color=color, linestyle=":", linewidth=1.2, label="where missing")
+            axes.plot(places, dependence.means[:, k], "o-", markersize=3, color=color, label=name)
+            if dependence.of_missing is not None:
+                axes.axhline(dependence.of_missing[k], color=color, linestyle=":", linewidth=1.2, label="where missing")
         else:
-            axes.plot(found.means[:, k], places, "o", color=color, label=name)
+            axes.plot(dependence.means[:, k], places, "o", color=color, label=name)
     if is_number:
-        axes.set(xlabel=shortened(found.name, 32), ylabel=label, ylim=limits)
+        axes.set(xlabel=shortened(dependence.name, 32), ylabel=label, ylim=limits)
         axes.locator_params(axis="x", nbins=5)
     else:
-        axes.set_yticks(places, [shortened(str(value), 16) for value in found.values])
+        axes.set_yticks(places, [shortened(str(value), 16) for value in dependence.values])
         axes.set(xlabel=label, xlim=limits)
-        axes.set_title(shortened(found.name, 32), fontsize=9)
+        axes.set_title(shortened(dependence.name, 32), fontsize=9)
         axes.locator_params(axis="x", nbins=4)
         axes.margins(y=0.1)
         axes.invert_yaxis()
-    if len(classes) > 1 or (is_number and found.of_missing is not None):
+    if len(classes) > 1 or (is_number and dependence.of_missing is not None):
         axes.legend(loc="best")
     return figure
 
@@ -231,17 +300,17 @@ def score_plot(rows: ScoredRows) -> Any:
     return figure
 
 
-def thresholds_plot(found: Thresholds) -> Any:
+def thresholds_plot(thresholds: Thresholds) -> Any:
     """Draw metrics at the thresholds, evenly spaced like on the slider below the plot."""
     figure, axes = _panels(5.0, 3.6)
-    places = np.arange(found.thresholds.size, dtype=np.float64)
-    display = ThresholdCurveDisplay(places, found.curves(), threshold=found.own).plot(axes)
+    places = np.arange(thresholds.thresholds.size, dtype=np.float64)
+    display = ThresholdCurveDisplay(places, thresholds.curves(), threshold=thresholds.own).plot(axes)
     for line, dash in zip(display.lines_.values(), DASHES):
         line.set(linestyle=dash, drawstyle="default")
     if display.mark_ is not None:
         display.mark_.set_label("model's own threshold")
     ticks = np.unique(np.linspace(0, places.size - 2, min(6, places.size - 1)).round().astype(int))
-    axes.set_xticks(ticks, [number(found.thresholds[place]) for place in ticks])
+    axes.set_xticks(ticks, [number(thresholds.thresholds[place]) for place in ticks])
     axes.set(xlim=(0, places.size - 1), xlabel="threshold (one step for each row)", ylabel="")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.24), ncols=3)
     return figure

@@ -26,8 +26,8 @@ class ScoredRows:
     X: Any  # in a form whose rows can be taken, without rows of weight 0
     classes: tuple[str, ...]  # names, in the model's order; those of numbers have the target's name: "cancelled = 1"
     of_classes: tuple[str, ...]  # which rows are of each class: "with cancelled = 1", "of class genuine"
-    labels: NDArray[np.int64]  # numbers of the true classes
-    predicted: NDArray[np.int64]  # numbers of the predicted classes
+    labels: NDArray[np.int64]  # indices of the true classes
+    predicted: NDArray[np.int64]  # indices of the predicted classes
     scores: FloatArray  # (n_rows, n_classes): probabilities, or decision values of a model that has none
     is_probability: bool
     sample_weight: FloatArray | None
@@ -49,18 +49,14 @@ class ScoredRows:
 
     @property
     def present(self) -> list[int]:
-        """The numbers of the classes that have rows."""
+        """The indices of the classes that have rows."""
         return np.flatnonzero(self.totals > 0.0).tolist()
 
     @cached_property
-    def _cells(self) -> NDArray[np.int64]:
-        """The index of each row's cell in the flattened confusion matrix."""
-        return self.labels * len(self.classes) + self.predicted
-
-    def confusion(self, weights: FloatArray | None = None) -> FloatArray:
-        """Return the confusion matrix, (n_classes, n_classes), of some weights, by default those of the rows."""
+    def confusion(self) -> FloatArray:
+        """The confusion matrix, (true class, predicted class), with the weights of the rows."""
         n_classes = len(self.classes)
-        cells = np.bincount(self._cells, self.weights if weights is None else weights, minlength=n_classes**2)
+        cells = np.bincount(self.labels * n_classes + self.predicted, self.weights, minlength=n_classes**2)
         return cells.astype(np.float64).reshape(n_classes, n_classes)
 
 
@@ -71,33 +67,37 @@ def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike
     check_is_fitted(model)
     if X is None or y is None:
         raise ValueError("the report of a model needs X_test and y_test: rows that it was not trained on")
-    X, given = indexable_rows(X), column_or_1d(y)
-    if _num_samples(X) != len(given):
-        raise ValueError(f"X_test has {_num_samples(X)} rows, but y_test has {len(given)}")
+    X, y_true, weights = check_rows(X, y, sample_weight, "test")
     _check_columns(model, X)
-    weights = check_weights(sample_weight, len(given), of="y_test")
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
-        X, given, weights = _safe_indexing(X, kept), given[kept], weights[kept]
+        X, y_true, weights = _safe_indexing(X, kept), y_true[kept], weights[kept]
     classes = np.asarray(model.classes_)
-    labels = number_labels(given, classes, "y_test")
-    found = np.unique(labels)
-    if len(found) < 2:
-        held = f"only of class {classes[found[0]]}" if len(found) else "none with weight"
+    labels = encode_labels(y_true, classes, "y_test")
+    present = np.unique(labels)
+    if len(present) < 2:
+        held = f"only of class {classes[present[0]]}" if len(present) else "none with weight"
         raise ValueError(f"y_test must have rows of at least two classes, but has {held}")
-    scores = _ask(partial(scores_of, model), X)
+    scores = _predict(partial(scores_of, model), X)
     require_finite(scores, "the model's scores of X_test")
-    predicted = number_labels(_ask(model.predict, X), classes, "the model's prediction")
+    predicted = encode_labels(_predict(model.predict, X), classes, "the model's prediction")
     names, of_classes = _name_classes(classes, getattr(y, "name", None))
     is_probability = hasattr(model, "predict_proba")
     return ScoredRows(model, X, names, of_classes, labels, predicted, scores, is_probability, weights)
 
 
-def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the classes, and the words for their rows.
+def check_rows(
+    X: Any, y: ArrayLike, sample_weight: ArrayLike | None, name: str
+) -> tuple[Any, NDArray[Any], FloatArray | None]:
+    """Return X in a form whose rows can be taken, its labels and its weights; `name` is "test" or "train"."""
+    X, labels = indexable_rows(X), column_or_1d(y)
+    if _num_samples(X) != len(labels):
+        raise ValueError(f"X_{name} has {_num_samples(X)} rows, but y_{name} has {len(labels)}")
+    return X, labels, check_weights(sample_weight, len(labels), of=f"y_{name}")
 
-    Numbers and truth values say nothing without the name of the target.
-    """
+
+def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the classes, and the words for their rows; numbers and truth values get the target's name."""
     names = tuple(map(str, classes.tolist()))
     if target in (None, "") or classes.dtype.kind not in "biuf":
         return names, tuple(f"of class {name}" for name in names)
@@ -121,7 +121,7 @@ def _check_columns(model: Any, X: Any) -> None:
             raise ValueError(f"X_test lacks the column {lacking[0]!r}, which the model was fitted to")
 
 
-def _ask(method: Callable[[Any], Any], X: Any) -> Any:
+def _predict(method: Callable[[Any], Any], X: Any) -> Any:
     """Return the result of a method for X_test; an error of the model is raised again with an explanation."""
     try:
         return method(X)
@@ -129,8 +129,8 @@ def _ask(method: Callable[[Any], Any], X: Any) -> Any:
         raise ValueError(f"the model cannot read X_test: {' '.join(str(error).split())}") from error
 
 
-def number_labels(given: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """Return the number of the class of each label; raise ValueError if a label is unknown to the model."""
+def encode_labels(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """Return the index of the class of each label; raise ValueError if a label is unknown to the model."""
     strangers_are = f"none of the {len(classes)} classes of the model"
-    codes, _ = class_codes(given, len(given), labels=classes, name=name, strangers_are=strangers_are)
+    codes, _ = class_codes(labels, len(labels), labels=classes, name=name, strangers_are=strangers_are)
     return codes.astype(np.int64)

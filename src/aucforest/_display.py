@@ -4,6 +4,8 @@ import html
 from collections.abc import Callable
 from typing import Any, Self
 
+import numpy as np
+
 from aucforest._optional import import_optional
 
 
@@ -43,10 +45,16 @@ class Display:
             If matplotlib is not installed.
         """
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        self.ax_ = pyplot.subplots(figsize=self._size(), layout="constrained")[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
-        self._draw(self.ax_)
+        if ax is None:
+            _, ax = pyplot.subplots(**self._panels(), figsize=self._size(), layout="constrained")
+        self.ax_ = ax
+        self.figure_ = np.ravel(ax)[0].figure
+        self._draw(ax)
         return self
+
+    def _panels(self) -> dict[str, Any]:
+        """Return the parameters of `matplotlib.pyplot.subplots` for a plot of several axes."""
+        return {}
 
     def _size(self) -> tuple[float, float] | None:
         """Return the width and height of a new figure in inches, None for the default."""

@@ -1,12 +1,13 @@
 """Plot of ROC curves of several models with confidence bands and paired tests."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest._optional import import_optional
+from aucforest._display import Display
 from aucforest.metrics.bands import RocBand, roc_confidence_band
 from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc
 from aucforest.metrics.roc import roc_curve
@@ -42,7 +43,8 @@ class RocEntry(NamedTuple):
         return f"{text}, {self.comparison.difference:+.3f} (p = {self.comparison.pvalue:.2g})"
 
 
-class RocCurveDisplay:
+@dataclass(repr=False, eq=False)
+class RocCurveDisplay(Display):
     """ROC curve visualization of one or more models on the same samples.
 
     Use `from_predictions` or `from_estimator` to create and plot a display.
@@ -71,8 +73,7 @@ class RocCurveDisplay:
     poor: AUC 0.772 [0.728, 0.811], -0.137 (p = 8.8e-08)
     """
 
-    def __init__(self, entries: Mapping[str, RocEntry]) -> None:
-        self.entries = dict(entries)
+    entries: Mapping[str, RocEntry]
 
     @classmethod
     def from_predictions(
@@ -167,38 +168,17 @@ class RocCurveDisplay:
         positive, scores, _ = score_classifiers(estimator, X, y_true, name)
         return cls.from_predictions(positive, scores, **options)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Plot the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            The axes to plot on. By default a new figure is created.
-
-        Returns
-        -------
-        RocCurveDisplay
-            The object itself, with ``ax_``, ``figure_`` and ``lines_``.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
-        self.ax_ = pyplot.subplots(layout="constrained")[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
+    def _draw(self, ax: Any) -> None:
         self.lines_ = []
         for name, entry in self.entries.items():
-            (line,) = self.ax_.plot(entry.fpr, entry.tpr, label=entry.label(name))
+            (line,) = ax.plot(entry.fpr, entry.tpr, label=entry.label(name))
             self.lines_.append(line)
             if entry.band is not None:
-                self.ax_.fill_between(*entry.band, color=line.get_color(), alpha=0.15, linewidth=0.0)
-        self.ax_.plot([0.0, 1.0], [0.0, 1.0], color="grey", linestyle=":", linewidth=1.0)
-        self.ax_.set(xlabel="False positive rate", ylabel="True positive rate")
-        self.ax_.set(aspect="equal", xlim=(0, 1), ylim=(0, 1.01))
-        self.ax_.legend(loc="lower right", fontsize="small")
-        return self
+                ax.fill_between(*entry.band, color=line.get_color(), alpha=0.15, linewidth=0.0)
+        ax.plot([0.0, 1.0], [0.0, 1.0], color="grey", linestyle=":", linewidth=1.0)
+        ax.set(xlabel="False positive rate", ylabel="True positive rate")
+        ax.set(aspect="equal", xlim=(0, 1), ylim=(0, 1.01))
+        ax.legend(loc="lower right", fontsize="small")
 
 
 def score_classifiers(

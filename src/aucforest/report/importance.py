@@ -1,0 +1,126 @@
+"""Permutation importance and partial dependence on rows that a model was not trained on."""
+
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from aucforest.inspection import PermutationImportance, importance
+from aucforest.metrics.roc import class_roc_auc
+from aucforest.metrics.validation import is_missing
+from aucforest.report.data import column_names, columns_of, numbers_in
+from aucforest.report.rows import FloatArray, ScoredRows, scores_of
+from aucforest.tables.dates import column_of, format_time, in_seconds
+
+_MOST_ROWS_OF_CLASS = 5000  # AUC does not depend on class frequencies, so no class needs more rows than this
+_MOST_ROWS = 500  # for partial dependence
+_MOST_VALUES = 12
+
+
+def _roc_auc(X: Any, labels: NDArray[Any], proba: FloatArray, sample_weight: FloatArray | None) -> float:
+    return class_roc_auc(labels, proba, sample_weight)
+
+
+def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> PermutationImportance | None:
+    """Return permutation importances of any model on rows not in training, or None if X has no columns to permute."""
+    names = column_names(rows.X)
+    if names is None:
+        return None
+    generator = np.random.default_rng(seed)
+    by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
+    chosen = np.sort(np.concatenate(by_class))
+    X = _safe_indexing(rows.X, chosen)
+    parts = importance.split_into_parts(rows.X, rows, chosen, _roc_auc, seed)
+
+    def scores(parts: list[importance.Part], proba: FloatArray) -> list[float]:
+        return [part.score(proba[part.places]) for part in parts]
+
+    baseline = scores(parts, rows.scores[chosen])
+    of_repeats, before = importance.deal_out(parts, n_repeats), importance.deal_out(baseline, n_repeats)
+    importances, errors = np.empty((len(names), n_repeats)), np.empty(len(names))
+    for feature in range(len(names)):
+        tables = (permuted(X, feature, generator.permutation(chosen.size)) for _ in range(n_repeats))
+        after = [scores(of_repeat, scores_of(rows.model, table)) for of_repeat, table in zip(of_repeats, tables)]
+        importances[feature], errors[feature] = importance.measure_falls(before, after)
+    return PermutationImportance(
+        importances=importances,
+        importances_stderr=errors,
+        baseline_score=baseline[0],
+        n_scored=chosen.size,
+        scoring="roc_auc",
+        feature_names=tuple(names),
+        n_parts=len(parts) - 1,
+    )
+
+
+def columns_in_order(importance: PermutationImportance, model: Any, n_columns: int) -> list[int]:
+    """Return the indices of the columns of X, the most important first; a column of dates has several features."""
+    dates, order = getattr(model, "dates_", {}), np.argsort(-importance.importances_mean, kind="stable").tolist()
+    return list(dict.fromkeys(column_of(feature, n_columns, dates) for feature in order)) if dates else order
+
+
+def permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:
+    """Return a table with one column permuted."""
+    if hasattr(X, "columns"):
+        frame = nw.from_native(X, eager_only=True)
+        return frame.with_columns(frame[:, feature][order]).to_native()
+    table = np.array(X)
+    table[:, feature] = table[order, feature]
+    return table
+
+
+class Dependence(NamedTuple):
+    """Partial dependence on one feature: mean scores, (n_values, n_classes), with the feature set to each value."""
+
+    name: str
+    values: list[float] | list[str]
+    means: FloatArray
+    of_missing: FloatArray | None  # mean scores with the feature missing
+
+
+def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list[Dependence]:
+    """Return the partial dependence of some features, by its definition, on a sample of the rows.
+
+    Values are taken from rows, so that frames of any library keep their types; scikit-learn's function does not accept
+    polars frames. Sparse rows have none, because they have no columns to replace.
+    """
+    n_rows = rows.labels.size
+    chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
+    X, weights = _safe_indexing(rows.X, chosen), rows.weights[chosen]
+    columns = list(columns_of(X).items())
+
+    def mean_scores(feature: int, row: int) -> FloatArray:
+        table = permuted(X, feature, np.full(chosen.size, row))
+        return np.asarray(np.average(scores_of(rows.model, table), axis=0, weights=weights))
+
+    dependences = []
+    for feature in features if columns else ():
+        name, column = columns[feature]
+        values, places, missing = _grid(column)
+        if len(values) + (missing is not None) > 1:
+            means = np.array([mean_scores(feature, row) for row in places])
+            of_missing = None if missing is None else mean_scores(feature, missing)
+            dependences.append(Dependence(name, values, means, of_missing))
+    return dependences
+
+
+def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
+    """Return some values of a column, the index of a row with each value, and that of a row where it is missing."""
+    is_date = column.dtype.kind == "M"
+    numbers = in_seconds(column) if column.dtype.kind in "Mm" else numbers_in(column)
+    if numbers is None:
+        texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])
+        values, firsts, counts = np.unique(texts, return_index=True, return_counts=True)
+        order = np.argsort(-counts, kind="stable")[:_MOST_VALUES]
+        return values[order].tolist(), firsts[order].tolist(), None
+    missing = np.flatnonzero(np.isnan(numbers))
+    ordered = np.argsort(numbers, kind="stable")[: numbers.size - missing.size]  # NaN is sorted last
+    values, firsts = np.unique(numbers[ordered], return_index=True)
+    if values.size > _MOST_VALUES:
+        quantiles = (np.linspace(0.02, 0.98, _MOST_VALUES) * (ordered.size - 1)).astype(np.int64)
+        values, places = np.unique(numbers[ordered[quantiles]], return_index=True)
+        firsts = quantiles[places]
+    shown = [format_time(value)[:16] for value in values.tolist()] if is_date else values.tolist()
+    return shown, ordered[firsts].tolist(), int(missing[0]) if missing.size else None

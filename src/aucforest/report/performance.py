@@ -1,0 +1,356 @@
+"""The sections on the performance of a model: summary, limits, curves, alerts, calibration, thresholds, subgroups."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest.inspection import PermutationImportance
+from aucforest.metrics import MetricsAtK, average_precision_score, metrics_at_k, roc_confidence_band
+from aucforest.metrics.intervals import normal_quantile, score_interval
+from aucforest.metrics.validation import is_missing
+from aucforest.report import plots
+from aucforest.report.data import columns_of, numbers_in
+from aucforest.report.importance import columns_in_order
+from aucforest.report.metrics import LEVEL, Resamples, auc_interval, find_thresholds, reliability, summarize
+from aucforest.report.page import Section, Table, interval, number, percent, shortened
+from aucforest.report.rows import FloatArray, ScoredRows
+from aucforest.tables.columns import names_of
+
+_INTERVAL = "95 % interval"
+_PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # alerts
+_MOST_GROUPS = 10
+_MOST_GROUPED = 2  # columns, if none are given
+_FEW = 10  # minimum number of rows of a class for its metrics in a group
+_METRICS = [
+    ("recall", "recall (sensitivity)"), ("specificity", "specificity"), ("precision", "precision"),
+    ("gmean", "G-mean"), ("f1", "F1"), ("called", "proportion predicted positive"), ("cost", "cost, total"),
+    ("cost-row", "cost per row"),
+]  # fmt: skip
+
+Groups = dict[str, NDArray[Any]]
+
+
+def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
+    """Return the section on scores, compared with those of a model without skill."""
+    scores = summarize(rows, resamples)
+    auc = scores[0]
+    sources = "Intervals are"
+    if len(rows.classes) == 2:
+        sources = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
+    sure = "" if np.isnan(auc.low) else f", with 95 % confidence {interval(auc.low, auc.high)}"
+    points = [
+        f"ROC AUC {number(auc.value)}{sure}; a model without skill has 0.5. {sources} percentiles of "
+        f"{resamples.n_draws} stratified bootstrap samples."
+    ]
+    if rows.sample_weight is not None:
+        points.append("Rows count by their weights.")
+    body = [
+        [each.name, number(each.value), interval(each.low, each.high), number(each.no_skill), each.meaning]
+        for each in scores
+    ]
+    columns = ["metric", "model", _INTERVAL, "no skill", "meaning"]
+    caption = "Metrics on these rows, beside a model that only knows the class frequencies"
+    tables = [Table(caption, columns, body, "lrrrl")]
+    if len(rows.classes) > 2:
+        tables.append(_by_class(rows))
+        tables.append(_confusion(rows))
+    return Section("summary", "Summary", _headline(rows, auc.value), [], tables, points=points)
+
+
+def _headline(rows: ScoredRows, auc: float) -> str:
+    """Return the headline for readers who do not know the metrics."""
+    hits, totals = rows.confusion, rows.totals
+    correct = f"The class that it predicts is right for {percent(float(np.trace(hits) / totals.sum()))} of the rows"
+    if len(rows.classes) > 2:
+        return f"The model ranks {percent(auc)} of all pairs of rows of two classes rightly; guessing: 50 %. {correct}."
+    label, of, frequency = rows.classes[1], rows.of_classes[1], float(rows.frequencies[1])
+    text = (
+        f"A row {of} has a higher score than another row in {percent(auc)} of all such pairs (ROC AUC); guessing gives "
+        "50 %."
+    )
+    depths = alert_depths(rows.labels.size, [10 if frequency < 0.05 and rows.labels.size >= 1000 else 100])
+    for per_1000, k in depths.items():
+        top = top_rows(rows, k)
+        precision, recall = percent(top.precision[0]), percent(top.recall[0])
+        text += (
+            f" Of the {per_1000 // 10} % of rows with the highest scores, {precision} are {of}, against "
+            f"{percent(frequency)} of all rows; they hold {recall} of all rows {of}."
+        )
+    positive = float(hits[:, 1].sum())
+    text += f" The model predicts {label} for {percent(positive / float(totals.sum()))} of the rows"
+    if not positive:
+        return f"{text}."
+    precision, recall = percent(float(hits[1, 1]) / positive), percent(float(hits[1, 1] / totals[1]))
+    return f"{text}: this is right for {precision} of them, and finds {recall} of all rows {of}."
+
+
+def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_groups: bool) -> Section:
+    """Return the section on the intended use, if it is known, and on the limits of the metrics."""
+    few = float(rows.totals[rows.present].min())
+    points = [
+        f"Intended use: {intended_use or 'not stated by the author of this page.'}",
+        f"All metrics are estimates from {rows.labels.size:,} rows. They hold for new rows that come from the same "
+        "source. Where class frequencies change, so do precision, lift and calibration.",
+        seen,
+        "Feature importance and partial dependence describe the model. They do not show causes.",
+    ]
+    if rows.sample_weight is None and few < 100:
+        points.insert(2, f"The rarest class has {few:.0f} rows only, so its metrics are uncertain: see the intervals.")
+    if not rows.is_probability:
+        points.append("The scores are no probabilities; only their order and the threshold mean something.")
+    if not has_groups:
+        points.append("Performance in subgroups was not evaluated.")
+    lead = "What the model is for, and what this page does not say."
+    return Section("use", "Intended use and limits", lead, [], [], points=points)
+
+
+def _by_class(rows: ScoredRows) -> Table:
+    """Return a table of the scores of each class against the rest."""
+    confusion, body = rows.confusion, []
+    called = confusion.sum(axis=0)
+    for k in rows.present:
+        is_class, score = rows.labels == k, rows.scores[:, k]
+        auc, low, high = auc_interval(is_class, score, rows.sample_weight)
+        area, hit = average_precision_score(is_class, score, sample_weight=rows.sample_weight), confusion[k, k]
+        shown = number(auc), interval(low, high), number(area), number(float(hit / rows.totals[k]))
+        precision = number(float(hit / called[k]) if called[k] else np.nan)
+        body.append([rows.classes[k], percent(float(rows.frequencies[k])), *shown, precision])
+    columns = ["class", "frequency", "ROC AUC", _INTERVAL, "average precision", "recall", "precision"]
+    return Table("Each class against all others", columns, body, "lrrrrrr")
+
+
+def _confusion(rows: ScoredRows) -> Table:
+    """Return the section on the confusion matrix of the predicted labels."""
+    body = [[rows.classes[k], *(number(cell) for cell in cells)] for k, cells in enumerate(rows.confusion)]
+    columns = ["true class", *(f"predicted {name}" for name in rows.classes)]
+    return Table("Confusion matrix of the labels that the model predicts", columns, body, "l" + "r" * len(rows.classes))
+
+
+def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
+    """Return the section on ROC and precision-recall curves."""
+    classes, two = plots.drawn_classes(rows), len(rows.classes) == 2
+    of = rows.classes[1] if two else "each class against all others"
+    captions = [
+        f"ROC curve of {of}: true positive rate (recall) against false positive rate.",
+        f"Precision-recall curve of {of}: precision against recall, over all thresholds.",
+    ]
+    roc_band = precision_band = None
+    if two:
+        precision_band = resamples.precision_band()
+        captions[1] += " The band covers the precision at any one recall with 95 % confidence."
+        if rows.sample_weight is None:
+            roc_band = roc_confidence_band(rows.labels == 1, rows.scores[:, 1], level=LEVEL)
+            captions[0] += (
+                " The band covers the whole true curve with 95 % confidence. In the corners, where the curve "
+                "ends, it has no limit because there are too few rows."
+            )
+        captions = [f"{caption} The dot is at the threshold that is chosen below." for caption in captions]
+    cursor = "point" if two else None
+    lead = "How well the scores rank the rows, at all thresholds."
+    if not two and len(classes) < len(rows.present):
+        lead += f" The {len(classes)} most frequent classes are drawn."
+    drawn = [
+        plots.picture(plots.roc_plot(rows, classes, roc_band), "roc", captions[0], cursor=cursor),
+        plots.picture(plots.precision_recall_plot(rows, classes, precision_band), "pr", captions[1], cursor=cursor),
+    ]
+    return Section("ranking", "Ranking", lead, drawn, [])
+
+
+def top_rows(rows: ScoredRows, k: int) -> MetricsAtK:
+    """Return the metrics of the k rows with the highest scores; with weights, of the same proportion of the weight."""
+    proportion = k / rows.labels.size
+    return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
+
+
+def alert_depths(n_rows: int, per_1000: Iterable[int] = _PER_1000) -> dict[int, int]:
+    """Return pairs of alerts per 1,000 rows and the corresponding number of rows, if it is at least one."""
+    return {rate: round(n_rows * rate / 1000) for rate in per_1000 if n_rows * rate >= 1000}
+
+
+def alerts_section(rows: ScoredRows) -> Section:
+    """Return the section on cumulative gains, lift, and precision and recall by the number of alerts."""
+    positive, of = rows.classes[1], rows.of_classes[1]
+    body = []
+    for per_1000, k in alert_depths(rows.labels.size).items():
+        top = top_rows(rows, k)
+        cells = [f"{k:,}"]
+        for value, low, high in (top.precision, top.recall):
+            cells += [percent(value), interval(low, high, percent)]
+        body.append([f"{per_1000}", *cells, f"{top.lift[0]:.1f}", number(top.threshold)])
+    columns = ["alerts per 1,000 rows", "k", "precision at k", _INTERVAL, "recall at k", _INTERVAL]
+    table = Table("The k rows with the highest scores", [*columns, "lift", "lowest score"], body, "lrrrrrrr")
+    gains = f"Cumulative gains: the proportion of all rows {of} found among the rows with the highest scores."
+    lift = f"Lift: how many times more frequent rows {of} are among those with the highest scores than among all."
+    gains += " The dot is the threshold chosen below."
+    drawn = [
+        plots.picture(plots.gains_plot(rows), "gains", gains, cursor="point"),
+        plots.picture(plots.lift_plot(rows), "lift", lift),
+    ]
+    lead = f"What is found if only the rows with the highest scores are alerted on; {positive} is the positive class."
+    return Section("alerts", "Alerts", lead, drawn, [table] if body else [])
+
+
+def calibration_section(rows: ScoredRows) -> Section:
+    """Return the section on calibration."""
+    classes, two = plots.drawn_classes(rows), len(rows.classes) == 2
+    bins = {rows.classes[k]: reliability(rows, k) for k in classes}
+    caption = "Observed frequencies against mean predicted probabilities; on the diagonal they agree."
+    if two:
+        caption += " Whiskers are 95 % intervals. Each bin holds about the same proportion of each class."
+    drawn = [plots.picture(plots.reliability_plot(bins), "reliability", caption)]
+    tables = []
+    if two:
+        caption = "Distribution of the predicted probabilities of each class."
+        drawn.append(plots.picture(plots.score_plot(rows), "scores", caption))
+        body = [
+            [f"{number(each.least)} to {number(each.most)}", f"{each.n_rows:,}", number(each.mean),
+             number(each.observed), interval(each.low, each.high)]
+            for each in bins[rows.classes[1]]
+        ]  # fmt: skip
+        columns = ["probability", "rows", "mean probability", "observed frequency", _INTERVAL]
+        tables.append(Table("The bins of the calibration curve", columns, body, "lrrrr"))
+    mean = np.average(rows.scores[:, classes], axis=0, weights=rows.weights)
+    k = int(np.argmax(np.abs(mean - rows.frequencies[classes])))
+    name, share = rows.classes[classes[k]], float(rows.frequencies[classes[k]])
+    lead = (
+        f"Whether predicted probabilities agree with observed frequencies. The mean probability of {name} is "
+        f"{percent(float(mean[k]))}, its frequency {percent(share)}."
+    )
+    calibration = getattr(rows.model, "calibration_", None)
+    if calibration is not None and calibration.n_samples > 0:
+        lead += (
+            f" The forest multiplies its log odds by a slope of {number(calibration.slope)} (standard error "
+            f"{number(calibration.slope_std)}), fitted to {calibration.n_samples:,} out-of-bag samples."
+        )
+    return Section("calibration", "Calibration", lead, drawn, tables)
+
+
+def threshold_section(rows: ScoredRows, cost: FloatArray) -> Section:
+    """Return the section with the threshold explorer."""
+    thresholds = find_thresholds(rows)
+    negative, positive = rows.classes
+    alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {thresholds.tp.size} thresholds."
+    if thresholds.own_threshold is None:
+        own_sentence = "The labels that the model predicts follow no single threshold."
+    else:
+        own_sentence = f"The model's own threshold is {number(thresholds.own_threshold)}."
+    explorer = {
+        "svg": plots.as_svg(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line"),
+        "data": thresholds.as_json(cost),
+        "start": thresholds.best_g_mean if thresholds.own is None else thresholds.own,
+        "own_sentence": own_sentence,
+        "negative": negative,
+        "positive": positive,
+        "of_positive": rows.of_classes[1],
+        "metrics": _METRICS,
+    }
+    lead = "Metrics and costs at any threshold, on these rows."
+    return Section("thresholds", "Thresholds", lead, [], [], explorer)
+
+
+def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> Groups | None:
+    """Return the grouping columns, which are given by name or as arrays."""
+    if by is None:
+        return None
+    if isinstance(by, str):
+        by = [by]
+    if not (isinstance(by, Mapping) or hasattr(by, "columns")):
+        columns = columns_of(rows.X)
+        for name in by:
+            if name not in columns:
+                raise ValueError(f"by names {name!r}, which is no column of X_test")
+        return {name: columns[name] for name in by}
+    groups = {str(name): np.asarray(by[name]) for name in names_of(by) or by}
+    kept = slice(None) if sample_weight is None else np.asarray(sample_weight) != 0.0
+    n_rows = rows.labels.size if sample_weight is None else np.size(sample_weight)
+    for name, values in groups.items():
+        if len(values) != n_rows:
+            raise ValueError(f"by has {len(values)} values of {name!r}, but y_test has {n_rows} rows")
+    return {name: values[kept] for name, values in groups.items()}
+
+
+def default_groups(rows: ScoredRows, importance: PermutationImportance | None) -> Groups:
+    """Return the most important columns with few categories, or the first such columns."""
+    columns = columns_of(rows.X)
+    order: Iterable[int] = range(len(columns))
+    if importance is not None and columns:
+        order = columns_in_order(importance, rows.model, len(columns))
+    names, groups = list(columns), {}
+    for name in (names[j] for j in order):
+        values = columns[name]
+        if numbers_in(values) is None and 2 <= len({str(value) for value in values.tolist()}) <= _MOST_GROUPS:
+            groups[name] = values
+        if len(groups) == _MOST_GROUPED:
+            break
+    return groups
+
+
+def subgroups_section(rows: ScoredRows, groups: Groups) -> Section:
+    """Return the section with a table of metrics for each grouping column."""
+    tables = [_group_table(rows, name, values) for name, values in groups.items()]
+    lead = (
+        "Performance in parts of the rows. Where intervals of two groups overlap widely, these rows do not tell their "
+        f"performance apart. Metrics of fewer than {_FEW} rows of a class are not given: such groups are too small."
+    )
+    return Section("subgroups", "Subgroups", lead, [], tables)
+
+
+def _group_table(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
+    """Return the metrics of each group of a column."""
+    metrics = _of_two_classes if len(rows.classes) == 2 else _of_more_classes
+    members = _group(values)
+    body = [[group, f"{np.count_nonzero(inside):,}", *metrics(rows, inside)] for group, inside in members]
+    columns = [name, "rows", "accuracy", _INTERVAL]
+    if len(rows.classes) == 2:
+        columns = [name, "rows", f"rows {rows.of_classes[1]}", "mean score", "ROC AUC", _INTERVAL]
+        columns += ["recall", _INTERVAL, "false positive rate"]
+    return Table(f"Performance by {name}", columns, body, "l" + "r" * (len(columns) - 1))
+
+
+def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
+    """Return groups by quartile for many numbers, else by the most frequent values; missing values are a group."""
+    numbers, missing = numbers_in(values), np.array([is_missing(value) for value in values.tolist()])
+    if numbers is not None and np.unique(numbers[~missing]).size > _MOST_GROUPS:
+        ends = np.unique(np.quantile(numbers[~missing], [0.25, 0.5, 0.75]))
+        names = [f"to {number(ends[0])}", *(f"to {number(end)}" for end in ends[1:]), f"above {number(ends[-1])}"]
+        texts = [names[place] for place in np.searchsorted(ends, numbers)]
+    else:
+        texts = [shortened(str(value), 40) for value in values.tolist()]
+        names = [name for name, _ in Counter(np.array(texts)[~missing].tolist()).most_common(_MOST_GROUPS)]
+    group = np.where(missing, "missing", np.where(np.isin(texts, names), texts, "all others"))
+    return [(name, group == name) for name in [*names, "all others", "missing"] if np.any(group == name)]
+
+
+def _rate(rows: ScoredRows, inside: NDArray[np.bool_], is_hit: NDArray[np.bool_]) -> list[str]:
+    """Return the weighted proportion of hits in a group with Wilson's interval."""
+    if np.count_nonzero(inside) < _FEW:
+        return ["too few", "–"]
+    weights = rows.weights[inside]
+    proportion = float(np.average(is_hit[inside], weights=weights))
+    dispersion = float(np.square(weights).sum() / weights.sum() ** 2)
+    low, high = score_interval(proportion, dispersion, normal_quantile(LEVEL))
+    return [percent(proportion), interval(low, high, percent)]
+
+
+def _of_two_classes(rows: ScoredRows, inside: NDArray[np.bool_]) -> list[str]:
+    """Return positives, mean score, ROC AUC, recall and false positive rate of a group."""
+    positive = rows.labels == 1
+    n_positive, n_rows = np.count_nonzero(inside & positive), np.count_nonzero(inside)
+    cells = [f"{n_positive:,} ({percent(n_positive / n_rows)})"]
+    cells.append(number(float(np.average(rows.scores[inside, 1], weights=rows.weights[inside]))))
+    auc = ["too few", "–"]
+    if min(n_positive, n_rows - n_positive) >= _FEW:
+        weights = None if rows.sample_weight is None else rows.sample_weight[inside]
+        value, low, high = auc_interval(positive[inside], rows.scores[inside, 1], weights)
+        auc = [number(value), interval(low, high)]
+    alert = rows.predicted == 1
+    false_positives, _ = _rate(rows, inside & ~positive, alert)
+    return [*cells, *auc, *_rate(rows, inside & positive, alert), false_positives]
+
+
+def _of_more_classes(rows: ScoredRows, inside: NDArray[np.bool_]) -> list[str]:
+    """Return the accuracy of a group."""
+    return _rate(rows, inside, rows.predicted == rows.labels)
