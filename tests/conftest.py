@@ -16,11 +16,11 @@ settings.load_profile("quick")
 # What takes longest is begun first, so that no process waits for another one at the end.
 _LONG = (
     "test_compile",
-    "test_coverage",
+    "test_estimation",
     "test_criteria",
     "test_dask",
     "test_faults",
-    "test_reports",
+    "test_html",
     "test_model_parts",
     "test_forest.py",
     "test_docs",

@@ -47,7 +47,7 @@ def test_equals_the_double_loop(loss, rows, eps, weighted, grouped):
 @pytest.mark.parametrize(
     ("loss", "eps"),
     # exp(-x) itself overflows 800 eps apart
-    [(loss, eps) for loss in LOSSES for eps in (0.01, 0.1, 1.0) if (loss, eps) != ("exp", 0.01)],
+    [(loss, eps) for loss in LOSSES for eps in (0.01, 1.0) if (loss, eps) != ("exp", 0.01)],
 )
 def test_equals_the_double_loop_over_many_anchors(loss, eps):
     rng = np.random.default_rng(0)

@@ -9,7 +9,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import precision_recall_curve
 
 from aucforest.metrics import (
-    bootstrap_interval,
     gains_curve,
     lift_at_k,
     metrics_at_k,
@@ -202,27 +201,6 @@ def test_bad_bounds_and_weights():
         precision_at_k([0, 1], [1, 2], 1, sample_weight=[0, 0])
 
 
-def test_bootstrap_intervals_cover():
-    covered = []
-    for seed in range(60):
-        positive, scores, _ = random_rows(400, seed=seed)
-        _, low, high = bootstrap_interval(precision_at_k, positive, scores, 0.2, n_resamples=200, random_state=seed)
-        covered.append(low <= 0.615 <= high)
-    # the mean over 2,000,000 rows is 0.615; of 60 intervals of 95 % fewer than 50 cover it once in 2,000 times or so
-    assert sum(covered) >= 50
-
-
-def test_bootstrap_intervals_are_reproducible_and_weighted():
-    positive, scores, weights = random_rows(100)
-    known = {"sample_weight": weights, "n_resamples": 50, "random_state": 3}
-    first = bootstrap_interval(recall_at_k, positive, scores, 0.1, **known)
-    assert first == bootstrap_interval(recall_at_k, np.where(positive, "yes", "no"), scores, 0.1, **known)
-    assert first[0] == recall_at_k(positive, scores, 0.1, sample_weight=weights)
-    assert first[1] <= first[0] <= first[2]
-    with pytest.raises(ValueError, match="level must be in"):
-        bootstrap_interval(recall_at_k, positive, scores, 0.1, level=1.0)
-
-
 @pytest.mark.parametrize("n", [25, 100])
 def test_bounds_that_are_met_exactly_are_met(n):
     """Products of a bound are rounded: 0.29 * 100 is less than 29."""
@@ -232,27 +210,6 @@ def test_bounds_that_are_met_exactly_are_met(n):
         assert recall_at_precision([1] * part + [0] * (n - part), [0] * n, part / n) == 1.0, part
         assert optimal_threshold(*negatives_first, criterion={"fpr": part / n}) == 2
         assert optimal_threshold([1] * part + [0] * (n - part), [5] * n, criterion={"precision": part / n}) == 5
-
-
-def test_intervals_of_what_some_resamples_do_not_have():
-    rng = np.random.default_rng(0)
-    score, one = rng.normal(size=200), np.arange(200) == 7
-    value, low, high = bootstrap_interval(recall_at_k, one, score, 0.5, random_state=0)
-    assert (low, high) == (value, value)
-    assert bootstrap_interval(precision_at_k, [0, 0, 0, 0], [1, 2, 3, 4], 2, random_state=0) == (0.0, 0.0, 0.0)
-    y, few = score + rng.normal(size=200) > 0, np.where(np.arange(200) < 20, 0.3, 0.0)
-    value, low, high = bootstrap_interval(precision_at_k, y, score, 0.5, sample_weight=few, random_state=0)
-    assert low < value < high
-    weight = rng.random(200) + 0.5
-    k = int(weight.sum()) - 1
-    value, low, high = bootstrap_interval(precision_at_k, y, score, k, sample_weight=weight, random_state=0)
-    assert low < value < high
-
-
-def test_without_a_positive_every_interval_is_undefined():
-    with pytest.warns(UndefinedMetricWarning):
-        value, low, high = bootstrap_interval(recall_at_k, [0] * 9, np.arange(9), 3, random_state=0, n_resamples=5)
-    assert np.isnan([value, low, high]).all()
 
 
 def test_weights_whose_sum_is_rounded_hold_as_many_samples():

@@ -1,5 +1,6 @@
 """CBPE from the outside: what it estimates, corrects, refuses and warns about."""
 
+import copy
 import re
 import warnings
 
@@ -7,42 +8,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
+from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest.metrics.thresholds import decide
 from aucforest.monitoring import CBPE, Chunks, soft_auc, soft_auc_interval
 from aucforest.monitoring.metrics import NAMES
+from tests.monitoring.data import ONE, TWO, classes_drawn, drawn, figures, only
 
-ONE = Chunks.by_number(1)
-TWO = Chunks.by_number(2)  # of the reference: the fewest with limits, as each takes a domain classifier
+COST = {"cost": [[0, 1, 9], [2, 0, 1], [1, 5, 0]]}
 ALL = [name for name in NAMES if not name.startswith("cost")]
-
-
-def drawn(n=2000, seed=0, power=2.0, prevalence=1.6):
-    """Return scores and labels with P(y = 1 | score) = score ** power."""
-    random = np.random.default_rng(seed)
-    score = random.beta(0.8, prevalence, n)
-    return score, (random.random(n) < score**power).astype(int)
-
-
-def classes_drawn(n=2000, seed=0):
-    """Return probabilities of three classes, calibrated, labels and predictions."""
-    random = np.random.default_rng(seed)
-    p = random.dirichlet([1.0, 2.0, 3.0], size=n)
-    y_true = np.array(["a", "b", "c"])[(random.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
-    return p, y_true, np.array(["a", "b", "c"])[p.argmax(axis=1)]
-
-
-def only(result, metric="roc_auc"):
-    """Return the single row of a metric."""
-    (row,) = result.of(metric)
-    return row
-
-
-def figures(result):
-    """Return estimate, standard error and bounds of every row."""
-    return [row[5:9] for row in result.estimates]
 
 
 def test_estimates_of_the_reference_equal_its_realized_metrics():
@@ -100,9 +78,9 @@ def test_order_of_rows_does_not_matter():
     new, _ = drawn(500, seed=1)
     order, new_order = np.random.default_rng(0).permutation(score.size), np.random.default_rng(1).permutation(500)
     options = {"calibration": "isotonic"}
-    one = only(CBPE(**options).fit(score, y_true).estimate(new, chunks=ONE))
-    other = only(CBPE(**options).fit(score[order], y_true[order]).estimate(new[new_order], chunks=ONE))
-    assert tuple(one)[5:9] == pytest.approx(tuple(other)[5:9], abs=1e-10)
+    row = only(CBPE(**options).fit(score, y_true).estimate(new, chunks=ONE))
+    same = only(CBPE(**options).fit(score[order], y_true[order]).estimate(new[new_order], chunks=ONE))
+    assert tuple(row)[5:9] == pytest.approx(tuple(same)[5:9], abs=1e-10)
 
 
 def test_monotone_scores_give_the_same_at_the_reference_scores():
@@ -184,9 +162,9 @@ def test_importance_weights_make_a_curve_for_the_chunk():
         score = random.random(n)
         return np.column_stack([score, group]), score, np.where(group, score**3, score**0.5)
 
-    X, score, chance = rows(20_000, 0.5)
-    y_true = (random.random(20_000) < chance).astype(int)
-    X_new, new, chance = rows(20_000, 0.95)
+    X, score, chance = rows(4000, 0.5)
+    y_true = (random.random(4000) < chance).astype(int)
+    X_new, new, chance = rows(2000, 0.95)
     accuracy = np.where(new > 0.5, chance, 1 - chance).mean()
     plain = CBPE(["accuracy"], calibration="isotonic").fit(score, y_true, score > 0.5, X=X, chunks=TWO)
     weighted = CBPE(["accuracy"], importance_weighted=True).fit(score, y_true, score > 0.5, X=X, chunks=TWO)
@@ -301,23 +279,6 @@ def test_new_rows_without_a_label_still_count():
     assert not np.isnan(rows[1].estimate)
 
 
-@pytest.mark.parametrize(
-    ("new", "chunks"),
-    [([0.3, 0.4, 0.5], Chunks.by_size(2)), ([0.0, 0.0, 0.1], Chunks.by_size(2)), ([0.4, 1.0, 1.0], Chunks.by_size(1))],
-    ids=["one row", "no chance", "single rows"],
-)
-def test_chunks_without_an_estimate(new, chunks):
-    score, y_true = drawn(power=1.0)
-    cbpe = CBPE(calibration="none").fit(score, y_true)
-    with pytest.warns(UndefinedMetricWarning, match="not defined: roc_auc of"):
-        rows = cbpe.estimate(new, chunks=chunks).estimates
-    undefined = [row for row in rows if np.isnan(row.estimate)]
-    assert undefined
-    for row in undefined:
-        assert np.isnan([row.standard_error, row.low, row.high]).all()
-        assert not row.alert
-
-
 def test_equal_scores():
     score, y_true = drawn()
     row = only(CBPE(calibration="isotonic").fit(score, y_true).estimate(np.full(200, 0.3), chunks=ONE))
@@ -341,8 +302,25 @@ def test_labels_of_one_class():
     assert 0.5 < row.estimate < 1
 
 
+@pytest.mark.parametrize(
+    ("new", "chunks"),
+    [([0.3, 0.4, 0.5], Chunks.by_size(2)), ([0.0, 0.0, 0.1], Chunks.by_size(2))],
+    ids=["one row", "no chance"],
+)
+def test_chunks_without_an_estimate(new, chunks):
+    score, y_true = drawn(power=1.0)
+    cbpe = CBPE(calibration="none").fit(score, y_true)
+    with pytest.warns(UndefinedMetricWarning, match="not defined: roc_auc of"):
+        rows = cbpe.estimate(new, chunks=chunks).estimates
+    undefined = [row for row in rows if np.isnan(row.estimate)]
+    assert undefined
+    for row in undefined:
+        assert np.isnan([row.standard_error, row.low, row.high]).all()
+        assert not row.alert
+
+
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
-@pytest.mark.parametrize("metric", ["average_precision", "precision_at_0.1", "recall_at_0.1"])
+@pytest.mark.parametrize("metric", ["average_precision", "recall_at_0.1"])
 def test_few_positives_are_too_few_for_a_curve_and_metrics_of_the_highest_scores(metric):
     score, y_true = drawn()
     rare = y_true * (np.cumsum(y_true) <= 49)
@@ -418,3 +396,75 @@ def test_nothing_is_warned_about_in_the_ordinary_case():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         CBPE(ALL).fit(score, y_true, score > 0.4).estimate(score, score > 0.4, y_true=y_true)
+
+
+@pytest.fixture(scope="module")
+def forest_rows():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1200, 3))
+    y = np.where(random.random(1200) < expit(2 * X[:, 0]), "yes", "no")
+    forest = AUCForestClassifier(30, oob_score=True, min_samples_leaf=5, random_state=0)
+    return forest.fit(X[:800], y[:800]), X, y
+
+
+def test_from_forest(forest_rows):
+    forest, X, y = forest_rows
+    cbpe = CBPE.from_forest(forest, y[:800], X[:800], chunks=TWO, metrics=["roc_auc", "accuracy"])
+    assert cbpe.classes_.tolist() == ["no", "yes"]
+    result = cbpe.estimate(
+        forest.predict_proba(X[800:]), forest.predict(X[800:]), y_true=y[800:], X=X[800:], chunks=ONE
+    )
+    for row in result.estimates:
+        assert row.low <= row.realized <= row.high
+    assert result.shifts["[0:399]"].domain_auc > 0
+
+
+def test_from_a_stack(forest_rows):
+    """Its own out-of-bag probabilities and threshold, not those of its forest."""
+    forest, X, y = forest_rows
+    stack = AUCStackingClassifier(clone(forest), threshold="gmean").fit(X[:800], y[:800])
+    cbpe = CBPE.from_forest(stack, y[:800], chunks=TWO, metrics=["roc_auc", "accuracy"])
+    proba = stack.oob_decision_function_
+    labels = stack.classes_[decide(proba, stack.threshold_)]
+    expected = CBPE(["roc_auc", "accuracy"]).fit(proba, y[:800], labels, chunks=TWO)
+    new = stack.predict_proba(X[800:]), stack.predict(X[800:])
+    rows = cbpe.estimate(*new, y_true=y[800:], chunks=ONE).estimates
+    assert rows == expected.estimate(*new, y_true=y[800:], chunks=ONE).estimates
+    for row in rows:
+        assert row.low <= row.realized <= row.high
+
+
+def test_from_forest_refuses(forest_rows):
+    forest, X, y = forest_rows
+    with pytest.raises(ValueError, match="oob_score=True"):
+        CBPE.from_forest(clone(forest).set_params(oob_score=False).fit(X, y), y)
+    with pytest.raises(TypeError, match="labels"):
+        CBPE.from_forest(forest, y[:800], labels=["yes", "no"])
+    with pytest.raises(ValueError, match="y_true has 3 samples, but the forest was trained on 800"):
+        CBPE.from_forest(forest, y[:3])
+
+
+@pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
+@pytest.mark.parametrize(
+    ("n_classes", "threshold"),
+    [(2, None), (2, "f1"), (2, np.inf), (3, "prevalence"), (3, COST)],
+)
+def test_the_forest_decides(n_classes, threshold):
+    """Alert limits are those of the labels that the forest predicts, not of the most probable classes."""
+    random = np.random.default_rng(1)
+    X = random.normal(size=(600, 3))
+    y = np.digitize(X[:, 0] + random.normal(size=600), [1.2, 2.0][: n_classes - 1])
+    never = threshold == np.inf  # a result of tuning, but not a valid parameter
+    params = {"criterion": "auc", "threshold": None if never else threshold, "oob_score": True, "random_state": 0}
+    forest = AUCForestClassifier(20, **params).fit(X, y)
+    forest.threshold_ = np.inf if never else forest.threshold_
+    chances = forest.oob_decision_function_
+    out_of_bag = copy.copy(forest)
+    out_of_bag.predict_proba = lambda X: chances
+    metrics = ["accuracy", "recall", "confusion_matrix"]
+    limits = [
+        CBPE(metrics, calibration="none").fit(chances, y, labels).limits_
+        for labels in (out_of_bag.predict(X), chances.argmax(axis=1))
+    ]
+    assert CBPE.from_forest(forest, y, metrics=metrics, calibration="none").limits_ == limits[0]
+    assert (limits[0] == limits[1]) == (threshold is None)

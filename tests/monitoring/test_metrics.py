@@ -11,8 +11,8 @@ from aucforest.metrics import precision_at_k, recall_at_k
 from aucforest.monitoring import CBPE, Chunks, expected_confusion_matrix
 from aucforest.monitoring._rows import Rows, label_variance
 from aucforest.monitoring.metrics import THRESHOLD_METRICS, Metric, alert_limits, find_metrics
+from tests.monitoring.data import ONE, drawn, only
 from tests.monitoring.golden import binary_cases, load
-from tests.monitoring.test_estimation import ONE, drawn, only
 
 
 @pytest.mark.parametrize("case", [c for c in load("cbpe_unit")["thresholds"] if c["std_mult"] in ([3, 3], [0, 0])])

@@ -22,9 +22,8 @@ from aucforest.monitoring.soft import (
     sample_at_k,
     sample_aucs,
     sample_average_precisions,
+    soft_at_k,
     soft_average_precision,
-    soft_precision_at_k,
-    soft_recall_at_k,
     soft_roc_auc,
 )
 from tests.monitoring.golden import binary_cases, load
@@ -207,7 +206,7 @@ def test_recorded_expectations_of_classes(case):
     assert variance == pytest.approx(case["ovr_var"], abs=1e-12)
 
 
-AT_K = [partial(soft_precision_at_k, 0.3), partial(soft_recall_at_k, 0.3)]
+AT_K = [partial(soft_at_k, "precision", 0.3), partial(soft_at_k, "recall", 0.3)]
 
 
 @pytest.mark.parametrize("metric", [one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc, *AT_K])
@@ -248,13 +247,13 @@ def test_precision_and_recall_at_k_are_those_of_all_labels(case, k):
     scores, p = case
     rows = Rows(rank_columns(scores), p[:, None])
     _, mean, variance = at_k_over_all_labels("precision", k, scores, p)
-    estimate = soft_precision_at_k(k, rows)
+    estimate = soft_at_k("precision", k, rows)
     assert estimate.value == estimate.expected == pytest.approx(mean, abs=1e-12)
     assert label_variance(rows.p, estimate.influence) == pytest.approx(variance, abs=1e-12)
     certain = Rows(rank_columns(scores), np.round(p)[:, None])
     if certain.p.any():
-        assert soft_precision_at_k(k, certain).value == pytest.approx(precision_at_k(np.round(p) == 1, scores, k))
-        assert soft_recall_at_k(k, certain).expected == pytest.approx(recall_at_k(np.round(p) == 1, scores, k))
+        assert soft_at_k("precision", k, certain).value == pytest.approx(precision_at_k(np.round(p) == 1, scores, k))
+        assert soft_at_k("recall", k, certain).expected == pytest.approx(recall_at_k(np.round(p) == 1, scores, k))
 
 
 @pytest.mark.parametrize("k", [0.1, 0.25, 0.5])
@@ -262,7 +261,7 @@ def test_expected_recall_at_k_is_close_to_that_of_all_labels(k):
     score = np.round(np.random.default_rng(0).uniform(0.3, 0.95, 12), 1)
     rows = Rows(rank_columns(score), score[:, None])
     _, mean, _ = at_k_over_all_labels("recall", k, score, score)
-    estimate = soft_recall_at_k(k, rows)
+    estimate = soft_at_k("recall", k, rows)
     assert abs(estimate.expected - mean) < 0.2 * abs(estimate.value - mean)
 
 
@@ -342,4 +341,4 @@ def test_a_class_that_is_never_drawn_gives_nan():
     assert np.isnan(sample_aucs(rows, 10, np.random.default_rng(0))).all()
     assert np.isnan(sample_average_precisions(rows, 10, np.random.default_rng(0))).all()
     assert np.isnan(sample_at_k("recall", 0.5, rows, 10, np.random.default_rng(0))).all()
-    assert np.isnan(soft_recall_at_k(0.5, Rows(rank_columns(np.arange(3.0)), np.zeros((3, 1)))).value)
+    assert np.isnan(soft_at_k("recall", 0.5, Rows(rank_columns(np.arange(3.0)), np.zeros((3, 1)))).value)

@@ -1,19 +1,27 @@
 """Rows as users have them: frames, texts, gaps; what CBPE refuses, and whose chunks it takes."""
 
+from datetime import date
+from typing import Any
+
 import numpy as np
 import pandas as pd
-import polars
+import polars as pl
+import pyarrow as pa
 import pytest
+from scipy.special import expit
 
+from aucforest import AUCForestClassifier
 from aucforest.monitoring import CBPE, Chunks, shift
-from tests.monitoring.test_estimation import ONE, classes_drawn, drawn, figures, only
+from tests.monitoring.data import ONE, TWO, classes_drawn, drawn, figures, only
+
+DAY = date(2024, 2, 29)
 
 NAMED = np.array(["well", "ill"])[::-1]
 
 
 def of_polars(score, y_true, y_pred):
     """Return columns of a frame; labels are texts."""
-    frame = polars.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]})
+    frame = pl.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]})
     return frame["score"], frame["label"], frame["guess"]
 
 
@@ -161,3 +169,61 @@ def test_periods_of_the_reference_are_not_those_of_new_rows():
     with pytest.raises(ValueError, match="pass chunks: the timestamps in fit were those of the reference"):
         cbpe.estimate(score)
     assert len(cbpe.estimate(score, chunks=ONE).estimates) == 1
+
+
+@pytest.mark.parametrize("form", ["category", "polars", "object"])
+def test_the_features_of_the_forest_may_be_categories(form):
+    """A shift of a text column alone is seen by the domain classifier, and an unseen category counts as one."""
+    random = np.random.default_rng(0)
+    towns = np.array(["Łódź", "Kraków", "Gdańsk", None], dtype=object)
+    frame = pd.DataFrame({"size": random.normal(size=900), "town": towns[random.integers(4, size=900)]})
+    y = random.random(900) < expit(2 * frame["size"] + (frame["town"] == "Łódź"))
+    frame.loc[700:, "town"] = np.where(random.random(200) < 0.5, "Łódź", "Poznań")
+    X: Any = frame.astype({"town": "category"})
+    if form == "polars":
+        X = pl.from_pandas(frame)
+    if form == "object":
+        X = frame.to_numpy()
+    options: dict[str, Any] = {"categorical_features": [1]} if form == "object" else {}
+    forest = AUCForestClassifier(10, oob_score=True, min_samples_leaf=5, random_state=0, **options)
+    forest.fit(X[:500], y[:500])
+    cbpe = CBPE.from_forest(forest, y[:500], X[:500], chunks=TWO, importance_weighted=form == "object")
+    shifts = [cbpe.estimate(forest.predict_proba(new), X=new, chunks=ONE).shifts for new in (X[500:700], X[700:])]
+    (same,), (moved,) = (of_chunks.values() for of_chunks in shifts)
+    assert abs(same.domain_auc - 0.5) < 0.1
+    assert moved.domain_auc > 0.7
+    with pytest.raises(ValueError, match="X has 1 columns, but the reference has 2"):
+        cbpe.estimate(forest.predict_proba(X[500:]), X=frame[["town"]][500:])
+
+
+def test_features_that_are_neither_numbers_nor_categories_are_named():
+    score, y_true = drawn(800)
+    frame = pd.DataFrame({"a": score, "b": score})
+    mixed = frame.assign(b=[*["high"] * 799, 3.5])
+    with pytest.raises(TypeError, match=r"X: column 'b' is .* cannot be sorted: .*make all its values text"):
+        CBPE().fit(score, y_true, X=mixed)
+    lists = frame.assign(b=[[1, 2]] * 800)
+    with pytest.raises(TypeError, match="X: column 'b' holds values of type list: encode them as numbers or text"):
+        CBPE().fit(score, y_true, X=lists)
+
+
+@pytest.mark.filterwarnings("ignore:there are no alert limits:UserWarning")
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.DataFrame({"day": [DAY]}).astype("M8[s]"),
+        pd.DataFrame({"day": [DAY]}, dtype=object),
+        pl.DataFrame({"day": [DAY]}),
+        pa.table({"day": pa.array([DAY], pa.date32())}),
+        pa.table({"day": pa.array([DAY], pa.date64())}),
+        pa.table({"day": pa.array([5], pa.duration("s"))}),
+        np.array([["2024-02-29"]], dtype="M8[D]"),
+    ],
+)
+def test_dates_are_refused_in_every_form(X):
+    score, y_true = drawn(200)
+    cbpe = CBPE().fit(score, y_true, X=np.zeros((200, 1)), chunks=ONE)
+    sentence = "^X: column (0|'day') holds dates or durations: leave dates out, because new ones alone tell new samples"
+    for attempt in (lambda: CBPE().fit([0.5], [1], X=X), lambda: cbpe.estimate([0.5], X=X)):
+        with pytest.raises(TypeError, match=sentence):
+            attempt()

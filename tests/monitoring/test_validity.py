@@ -29,7 +29,7 @@ def test_limits_are_on_the_scale_of_the_measures():
 
 def test_a_new_row_is_beyond_prediction_limits_as_often_as_the_level_says():
     random = np.random.default_rng(0)
-    values, slack = random.normal(5.0, 2.0, (4000, 6, 2)), 3.0 * np.sqrt(0.16 * 0.84 / 4000)
+    values, slack = random.normal(5.0, 2.0, (1000, 6, 2)), 3.0 * np.sqrt(0.16 * 0.84 / 1000)
     limits = np.array([prediction_limits(rows, 1.0) for rows in values[:, :5]])
     beyond = (values[:, 5] > limits).any(axis=1).mean()
     assert norm.sf(1.0) - 0.02 - slack < beyond < norm.sf(1.0) + slack  # Bonferroni: a little less
@@ -47,9 +47,9 @@ def test_many_chunks_are_thinned():
 
 
 def test_scores_without_a_shift_are_valid():
-    """2,000 chunks, smaller than in the reference; `benchmarks/monitoring_bias.py --alerts` has features as well."""
-    rates, level = false_alerts(2000, 100, 80, 25, with_features=False)
-    assert rates.mean() <= level + 3.0 * np.sqrt(level / 2000)
+    """500 chunks, smaller than in the reference; `benchmarks/monitoring_bias.py --alerts` has features as well."""
+    rates, level = false_alerts(500, 100, 80, 25, with_features=False)
+    assert rates.mean() <= level + 3.0 * np.sqrt(level / 500)
 
 
 def test_the_seasons_of_the_reference_widen_the_limits():

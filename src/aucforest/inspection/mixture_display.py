@@ -82,8 +82,7 @@ class MixtureDisplay(Display):
             raise ValueError(f"the forest is not mixed: criterion={forest.criterion!r}, splitter={forest.splitter!r}")
         mixture = forest.mixture_
         names = [", ".join(pair) for pair in zip(mixture["criterion"].tolist(), mixture["splitter"].tolist())]
-        numbers = (mixture[name] for name in ("proportion", "oob_score", "oob_score_std"))
-        return cls(names, *numbers).plot(ax)
+        return cls(names, mixture["proportion"], mixture["oob_score"], mixture["oob_score_std"]).plot(ax)
 
     def _size(self) -> tuple[float, float]:
         return 6.4, 0.8 + 0.32 * len(self.names)

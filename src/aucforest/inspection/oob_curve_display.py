@@ -102,9 +102,9 @@ class OOBCurveDisplay(Display):
         rows = training_rows(forest, X, y, sample_weight)
         n_trees, scores = [], []
         for part in first_trees(forest, rows, n_points):
-            known = (_safe_indexing(X, part.seen), rows.labels[part.seen], part.proba, rows.weights_of(part.seen))
             n_trees.append(part.n_trees)
-            scores.append(scorer.score(*known))
+            X_seen, weights = _safe_indexing(X, part.seen), rows.weights_of(part.seen)
+            scores.append(scorer.score(X_seen, rows.labels[part.seen], part.proba, weights))
         name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
         return cls(np.array(n_trees), np.array(scores), scoring=name).plot(ax)
 

@@ -118,12 +118,16 @@ class TreeDisplay(Display):
         if max_depth is not None:
             models.check_count("max_depth", max_depth, 0)
         models.check_count("decimals", decimals, 0)
-        chosen = trees[tree]
-        features = models.feature_names_of(estimator, chosen.n_features, feature_names)
-        classes = models.class_names_of(estimator, chosen.n_classes, class_names)
-        names = models.category_names_of(estimator, quoted=True)
-        shown: dict[str, Any] = {"categories": names, "times": times_in(getattr(estimator, "dates_", {}))}
-        return cls(chosen, features, classes, **shown, max_depth=max_depth, decimals=decimals).plot(ax)
+        display = cls(
+            trees[tree],
+            models.feature_names_of(estimator, trees[tree].n_features, feature_names),
+            models.class_names_of(estimator, trees[tree].n_classes, class_names),
+            categories=models.category_names_of(estimator, quoted=True),
+            max_depth=max_depth,
+            decimals=decimals,
+            times=times_in(getattr(estimator, "dates_", {})),
+        )
+        return display.plot(ax)
 
     def _size(self) -> tuple[float, float]:
         nodes = self._drawn()
@@ -164,8 +168,10 @@ class TreeDisplay(Display):
         tree, root, value = self.tree, prediction[0], prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{p:.{self.decimals}f}" for p in value)]
         if is_cut:
-            names = self.feature_names, self.categories or {}
-            left, _ = models.conditions(tree, node, *names, self.decimals, _MOST_CATEGORIES, self.times)
+            categories = self.categories or {}
+            left, _ = models.conditions(
+                tree, node, self.feature_names, categories, self.decimals, _MOST_CATEGORIES, self.times
+            )
             lines.insert(0, f"← {left}".replace(" or missing", "\nor missing"))
         elif tree.feature[node] != LEAF:
             lines.append("(...)")

@@ -107,12 +107,13 @@ def _mean_of_pairs(
     rows, starts = pairs.by_score(scores)
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
     sums = np.zeros((rows.size, n_functions))  # over the pairs of each row, so each pair is in the sums of both rows
-    arguments = (scores[rows], pairs.positive[rows], weights[rows], starts, 1.0 / eps)
+    in_order, positive, weights_in_order = scores[rows], pairs.positive[rows], weights[rows]
     for direction in (1, -1):
         if loss == "squared_hinge":
-            add_hinge_sums(*arguments, direction, sums)
+            add_hinge_sums(in_order, positive, weights_in_order, starts, 1.0 / eps, direction, sums)
         else:
-            add_series_sums(*arguments, direction, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
+            table = np.ascontiguousarray(TABLES[loss][:, :n_functions])
+            add_series_sums(in_order, positive, weights_in_order, starts, 1.0 / eps, direction, table, sums)
     sums, scale = in_row_order(sums, rows), weights / pairs.total
     gradient = np.where(pairs.positive, -scale, scale) * sums[:, 1] / eps
     return 0.5 * float(scale @ sums[:, 0]), gradient, weights * sums[:, -1] / (pairs.total * eps * eps)

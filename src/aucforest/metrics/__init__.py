@@ -2,7 +2,6 @@
 
 from aucforest.metrics.at_k import (
     MetricsAtK,
-    bootstrap_interval,
     gains_curve,
     lift_at_k,
     metrics_at_k,
@@ -14,6 +13,7 @@ from aucforest.metrics.at_k import (
 from aucforest.metrics.bands import RocBand, roc_confidence_band
 from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc, delong_covariance
 from aucforest.metrics.gains_display import GainsDisplay
+from aucforest.metrics.intervals import bootstrap_interval
 from aucforest.metrics.multiclass import hand_till_score
 from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
 from aucforest.metrics.roc_display import RocCurveDisplay, RocEntry

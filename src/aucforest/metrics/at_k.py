@@ -1,7 +1,6 @@
-"""Metrics of the highest-ranked samples: precision, recall and lift at k, recall at a bound, gains and lift curves."""
+"""Metrics of the highest-ranked samples: precision, recall and lift at k, recall at a bound, and the gains curve."""
 
 import re
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from numbers import Integral, Real
@@ -9,18 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.metrics.intervals import normal_quantile, require_level, score_interval, share_interval
+from aucforest.metrics.intervals import normal_quantile, score_interval, share_interval
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.validation import (
     Scores,
     Weights,
-    as_column,
-    check_scores,
-    check_weights,
-    is_positive,
-    relative_weights,
+    two_classes,
     warn_undefined,
     weight_exponent,
 )
@@ -29,24 +23,24 @@ FloatArray = NDArray[np.float64]
 Interval = tuple[float, float, float]  # a value and its bounds
 
 
-def _rows(
+def _check_rows(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
 ) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
-    """Return checked samples: positive or not, score, relative weight."""
-    scores = check_scores(as_column(y_score))
-    weights = relative_weights(sample_weight, scores.size)
+    """Return validated samples: whether they are positive, scores and relative weights, which are not all 0."""
+    positive, scores, weights = two_classes(y_true, y_score, sample_weight, pos_label)
     if weights is not None and not weights.any():
         raise ValueError("sample_weight is 0 for every sample")
-    return is_positive(y_true, scores.size, pos_label=pos_label), scores, weights
+    return positive, scores, weights
 
 
 def _cumulate(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any) -> Cumulated:
-    """Return the weights of positives and negatives at or above each threshold, of checked samples."""
-    return cumulate(*_rows(y_true, y_score, sample_weight, pos_label))
+    """Return the weights of positives and negatives at or above each threshold."""
+    positive, scores, weights = _check_rows(y_true, y_score, sample_weight, pos_label)
+    return cumulate(positive, scores, weights)
 
 
 def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 0) -> float:
-    """Return how many of samples, by number or weight, the top k are; ValueError for a `k` that is no such number.
+    """Return the number or weight of the k highest-ranked samples; ValueError if `k` is no number or proportion.
 
     `total` and the result are relative weights, which were divided by the power of two with this exponent.
     """
@@ -63,7 +57,7 @@ def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 
 
 
 def parse_number(text: str) -> int | float:
-    """Return a text as an integer, which is a number of samples, or as a float, which is a proportion of them."""
+    """Return the number that a text holds: an integer is a number of samples, a float a proportion of them."""
     return int(text) if text.isdigit() else float(text)
 
 
@@ -262,35 +256,35 @@ def metrics_at_k(
     >>> from aucforest.metrics import metrics_at_k
     >>> rng = np.random.default_rng(0)
     >>> y_true = rng.random(1000) < 0.1
-    >>> found = metrics_at_k(y_true, y_true + rng.normal(size=1000), 0.05)
-    >>> for name, (value, low, high) in zip(found._fields, found[:3]):
+    >>> top = metrics_at_k(y_true, y_true + rng.normal(size=1000), 0.05)
+    >>> for name, (value, low, high) in zip(top._fields, top[:3]):
     ...     print(f"{name} {value:.2f} [{low:.2f}, {high:.2f}]")
     precision 0.40 [0.27, 0.54]
     recall 0.22 [0.16, 0.30]
     lift 4.49 [3.16, 5.94]
     """
     quantile = normal_quantile(level)
-    positive, scores, weights = _rows(y_true, y_score, sample_weight, pos_label)
+    positive, scores, weights = _check_rows(y_true, y_score, sample_weight, pos_label)
     cumulated = cumulate(positive, scores, weights)
-    size, found = _positives_at(cumulated, k, sample_weight)
+    size, hits = _positives_at(cumulated, k, sample_weight)
     precision, others, correlation = _precisions(cumulated, size, _units(positive, weights), quantile)
-    recall = (float(_recall(found, cumulated)),) * 3
+    recall = low = high = float(_recall(hits, cumulated))
     total = float(cumulated.selected[-1])
     if cumulated.tps[-1] > 0.0:
         proportion = size / total
         low, high = share_interval(np.array(precision) * proportion, np.array(others) * (1.0 - proportion), correlation)
-        recall = recall[0], min(low, recall[0]), max(recall[0], high)  # which may differ by rounding
-    value, low, high = (each * total / size for each in recall)  # rounded as `lift_at_k`
+        low, high = min(low, recall), max(recall, high)  # which may differ by rounding
+    lift = (recall * total / size, low * total / size, high * total / size)  # rounded as `lift_at_k`
     last = np.searchsorted(cumulated.selected, size * (1.0 - 1e-12))
-    return MetricsAtK(precision, recall, (value, low, high), float(cumulated.thresholds[last]))
+    return MetricsAtK(precision, (recall, low, high), lift, float(cumulated.thresholds[last]))
 
 
 def _units(positive: NDArray[np.bool_], weights: Weights | None) -> FloatArray:
-    """Return the sum of squares of weights divided by their sum, of positives and negatives; 1 for weights of one."""
+    """Return the sum of squares of the weights divided by their sum, for positives and negatives."""
     if weights is None:
         return np.ones(2)
-    of_classes = (some if some.any() else weights for some in (weights[positive], weights[~positive]))
-    return np.array([np.square(some).sum() / some.sum() for some in of_classes])
+    of_classes = [weights[is_class] if weights[is_class].any() else weights for is_class in (positive, ~positive)]
+    return np.array([np.square(of_class).sum() / of_class.sum() for of_class in of_classes])
 
 
 def _precisions(
@@ -303,10 +297,10 @@ def _precisions(
     """
     total, of_class = float(cumulated.selected[-1]), float(cumulated.tps[-1])
     ends = 0.5 * size, min(1.5 * size, total)
-    found, *at_ends = np.interp([size, *ends], cumulated.selected, cumulated.tps)
+    hits, *at_ends = np.interp([size, *ends], cumulated.selected, cumulated.tps)
     boundary = (at_ends[1] - at_ends[0]) / (ends[1] - ends[0])
     sizes = np.array([size, max(total - size, 1e-16 * total)])  # not 0, by which shares are divided
-    counts = np.clip([found, of_class - found], 0.0, sizes)
+    counts = np.clip([hits, of_class - hits], 0.0, sizes)
     shares, smooth = sizes / total, (counts + units[0]) / (sizes + units.sum())
     # axes: which proportion, positive or negative samples, selected samples or others
     influence = np.eye(2)[:, None] * (np.array([[1.0], [0.0]]) - boundary) / shares
@@ -322,10 +316,10 @@ def _precisions(
 
 def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None:
     """Return title, metric and k of a name such as "precision_at_0.01" or "recall_at_100"; None for other names."""
-    parts = re.fullmatch(r"(precision|recall|lift)_at_(\d*\.?\d+)", name)
-    if parts is None:
+    match = re.fullmatch(r"(precision|recall|lift)_at_(\d*\.?\d+)", name)
+    if match is None:
         return None
-    kind, text = parts.groups()
+    kind, text = match.groups()
     k = parse_number(text)
     top_size(k, name=f"k of {name!r}")
     metric = {"precision": precision_at_k, "recall": recall_at_k, "lift": lift_at_k}[kind]
@@ -339,7 +333,7 @@ def class_at_k(
     proba: NDArray[np.float64],
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return a metric at k of the second of two classes, or of more the mean over classes."""
+    """Return a metric at k of the second of two classes, or the mean over more classes."""
     classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
     return float(np.mean([metric(codes == c, proba[:, c], k, sample_weight=sample_weight) for c in classes]))
 
@@ -472,78 +466,3 @@ def gains_curve(
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
     selected = cumulated.selected
     return selected / selected[-1], _recall(cumulated.tps, cumulated), cumulated.thresholds
-
-
-def bootstrap_interval(
-    metric: Callable[..., float],
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *args: Any,
-    sample_weight: ArrayLike | None = None,
-    level: float = 0.95,
-    n_resamples: int = 1000,
-    random_state: Any = None,
-) -> tuple[float, float, float]:
-    """Return a metric with its percentile bootstrap interval.
-
-    A bootstrap sample is taken from all samples of positive weight, whatever their label. Those in which the metric is
-    undefined are left out.
-
-    Parameters
-    ----------
-    metric : callable
-        ``metric(y_true, y_score, *args, sample_weight=...)``, such as `precision_at_k`.
-    y_true, y_score : array-like of shape (n_samples,)
-        As for the metric.
-    *args
-        Further arguments of the metric, such as k.
-    sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative; they are resampled with the samples and then scaled to the sum of all.
-    level : float in (0, 1), default=0.95
-        Level of the interval.
-    n_resamples : int, default=1000
-        Number of bootstrap samples.
-    random_state : int, Generator or None
-        Controls the bootstrap.
-
-    Returns
-    -------
-    value, low, high : float
-        The metric of all samples and the ends of the interval.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As the metric.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aucforest.metrics import bootstrap_interval, precision_at_k
-    >>> rng = np.random.default_rng(0)
-    >>> y_true = rng.integers(2, size=1000)
-    >>> y_score = y_true + rng.normal(size=1000)
-    >>> value, low, high = bootstrap_interval(precision_at_k, y_true, y_score, 0.1, random_state=0)
-    >>> print(f"{value:.2f} [{low:.2f}, {high:.2f}]")
-    0.90 [0.84, 0.96]
-    """
-    require_level(level)
-    truth, scores = as_column(y_true), as_column(y_score)
-    value = metric(truth, scores, *args, sample_weight=sample_weight)
-    positive, weights = is_positive(truth, scores.size, pos_label=None), check_weights(sample_weight, scores.size)
-    rows = np.arange(scores.size) if weights is None else np.flatnonzero(weights)
-
-    def of_resample(places: NDArray[np.int64]) -> float:
-        chosen, known = rows[places], None
-        if weights is not None:  # of the same sum, so that k means the same
-            known = weights[chosen] * (weights.sum() / weights[chosen].sum())
-        return metric(positive[chosen], scores[chosen], *args, sample_weight=known)
-
-    random = np.random.default_rng(random_state)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        resampled = np.array([of_resample(random.integers(len(rows), size=len(rows))) for _ in range(n_resamples)])
-    resampled = resampled[~np.isnan(resampled)]
-    tails = 0.5 - 0.5 * level, 0.5 + 0.5 * level
-    low, high = np.quantile(resampled, tails) if len(resampled) > 0 else (np.nan, np.nan)
-    return float(value), float(low), float(high)

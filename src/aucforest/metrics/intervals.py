@@ -1,10 +1,16 @@
 """Confidence levels, quantiles and intervals."""
 
+import warnings
+from collections.abc import Callable
 from math import sqrt
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
+from sklearn.exceptions import UndefinedMetricWarning
+
+from aucforest.metrics.validation import as_column, check_weights, is_positive
 
 
 def require_level(level: float) -> None:
@@ -66,3 +72,75 @@ def _lowest_share(part: NDArray[np.float64], rest: NDArray[np.float64], correlat
     C = a**2 - below**2
     divisor = B + sqrt(max(B**2 - A * C, 0.0))
     return float(min(max(C / divisor, 0.0), 1.0)) if divisor > 0.0 else 0.0
+
+
+def bootstrap_interval(
+    metric: Callable[..., float],
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *args: Any,
+    sample_weight: ArrayLike | None = None,
+    level: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: Any = None,
+) -> tuple[float, float, float]:
+    """Return a metric with its percentile bootstrap interval.
+
+    A bootstrap sample is taken from all samples of positive weight, whatever their label. Those in which the metric is
+    undefined are left out.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, y_score, *args, sample_weight=...)``, such as `precision_at_k`.
+    y_true, y_score : array-like of shape (n_samples,)
+        As for the metric.
+    *args
+        Further arguments of the metric, such as k.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights, not negative; they are resampled with the samples and then scaled to the sum of all.
+    level : float in (0, 1), default=0.95
+        Level of the interval.
+    n_resamples : int, default=1000
+        Number of bootstrap samples.
+    random_state : int, Generator or None
+        Controls the bootstrap.
+
+    Returns
+    -------
+    value, low, high : float
+        The metric of all samples and the ends of the interval.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As the metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.metrics import bootstrap_interval, precision_at_k
+    >>> rng = np.random.default_rng(0)
+    >>> y_true = rng.integers(2, size=1000)
+    >>> y_score = y_true + rng.normal(size=1000)
+    >>> value, low, high = bootstrap_interval(precision_at_k, y_true, y_score, 0.1, random_state=0)
+    >>> print(f"{value:.2f} [{low:.2f}, {high:.2f}]")
+    0.90 [0.84, 0.96]
+    """
+    require_level(level)
+    truth, scores = as_column(y_true), as_column(y_score)
+    value = metric(truth, scores, *args, sample_weight=sample_weight)
+    positive, weights = is_positive(truth, scores.size, pos_label=None), check_weights(sample_weight, scores.size)
+    rows = np.arange(scores.size) if weights is None else np.flatnonzero(weights)
+
+    random, resampled = np.random.default_rng(random_state), np.empty(n_resamples)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        for i in range(n_resamples):
+            sample, of_sample = rows[random.integers(len(rows), size=len(rows))], None
+            if weights is not None:  # of the same sum, so that k means the same
+                of_sample = weights[sample] * (weights.sum() / weights[sample].sum())
+            resampled[i] = metric(positive[sample], scores[sample], *args, sample_weight=of_sample)
+    resampled = resampled[~np.isnan(resampled)]
+    low, high = np.quantile(resampled, tails(level)) if len(resampled) > 0 else (np.nan, np.nan)
+    return float(value), float(low), float(high)

@@ -116,13 +116,13 @@ def _threshold_within(cumulated: Cumulated, name: str, bound: Any, exponent: int
     if name == "precision" and best == 0:
         precision = cumulated.precision
         best = precision.size - 1 - int(np.argmax(precision[::-1]))
-        what = f"no threshold has a precision of {bound:g}: the highest is {precision[best]:.4g}, which is taken"
-        warnings.warn(what, stacklevel=3)
+        message = f"no threshold has a precision of {bound:g}: the highest is {precision[best]:.4g}, which is taken"
+        warnings.warn(message, stacklevel=3)
     return float(thresholds[best])
 
 
 def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: tuple[str, ...] = ()) -> None:
-    """Raise ValueError unless a dict has a single key, one of BOUNDS with a valid value, or one of some others."""
+    """Raise ValueError unless a dict has a single key: one of BOUNDS with a valid value, or one of `others`."""
     if len(criterion) != 1 or not set(criterion) <= {*others, *BOUNDS}:
         keys = ", ".join(map(repr, (*others, *BOUNDS)))
         raise ValueError(f"{name} must be a dict with a single key, one of {keys}, but has the keys {list(criterion)}")
@@ -160,14 +160,14 @@ def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int 
 
 
 def error_costs(cost: NDArray[np.float64]) -> tuple[Any, Any]:
-    """Return what a false positive and a false negative cost more than a right prediction."""
+    """Return how much more a false positive and a false negative cost than correct predictions."""
     return cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]
 
 
 def gain_at_thresholds(
     tps: NDArray[np.float64], fps: NDArray[np.float64], criterion: str, cost: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Return what the criterion maximises, at each of the falling thresholds of `cumulate`."""
+    """Return the criterion to maximize at each of the descending thresholds of `cumulate`."""
     positives, negatives = tps[-1], fps[-1]
     if criterion == "youden":
         return tps / positives - fps / negatives
@@ -180,10 +180,11 @@ def gain_at_thresholds(
 
 
 def decide(proba: NDArray[np.float64], threshold: Any) -> NDArray[np.int64]:
-    """Return the class number of every row.
+    """Return the index of the predicted class of every row.
 
     `threshold` is None for the most probable class; the least probability of the second of two classes; prior
-    probabilities, for the greatest probability in units of its own; or a cost matrix, for the least expected cost.
+    probabilities, for the class with the largest ratio of probability to prior; or a cost matrix, for the least
+    expected cost.
     """
     if threshold is None:
         return proba.argmax(axis=1)

@@ -140,8 +140,8 @@ def is_positive(
     else:
         first_is_positive = bool(first == pos_label)
         if not first_is_positive and second != pos_label:
-            found = labels[[0, int(np.argmin(is_first))]]
-            raise ValueError(f"pos_label={pos_label!r} is not one of the labels {found} of {name}")
+            both = labels[[0, int(np.argmin(is_first))]]
+            raise ValueError(f"pos_label={pos_label!r} is not one of the labels {both} of {name}")
     return is_first if first_is_positive else ~is_first
 
 
@@ -178,17 +178,17 @@ def class_codes(
     """Return the code of each row, 0 to K - 1, and the K classes: `labels` in the given order, or sorted labels."""
     values = as_column(y_true)
     check_length(values, name, n_rows, of=of)
-    found, codes = _code_integers(values) or _code_any(values, name)
+    present, codes = _code_integers(values) or _code_any(values, name)
     if labels is None:
-        return codes, found
+        return codes, present
     classes = np.asarray(labels)
     position = {label: k for k, label in enumerate(classes.tolist())}
     if classes.ndim != 1 or len(position) != classes.size:
         raise ValueError(f"labels must be one-dimensional without duplicates, but is {labels!r}")
-    strangers = [label for label in found.tolist() if label not in position]
+    strangers = [label for label in present.tolist() if label not in position]
     if strangers:
         raise ValueError(f"{name} has the label {strangers[0]!r}, which is {strangers_are}")
-    return np.array([position[label] for label in found.tolist()], dtype=np.uint32)[codes], classes
+    return np.array([position[label] for label in present.tolist()], dtype=np.uint32)[codes], classes
 
 
 def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]] | None:
@@ -212,15 +212,15 @@ def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint3
 def _code_any(values: NDArray[Any], name: str) -> tuple[NDArray[Any], NDArray[np.uint32]]:
     """Return sorted classes and codes of labels; objects are hashed, so that only the classes are sorted."""
     if values.dtype.kind != "O":
-        found, codes = np.unique(values, return_inverse=True)
-        if not any(is_missing(label) for label in found[-1:]):
-            return found, codes.astype(np.uint32)
+        distinct, codes = np.unique(values, return_inverse=True)
+        if not any(is_missing(label) for label in distinct[-1:]):
+            return distinct, codes.astype(np.uint32)
     listed = values.tolist()
-    distinct = dict.fromkeys(listed)
-    if any(is_missing(label) for label in distinct):
+    labels = dict.fromkeys(listed)
+    if any(is_missing(label) for label in labels):
         raise ValueError(f"{name} has a missing value (NaN, None)")
     try:
-        classes = sorted(distinct)
+        classes = sorted(labels)
     except TypeError:
         raise TypeError(f"{name} has labels that cannot be sorted, such as numbers and strings") from None
     code = {label: k for k, label in enumerate(classes)}

@@ -47,8 +47,7 @@ class Table(NamedTuple):
         """Return the given rows, without those for which `kept` is False."""
         kept = self.kept[rows]
         chosen = rows if kept.all() else np.arange(len(self.kept))[rows][kept]
-        parts: list[Any] = [None if part is None else part[chosen] for part in self]
-        return Table(*parts)
+        return Table._make(None if part is None else part[chosen] for part in self)
 
 
 def read_table(
@@ -74,8 +73,8 @@ def read_table(
         unlabelled = missing(labels)
         codes = np.full(n_rows, UNKNOWN, dtype=np.uint32)
         if not unlabelled.all():
-            known = labels[~unlabelled]
-            codes[~unlabelled], classes = class_codes(known, known.size, labels=classes)
+            labels = labels[~unlabelled]
+            codes[~unlabelled], classes = class_codes(labels, labels.size, labels=classes)
         elif is_reference:
             raise ValueError(f"all {n_rows} labels of y_true are missing")
     _report_missing(n_unscored, int(unlabelled.sum()), on_nan, is_reference)
@@ -87,8 +86,8 @@ def read_table(
     if is_reference and codes is not None:
         present = np.bincount(codes[kept], minlength=classes.size) > 0
         if classes.size < 2 or not present.all():
-            found = classes[present]
-            raise ValueError(f"the reference must have samples of all classes, two or more, but has {found} only")
+            only = classes[present]
+            raise ValueError(f"the reference must have samples of all classes, two or more, but has {only} only")
     predicted = None if y_pred is None else class_codes(y_pred, n_rows, labels=classes, name="y_pred")[0]
     n_columns = classes.size
     if n_columns == 2:
@@ -114,8 +113,8 @@ def _positive_column(scores: FloatArray) -> FloatArray:
     """Return the second column of two; ValueError if they are not probabilities. Other scores are unchanged."""
     if scores.shape[1] != 2:
         return scores
-    known = scores[~np.isnan(scores).any(axis=1)]
-    if known.size and not is_probability(known):
+    complete = scores[~np.isnan(scores).any(axis=1)]
+    if complete.size and not is_probability(complete):
         raise ValueError("two columns of y_score must be probabilities that sum to 1: pass other scores as one column")
     return scores[:, 1:]
 
@@ -135,8 +134,8 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
     counts = f"y_score has {n_scores} and y_true {n_labels} missing values"
     if on_nan == "raise":
         raise ValueError(f'{counts}: set on_nan="drop" to drop these samples')
-    what = "dropped" if is_reference or not n_labels else "samples without a score are dropped"
-    warnings.warn(f"{counts}: {what}", stacklevel=4)
+    dropped = "dropped" if is_reference or not n_labels else "samples without a score are dropped"
+    warnings.warn(f"{counts}: {dropped}", stacklevel=4)
 
 
 def learn_features(X: Any) -> tuple[Any, Categories]:
@@ -147,8 +146,8 @@ def learn_features(X: Any) -> tuple[Any, Categories]:
     table = _without_dates(X)
     if table is None:
         return X, {}
-    known = find_categorical(table, "from_dtype")
-    categorical = [j for j in range(table.shape[1]) if j in known or not _holds_numbers(table, j)]
+    by_dtype = find_categorical(table, "from_dtype")
+    categorical = [j for j in range(table.shape[1]) if j in by_dtype or not _holds_numbers(table, j)]
     if not categorical:
         return X, {}
     try:
@@ -191,10 +190,10 @@ def _without_dates(X: Any) -> FeatureTable | None:
     return table
 
 
-def _check_n_features(found: int, expected: int | None) -> None:
+def _check_n_features(n_features: int, expected: int | None) -> None:
     """Raise ValueError unless X has as many columns as in fit, where None means that it had no X."""
-    if found != expected:
-        raise ValueError(f"X has {found} columns, but the reference has {expected or 'no X'}")
+    if n_features != expected:
+        raise ValueError(f"X has {n_features} columns, but the reference has {expected or 'no X'}")
 
 
 def _holds_numbers(table: Any, feature: int) -> bool:

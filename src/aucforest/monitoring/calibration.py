@@ -188,8 +188,8 @@ def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: in
     p = np.empty(positive.size)
     for k in range(N_FOLDS):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        known, held_out = RankedColumn.of_sorted(scores[train]), RankedColumn.of_sorted(scores[test])
-        p[test] = _out_of_fold(known, positive[train], held_out)
+        train_column, test_column = RankedColumn.of_sorted(scores[train]), RankedColumn.of_sorted(scores[test])
+        p[test] = _out_of_fold(train_column, positive[train], test_column)
     gain = (scores - positive) ** 2 - (p - positive) ** 2
     return bool(gain.mean() > ONE_SIDED_95 * gain.std() / np.sqrt(gain.size))
 

@@ -354,8 +354,20 @@ class CBPE(BaseEstimator):
                 ratio = metric.ratio(len(piece.scores), self._usual_size)
                 lower, upper = (ratio * limit for limit in self.limits_[metric.name])
                 alert = not report.valid or is_beyond(values.estimate, lower, upper)
-                identity = (chunk.key, chunk.start, chunk.end, len(piece.scores), metric.name)
-                rows.append(ChunkEstimate(*identity, *values, realized[metric.name], lower, upper, alert))
+                rows.append(
+                    ChunkEstimate(
+                        chunk=chunk.key,
+                        start=chunk.start,
+                        end=chunk.end,
+                        n_rows=len(piece.scores),
+                        metric=metric.name,
+                        **values._asdict(),
+                        realized=realized[metric.name],
+                        lower_limit=lower,
+                        upper_limit=upper,
+                        alert=alert,
+                    )
+                )
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
             warn_undefined(f"the estimates are not defined: {', '.join(bad[:5])}{' and more' if len(bad) > 5 else ''}")
@@ -363,7 +375,7 @@ class CBPE(BaseEstimator):
 
     def _learn(self, table: Table) -> None:
         """Fit the calibration curves, and compute the estimated minus the realized metrics on the reference."""
-        columns, truth = rank_columns(table.scores), self._known(table)
+        columns, truth = rank_columns(table.scores), self._truth(table)
         for k, column in enumerate(columns):
             if not is_rising(column, truth[:, k]):
                 auc = soft_roc_auc(Rows([column], truth[:, k : k + 1])).value
@@ -392,7 +404,8 @@ class CBPE(BaseEstimator):
 
     def _fit_curves(self, weights: FloatArray | None = None) -> Curves:
         """Return calibration curves fitted to the reference, with or without sample weights."""
-        return Curves(Calibration(*self._reference[:2], self.calibrated_, weights), self._reference, weights)
+        calibration = Calibration(self._reference.columns, self._reference.p, self.calibrated_, weights)
+        return Curves(calibration, self._reference, weights)
 
     def _set_limits(self, pieces: list[Table]) -> None:
         """Compute the alert limits from full reference chunks."""
@@ -421,7 +434,7 @@ class CBPE(BaseEstimator):
         wide = {name: reach for name, reach in reaches.items() if 1.0 < reach < np.inf}
         if not wide:
             return
-        limits = ", ".join("{} ({:.3g} to {:.3g})".format(name, *self.limits_[name]) for name in wide)
+        limits = ", ".join(f"{name} ({self.limits_[name][0]:.3g} to {self.limits_[name][1]:.3g})" for name in wide)
         size, n_rows = (2.0 * max(wide.values())) ** 2 * self._usual_size, len(self._reference.p)
         few = f", but the reference has only {n_rows}" if 2.0 * size > n_rows else ""
         warnings.warn(
@@ -432,21 +445,27 @@ class CBPE(BaseEstimator):
 
     def _set_shift_limits(self, table: Table, pieces: list[tuple[slice | IntArray, Table]]) -> None:
         """Compute the limits of shifts by comparing reference chunks, given by rows of `table`, with the rest of it."""
-        found = []
+        measures = []
         for number, (rows, piece) in enumerate(spread_out(pieces) if len(pieces) > 1 else []):
             rest = np.ones(len(table.kept), dtype=bool)
             rest[rows] = False
             new = Sample(rank_columns(piece.scores), piece.X)
-            found.append(self._measure(new, self._random(number), rest[table.kept])[0].standardized())
-        self._shift_limits = prediction_limits(np.reshape(found, (-1, 3)), self.threshold)
+            measured, _ = self._measure(new, self._random(number), rest[table.kept])
+            measures.append(measured.standardized())
+        self._shift_limits = prediction_limits(np.reshape(measures, (-1, 3)), self.threshold)
 
     def _measure(
         self, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
     ) -> tuple[Measured, FloatArray | None]:
         """Return the shift of a chunk, and the density ratios of the reference if features are known."""
-        known = Sample(self._reference.columns, self._X)
-        options: dict[str, Any] = {"categorical": list(self._categories), "all_reference": self.importance_weighted}
-        report, ratios = measure_shift(known, new, random, rest=rest, **options)
+        report, ratios = measure_shift(
+            Sample(self._reference.columns, self._X),
+            new,
+            random,
+            rest=rest,
+            categorical=list(self._categories),
+            all_reference=self.importance_weighted,
+        )
         n_reference = len(self._reference.p) if rest is None else int(np.count_nonzero(rest))
         return Measured(report, n_reference, new.columns[0].order.size), ratios
 
@@ -454,7 +473,7 @@ class CBPE(BaseEstimator):
         """Return the random generator of a chunk."""
         return np.random.default_rng(None if self.random_state is None else [self.random_state, number])
 
-    def _known(self, table: Table) -> FloatArray:
+    def _truth(self, table: Table) -> FloatArray:
         """Return one-hot encoded labels, or one column with 1 for the positive class if there are two classes."""
         classes = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return side_by_side([np.asarray(table.codes == k, dtype=np.float64) for k in classes])
@@ -463,7 +482,7 @@ class CBPE(BaseEstimator):
         """Return the realized metrics; NaN if a label is missing or there are fewer than two samples."""
         if table.codes is None or len(table.codes) < 2 or (table.codes == UNKNOWN).any():
             return {metric.name: float("nan") for metric in self._metrics}
-        rows = Rows(rank_columns(table.scores), self._known(table), table.predicted)
+        rows = Rows(rank_columns(table.scores), self._truth(table), table.predicted)
         return {metric.name: metric.estimate(rows).value for metric in self._metrics}
 
     def _evaluate_chunk(self, table: Table, random: np.random.Generator) -> tuple[list[Evaluated], ShiftReport]:

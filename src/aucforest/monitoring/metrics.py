@@ -145,12 +145,13 @@ AT_K = ("precision_at_K", "recall_at_K")
 
 def proportion_at_k(name: str) -> tuple[str, float] | None:
     """Return "precision" or "recall" and k from a name such as "precision_at_0.01", or None for other names."""
-    found = find_at_k(name)
-    if found is None or name.startswith("lift"):
+    metric = find_at_k(name)
+    if metric is None or name.startswith("lift"):
         return None
-    if isinstance(found[2], int):
+    _, _, k = metric
+    if isinstance(k, int):
         raise ValueError(f"metrics has {name!r}, but K must be a proportion, such as 0.01: chunks differ in size")
-    return name.partition("_")[0], found[2]
+    return name.partition("_")[0], k
 
 
 class Metric(NamedTuple):
@@ -180,9 +181,9 @@ def find_metrics(
         if at_k is None and name not in NAMES:
             raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
         if at_k is not None:
-            estimate_at_k = {"precision": soft.soft_precision_at_k, "recall": soft.soft_recall_at_k}[at_k[0]]
-            how: dict[str, Any] = {"draw": partial(soft.sample_at_k, *at_k), "always_drawn": True}
-            metrics.append(Metric(name, partial(estimate_at_k, at_k[1]), needs_predictions=False, **how))
+            kind, k = at_k
+            estimate_at_k, draw_at_k = partial(soft.soft_at_k, kind, k), partial(soft.sample_at_k, kind, k)
+            metrics.append(Metric(name, estimate_at_k, needs_predictions=False, draw=draw_at_k, always_drawn=True))
         elif name == "roc_auc" and len(classes) == 2:
             metrics.append(Metric(name, soft.soft_roc_auc, needs_predictions=False, draw=soft.sample_aucs))
         elif name == "roc_auc":

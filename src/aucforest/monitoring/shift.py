@@ -1,7 +1,7 @@
 """Measures of the shift between new and reference data."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,14 +64,14 @@ def stability_index(reference: list[RankedColumn], new: list[RankedColumn], *, i
 
     If the new samples are part of the reference, they are compared with the rest of it.
     """
-    found = []
+    indices = []
     for old, column in zip(reference, new):
         deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
         edges = np.unique(old.scores[old.order[deciles]])
         n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
         before, after = _proportions(n_before - n_after if is_part else n_before), _proportions(n_after)
-        found.append(float(((after - before) * np.log(after / before)).sum()))
-    return max(found)
+        indices.append(float(((after - before) * np.log(after / before)).sum()))
+    return max(indices)
 
 
 def outside(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
@@ -105,17 +105,18 @@ def measure_shift(
 
     If the new samples are part of the reference, `rest` is True for the others, with which they are compared.
     """
-    index = stability_index(reference.columns, new.columns, is_part=rest is not None)
-    report = ShiftReport(index, outside(reference.columns, new.columns))
+    psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
+    proportion = outside(reference.columns, new.columns)
     if reference.X is None or new.X is None:
-        return report, None
+        return ShiftReport(psi, proportion), None
     others = reference.X if rest is None else reference.X[rest]
     domain = tell_apart(others, new.X, random, categorical=categorical, all_reference=all_reference)
-    return ShiftReport(*report[:2], *domain[:3]), domain.ratios
+    report = ShiftReport(psi, proportion, domain.auc, domain.auc_error, domain.effective_sample_size)
+    return report, domain.ratios
 
 
 class DomainFit(NamedTuple):
-    """What a `ShiftReport` has of features, and density ratios (new / reference) of reference samples, mean 1."""
+    """The measures of a `ShiftReport` from features, and density ratios (new / reference) of the reference, mean 1."""
 
     auc: float
     auc_error: float
@@ -140,8 +141,14 @@ def tell_apart(
     new = new[_sample(len(new), random)]
     is_new = np.repeat([False, True], [len(kept), len(new)])
     seed = int(random.integers(2**31))
-    how: dict[str, Any] = {"categorical_features": list(categorical), "random_state": seed}
-    forest = AUCForestClassifier(50, criterion="gini", shrinkage=None, min_samples_leaf=10, **how)
+    forest = AUCForestClassifier(
+        50,
+        criterion="gini",
+        shrinkage=None,
+        min_samples_leaf=10,
+        categorical_features=list(categorical),
+        random_state=seed,
+    )
     folds = StratifiedKFold(min(N_FOLDS, len(kept), len(new)), shuffle=True, random_state=seed)
     X = np.vstack([reference[kept], new])
     proba = cross_val_predict(forest, X, is_new, cv=folds, method="predict_proba")[:, 1]

@@ -242,7 +242,7 @@ def soft_auc_multiclass(
         return MULTICLASS_AUCS[multi_class](rows).value
     if multi_class == "ovo":
         return ordered_pairs(rows.columns, rows.p)[0]
-    return np.array([soft_roc_auc(one).value for one in rows.by_column()])
+    return np.array([soft_roc_auc(of_class).value for of_class in rows.by_column()])
 
 
 def soft_roc_auc(rows: Rows) -> Estimate:
@@ -262,7 +262,7 @@ def soft_roc_auc(rows: Rows) -> Estimate:
 
 def _mean_of_columns(metric: Callable[[Rows], Estimate], rows: Rows) -> Estimate:
     """Return the mean over columns of a binary metric, each class against the others."""
-    values, expected, influences = zip(*(metric(one) for one in rows.by_column()))
+    values, expected, influences = zip(*(metric(of_class) for of_class in rows.by_column()))
     return Estimate(float(np.mean(values)), float(np.mean(expected)), np.hstack(influences) / len(values))
 
 
@@ -354,16 +354,17 @@ def _selected(column: RankedColumn, k: float) -> FloatArray:
     return column.to_rows(np.clip((k * column.order.size - n_above) / np.diff(column.edges), 0.0, 1.0))
 
 
-def _column_precision_at_k(k: float, rows: Rows) -> Estimate:
-    """Return precision at k of one class. It is linear in the labels, so the expectation is exact."""
-    influence = _selected(rows.columns[0], k) / (k * rows.p.shape[0])
-    value = dot(influence, rows.p[:, 0])
-    return Estimate(value, value, influence[:, None])
+def _column_at_k(kind: str, k: float, rows: Rows) -> Estimate:
+    """Return precision or recall at k of one class.
 
-
-def _column_recall_at_k(k: float, rows: Rows) -> Estimate:
-    """Return recall at k of one class; its expectation is approximated by the second-order delta method."""
+    Precision is linear in the labels, so its expectation is exact. That of recall is approximated by the second-order
+    delta method.
+    """
     selected, p = _selected(rows.columns[0], k), rows.p[:, 0]
+    if kind == "precision":
+        influence = selected / (k * p.size)
+        value = dot(influence, p)
+        return Estimate(value, value, influence[:, None])
     positive = float(p.sum())
     if positive <= 0.0:
         return undefined(rows.p)
@@ -372,14 +373,9 @@ def _column_recall_at_k(k: float, rows: Rows) -> Estimate:
     return Estimate(value, value - dot(p * (1.0 - p), influence) / positive, influence[:, None])
 
 
-def soft_precision_at_k(k: float, rows: Rows) -> Estimate:
-    """Return precision at the proportion k, for more than two classes the mean over classes."""
-    return _mean_of_columns(partial(_column_precision_at_k, k), rows)
-
-
-def soft_recall_at_k(k: float, rows: Rows) -> Estimate:
-    """Return recall at the proportion k, for more than two classes the mean over classes."""
-    return _mean_of_columns(partial(_column_recall_at_k, k), rows)
+def soft_at_k(kind: str, k: float, rows: Rows) -> Estimate:
+    """Return precision or recall at the proportion k, for more than two classes the mean over classes."""
+    return _mean_of_columns(partial(_column_at_k, kind, k), rows)
 
 
 # Means over classes. The expectation of average precision is exact except for the quadrature.
@@ -427,9 +423,9 @@ def sample_at_k(kind: str, k: float, rows: Rows, n_simulations: int, random: np.
     """Return precision or recall at the proportion k of each simulation, the mean over classes; NaN if undefined."""
 
     def at_k(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
-        found = np.einsum("di,i->d", labels, _selected(column, k))
+        hits = np.einsum("di,i->d", labels, _selected(column, k))
         total = labels.sum(axis=1) if kind == "recall" else np.full(len(labels), k * column.order.size)
-        return np.divide(found, total, out=np.full(len(labels), np.nan), where=total > 0)
+        return np.divide(hits, total, out=np.full(len(labels), np.nan), where=total > 0)
 
     return _sample(at_k, rows, n_simulations, random)
 

@@ -35,22 +35,28 @@ class Measured(NamedTuple):
     def standardized(self) -> FloatArray:
         """Return PSI, domain AUC and effective sample size on scales that do not depend on the numbers of samples."""
         of_scores, of_features = self._scales
-        psi, _, auc, error, size, *_ = self.report
-        return np.array([np.cbrt(psi / of_scores), (auc - 0.5) / error, np.cbrt((1.0 / size - 1.0) / of_features)])
+        report = self.report
+        auc = (report.domain_auc - 0.5) / report.domain_auc_error
+        size = np.cbrt((1.0 / report.effective_sample_size - 1.0) / of_features)
+        return np.array([np.cbrt(report.psi / of_scores), auc, size])
 
     def judged(self, limits: FloatArray) -> ShiftReport:
         """Return the report with limits and whether it is within them; `limits` are standardized."""
         of_scores, of_features = self._scales
-        psi, _, auc, error, size, *_ = self.report
+        report = self.report
         most_psi = float(limits[0] ** 3 * of_scores)
-        most_auc = float(np.minimum(0.5 + limits[1] * error, 1.0))
+        most_auc = float(np.minimum(0.5 + limits[1] * report.domain_auc_error, 1.0))
         least_size = float(1.0 / (1.0 + limits[2] ** 3 * of_features))
-        moved = is_beyond(psi, -np.inf, most_psi) or is_beyond(auc, -np.inf, most_auc)
-        return self.report._replace(
+        is_shifted = (
+            is_beyond(report.psi, -np.inf, most_psi)
+            or is_beyond(report.domain_auc, -np.inf, most_auc)
+            or is_beyond(report.effective_sample_size, least_size, np.inf)
+        )
+        return report._replace(
             psi_limit=most_psi,
             domain_auc_limit=most_auc,
             effective_sample_size_limit=least_size,
-            valid=not (moved or is_beyond(size, least_size, np.inf)),
+            valid=not is_shifted,
         )
 
 

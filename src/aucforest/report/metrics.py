@@ -97,10 +97,10 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
     """Return the metrics of stratified bootstrap samples."""
-    generator, two = np.random.default_rng(seed), len(rows.classes) == 2
+    generator, is_binary = np.random.default_rng(seed), len(rows.classes) == 2
     by_class = [np.flatnonzero(rows.labels == k) for k in rows.present]
-    losses, curves = row_losses(rows), _Curves(rows) if two else None
-    names = [*losses, "G-mean", "average precision" if two else "ROC AUC"]
+    losses, curves = row_losses(rows), _Curves(rows) if is_binary else None
+    names = [*losses, "G-mean", "average precision" if is_binary else "ROC AUC"]
     scores, precision = {name: np.empty(n_bootstrap) for name in names}, np.empty((n_bootstrap, RECALLS.size))
     for i in range(n_bootstrap):
         times = np.zeros(rows.labels.size)
@@ -159,16 +159,17 @@ def summarize(rows: ScoredRows, resamples: Resamples) -> list[Score]:
     no_skill = {"ROC AUC": 0.5, "Brier score": brier, "log loss": float(entr(frequencies).sum()), "G-mean": 0.0}
     if len(rows.classes) == 2:
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
-        auc = auc_interval(is_positive, score, rows.sample_weight)
+        auc, low, high = auc_interval(is_positive, score, rows.sample_weight)
         meaning = f"Probability that a random row {rows.of_classes[1]} has a higher score than a random other row."
-        scores.append(Score("ROC AUC", *auc, 0.5, meaning))
+        scores.append(Score("ROC AUC", auc, low, high, 0.5, meaning))
         precision = float(average_precision_score(is_positive, score, sample_weight=rows.sample_weight))
         values, no_skill["average precision"] = {"average precision": precision, **values}, float(frequencies[1])
     else:
         values = {"ROC AUC": class_roc_auc(rows.labels, rows.scores, rows.sample_weight), **values}
     for name, value in values.items():
         meaning = _MEANINGS[name].format(positive=positive)
-        scores.append(Score(name, value, *resamples.interval(name), no_skill[name], meaning))
+        low, high = resamples.interval(name)
+        scores.append(Score(name, value, low, high, no_skill[name], meaning))
     return scores
 
 
@@ -296,8 +297,8 @@ def auc_by_trees(forest: Any, training: TrainingRows) -> list[TreePoint]:
             continue
         weights = training.weights_of(part.seen)
         if len(forest.classes_) == 2:
-            auc = auc_interval(labels == 1, part.proba[:, 1], weights)
+            auc, low, high = auc_interval(labels == 1, part.proba[:, 1], weights)
         else:
-            auc = class_roc_auc(labels, part.proba, weights), np.nan, np.nan
-        points.append(TreePoint(part.n_trees, *auc))
+            auc, low, high = class_roc_auc(labels, part.proba, weights), np.nan, np.nan
+        points.append(TreePoint(part.n_trees, auc, low, high))
     return points

@@ -64,14 +64,14 @@ def dependence_sections(rows: ScoredRows, importance: PermutationImportance, see
     if not dependences:
         return []
     classes = {rows.classes[k]: k for k in plots.drawn_classes(rows)}
-    means = np.concatenate([each.means[:, list(classes.values())].ravel() for each in dependences])
+    means = np.concatenate([dependence.means[:, list(classes.values())].ravel() for dependence in dependences])
     margin = 0.08 * max(float(np.ptp(means)), 1e-9)
     limits = float(means.min()) - margin, float(means.max()) + margin
     label = "mean probability" if rows.is_probability else "mean decision value"
     drawn = []
-    for place, each in enumerate(dependences):
-        figure = plots.dependence_plot(each, classes, limits, label)
-        drawn.append(plots.picture(figure, f"dependence-{place}", f"Partial dependence on {each.name}."))
+    for i, dependence in enumerate(dependences):
+        figure = plots.dependence_plot(dependence, classes, limits, label)
+        drawn.append(plots.picture(figure, f"dependence-{i}", f"Partial dependence on {dependence.name}."))
     of = f" of {rows.classes[1]}" if len(rows.classes) == 2 else ""
     lead = (
         f"The {label}{of} if all rows had the same value of one column and kept their other values: the average "
@@ -134,7 +134,7 @@ def members_sections(rows: ScoredRows) -> list[Section]:
 
 def _auc(alone: ScoredRows, rows: ScoredRows) -> list[str]:
     """Return the ROC AUCs and their difference, which has DeLong's interval for two classes."""
-    before, after = (class_roc_auc(rows.labels, each.scores, rows.sample_weight) for each in (alone, rows))
+    before, after = (class_roc_auc(rows.labels, scored.scores, rows.sample_weight) for scored in (alone, rows))
     low, high = np.nan, np.nan
     if len(rows.classes) == 2:
         score, score_alone = rows.scores[:, 1], alone.scores[:, 1]
@@ -147,7 +147,7 @@ def _auc(alone: ScoredRows, rows: ScoredRows) -> list[str]:
 
 def _log_loss(alone: ScoredRows, rows: ScoredRows) -> list[str]:
     """Return the log losses and their difference with the interval of a mean over rows."""
-    before, after = (row_losses(each)["log loss"] for each in (alone, rows))
+    before, after = (row_losses(scored)["log loss"] for scored in (alone, rows))
     means = [float(np.average(losses, weights=rows.weights)) for losses in (before, after, after - before)]
     deviations = rows.weights * (after - before - means[2])
     margin = normal_quantile(LEVEL) * float(np.sqrt(np.square(deviations).sum()) / rows.weights.sum())

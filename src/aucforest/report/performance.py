@@ -40,16 +40,16 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     sources = "Intervals are"
     if len(rows.classes) == 2:
         sources = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
-    sure = "" if np.isnan(auc.low) else f", with 95 % confidence {interval(auc.low, auc.high)}"
+    confidence = "" if np.isnan(auc.low) else f", with 95 % confidence {interval(auc.low, auc.high)}"
     points = [
-        f"ROC AUC {number(auc.value)}{sure}; a model without skill has 0.5. {sources} percentiles of "
+        f"ROC AUC {number(auc.value)}{confidence}; a model without skill has 0.5. {sources} percentiles of "
         f"{resamples.n_draws} stratified bootstrap samples."
     ]
     if rows.sample_weight is not None:
         points.append("Rows count by their weights.")
     body = [
-        [each.name, number(each.value), interval(each.low, each.high), number(each.no_skill), each.meaning]
-        for each in scores
+        [score.name, number(score.value), interval(score.low, score.high), number(score.no_skill), score.meaning]
+        for score in scores
     ]
     columns = ["metric", "model", _INTERVAL, "no skill", "meaning"]
     caption = "Metrics on these rows, beside a model that only knows the class frequencies"
@@ -108,22 +108,22 @@ def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_group
 
 
 def _by_class(rows: ScoredRows) -> Table:
-    """Return a table of the scores of each class against the rest."""
+    """Return a table of the metrics of each class against all others."""
     confusion, body = rows.confusion, []
     called = confusion.sum(axis=0)
     for k in rows.present:
         is_class, score = rows.labels == k, rows.scores[:, k]
         auc, low, high = auc_interval(is_class, score, rows.sample_weight)
         area, hit = average_precision_score(is_class, score, sample_weight=rows.sample_weight), confusion[k, k]
-        shown = number(auc), interval(low, high), number(area), number(float(hit / rows.totals[k]))
-        precision = number(float(hit / called[k]) if called[k] else np.nan)
-        body.append([rows.classes[k], percent(float(rows.frequencies[k])), *shown, precision])
+        recall, precision = float(hit / rows.totals[k]), float(hit / called[k]) if called[k] else np.nan
+        cells = [rows.classes[k], percent(float(rows.frequencies[k])), number(auc), interval(low, high)]
+        body.append([*cells, number(area), number(recall), number(precision)])
     columns = ["class", "frequency", "ROC AUC", _INTERVAL, "average precision", "recall", "precision"]
     return Table("Each class against all others", columns, body, "lrrrrrr")
 
 
 def _confusion(rows: ScoredRows) -> Table:
-    """Return the section on the confusion matrix of the predicted labels."""
+    """Return the confusion matrix of the predicted labels."""
     body = [[rows.classes[k], *(number(cell) for cell in cells)] for k, cells in enumerate(rows.confusion)]
     columns = ["true class", *(f"predicted {name}" for name in rows.classes)]
     return Table("Confusion matrix of the labels that the model predicts", columns, body, "l" + "r" * len(rows.classes))
@@ -131,14 +131,14 @@ def _confusion(rows: ScoredRows) -> Table:
 
 def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
     """Return the section on ROC and precision-recall curves."""
-    classes, two = plots.drawn_classes(rows), len(rows.classes) == 2
-    of = rows.classes[1] if two else "each class against all others"
+    classes, is_binary = plots.drawn_classes(rows), len(rows.classes) == 2
+    of = rows.classes[1] if is_binary else "each class against all others"
     captions = [
         f"ROC curve of {of}: true positive rate (recall) against false positive rate.",
         f"Precision-recall curve of {of}: precision against recall, over all thresholds.",
     ]
     roc_band = precision_band = None
-    if two:
+    if is_binary:
         precision_band = resamples.precision_band()
         captions[1] += " The band covers the precision at any one recall with 95 % confidence."
         if rows.sample_weight is None:
@@ -148,9 +148,9 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
                 "ends, it has no limit because there are too few rows."
             )
         captions = [f"{caption} The dot is at the threshold that is chosen below." for caption in captions]
-    cursor = "point" if two else None
+    cursor = "point" if is_binary else None
     lead = "How well the scores rank the rows, at all thresholds."
-    if not two and len(classes) < len(rows.present):
+    if not is_binary and len(classes) < len(rows.present):
         lead += f" The {len(classes)} most frequent classes are drawn."
     drawn = [
         plots.picture(plots.roc_plot(rows, classes, roc_band), "roc", captions[0], cursor=cursor),
@@ -182,9 +182,11 @@ def alerts_section(rows: ScoredRows) -> Section:
         body.append([f"{per_1000}", *cells, f"{top.lift[0]:.1f}", number(top.threshold)])
     columns = ["alerts per 1,000 rows", "k", "precision at k", _INTERVAL, "recall at k", _INTERVAL]
     table = Table("The k rows with the highest scores", [*columns, "lift", "lowest score"], body, "lrrrrrrr")
-    gains = f"Cumulative gains: the proportion of all rows {of} found among the rows with the highest scores."
+    gains = (
+        f"Cumulative gains: the proportion of all rows {of} found among the rows with the highest scores. The dot is "
+        "the threshold chosen below."
+    )
     lift = f"Lift: how many times more frequent rows {of} are among those with the highest scores than among all."
-    gains += " The dot is the threshold chosen below."
     drawn = [
         plots.picture(plots.gains_plot(rows), "gains", gains, cursor="point"),
         plots.picture(plots.lift_plot(rows), "lift", lift),
@@ -195,20 +197,20 @@ def alerts_section(rows: ScoredRows) -> Section:
 
 def calibration_section(rows: ScoredRows) -> Section:
     """Return the section on calibration."""
-    classes, two = plots.drawn_classes(rows), len(rows.classes) == 2
+    classes, is_binary = plots.drawn_classes(rows), len(rows.classes) == 2
     bins = {rows.classes[k]: reliability(rows, k) for k in classes}
     caption = "Observed frequencies against mean predicted probabilities; on the diagonal they agree."
-    if two:
+    if is_binary:
         caption += " Whiskers are 95 % intervals. Each bin holds about the same proportion of each class."
     drawn = [plots.picture(plots.reliability_plot(bins), "reliability", caption)]
     tables = []
-    if two:
+    if is_binary:
         caption = "Distribution of the predicted probabilities of each class."
         drawn.append(plots.picture(plots.score_plot(rows), "scores", caption))
         body = [
-            [f"{number(each.least)} to {number(each.most)}", f"{each.n_rows:,}", number(each.mean),
-             number(each.observed), interval(each.low, each.high)]
-            for each in bins[rows.classes[1]]
+            [f"{number(of_bin.least)} to {number(of_bin.most)}", f"{of_bin.n_rows:,}", number(of_bin.mean),
+             number(of_bin.observed), interval(of_bin.low, of_bin.high)]
+            for of_bin in bins[rows.classes[1]]
         ]  # fmt: skip
         columns = ["probability", "rows", "mean probability", "observed frequency", _INTERVAL]
         tables.append(Table("The bins of the calibration curve", columns, body, "lrrrr"))

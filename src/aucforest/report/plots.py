@@ -182,8 +182,8 @@ def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> 
     for k in classes:
         cumulated = cumulate_class(rows, k)
         places = thin(cumulated, _MOST_POINTS)
-        curve = cumulated.fps[places] / cumulated.fps[-1], cumulated.tps[places] / cumulated.tps[-1]
-        entries[rows.classes[k]] = RocEntry(*curve, (np.nan, np.nan, np.nan), band, None)
+        fpr, tpr = cumulated.fps[places] / cumulated.fps[-1], cumulated.tps[places] / cumulated.tps[-1]
+        entries[rows.classes[k]] = RocEntry(fpr, tpr, (np.nan, np.nan, np.nan), band, None)
     display = RocCurveDisplay(entries).plot(axes)
     axes.legend(display.lines_, list(entries), loc="lower right")
     axes.set_ylim(0, 1)
@@ -269,14 +269,14 @@ def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tup
 def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
     """Draw observed frequencies against mean probabilities, with intervals if there is one class."""
     figure, axes = _panels(_WIDTH, 4.4)
-    drawn = [each for bins in by_class.values() for each in bins]
-    top = max(max(each.high if len(by_class) == 1 else each.observed, each.mean) for each in drawn)
+    drawn = [of_bin for bins in by_class.values() for of_bin in bins]
+    top = max(max(of_bin.high if len(by_class) == 1 else of_bin.observed, of_bin.mean) for of_bin in drawn)
     top = min(1.0, 1.05 * top) or 1.0
     axes.plot([0, top], [0, top], color="#6b747d", linestyle=":", linewidth=1.2, label="calibrated")
     for color, (name, bins) in zip(COLORS, by_class.items()):
-        means, observed = [each.mean for each in bins], [each.observed for each in bins]
+        means, observed = np.array([of_bin.mean for of_bin in bins]), np.array([of_bin.observed for of_bin in bins])
         if len(by_class) == 1:
-            ends = [[each.observed - each.low for each in bins], [each.high - each.observed for each in bins]]
+            ends = [observed - [of_bin.low for of_bin in bins], [of_bin.high for of_bin in bins] - observed]
             axes.errorbar(means, observed, np.maximum(ends, 0.0), color=color, linewidth=1.2, capsize=2.5)
         axes.plot(means, observed, "o-", color=color, markersize=4.5, linewidth=1.2, label=name)
     axes.set(xlabel="mean predicted probability", ylabel="observed frequency", xlim=(0, top), ylim=(0, top))

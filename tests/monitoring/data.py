@@ -1,0 +1,34 @@
+"""Scores and labels with known probabilities, and parts of results, for the tests of monitoring."""
+
+import numpy as np
+
+from aucforest.monitoring import Chunks
+
+ONE = Chunks.by_number(1)
+TWO = Chunks.by_number(2)  # of the reference: the fewest with limits, as each takes a domain classifier
+
+
+def drawn(n=2000, seed=0, power=2.0, prevalence=1.6):
+    """Return scores and labels with P(y = 1 | score) = score ** power."""
+    random = np.random.default_rng(seed)
+    score = random.beta(0.8, prevalence, n)
+    return score, (random.random(n) < score**power).astype(int)
+
+
+def classes_drawn(n=2000, seed=0):
+    """Return probabilities of three classes, calibrated, labels and predictions."""
+    random = np.random.default_rng(seed)
+    p = random.dirichlet([1.0, 2.0, 3.0], size=n)
+    y_true = np.array(["a", "b", "c"])[(random.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
+    return p, y_true, np.array(["a", "b", "c"])[p.argmax(axis=1)]
+
+
+def only(result, metric="roc_auc"):
+    """Return the single row of a metric."""
+    (row,) = result.of(metric)
+    return row
+
+
+def figures(result):
+    """Return estimate, standard error and bounds of every row."""
+    return [row[5:9] for row in result.estimates]

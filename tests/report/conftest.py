@@ -1,0 +1,36 @@
+"""Models and their pages: drawing a page takes a second, so each is drawn once."""
+
+import pytest
+
+from aucforest import AUCStackingClassifier
+from aucforest.report import report
+from tests.estimators.data import small_forest
+from tests.report.pages import QUICK, TEST, TRAIN, X3, Y3, X, Y
+
+
+@pytest.fixture(scope="session")
+def forest():
+    return small_forest(30, threshold="gmean").fit(X[TRAIN], Y[TRAIN])
+
+
+@pytest.fixture(scope="session")
+def forest_page(forest):
+    """Return the report on a forest of two classes, with its training rows and costs."""
+    training = {"X_train": X[TRAIN], "y_train": Y[TRAIN]}
+    return report(forest, X[TEST], Y[TEST], **training, cost=[[0, 1], [7, 0]], title='a "b"', **QUICK)
+
+
+@pytest.fixture(scope="session")
+def forest_of_three():
+    return small_forest(20).fit(X3[TRAIN], Y3[TRAIN])
+
+
+@pytest.fixture(scope="session")
+def page_of_three(forest_of_three):
+    """Return the report on a forest of three classes, with its training rows."""
+    return report(forest_of_three, X3[TEST], Y3[TEST], X_train=X3[TRAIN], y_train=Y3[TRAIN], **QUICK)
+
+
+@pytest.fixture(scope="session")
+def stack():
+    return AUCStackingClassifier(small_forest(30), threshold="gmean").fit(X[TRAIN], Y[TRAIN])

@@ -1,0 +1,174 @@
+"""Reports as a whole: what does not fit is one sentence, and comparisons have pages too."""
+
+import re
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from aucforest import __version__
+from aucforest.inspection import compare_criteria, oob_permutation_importance
+from aucforest.report import report
+from tests.estimators.data import small_forest
+from tests.report.pages import BARE, QUICK, TEST, TRAIN, Page, X, Y, figures, printed
+
+FOREST = object()  # stands for the fixture `forest`
+DECREASES = "Decrease of the ROC AUC by column"
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    options = {"cv": 3, "metrics": ["roc_auc", "fit_seconds", "brier"], "n_estimators": 5}
+    return compare_criteria(X, Y, criteria=["auc", "gini"], verbose=0, random_state=0, **options)
+
+
+def test_importances_are_those_out_of_bag_where_training_rows_are_given(forest, forest_page):
+    page = Page(forest_page.html)
+    seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
+    expected = oob_permutation_importance(forest, X[TRAIN], Y[TRAIN], n_repeats=1, random_state=seed)
+    shown = figures(page, DECREASES)
+    for name, fall in zip(expected.feature_names, expected.importances_mean):
+        assert printed(shown[name][0]) == pytest.approx(fall, abs=5e-4)
+    assert "<strong>Warning:</strong>" not in forest_page.html
+    assert "Out-of-bag ROC AUC by the number of trees, with 95 % intervals." in page.alts
+    assert [cells[1] for cells in page.tables["Classes of the training rows"][1:]] == [
+        str(n) for n in np.bincount(Y[TRAIN])
+    ]
+
+
+def test_equal_seeds_give_equal_pages_with_progress_on_request(forest, capfd):
+    pages = [report(forest, X[TEST], Y[TEST], **BARE, verbose=verbose).html for verbose in (0, 1)]
+    assert pages[0] == pages[1]
+    assert capfd.readouterr().err.count("report: ") >= 1
+
+
+def test_sparse_rows_and_rows_that_were_trained_on():
+    """Sparse rows have no columns to describe; a warning stands on the page."""
+    model = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
+    page = Page(report(model, csr_array(X[TEST]), Y[TEST], **QUICK).html)
+    assert not {"Feature importance", "Partial dependence"} & set(page.headings)
+    html = report(model, X[TEST], Y[TEST], X_train=X, y_train=Y, **BARE).html
+    assert html.count("<strong>Warning:</strong> 200 of the 200 rows of this report") == 1
+
+
+def test_facts_and_a_target_of_zeros_and_ones(forest, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    facts = {"Data": "payments of May", "Model": "forest 3"}
+    options = {"facts": facts, "intended_use": "Ranks <payments>.", "by": {"part": np.arange(200) % 2}}
+    html = report(forest, X[TEST], pd.Series(Y[TEST], name="fraud"), **options, **BARE).html
+    shown = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", html))
+    assert shown == {
+        "Target": "fraud", "Data": "payments of May", "Model": "forest 3", "Rows evaluated": "200",
+        "Positive class": "fraud = 1",
+        "Positive rows": shown["Positive rows"],
+        "Date": "1970-01-02", "Written by": f"aucforest {__version__}",
+    }  # fmt: skip
+    for text in (
+        "Intended use: Ranks &lt;payments&gt;.",
+        "<title>AUCForestClassifier: fraud = 1 against fraud = 0</title>",
+        "A row with fraud = 1 has a higher score than another row in",
+        'class="r">rows with fraud = 1</th>',
+        ">of a missed row with fraud = 1</label>",
+        "the proportion of all rows with fraud = 1 found among",
+        "what it adds to the probability of fraud = 1",
+        "The mean probability of fraud = 1 is",
+        "predicted fraud = 0</th>",
+    ):
+        assert text in html, text
+    sentences = re.sub(r"<svg.*?</svg>", "", html, flags=re.DOTALL)
+    assert not re.search(r"(class|of|all|missed|predicts) [01]\b(?! %|\.\d)", sentences)  # the bare number
+
+
+def test_a_notebook_shows_the_page_in_a_frame(forest_page):
+    frame, tags = HTMLParser(), []
+    frame.handle_starttag = lambda tag, attributes: tags.append(dict(attributes))
+    frame.feed(forest_page._repr_html_())
+    assert tags[0]["srcdoc"] == forest_page.html
+    assert tags[0]["title"] == forest_page.title == 'a "b"'
+    assert re.fullmatch(r"<Report .* kB>", repr(forest_page))
+
+
+def test_a_comparison_is_shown_with_its_tests(comparison, tmp_path):
+    page = report(comparison, title="Criteria")
+    with pytest.raises(OSError, match="nowhere"):
+        page.save(tmp_path / "nowhere" / "page.html")
+    assert list(tmp_path.iterdir()) == []
+    page.save(tmp_path / "page.html")
+    shown = Page((tmp_path / "page.html").read_text())
+    assert shown.headings == ["Criteria", "At a glance", "Metrics", "Fit time and sizes of trees"]
+    assert comparison.verdict() in (tmp_path / "page.html").read_text()
+    first = comparison.summary()[0]
+    cells = figures(shown, "ROC AUC (more is better)")["auc"]
+    assert printed(cells[0]) == pytest.approx(first.mean, abs=5e-4)
+    assert printed(cells[2]) == pytest.approx(first.difference, abs=5e-4)
+    assert cells[4] == first.pvalue_text.removeprefix("p = ").removeprefix("p ")
+    assert figures(shown, "Brier score (less is better)")["gini"][2:] == ["–", "–", "–"]
+
+
+def test_a_comparison_with_a_stack_says_what_it_compares():
+    how = {"cv": 2, "metrics": ["roc_auc"], "n_estimators": 25, "verbose": 0, "random_state": 0}
+    page = report(compare_criteria(X, Y, criteria=["stack"], **how)).html
+    assert "Forests that differ only in the split criterion, and a stack of a forest, on the same 2 folds" in page
+
+
+def test_criteria_that_are_equal_on_every_fold_have_no_intervals():
+    x = np.linspace(-1, 1, 60)[:, None]
+    comparison = compare_criteria(
+        x, x[:, 0] > 0, criteria=["auc"], cv=3, metrics=["roc_auc"], n_estimators=10, verbose=0, random_state=0
+    )
+    page = Page(report(comparison).html)
+    assert figures(page, "ROC AUC (more is better)") == {"auc": ["1", "–", "0", "–", "1"], "gini": ["1", *"––––"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "sentence"),
+    [
+        ((FOREST,), {}, ValueError, "the report of a model needs X_test and y_test"),
+        (("model", X, Y), {}, TypeError, "report needs a fitted classifier or a CriteriaComparison, but got a str"),
+        ((LogisticRegression(), X, Y), {}, NotFittedError, "not fitted yet"),
+        ((FOREST, X, Y[:9]), {}, ValueError, "^X_test has 500 rows, but y_test has 9$"),
+        ((FOREST, X[:, :3], Y), {}, ValueError, "^the model cannot read X_test: X has 3 features.*expecting 5"),
+        ((FOREST, X[:5], np.zeros(5)), {}, ValueError, "^y_test must have rows of at least two classes.*class 0$"),
+        ((FOREST, X, Y + 1), {}, ValueError, "^y_test has the label 2, which is none of the 2 classes of the model$"),
+        ((FOREST, X, np.where(Y, np.nan, 0.0)), {}, ValueError, "^y_test has a missing value"),
+        ((FOREST, X, Y), {"sample_weight": [1.0]}, ValueError, "^sample_weight has 1 samples, but y_test has 500$"),
+        ((FOREST, X, Y), {"sample_weight": np.zeros(500)}, ValueError, "none with weight$"),
+        ((FOREST, X, Y), {"X_train": X}, ValueError, "^the training data are X_train and y_train: give both or none$"),
+        ((FOREST, X, Y), {"X_train": X, "y_train": Y[:9]}, ValueError, "^X_train has 500 rows, but y_train has 9$"),
+        ((FOREST, X, Y), {"X_train": X[TEST], "y_train": Y[TEST]}, ValueError, "must be the training"),
+        ((FOREST, X, Y), {"cost": (1, 3)}, ValueError, "^cost must be a 2 x 2.*pass .* instead of"),
+        ((FOREST, X, Y), {"n_bootstrap": 1}, ValueError, "^n_bootstrap must be an integer >= 2, got 1$"),
+        ((FOREST, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer >= 0, got -1$"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_one_sentence(forest, arguments, options, error, sentence):
+    with pytest.raises(error, match=sentence) as caught:
+        report(*(forest if argument is FOREST else argument for argument in arguments), **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_column_that_is_not_there_is_named():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = small_forest().fit(frame[TRAIN], Y[TRAIN])
+    with pytest.raises(ValueError, match=r"^X_test lacks the column 'd', which the model was fitted to$"):
+        report(model, frame[TEST].rename(columns={"d": "x"}), Y[TEST])
+    with pytest.raises(ValueError, match=r"^the model cannot read X_test: ") as caught:
+        report(model, frame[TEST][list("edcba")], Y[TEST])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_comparison_takes_no_rows(comparison):
+    with pytest.raises(ValueError, match=r"^the report of a comparison takes no rows"):
+        report(comparison, X, Y)
+
+
+@pytest.mark.parametrize("module", ["jinja2", "matplotlib"])
+def test_a_missing_extra_is_one_sentence(forest, monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"^a report needs {module}: pip install aucforest\[report\]$"):
+        report(forest, X[TEST], Y[TEST], **QUICK)

@@ -1,0 +1,69 @@
+"""Permutation importance and partial dependence against scikit-learn's."""
+
+import numpy as np
+import pytest
+from sklearn.inspection import partial_dependence as of_scikit_learn
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from aucforest.metrics import compare_auc
+from aucforest.report.importance import held_out_importance, partial_dependence
+from aucforest.report.rows import score_rows
+from tests.estimators.data import small_forest
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 3))
+X[:, 1] = RNG.integers(0, 5, 300)
+Y = RNG.random(300) < 1 / (1 + np.exp(-X[:, 0] - X[:, 1]))
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LogisticRegression().fit(X, Y)
+
+
+def test_importances_are_those_of_scikit_learn(model):
+    importance = held_out_importance(score_rows(model, X, Y, None), 20, 0)
+    expected = permutation_importance(model, X, Y, scoring="roc_auc", n_repeats=20, random_state=1)
+    error = np.hypot(importance.importances_std, expected.importances_std) / np.sqrt(20)
+    assert np.all(np.abs(importance.importances_mean - expected.importances_mean) <= 4 * error + 1e-12)
+    assert importance.baseline_score == pytest.approx(roc_auc_score(Y, model.predict_proba(X)[:, 1]))
+    table = X.copy()
+    table[:, 1] = np.random.default_rng(0).permutation(table[:, 1])
+    test = compare_auc(Y, model.predict_proba(X)[:, 1], model.predict_proba(table)[:, 1])
+    delong = test.difference / test.z
+    assert 0.5 < importance.importances_stderr[1] / delong < 2.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_are_those_of_scikit_learn(model, weighted):
+    weight = RNG.random(300) if weighted else None
+    few, many = partial_dependence(score_rows(model, X, Y, weight), [1, 0], 0)
+    options = {"kind": "average", "method": "brute", "response_method": "predict_proba", "sample_weight": weight}
+    expected = of_scikit_learn(model, X, [1], **options)
+    assert few.name == "feature_1"
+    assert few.values == expected["grid_values"][0].tolist()
+    assert few.means[:, 1] == pytest.approx(expected["average"][0])
+    assert len(many.values) == 12
+    assert set(many.values) <= set(X[:, 0].tolist())
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_categories_and_missing_values_have_means(library):
+    frames = pytest.importorskip(library)
+    gaps = [None if row % 7 == 0 else value for row, value in enumerate(X[:, 0].tolist())]
+    kinds = [None if row % 5 == 0 else "ab"[value > 1] for row, value in enumerate(X[:, 1].tolist())]
+    frame = frames.DataFrame({"size": gaps, "kind": kinds, "constant": [1.0] * 300})
+    model = small_forest(5).fit(frame, Y)
+    rows = score_rows(model, frame, Y, None)
+    assert held_out_importance(rows, 1, 0).feature_names == ("size", "kind", "constant")
+    size, kind = partial_dependence(rows, [0, 1, 2], 0)
+    assert size.of_missing is not None
+    assert size.of_missing.sum() == pytest.approx(1.0)
+    assert sorted(kind.values) == ["a", "b", "missing"]
+    for value, mean in zip(kind.values, kind.means):
+        kinds = [None if value == "missing" else value] * 300
+        same = frames.DataFrame({"size": gaps, "kind": kinds, "constant": [1.0] * 300})
+        if value != "missing":
+            assert mean == pytest.approx(model.predict_proba(same).mean(axis=0))

@@ -1,0 +1,181 @@
+"""The metrics of a report against scikit-learn, scipy and plain counting."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import (
+    average_precision_score,
+    brier_score_loss,
+    confusion_matrix,
+    log_loss,
+    precision_recall_curve,
+    recall_score,
+    roc_auc_score,
+)
+from sklearn.model_selection import FixedThresholdClassifier
+
+from aucforest.estimators.out_of_bag import training_rows
+from aucforest.metrics import auc_confidence_interval
+from aucforest.report.metrics import (
+    RECALLS,
+    _Curves,
+    auc_by_trees,
+    costs_of,
+    cumulate_class,
+    find_thresholds,
+    reliability,
+    resample,
+    summarize,
+    thin,
+)
+from aucforest.report.rows import score_rows
+from tests.estimators.data import small_forest
+from tests.report.pages import TEST, TRAIN, X, Y
+
+WEIGHT = 1.0 + np.arange(200) % 3
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LogisticRegression().fit(X[TRAIN], Y[TRAIN])
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_scores_are_those_of_scikit_learn(forest, weight):
+    rows = score_rows(forest, X[TEST], Y[TEST], weight)
+    y, p = Y[TEST], forest.predict_proba(X[TEST])[:, 1]
+    frequency = np.average(y, weights=weight)
+    recalls = recall_score(y, forest.predict(X[TEST]), average=None, sample_weight=weight)
+    no_skill = log_loss(y, np.full(200, frequency), sample_weight=weight)
+    expected = {
+        "ROC AUC": (roc_auc_score(y, p, sample_weight=weight), 0.5),
+        "average precision": (average_precision_score(y, p, sample_weight=weight), frequency),
+        "Brier score": (brier_score_loss(y, p, sample_weight=weight), frequency * (1 - frequency)),
+        "log loss": (log_loss(y, p, sample_weight=weight), no_skill),
+        "G-mean": (np.sqrt(np.prod(recalls)), 0.0),
+    }
+    scores = summarize(rows, resample(rows, 20, 0))
+    assert {score.name: pytest.approx((score.value, score.no_skill)) for score in scores} == expected
+    assert all(score.low <= score.value <= score.high for score in scores)
+    assert scores[0][1:4] == auc_confidence_interval(y, p, sample_weight=weight)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_bins_of_the_calibration_hold_what_lies_between_their_ends(model, weight):
+    rows = score_rows(model, X[TEST], Y[TEST], weight)
+    bins, proba = reliability(rows, 1), rows.scores[:, 1]
+    assert sum(each.n_rows for each in bins) == len(proba)
+    assert all(first.most < second.least for first, second in pairwise(bins))
+    for each in bins:
+        inside = (proba >= each.least) & (proba <= each.most)
+        weights = rows.weights[inside]
+        assert each.n_rows == inside.sum()
+        assert each.mean == pytest.approx(np.average(proba[inside], weights=weights))
+        assert each.observed == pytest.approx(np.average(rows.labels[inside], weights=weights))
+        if weight is None:
+            interval = binomtest(int(rows.labels[inside].sum()), int(inside.sum())).proportion_ci(method="wilson")
+            assert (each.low, each.high) == pytest.approx(tuple(interval), abs=1e-12)
+
+
+def test_bins_hold_like_parts_of_both_classes():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(20_000, 1)), rng.random(20_000) < 0.01
+    x[y] += 1.0
+    rows = score_rows(LogisticRegression().fit(x, y), x, y, None)
+    parts = [
+        each.n_rows * (each.observed / y.sum() + (1.0 - each.observed) / np.sum(~y)) for each in reliability(rows, 1)
+    ]
+    assert parts == pytest.approx([0.2] * 10, abs=0.01)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["plain", "weighted"])
+def test_curves_of_drawn_rows_are_those_of_scikit_learn(model, weight):
+    rows = score_rows(model, X[TEST], Y[TEST], weight)
+    drawn = np.random.default_rng(1).integers(0, 200, 200)
+    area, precision = _Curves(rows).draw(rows.weights * np.bincount(drawn, minlength=200))
+    y, p, weights = rows.labels[drawn], rows.scores[drawn, 1], rows.weights[drawn]
+    assert area == pytest.approx(average_precision_score(y, p, sample_weight=weights))
+    expected, recall, _ = precision_recall_curve(y, p, sample_weight=weights)
+    # of all points that find at least so much, the one of the greatest threshold
+    firsts = [np.flatnonzero(recall[:-1] >= level - 1e-12)[-1] for level in RECALLS[1:]]
+    assert precision[1:] == pytest.approx(expected[firsts])
+
+
+def test_merging_scores_hardly_changes_a_curve():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40_000, 1)), rng.random(40_000) < 0.01
+    x[y] += 1.5
+    area, _ = _Curves(score_rows(LogisticRegression().fit(x, y), x, y, None)).draw(np.ones(y.size))
+    assert area == pytest.approx(average_precision_score(y, x[:, 0]), abs=2e-3)
+
+
+def test_thinned_curves_keep_their_area(model):
+    cumulated = cumulate_class(score_rows(model, X[TEST], Y[TEST], None), 1)
+    places = thin(cumulated, 60)
+    assert len(places) <= 62
+    fpr, tpr = cumulated.fps[places] / cumulated.fps[-1], cumulated.tps[places] / cumulated.tps[-1]
+    exact = roc_auc_score(Y[TEST], model.predict_proba(X[TEST])[:, 1])
+    assert np.trapezoid(tpr, fpr) == pytest.approx(exact, abs=0.005)
+    assert {0, cumulated.tps.size - 1, 7} <= set(thin(cumulated, 30, (7,)).tolist())
+
+
+def test_intervals_of_drawn_rows_are_as_wide_as_the_spread_of_means(model):
+    rows = score_rows(model, X[TEST], Y[TEST], None)
+    losses = np.square(rows.scores[:, 1] - rows.labels)
+    within = [losses[rows.labels == k].var() * np.mean(rows.labels == k) for k in (0, 1)]
+    resamples = resample(rows, 400, 0)
+    assert resamples.n_draws == 400
+    assert resamples.scores["Brier score"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
+    assert resamples.interval("Brier score") == tuple(np.quantile(resamples.scores["Brier score"], [0.025, 0.975]))
+
+
+def test_the_last_point_by_trees_is_the_score_of_the_forest():
+    forest = small_forest(40, oob_score=True, threshold="gmean").fit(X, Y)
+    points = auc_by_trees(forest, training_rows(forest, X, Y, None))
+    assert points[-1].n_trees == 40
+    assert points[-1].auc == forest.oob_score_
+    assert all(point.low < point.auc < point.high for point in points)
+
+
+def test_costs_are_those_of_the_forest(model):
+    assert costs_of(small_forest(threshold={"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
+    of_rows = [[[0, 1], [4, 0]], [[0, 3], [6, 0]]]
+    assert costs_of(small_forest(threshold={"cost": of_rows})).tolist() == [[0, 2], [5, 0]]
+    assert costs_of(small_forest(threshold={"alerts": 0.1})).tolist() == [[0, 1], [1, 0]]
+    for other in (small_forest(threshold="gmean"), model):
+        assert costs_of(other).tolist() == [[0, 1], [1, 0]]
+
+
+def explorer_of(model, X, y):
+    """Return the data of the explorer."""
+    return find_thresholds(score_rows(model, X, y, None)).as_json(np.array([[0, 1], [1, 0]]))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.9, 1.0])
+def test_the_threshold_of_a_model_is_found(threshold):
+    model = FixedThresholdClassifier(LogisticRegression(), threshold=threshold).fit(X[TRAIN], Y[TRAIN])
+    explorer, called = explorer_of(model, X[TEST], Y[TEST]), confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
+    assert [explorer["fp"][explorer["own"]], explorer["tp"][explorer["own"]]] == called.tolist()
+
+
+def test_many_scores_keep_the_model_s_own_cut():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6000, 1)), rng.random(6000) < 0.3
+    x[y] += 1.0
+    model = LogisticRegression().fit(x, y)
+    explorer = explorer_of(model, x, y)
+    assert len(explorer["tp"]) <= 600
+    scores = model.predict_proba(x)[:, 1]
+    for threshold, tp, fp in zip(explorer["thresholds"][:-1], explorer["tp"], explorer["fp"]):
+        assert (tp, fp) == (np.sum(y & (scores >= threshold)), np.sum(~y & (scores >= threshold)))
+    steps = np.abs(np.diff(explorer["tp"])) / y.sum() + np.abs(np.diff(explorer["fp"])) / np.sum(~y)
+    assert steps.max() < 0.02
+    cuts = np.append(np.unique(scores), np.inf)
+    fp = np.array([np.sum(~y & (scores >= cut)) for cut in cuts])
+    fn = np.array([np.sum(y & (scores < cut)) for cut in cuts])
+    for cost in [(7, 1), (3, 1), (2, 1), (3, 2), (1, 1), (2, 3), (1, 2), (1, 3), (1, 7)]:
+        kept = cost[0] * np.array(explorer["fp"]) + cost[1] * (y.sum() - np.array(explorer["tp"]))
+        assert kept.min() == np.min(cost[0] * fp + cost[1] * fn)

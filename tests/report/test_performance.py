@@ -1,0 +1,235 @@
+"""The sections on the performance of a model against scikit-learn and plain counting."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import confusion_matrix, log_loss, recall_score, roc_auc_score
+from sklearn.tree import DecisionTreeClassifier
+
+from aucforest.metrics import auc_confidence_interval, hand_till_score
+from aucforest.report.importance import held_out_importance
+from aucforest.report.metrics import resample
+from aucforest.report.performance import (
+    alert_depths,
+    default_groups,
+    read_groups,
+    subgroups_section,
+    summary_section,
+    threshold_section,
+    top_rows,
+)
+from aucforest.report.rows import score_rows
+from tests.estimators.data import make_table, small_forest
+from tests.report.pages import TEST, TRAIN, X3, Y3, Page, X, Y, figures, printed
+
+SCORES = "Metrics on these rows, beside a model that only knows the class frequencies"
+MATRIX = "Confusion matrix of the labels that the model predicts"
+SITE = np.where(np.arange(500) % 3 == 0, "north", "south").astype(object)
+SITE[:15] = None
+RNG = np.random.default_rng(0)
+RARE_X, RARE_Y = RNG.normal(size=(2000, 1)), RNG.random(2000) < 0.1
+RARE_X[RARE_Y] += 1.5
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LogisticRegression().fit(X, Y)
+
+
+def summary_of(rows):
+    """Return the section of the summary and the rows of its table of metrics by name."""
+    section = summary_section(rows, resample(rows, 20, 0))
+    return section, {cells[0]: cells[1:] for cells in section.tables[0].rows}
+
+
+def test_the_explorer_counts_as_scikit_learn_does(forest, forest_page):
+    data = Page(forest_page.html).explorer
+    scores, y = forest.predict_proba(X[TEST])[:, 1], Y[TEST]
+    assert data["thresholds"][-1] is None
+    for threshold, tp, fp in zip(data["thresholds"][:-1], data["tp"], data["fp"]):
+        (_, false), (_, true) = confusion_matrix(y, scores >= threshold)
+        assert (tp, fp) == (true, false)
+    own = confusion_matrix(y, forest.predict(X[TEST]))
+    assert [data["fp"][data["own"]], data["tp"][data["own"]]] == own[:, 1].tolist()
+    assert data["cost"] == [1.0, 7.0]
+
+
+def test_the_interval_of_the_auc(forest, forest_page):
+    interval = auc_confidence_interval(Y[TEST], forest.predict_proba(X[TEST])[:, 1])
+    shown = figures(Page(forest_page.html), SCORES)["ROC AUC"]
+    assert shown[:2] == [f"{interval[0]:.3f}", f"{interval[1]:.3f} to {interval[2]:.3f}"]
+
+
+def test_more_classes_are_judged_each_against_the_rest(forest_of_three, page_of_three):
+    page = Page(page_of_three.html)
+    proba, y = forest_of_three.predict_proba(X3[TEST]), Y3[TEST]
+    scores = figures(page, SCORES)
+    assert printed(scores["ROC AUC"][0]) == pytest.approx(hand_till_score(y, proba), abs=5e-4)
+    assert printed(scores["log loss"][0]) == pytest.approx(log_loss(y, proba), abs=5e-4)
+    recalls = recall_score(y, forest_of_three.predict(X3[TEST]), average=None)
+    assert printed(scores["G-mean"][0]) == pytest.approx(np.prod(recalls) ** (1 / 3), abs=5e-4)
+    for k, cells in enumerate(page.tables["Each class against all others"][1:]):
+        assert printed(cells[2]) == pytest.approx(roc_auc_score(y == k, proba[:, k]), abs=5e-4)
+        assert printed(cells[5]) == pytest.approx(recalls[k], abs=5e-4)
+    matrix = [list(map(printed, cells[1:])) for cells in page.tables[MATRIX][1:]]
+    assert matrix == confusion_matrix(y, forest_of_three.predict(X3[TEST])).tolist()
+    assert page.explorer is None
+
+
+def test_a_class_without_test_rows_is_left_out(forest_of_three):
+    rows = np.flatnonzero(Y3[TEST] != 1)
+    section, _ = summary_of(score_rows(forest_of_three, X3[TEST][rows], Y3[TEST][rows], None))
+    assert [cells[0] for cells in section.tables[1].rows] == ["0", "2"]
+
+
+def test_a_model_of_decision_values_has_its_own_threshold():
+    model = RidgeClassifier().fit(X[TRAIN], Y[TRAIN])
+    rows = score_rows(model, X[TEST], Y[TEST], None)
+    assert list(summary_of(rows)[1]) == ["ROC AUC", "average precision", "G-mean"]
+    explorer = threshold_section(rows, np.array([[0, 1], [1, 0]])).explorer["data"]
+    own = explorer["own"]
+    assert explorer["thresholds"][own] >= 0.0
+    called = confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 1]
+    assert [explorer["fp"][own], explorer["tp"][own]] == called.tolist()
+
+
+def test_labels_that_follow_no_threshold_are_said():
+    class Odd(LogisticRegression):
+        def predict(self, X):
+            return np.arange(len(X)) % 2
+
+    rows = score_rows(Odd().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], None)
+    explorer = threshold_section(rows, np.array([[0, 1], [1, 0]])).explorer
+    assert explorer["data"]["own"] is None
+    assert "follow no single threshold" in explorer["own_sentence"]
+
+
+def test_a_model_without_skill_has_what_no_skill_has():
+    _, scores = summary_of(score_rows(DummyClassifier().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], None))
+    for name in ("ROC AUC", "average precision", "G-mean"):
+        assert scores[name][0] == scores[name][2]
+
+
+@pytest.mark.parametrize(("n_positive", "interval"), [(1, "–"), (20, "0.904 to 1")])
+def test_the_interval_of_a_perfect_model(n_positive, interval):
+    x = np.arange(200.0)[:, None]
+    y = x[:, 0] >= 200 - n_positive
+    section, scores = summary_of(score_rows(small_forest(20, shrinkage=0).fit(x, y), x, y, None))
+    assert scores["ROC AUC"][:2] == ["1", interval]
+    words = "" if interval == "–" else f", with 95 % confidence {interval}"
+    assert section.points[0].startswith(f"ROC AUC 1{words}; a model without skill has 0.5")
+
+
+def test_the_summary_says_in_words_what_scikit_learn_counts(forest, forest_page):
+    p, y = forest.predict_proba(X[TEST])[:, 1], Y[TEST]
+    lead = re.search('id="summary".*?class="lead">(.*?)</p>', forest_page.html, re.DOTALL)[1]
+    top = y[np.argsort(-p, kind="stable")[:20]]
+    assert f"than another row in {100 * roc_auc_score(y, p):.1f} % of all such pairs" in lead
+    assert f"Of the 10 % of rows with the highest scores, {100 * top.mean():.1f} % are" in lead
+    predicted = forest.predict(X[TEST])
+    assert (
+        f"for {100 * predicted.mean():.1f} % of the rows: this is right for {100 * y[predicted == 1].mean():.1f} %"
+        in lead
+    )
+    assert f"finds {100 * recall_score(y, predicted):.1f} % of all rows" in lead
+
+
+def test_alerts_are_counted_as_they_are_sorted():
+    rows = score_rows(LogisticRegression().fit(RARE_X, RARE_Y), RARE_X, RARE_Y, None)
+    order = np.argsort(-rows.scores[:, 1])
+    for k in (1, 20, 333, 2000):
+        top, hits = top_rows(rows, k), int(RARE_Y[order[:k]].sum())
+        assert top.precision[0] == pytest.approx(hits / k)
+        assert top.recall[0] == pytest.approx(hits / RARE_Y.sum())
+        assert top.lift[0] == pytest.approx(hits / k / RARE_Y.mean())
+        assert top.threshold == rows.scores[order[k - 1], 1]
+        # recall at the top varies with the number of positives and little else
+        wilson = binomtest(hits, int(RARE_Y.sum())).proportion_ci(method="wilson")
+        assert top.recall[2] - top.recall[1] < wilson.high - wilson.low
+
+
+def test_equal_scores_count_by_their_mean():
+    """Of rows with equal scores, precision at k is the mean over all orders of them."""
+    stump = DecisionTreeClassifier(max_depth=1).fit(RARE_X, RARE_Y)
+    rows = score_rows(stump, RARE_X, RARE_Y, None)
+    top = rows.scores[:, 1] == rows.scores[:, 1].max()
+    k = int(top.sum()) // 3
+    assert top_rows(rows, k).precision[0] == pytest.approx(RARE_Y[top].mean())
+
+
+def test_weights_count_as_copies():
+    times = RNG.integers(1, 3, RARE_Y.size)
+    model = LogisticRegression().fit(RARE_X, RARE_Y)
+    weighted = top_rows(score_rows(model, RARE_X, RARE_Y, times), 200)
+    copied = score_rows(model, np.repeat(RARE_X, times, axis=0), np.repeat(RARE_Y, times), None)
+    expected = top_rows(copied, round(copied.labels.size / 10))
+    assert weighted.precision[0] == pytest.approx(expected.precision[0], abs=2e-3)
+    assert np.ptp(weighted.precision) > np.ptp(expected.precision)
+
+
+def test_depths_are_those_of_at_least_a_row():
+    assert alert_depths(250) == {5: 1, 10: 2, 20: 5, 50: 12, 100: 25, 200: 50, 500: 125}
+
+
+def table_of(model, by, weight=None):
+    rows = score_rows(model, X, Y, weight)
+    (table,) = subgroups_section(rows, read_groups(by, rows, weight)).tables
+    return {row[0]: row[1:] for row in table.rows}
+
+
+def test_metrics_are_those_of_the_rows_of_a_group(model):
+    found = table_of(model, {"site": SITE})
+    assert list(found) == ["south", "north", "missing"]
+    for name in ("north", "south"):
+        inside = name == SITE
+        y, score = Y[inside], model.predict_proba(X[inside])[:, 1]
+        cells = found[name]
+        assert cells[0] == str(inside.sum())
+        assert cells[1].startswith(f"{y.sum()} (")
+        assert float(cells[3]) == pytest.approx(roc_auc_score(y, score), abs=6e-4)
+        assert float(cells[5].split()[0]) == pytest.approx(100 * recall_score(y, model.predict(X[inside])), abs=0.06)
+    assert found["missing"][0] == "15"
+    assert found["missing"][3:5] == ["too few", "–"]
+
+
+def test_groups_are_quarters_of_numbers_or_frequent_values(model):
+    quarters = table_of(model, {"size": np.arange(500)})
+    assert [cells[0] for cells in quarters.values()] == ["125"] * 4
+    assert list(quarters) == ["to 124.8", "to 249.5", "to 374.2", "above 374.2"]
+    codes = table_of(model, {"code": np.array([f"v{min(row // 30, 14)}" for row in range(500)])})
+    assert len(codes) == 11
+    assert int(codes["all others"][0]) == 500 - 9 * 30 - 80
+
+
+def test_rows_of_weight_zero_are_in_no_group(model):
+    weight = np.where(np.arange(500) < 200, 0.0, 1.0)
+    found = table_of(model, {"site": SITE}, weight)
+    assert {name: int(cells[0]) for name, cells in found.items()} == {"south": 200, "north": 100}
+
+
+def test_columns_are_named_or_are_the_most_important_categories():
+    frame = pd.DataFrame({"x": X[:, 0], "noise": np.tile(["a", "b"], 250), "kind": np.where(Y, "p", "q")})
+    rows = score_rows(small_forest(20).fit(frame, Y), frame, Y, None)
+    assert list(default_groups(rows, held_out_importance(rows, 1, 0))) == ["kind", "noise"]
+    assert list(default_groups(rows, None)) == ["noise", "kind"]
+    assert list(read_groups("kind", rows, None)) == ["kind"]
+    with pytest.raises(ValueError, match=r"^by names 'y', which is no column of X_test$"):
+        read_groups(["x", "y"], rows, None)
+    with pytest.raises(ValueError, match=r"^by has 3 values of 's', but y_test has 500 rows$"):
+        read_groups({"s": [1, 2, 3]}, rows, None)
+
+
+def test_groups_of_more_classes_have_accuracies():
+    x, y = make_table(n_rows=300, n_classes=3, missing=0.0, seed=1)
+    model = LogisticRegression(max_iter=500).fit(x, y)
+    half = np.arange(300) < 150
+    (table,) = subgroups_section(score_rows(model, x, y, None), {"half": half}).tables
+    for name, rows, accuracy, _ in table.rows:
+        inside = half == (name == "True")
+        assert rows == "150"
+        assert float(accuracy.split()[0]) == pytest.approx(100 * model.score(x[inside], y[inside]), abs=0.06)

@@ -1,0 +1,49 @@
+"""The base of plots makes a figure of its own, or draws on given axes."""
+
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from aucforest._display import Display, HtmlTable
+
+plt.switch_backend("agg")
+
+
+class TwoPanels(Display):
+    def _panels(self):
+        return {"nrows": 2}
+
+    def _size(self):
+        return 3.0, 2.0
+
+    def _draw(self, axes):
+        for ax in axes:
+            ax.plot([0.0, 1.0])
+
+
+def test_axes_are_new_or_given():
+    new, axes = TwoPanels().plot(), plt.subplots(1, 2)[1]
+    assert new.figure_.get_size_inches().tolist() == [3.0, 2.0]
+    assert [len(ax.lines) for ax in new.ax_] == [1, 1]
+    given = TwoPanels().plot(axes)
+    assert given.ax_ is axes
+    assert given.figure_ is axes[0].figure
+    plt.close("all")
+
+
+def test_a_table_in_a_notebook(monkeypatch):
+    class Result(HtmlTable):
+        def _table(self):
+            import pandas
+
+            return pandas.DataFrame({"value": [0.123456789, np.nan]})
+
+        def __repr__(self):
+            return "a < b\nmore"
+
+    html = Result()._repr_html_()
+    assert html.startswith("<p>a &lt; b</p><table")
+    assert "0.123457" in html
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert Result()._repr_html_() is None
