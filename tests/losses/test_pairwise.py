@@ -101,8 +101,7 @@ def test_a_weight_of_two_is_a_row_twice(loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("size", [1e4, 1e6])
-@pytest.mark.parametrize("eps", [1e-3, 1.0])
+@pytest.mark.parametrize(("size", "eps"), [(1e4, 1.0), (1e6, 1e-3)])
 def test_large_scores_stay_finite(loss, size, eps):
     rng = np.random.default_rng(4)
     scores = rng.uniform(-size, size, size=1000)

@@ -39,9 +39,10 @@ def test_mean_over_pairs(n_classes, n_rows, seed, decimals):
             )
 
 
-@pytest.mark.parametrize("n_classes", [3, 10, 20])
-@pytest.mark.parametrize("average", ["macro", "weighted"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("n_classes", "average", "dtype"),
+    [(3, "macro", np.float64), (10, "weighted", np.float64), (20, "weighted", np.float32)],
+)
 def test_one_against_one_as_scikit_learn(n_classes, average, dtype):
     codes, scores, _ = random_classes(2000, n_classes)
     scores = scores.astype(dtype)

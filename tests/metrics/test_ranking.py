@@ -26,12 +26,12 @@ def test_ranks_of_float32(values):
 
 
 @pytest.mark.parametrize("centre", [0.0, 1.0, -1.0, 1e-300, -5e100])
-@pytest.mark.parametrize("n_rows", [2, 48, 49, 5000])
-def test_scores_that_share_their_high_word(centre, n_rows):
-    steps = np.random.default_rng(0).integers(0, 4 * n_rows, n_rows)
-    values = np.array([centre]).view(np.int64) + steps
-    assert_ranked(values.view(np.float64))
-    assert_ranked(np.repeat(values.view(np.float64), 3))
+def test_scores_that_share_their_high_word(centre):
+    for n_rows in (2, 48, 49, 5000):
+        steps = np.random.default_rng(0).integers(0, 4 * n_rows, n_rows)
+        values = np.array([centre]).view(np.int64) + steps
+        assert_ranked(values.view(np.float64))
+        assert_ranked(np.repeat(values.view(np.float64), 3))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -43,11 +43,10 @@ def test_many_rows(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
-def test_scores_must_be_finite(dtype, bad):
-    values = np.array([0.5, -1.0, bad, 2.0], dtype=dtype)
-    with pytest.raises(ValueError, match="y_score must be finite, but value 2 is"):
-        rank_rows(values)
+def test_scores_must_be_finite(dtype):
+    for bad in (np.nan, -np.nan, np.inf, -np.inf):
+        with pytest.raises(ValueError, match="y_score must be finite, but value 2 is"):
+            rank_rows(np.array([0.5, -1.0, bad, 2.0], dtype=dtype))
     assert_ranked(np.array([np.finfo(dtype).max, np.finfo(dtype).min, 0.0], dtype=dtype))
 
 

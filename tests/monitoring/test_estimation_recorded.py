@@ -78,7 +78,13 @@ def numbers(values):
     return np.array([np.nan if value is None else value for value in values], dtype=float)
 
 
-@pytest.mark.parametrize("name", sorted(load("cbpe_datasets")))
+LONG = ("mc_cm", "car_loan_all_metrics")  # average precisions, with simulated labels
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in sorted(load("cbpe_datasets"))],
+)
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*not defined:sklearn.exceptions.UndefinedMetricWarning")
 def test_replay(name):

@@ -87,18 +87,18 @@ def metric(name, n_classes=2, normalize=None, cost=None):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
-@pytest.mark.parametrize("name", NAMES)
-def test_recorded_cases(case, name):
-    (one,) = metric(name)
-    estimate = one.estimate(rows_of(case))
-    if name == "precision" and not any(case["yhat"]):
-        assert np.isnan(estimate.value)
-        return
-    assert estimate.value == pytest.approx(case["nannyml"][name], abs=1e-12)
-    recorded = case["closed_form"].get(name)
-    if recorded and recorded["var"] is not None:
-        assert estimate.value == pytest.approx(recorded["value"], abs=1e-12)
-        assert label_variance(rows_of(case).p, estimate.influence) == pytest.approx(recorded["var"], abs=1e-12)
+def test_recorded_cases(case):
+    for name in NAMES:
+        (recorded_metric,) = metric(name)
+        estimate = recorded_metric.estimate(rows_of(case))
+        if name == "precision" and not any(case["yhat"]):
+            assert np.isnan(estimate.value)
+            continue
+        assert estimate.value == pytest.approx(case["nannyml"][name], abs=1e-12)
+        recorded = case["closed_form"].get(name)
+        if recorded and recorded["var"] is not None:
+            assert estimate.value == pytest.approx(recorded["value"], abs=1e-12)
+            assert label_variance(rows_of(case).p, estimate.influence) == pytest.approx(recorded["var"], abs=1e-12)
 
 
 def random_rows(n_classes, n=60, seed=0):

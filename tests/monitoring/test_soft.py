@@ -210,9 +210,8 @@ AT_K = [partial(soft_at_k, "precision", 0.3), partial(soft_at_k, "recall", 0.3)]
 
 
 @pytest.mark.parametrize("metric", [one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc, *AT_K])
-@pytest.mark.parametrize("case", load("cbpe_unit")["multiclass"], ids=lambda case: f"tied {case['tied']}")
-def test_influence_is_the_derivative(case, metric):
-    rows = rows_of(case)
+def test_influence_is_the_derivative(metric):
+    rows = rows_of(load("cbpe_unit")["multiclass"][-1])
     if metric is soft_roc_auc:
         rows = rows.by_column()[0]
     estimate = metric(rows)
@@ -321,11 +320,11 @@ def test_average_precisions(case):
     assert drawn.mean() == pytest.approx(mean, abs=5 * drawn.std() / np.sqrt(drawn.size) + 1e-12)
 
 
-@pytest.mark.parametrize("kind", ["precision", "recall"])
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case["name"])
-def test_metrics_at_k(case, kind):
-    drawn = sample_at_k(kind, 0.4, scored_rows_of(case), N_DRAWS, np.random.default_rng(0))
-    assert_same_distribution(drawn, *at_k_over_all_labels(kind, 0.4, case["score"], case["p"]))
+@pytest.mark.parametrize("case", SMALL[::2], ids=lambda case: case["name"])
+def test_metrics_at_k(case):
+    for kind in ("precision", "recall"):
+        drawn = sample_at_k(kind, 0.4, scored_rows_of(case), N_DRAWS, np.random.default_rng(0))
+        assert_same_distribution(drawn, *at_k_over_all_labels(kind, 0.4, case["score"], case["p"]))
 
 
 def test_batches_do_not_change_the_classes_drawn():

@@ -185,7 +185,7 @@ def test_the_features_of_the_forest_may_be_categories(form):
     if form == "object":
         X = frame.to_numpy()
     options: dict[str, Any] = {"categorical_features": [1]} if form == "object" else {}
-    forest = AUCForestClassifier(10, oob_score=True, min_samples_leaf=5, random_state=0, **options)
+    forest = AUCForestClassifier(20, oob_score=True, min_samples_leaf=5, random_state=0, **options)
     forest.fit(X[:500], y[:500])
     cbpe = CBPE.from_forest(forest, y[:500], X[:500], chunks=TWO, importance_weighted=form == "object")
     shifts = [cbpe.estimate(forest.predict_proba(new), X=new, chunks=ONE).shifts for new in (X[500:700], X[700:])]

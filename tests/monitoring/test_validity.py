@@ -46,6 +46,7 @@ def test_many_chunks_are_thinned():
     assert (len(thinned), thinned[0], thinned[-1]) == (MOST_CHUNKS, 0, 999)
 
 
+@pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 def test_scores_without_a_shift_are_valid():
     """500 chunks, smaller than in the reference; `benchmarks/monitoring_bias.py --alerts` has features as well."""
     rates, level = false_alerts(500, 100, 80, 25, with_features=False)

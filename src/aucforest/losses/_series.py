@@ -116,24 +116,25 @@ def add_series_sums(scores, positive, weights, starts, scale, direction, table, 
                 _move_anchor(offset, lags, totals, moments, fall)
                 anchor = scores[i]
                 offset = 0.0
-            own = np.int64(positive[i])
-            other = 1 - own
+            own_class = np.int64(positive[i])
+            other_class = 1 - own_class
             up = math.exp(offset)
             _set_powers(up, weights[i], rise)
             _set_powers(1.0 / up, 1.0, fall)
             # each loop writes one array only, so that it is vectorized
-            theirs, ours = moments[other], moments[own]
+            other_moments, own_moments = moments[other_class], moments[own_class]
             for k in range(TERMS):
-                fall[k] *= theirs[k]
+                fall[k] *= other_moments[k]
             for k in range(TERMS):
-                ours[k] += rise[k]
+                own_moments[k] += rise[k]
             # a negative row below a positive one is in the right order
-            series = table[own if direction > 0 else other]
-            distance = lags[other] + totals[other] * offset
+            series = table[own_class if direction > 0 else other_class]
+            total = totals[other_class]
+            distance = lags[other_class] + total * offset
             for q in range(sums.shape[1]):
-                sums[i, q] += series[q, 0] * distance + series[q, 1] * totals[other] + _dot(series[q], fall)
-            totals[own] += weights[i]
-            lags[own] -= weights[i] * offset
+                sums[i, q] += series[q, 0] * distance + series[q, 1] * total + _dot(series[q], fall)
+            totals[own_class] += weights[i]
+            lags[own_class] -= weights[i] * offset
 
 
 @kernel

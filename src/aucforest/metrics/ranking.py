@@ -234,7 +234,7 @@ class Cumulated(NamedTuple):
         """Weight of all samples at or above each threshold."""
         return self.tps + self.fps
 
-    # Quotients, as those have them who compute these rates: products with a bound would be rounded otherwise.
+    # Bounds are compared with quotients, because products with a bound are rounded differently.
 
     @property
     def precision(self) -> NDArray[np.float64]:
@@ -257,7 +257,7 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | No
     n_thresholds = int(ranked[-1] >> HALF) + 2
     cumulated = Cumulated(np.empty(n_thresholds), np.empty(n_thresholds), np.empty(n_thresholds, y_score.dtype))
     cumulated.tps[0], cumulated.fps[0], cumulated.thresholds[0] = 0.0, 0.0, np.inf
-    _cumulate(ranked, positive, weights, y_score, *cumulated)
+    _cumulate(ranked, positive, weights, y_score, cumulated.tps, cumulated.fps, cumulated.thresholds)
     return cumulated
 
 
