@@ -231,7 +231,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     n_fitting = size.most_tree_rows(limit, lambda smaller: needed(1, True, smaller))
     if spec.sampler is not None:
         n_fitting //= spec.sampler.rows_per_unit
-    fitting = f", or max_samples={n_fitting} for which it suffices" if n_fitting > 0 else ""
+    fitting = f", or max_samples={n_fitting}" if n_fitting > 0 else ""
     least = min((needed(1, copies_rows) for copies_rows in ways), default=0)
     raise ValueError(
         f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: in addition"
