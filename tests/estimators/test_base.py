@@ -426,18 +426,18 @@ def test_only_parameters_that_there_are_are_told():
     assert not ours & {*_foreign_names._COUNTERPARTS, *_foreign_names._ABSENT}
 
 
-TABLE, LABELS = make_table(n_rows=400)
+ROWS, ROW_LABELS = make_table(n_rows=400)
 MANY = np.random.default_rng(0).permutation(np.arange(400) % 100)
 
 
 @pytest.mark.filterwarnings("ignore:y has 100 classes")
 def test_trees_of_many_classes_store_what_is_not_zero():
-    forest = small_forest(4, shrinkage=2.0).fit(TABLE, MANY)
+    forest = small_forest(4, shrinkage=2.0).fit(ROWS, MANY)
     for tree in forest.trees_:
         assert isinstance(tree.frequencies, csr_array)
         assert tree.nbytes < tree.value.nbytes / 4
         tree.validate()
-    assert isinstance(small_forest(1).fit(TABLE, LABELS).trees_[0].frequencies, np.ndarray)
+    assert isinstance(small_forest(1).fit(ROWS, ROW_LABELS).trees_[0].frequencies, np.ndarray)
 
 
 def predict_in_groups(monkeypatch, forest, n_groups=3):
@@ -448,19 +448,19 @@ def predict_in_groups(monkeypatch, forest, n_groups=3):
 
 @pytest.mark.filterwarnings("ignore:y has 100 classes")
 def test_predictions_of_some_trees_at_a_time_are_the_same(monkeypatch):
-    forest = small_forest(7, shrinkage=2.0).fit(TABLE, MANY)
-    expected = forest.predict_proba(TABLE)
+    forest = small_forest(7, shrinkage=2.0).fit(ROWS, MANY)
+    expected = forest.predict_proba(ROWS)
     predict_in_groups(monkeypatch, forest)
     forest._cache.clear()
     assert len(list(forest._in_groups())) > 2
-    np.testing.assert_array_equal(forest.predict_proba(TABLE), expected)
+    np.testing.assert_array_equal(forest.predict_proba(ROWS), expected)
 
 
 def test_out_of_bag_sums_of_some_trees_at_a_time_are_the_same(monkeypatch):
     params = {"shrinkage": 2.0, "oob_score": True, "threshold": "gmean", "sampling": "balanced"}
-    forest = small_forest(40, **params).fit(TABLE, LABELS)
+    forest = small_forest(40, **params).fit(ROWS, ROW_LABELS)
     predict_in_groups(monkeypatch, forest)
-    parted = small_forest(40, **params).fit(TABLE, LABELS)
+    parted = small_forest(40, **params).fit(ROWS, ROW_LABELS)
     np.testing.assert_array_equal(parted.oob_decision_function_, forest.oob_decision_function_)
     assert (parted.threshold_, parted.threshold_std_) == (forest.threshold_, forest.threshold_std_)
 

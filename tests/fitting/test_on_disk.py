@@ -152,8 +152,10 @@ def test_more_trees_later(source, tmp_path, expected):
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
-@pytest.mark.parametrize("name", [CODES, RECORD, CODING, "trees"])
-@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [(CODES, "changed"), (CODES, "cut"), (RECORD, "gone"), (CODING, "changed"), ("trees", "changed"), ("trees", "gone")],
+)
 def test_damaged_files_are_made_anew(finished, tmp_path, expected, name, damage):
     source, folder = finished[0], tmp_path / "folder"
     path = shutil.copytree(finished[1], folder) / name
