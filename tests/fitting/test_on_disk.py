@@ -154,7 +154,14 @@ def test_more_trees_later(source, tmp_path, expected):
 @pytest.mark.usefixtures("mapped_files_stay")
 @pytest.mark.parametrize(
     ("name", "damage"),
-    [(CODES, "changed"), (CODES, "cut"), (RECORD, "gone"), (CODING, "changed"), ("trees", "changed"), ("trees", "gone")],
+    [
+        (CODES, "changed"),
+        (CODES, "cut"),
+        (RECORD, "gone"),
+        (CODING, "changed"),
+        ("trees", "changed"),
+        ("trees", "gone"),
+    ],
 )
 def test_damaged_files_are_made_anew(finished, tmp_path, expected, name, damage):
     source, folder = finished[0], tmp_path / "folder"
