@@ -46,7 +46,7 @@ def _digest_sources() -> str:
     return digest.hexdigest()[:16]
 
 
-class _Watch(event.Listener):  # type: ignore[misc]
+class _Watch(event.Listener):
     """Tells whoever watches that kernels are compiled, once that is noticeable, and keeps the garbage collector off.
 
     The collector finds little and scans all objects of numba each time. Numba lets one thread compile at a time.

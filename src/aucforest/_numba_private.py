@@ -86,7 +86,7 @@ def _remember_types(context: Any) -> Any:
     return context
 
 
-class KernelCompiler(Compiler):  # type: ignore[misc]
+class KernelCompiler(Compiler):
     """Compiles to the same machine code in less time."""
 
     def __init__(self, typing_context: Any, *others: Any) -> None:
@@ -101,7 +101,7 @@ class _NoMachineCode:
         """Do nothing."""
 
 
-class _DeviceLibrary(JITCodeLibrary):  # type: ignore[misc]
+class _DeviceLibrary(JITCodeLibrary):
     """The code of a device, which is neither optimized nor made into machine code before it is part of a kernel."""
 
     codegen = _NoMachineCode()

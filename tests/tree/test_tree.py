@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import skops.io
 
-from aucforest.tree.tree import LEAF, SET_WORDS, Nodes, Tree, depth_first, depths, first_nodes, make_nodes
+from aucforest.tree.tree import LEAF, SET_WORDS, Nodes, Tree, depth_first, find_parents, first_nodes, make_nodes
 from tests.persistence.trees import make_tree
 from tests.reference.paths import path
 
@@ -230,12 +230,13 @@ def test_a_tree_without_nodes_is_refused():
 
 @pytest.mark.parametrize("n_splits", [0, 1, 2, 30])
 @pytest.mark.parametrize("seed", range(3))
-def test_depths(n_splits, seed):
+def test_parents_and_depths(n_splits, seed):
     tree = make_tree(seed, n_splits)
     left, right = tree.left_child.tolist(), tree.right_child.tolist()
-    found = [path(left, right, node) for node in range(tree.n_nodes)]
-    depth = depths(tree.left_child, tree.right_child)
-    assert depth.tolist() == [len(nodes) - 1 for nodes in found]
+    paths = [path(left, right, node) for node in range(tree.n_nodes)]
+    parent, depth = find_parents(tree.left_child, tree.right_child)
+    assert depth.tolist() == [len(nodes) - 1 for nodes in paths]
+    assert parent.tolist() == [-1, *(nodes[-2] for nodes in paths[1:])]
 
 
 def random_nodes(seed: int, n_splits: int, *, by_set: bool, n_left_over: int = 0) -> Nodes:

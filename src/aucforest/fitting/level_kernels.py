@@ -222,7 +222,7 @@ def draw_known(key, is_constant, max_features, buffers):
 
 
 @bare_kernel
-def split_node(source, features, names, rules, stops, top, node, left_child, buffers):
+def split_node(source, features, names, params, top, node, left_child, buffers):
     """Split a node of the top by summed counts if the gain is large enough.
 
     The features are those to search in the order in which they were drawn, none of them constant. Return whether its
@@ -230,15 +230,15 @@ def split_node(source, features, names, rules, stops, top, node, left_child, buf
     """
     nodes, key, depth = top.nodes, top.keys[node], top.depth[node]
     n_samples = nodes.n_samples[node]
-    if not may_split(source.totals, n_samples, depth, stops):
+    if not may_split(source.totals, n_samples, depth, params):
         return False, False
     about = Node(source.totals, n_samples, key, 0.0, 1.0, names)
-    split = find_split(_take_counts, source, features, about, rules, buffers)
-    if split.gain <= 0.0 or split.gain < stops.min_gain:
+    split = find_split(_take_counts, source, features, about, params, buffers)
+    if split.gain <= 0.0 or split.gain < params.min_gain:
         return False, False
-    record_split(split, nodes, node, left_child, names, rules)
+    record_split(split, nodes, node, left_child, names, params)
     top.code[node] = split.code
-    is_numeric = rules.kinds[split.feature] == NUMERIC
+    is_numeric = params.kinds[split.feature] == NUMERIC
     if not is_numeric:
         for word in range(SET_WORDS):
             top.codes_left[node, word] = split.codes_left[word]
@@ -248,6 +248,6 @@ def split_node(source, features, names, rules, stops, top, node, left_child, buf
     for side in range(2):
         top.keys[left_child + side], top.depth[left_child + side] = derive_key(key, side), depth + 1
     return (
-        may_split(nodes.totals[left_child], n_left, depth + 1, stops),
-        may_split(nodes.totals[left_child + 1], n_samples - n_left, depth + 1, stops),
+        may_split(nodes.totals[left_child], n_left, depth + 1, params),
+        may_split(nodes.totals[left_child + 1], n_samples - n_left, depth + 1, params),
     )

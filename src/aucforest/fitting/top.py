@@ -5,14 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.growing import tree_bounds
 from aucforest.fitting.level_kernels import Route, SummedCounts, draw_known, enlarge_top, make_top, split_node
 from aucforest.fitting.level_tasks import Branch, Question, histogram_sizes
 from aucforest.fitting.parts import Growth
 from aucforest.tree.criteria import entropy_table
-from aucforest.tree.growing import Stops
 from aucforest.tree.samples import NO_NAMES
-from aucforest.tree.splitter import Rules, SplitBuffers
+from aucforest.tree.splitter import SplitBuffers, TreeParams
 from aucforest.tree.tree import Nodes, Tree, depth_first, first_nodes
 
 # Node numbers have 32 bits.
@@ -20,11 +18,10 @@ _MOST_NODES = 2**31 - 1
 
 
 class Searcher:
-    """Rules and buffers of a thread for the search of splits. Nodes of at most local_rows samples become branches."""
+    """Buffers of a thread for the search of splits. Nodes of at most local_rows samples become branches."""
 
     def __init__(self, growth: Growth, local_rows: int) -> None:
         self.growth, self.local_rows = growth, local_rows
-        self.rules = growth.rules
         table = entropy_table([growth.params.criterion], np.inf if growth.weighted else growth.n_sampled)
         n_codes = int(growth.n_bins.max()) + 1
         self.buffers = SplitBuffers.of(len(growth.kinds), n_codes, growth.n_classes, table)
@@ -111,12 +108,11 @@ class TopTree:
         if self._n_nodes == 1 and root.n_samples[0] <= self._searcher.local_rows:
             self._hand_out_root()
             return
-        least_weight, stops = tree_bounds(growth.params, self._weight)
-        rules = self._searcher.rules._replace(min_weight_leaf=least_weight)
+        params = growth.tree_params(self._weight)
         for node in dict.fromkeys(asked):
-            self._split(node, rules, stops)
+            self._split(node, params)
 
-    def _split(self, node: int, rules: Rules, stops: Stops) -> None:
+    def _split(self, node: int, params: TreeParams) -> None:
         """Split a node that has all histograms; its children need histograms, become branches, or are leaves."""
         searcher, (is_constant, histograms) = self._searcher, self._open[node]
         features = searcher.features(self._top.keys[node], is_constant)
@@ -130,7 +126,7 @@ class TopTree:
         top, sizes = self._top, histogram_sizes(searcher.growth, features)
         counts = np.concatenate([histograms[feature] for feature in features.tolist()])
         source = SummedCounts(counts, np.cumsum(sizes) - sizes, searcher.growth.n_bins, top.nodes.totals[node])
-        worth = split_node(source, features, NO_NAMES, rules, stops, top, node, self._n_nodes, searcher.buffers)
+        worth = split_node(source, features, NO_NAMES, params, top, node, self._n_nodes, searcher.buffers)
         if top.nodes.feature[node] < 0:
             return
         for child, is_worth_it in enumerate(worth, self._n_nodes):
