@@ -69,7 +69,7 @@ CASES: dict[str, tuple[str, dict[str, object]]] = {
     "out of core": ("2 classes", {"shrinkage": "auto", "held": "files"}),
     **{
         f"Dask, {strategy}": ("2 classes", {"shrinkage": "auto", "held": "Dask", "strategy": strategy})
-        for strategy in ("replicate", "gather", "level")
+        for strategy in ("replicate", "gather")
     },
 }
 
@@ -110,8 +110,7 @@ def prepare_elsewhere(held: str, X: np.ndarray, y: np.ndarray, options: dict[str
     dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"})
     client = Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0")
     parts = da.from_array(X, chunks=(10_000, -1)), da.from_array(y, chunks=10_000)
-    local_rows = {"local_rows": 20_000} if options["strategy"] == "level" else {}
-    dask_forest = DaskAUCForestClassifier(N_TREES, random_state=0, n_jobs=1, client=client, **options, **local_rows)
+    dask_forest = DaskAUCForestClassifier(N_TREES, random_state=0, n_jobs=1, client=client, **options)
     return lambda: dask_forest.fit(*parts), lambda: dask_forest.predict_proba(X)
 
 

@@ -1,12 +1,11 @@
-"""What does a cluster gain, and what does it cost? Dask on this machine: workers, strategies, partitions.
+"""What does a cluster gain, and what does it cost? Dask on this machine: workers and strategies.
 
     python benchmarks/dask_speed.py [PART ...]
 
 runs some parts: workers (one against two, of a thread each), strategies (against one process with as many threads),
-tasks (what the workers do in these, by kind of task), partitions (bytes and seconds of a level). 1,000,000 rows of 30
-features, 100 trees; whole fits of data that lie in files; warm; medians of fits that take turns, for workers of
-clusters that do. Bytes are all that went through sockets of this machine. In the part workers these have Dask's
-defaults; in the others they keep their memory.
+tasks (what the workers do in these, by kind of task). 1,000,000 rows of 30 features, 100 trees; whole fits of data that
+lie in files; warm; medians of fits that take turns, for workers of clusters that do. Bytes are all that went through
+sockets of this machine. In the part workers these have Dask's defaults; in the others they keep their memory.
 """
 
 import sys
@@ -33,7 +32,6 @@ from sklearn.datasets import make_classification
 
 from aucforest import AUCForestClassifier
 from aucforest.distributed import DaskAUCForestClassifier
-from aucforest.fitting import plan
 
 N_ROWS, N_FEATURES, N_TREES, N_CHUNKS = 1_000_000, 30, 100, 8
 N_WORKERS = 2
@@ -116,10 +114,7 @@ def compare_workers(folder: Path) -> None:
 
 def strategies(client: Client, data: tuple[Any, Any]) -> dict[str, Callable[[], Any]]:
     """Return a fit for each strategy."""
-    runs = {name: partial(fit, client, data, strategy=name) for name in ("replicate", "gather")}
-    for rows in (250_000, 100_000):
-        runs[f"level, local_rows={rows:,}"] = partial(fit, client, data, strategy="level", local_rows=rows)
-    return runs
+    return {name: partial(fit, client, data, strategy=name) for name in ("replicate", "gather")}
 
 
 def list_tasks(folder: Path) -> None:
@@ -163,38 +158,10 @@ def compare_strategies(folder: Path) -> None:
         print(f"{name:<28}{time:>8.2f} s{time / seconds['one process']:>7.2f}{sent[name] / 2**20:>9,.0f} MiB sent")
 
 
-def compare_partitions(folder: Path) -> None:
-    """Print what levels cost by the number of parts, of few rows, where that is all they cost, and of many."""
-    with tempfile.TemporaryDirectory() as small, cluster(N_WORKERS) as client:
-        write_arrays(Path(small), 200_000)
-        print("parts   ms a level of 100 trees: 200,000 rows   1,000,000 rows   MiB sent a level")
-        for n_parts in (2, 4, 8, 16, 32):
-            plan._PART_BYTES, plan._PARTS = 1, n_parts // N_WORKERS
-            costs = []
-            for where in (Path(small), folder):
-                data = read_arrays(where)
-
-                def grow(depth: int, data: tuple[Any, Any] = data) -> Any:
-                    return fit(client, data, strategy="level", local_rows=1, max_depth=depth, shrinkage=None)
-
-                depths = {str(depth): partial(grow, depth) for depth in (2, 6)}
-                depths["2"]()  # warm
-                before = sent_bytes()
-                depths["2"]()
-                between = sent_bytes()
-                depths["6"]()
-                moved = (sent_bytes() - between - (between - before)) / 4
-                seconds = interleaved(depths, REPEATS)
-                costs.append(((seconds["6"] - seconds["2"]) / 4, moved))
-            (few, _), (many, moved) = costs
-            print(f"{n_parts:>5}{1000 * few:>47.0f}{1000 * many:>17.0f}{moved / 2**20:>19.0f}")
-
-
 PARTS = {
     "workers": compare_workers,
     "strategies": compare_strategies,
     "tasks": list_tasks,
-    "partitions": compare_partitions,
 }
 
 if __name__ == "__main__":

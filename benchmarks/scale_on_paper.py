@@ -5,8 +5,11 @@
 Workers are of 16 threads, 64 GB and 10 Gbit/s; 30 features, two classes, 100 trees.
 """
 
-from math import ceil, log2
+from math import log2
 from typing import NamedTuple
+
+from aucforest.distributed._plan import Workers, plan_on_cluster
+from aucforest.fitting.plan import FitSize
 
 N_FEATURES, N_TREES, MAX_FEATURES, N_BINS, N_CLASSES = 30, 100, 5, 256, 2
 THREADS, MEMORY, NETWORK = 16, 64e9, 10e9 / 8
@@ -21,12 +24,8 @@ VALUE_SECONDS = 2 * 6.0 / 3e8
 BLOCK_SECONDS, BLOCK_ROWS, BLOCK_BYTES = 19.3e-3 / 244_141, 4096, 4
 # Bytes of trees at 10,000,000 rows.
 TREE_BYTES = 823 * 2**20 / 50
-# dask_speed.py, partitions: a level of 100 trees takes so much for each part, beside the counting.
-PART_SECONDS = (1.073 - 0.213) / 30
 # dask_speed.py, strategies: two workers have so much of the speed of two threads of one process.
-EFFICIENCY = {"replicate": 5.30 / 5.35, "gather": 5.30 / 7.49, "level": 5.30 / 12.35}
-# Of a worker's memory, for the rows of trees; bytes of a row beside codes, as `fitting.plan` counts.
-SHARE, ROW_BYTES, ROUTED_BYTES = 0.4, 52, 36
+EFFICIENCY = {"replicate": 5.30 / 5.35, "gather": 5.30 / 7.49}
 DISTINCT = 0.632
 
 
@@ -47,34 +46,34 @@ def estimate(n_rows: float, n_workers: int, max_samples: float | None) -> Estima
     """Return what a forest of so many rows takes on so many workers."""
     threads, n_sampled = n_workers * THREADS, max_samples or n_rows
     tree_rows = min(n_rows, n_sampled) * (DISTINCT if max_samples is None else 1.0)
-    codes, room = n_rows * N_FEATURES, SHARE * MEMORY
-    local_rows = room / THREADS / (N_FEATURES + ROW_BYTES)
-    if codes <= room:
-        strategy = "replicate"
-    else:
-        strategy = "gather" if tree_rows <= local_rows else "level"
-    moved = tree_rows * (N_FEATURES + 4)
-    levels = ceil(log2(tree_rows / local_rows)) if strategy == "level" else 0
-    # Parts of 64 MiB, one to four for each thread.
-    n_parts = max(threads, min(ceil(codes / 2**26), 4 * threads))
-    node = MAX_FEATURES * N_BINS * (N_CLASSES + 1) * 4
-    histograms = n_parts * (2**levels - 1) * node * N_TREES
-    sent = codes * n_workers if strategy == "replicate" else N_TREES * moved + histograms
-    blocks = N_TREES * ceil(n_rows / BLOCK_ROWS)
-    # Nothing but "level" grows one tree in several places.
-    busy = threads if strategy == "level" else min(threads, N_TREES)
+    n_blocks = N_TREES * -(-int(n_rows) // BLOCK_ROWS)
+    size = FitSize(
+        n_rows=int(n_rows),
+        n_features=N_FEATURES,
+        n_classes=N_CLASSES,
+        n_trees=N_TREES,
+        n_codes=N_BINS,
+        tree_rows=int(tree_rows),
+        leaf_rows=2,
+        most_leaves=2**40,
+        max_features=MAX_FEATURES,
+        weight_bytes=0,
+        sample_bytes=n_blocks * BLOCK_BYTES,
+    )
+    plan = plan_on_cluster(size, Workers(n_workers, threads, int(MEMORY)), "auto")
+    fits = plan.worker_bytes <= MEMORY
+    is_replicated = plan.strategy == "replicate"
+    sent = size.matrix_bytes * n_workers if is_replicated else N_TREES * size.copy_bytes
+    # A tree grows in one place.
+    busy = min(threads, N_TREES)
     growth = N_TREES * TREE_SECONDS * tree_rows / (DISTINCT * TREE_ROWS) * log2(tree_rows) / log2(TREE_ROWS)
     return Estimate(
-        strategy=strategy,
-        worker_bytes=codes / n_workers
-        + (codes if strategy == "replicate" else 0.0)
-        + THREADS * min(tree_rows, local_rows) * (N_FEATURES + ROW_BYTES)
-        + (0.0 if strategy == "replicate" else THREADS * n_rows / n_parts * ROUTED_BYTES)
-        + blocks * BLOCK_BYTES / n_workers,
+        strategy=plan.strategy if fits else "does not fit",
+        worker_bytes=plan.worker_bytes,
         sent=sent,
         coding=n_rows * N_FEATURES * VALUE_SECONDS / threads,
-        drawing=blocks * BLOCK_SECONDS * (1 + (1 / busy if strategy == "replicate" else 1)),
-        growing=growth / busy / EFFICIENCY[strategy] + levels * n_parts * PART_SECONDS,
+        drawing=n_blocks * BLOCK_SECONDS * (1 + (1 / busy if is_replicated else 1)),
+        growing=growth / busy / EFFICIENCY[plan.strategy],
         network=sent / n_workers / NETWORK,
         trees=N_TREES * TREE_BYTES * tree_rows / (DISTINCT * TREE_ROWS),
     )
@@ -101,19 +100,17 @@ if __name__ == "__main__":
     print("| " + " | ".join((*columns, "growing", "sending", "trees")) + " |")
     print("|" + " ---: |" * (len(columns) + 3))
     for n_rows, n_workers, max_samples in [
+        (1e7, 1, None),
         (1e8, 1, None),
-        (1e8, 4, None),
-        (1e9, 4, None),
+        (1e8, 1, 1e7),
+        (1e8, 4, 1e7),
         (1e9, 16, None),
-        (1e9, 16, 1e8),
         (1e9, 16, 1e7),
-        (1e10, 64, None),
-        (1e10, 64, 1e8),
         (1e10, 64, 1e7),
     ]:
-        found = estimate(n_rows, n_workers, max_samples)
+        fit = estimate(n_rows, n_workers, max_samples)
         samples = "" if max_samples is None else f"10^{log2(max_samples) / log2(10):.0f}"
-        cells = (f"10^{log2(n_rows) / log2(10):.0f}", n_workers, samples, found.strategy, gigabytes(found.worker_bytes))
-        cells += (gigabytes(found.sent), minutes(found.coding), minutes(found.drawing), minutes(found.growing))
-        cells += (minutes(found.network),)
-        print("| " + " | ".join(map(str, (*cells, gigabytes(found.trees)))) + " |")
+        cells = (f"10^{log2(n_rows) / log2(10):.0f}", n_workers, samples, fit.strategy, gigabytes(fit.worker_bytes))
+        cells += (gigabytes(fit.sent), minutes(fit.coding), minutes(fit.drawing), minutes(fit.growing))
+        cells += (minutes(fit.network),)
+        print("| " + " | ".join(map(str, (*cells, gigabytes(fit.trees)))) + " |")

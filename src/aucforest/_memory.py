@@ -1,13 +1,18 @@
-"""The memory of the machine, and a check that an operation takes at most half of it."""
+"""The memory of the machine, numbers of bytes as text, and a check that an operation takes at most half of it."""
 
+import re
 from functools import cache
+from numbers import Integral
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import psutil
 
 _PART = 0.5
 _LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _GIB = 2**30
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
 
 @cache
@@ -28,3 +33,26 @@ def check_memory(n_bytes: float, what: str, advice: str) -> None:
             f"{what} would take about {n_bytes / _GIB:,.1f} GiB, more than half of the {memory / _GIB:,.1f} GiB of"
             f" memory: {advice}"
         )
+
+
+def parse_bytes(given: Any, name: str) -> int:
+    """Return a number of bytes, given as an integer or as text such as "2GiB", "500MB" or "1.5 GB".
+
+    Examples
+    --------
+    >>> [parse_bytes(given, "memory_limit") for given in ("2GiB", "500MB", 10**9)]
+    [2147483648, 500000000, 1000000000]
+    """
+    if isinstance(given, Integral) and not isinstance(given, bool) and int(given) > 0:
+        return int(given)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(given).lower())
+    if match is None or match[2] not in _UNITS or float(match[1]) == 0 or not isinstance(given, str):
+        raise ValueError(f"{name} must be a number of bytes, such as 2147483648 or '2GiB', but is {given!r}")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def format_bytes(n_bytes: float) -> str:
+    """Return a number of bytes as text with a unit."""
+    units = ["KiB", "MiB", "GiB", "TiB"]
+    place = min(int(np.log2(max(n_bytes, 1024)) / 10), len(units))
+    return f"{n_bytes / 1024**place:,.2f} {units[place - 1]}"

@@ -14,18 +14,16 @@ from sklearn.base import clone
 
 import aucforest
 from aucforest import AUCForestClassifier
-from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _source, auc_sketch
-from aucforest.distributed import _fit as _dask_fit
-from aucforest.distributed import _source as _dask_source
+from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _on_cluster, auc_sketch
+from aucforest.distributed._executor import DaskExecutor
+from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import JobFolder
-from aucforest.fitting.plan import Workers
 from tests.fitting.forests import assert_same, chunked, make_frame, make_rows
 
 X, Y = make_rows()
 WEIGHTS = np.random.default_rng(2).integers(0, 4, len(Y)) / 2.0
 WEIGHTS[:3000] = 0.0  # a partition of three
 OPTIONS = {"n_estimators": 6, "random_state": 0}
-LEVEL = {"strategy": "level", "local_rows": 4000, "max_hist_bytes": "10MB"}
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +32,9 @@ def local():
 
 
 @pytest.mark.parametrize("n_parts", [1, 2, 7])
-@pytest.mark.parametrize("strategy", [{}, {"strategy": "gather"}, LEVEL], ids=["replicate", "gather", "level"])
+@pytest.mark.parametrize("strategy", ["auto", "gather"])
 def test_the_forest_is_that_of_all_rows(client, local, n_parts, strategy):
-    forest = DaskAUCForestClassifier(**OPTIONS, **strategy).fit(*chunked(n_parts, X, Y))
+    forest = DaskAUCForestClassifier(**OPTIONS, strategy=strategy).fit(*chunked(n_parts, X, Y))
     assert_same(local, forest)
 
 
@@ -57,19 +55,19 @@ def test_out_of_bag_sums_and_draws_and_weights(client, options, weights):
     assert_same(local, forest)
 
 
-@pytest.mark.parametrize("strategy", [{"strategy": "gather"}, LEVEL], ids=["gather", "level"])
-def test_parts_draw_their_share_of_every_class(client, strategy):
-    options = OPTIONS | {"sampling": "stratified", "class_weight": "balanced"}
+@pytest.mark.parametrize("class_weight", ["balanced", "balanced_subsample"])
+def test_parts_draw_their_share_of_every_class(client, class_weight):
+    options = OPTIONS | {"sampling": "stratified", "class_weight": class_weight}
     local = AUCForestClassifier(**options).fit(X, Y)
-    assert_same(local, DaskAUCForestClassifier(**options, **strategy).fit(*chunked(3, X, Y)))
+    assert_same(local, DaskAUCForestClassifier(**options, strategy="gather").fit(*chunked(3, X, Y)))
 
 
 def test_large_trees_go_to_the_workers_in_groups(client, monkeypatch):
     options = {"threshold": "youden", "oob_score": True, "random_state": 3, "max_depth": 4}
     monkeypatch.setattr("aucforest.estimators._forest_fit.SPREAD_ROWS", 2000)
     local = AUCForestClassifier(40, **options).fit(X, Y)
-    monkeypatch.setattr(_dask_source, "_GROUP_BYTES", 5000)
-    assert len(_dask_source._cut_trees(local._pack(), 40)) > 5
+    monkeypatch.setattr(_on_cluster, "_GROUP_BYTES", 5000)
+    assert len(_on_cluster.cut_trees(local._pack(), 40)) > 5
     assert_same(local, DaskAUCForestClassifier(40, **options).fit(*chunked(3, X, Y)))
 
 
@@ -245,13 +243,13 @@ def _fail(part):
 
 
 def test_parameters_are_those_of_the_forest_and_a_few_more():
-    own = {"strategy": "auto", "local_rows": None, "max_hist_bytes": "256MB", "checkpoint_dir": None, "client": None}
-    forest = DaskAUCForestClassifier(7, max_depth=3, local_rows=5)
+    own = {"strategy": "auto", "checkpoint_dir": None, "client": None}
+    forest = DaskAUCForestClassifier(7, max_depth=3, strategy="gather")
     params = AUCForestClassifier(7, max_depth=3).get_params()
-    assert forest.get_params() == params | own | {"local_rows": 5}
-    assert repr(forest) == "DaskAUCForestClassifier(local_rows=5, max_depth=3, n_estimators=7)"
-    forest.set_params(criterion="gini", strategy="level")
-    assert (forest.criterion, forest.strategy) == ("gini", "level")
+    assert forest.get_params() == params | own | {"strategy": "gather"}
+    assert repr(forest) == "DaskAUCForestClassifier(max_depth=3, n_estimators=7, strategy='gather')"
+    forest.set_params(criterion="gini", strategy="replicate")
+    assert (forest.criterion, forest.strategy) == ("gini", "replicate")
     assert clone(forest).get_params() == forest.get_params() == pickle.loads(pickle.dumps(forest)).get_params()
     assert list(signature(DaskAUCForestClassifier).parameters) == [*signature(AUCForestClassifier).parameters, *own]
     for wrong in (lambda: DaskAUCForestClassifier(depth=3), lambda: DaskAUCForestClassifier(3, "gini")):
@@ -291,7 +289,7 @@ def test_what_is_wrong_is_said_and_the_forest_is_as_it_was(client, local):
     with pytest.raises(ValueError, match="X has 2 columns named 'a': column names must be unique"):
         forest.fit(twice, labels)
     with pytest.raises(ValueError, match="'strategy' parameter"):
-        forest.set_params(strategy="random").fit(rows, labels)
+        forest.set_params(strategy="level").fit(rows, labels)
 
 
 def test_an_interrupted_fit_cancels_its_tasks(client, monkeypatch):
@@ -302,7 +300,7 @@ def test_an_interrupted_fit_cancels_its_tasks(client, monkeypatch):
         n_tasks.append(client.run_on_scheduler(_count_tasks))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_source, "grow_replicated", interrupt)
+    monkeypatch.setattr(_on_cluster, "grow_replicated", interrupt)
     with pytest.raises(KeyboardInterrupt):
         forest.fit(*chunked(2, X, Y))
     assert not hasattr(forest, "trees_")
@@ -337,20 +335,19 @@ def test_the_plan_says_what_there_is_and_why(client):
 
 
 @pytest.mark.parametrize(
-    ("params", "strategy"),
-    [({"monotonic_cst": {"size": 1}}, "gather"), ({"class_weight": "balanced_subsample"}, "gather"),
-     ({"class_weight": {True: 3.0}}, "level"), ({"sampling": "balanced", "oob_score": True}, "level")],
-)  # fmt: skip
-def test_the_plan_is_that_of_fit(client, monkeypatch, params, strategy):
+    "params",
+    [{"monotonic_cst": {"size": 1}}, {"class_weight": {True: 3.0}}, {"sampling": "balanced", "oob_score": True}],
+)
+def test_the_plan_is_that_of_fit(client, monkeypatch, params):
     """On workers that are too small for the fit, which ends once it has its plan."""
-    plans, choose_plan = [], _dask_source.choose_plan
+    plans, choose_plan = [], _on_cluster.choose_plan
 
     def note(*arguments):
         plans.append(choose_plan(*arguments))
         return plans[-1]
 
-    monkeypatch.setattr(_dask_fit.DaskExecutor, "cluster", lambda self: Workers(2, 2, 70_000))
-    monkeypatch.setattr(_dask_source, "choose_plan", note)
+    monkeypatch.setattr(DaskExecutor, "workers", lambda self: Workers(2, 2, 70_000))
+    monkeypatch.setattr(_on_cluster, "choose_plan", note)
     frame, labels = make_frame()
     rows = dd.from_pandas(frame.assign(label=labels, weight=np.arange(len(frame)) % 3), npartitions=3)
     columns = list(frame.columns)
@@ -361,15 +358,15 @@ def test_the_plan_is_that_of_fit(client, monkeypatch, params, strategy):
         with pytest.raises(ClusterError, match="too little memory"):
             forest.fit(rows[columns], rows.label, *weights)
         assert [said] == plans
-        assert said.strategy == strategy
+        assert said.strategy == "gather"
     if params.get("class_weight") == {True: 3.0}:
         with pytest.raises(ValueError, match=r"^explain_plan needs y if class_weight is a dict"):
             forest.explain_plan(rows[columns])
 
 
 def test_too_little_memory_is_told_before_growing(client, monkeypatch):
-    monkeypatch.setattr(_dask_fit.DaskExecutor, "cluster", lambda self: Workers(2, 2, 100_000))
-    for strategy in ("replicate", "gather", "level"):
+    monkeypatch.setattr(DaskExecutor, "workers", lambda self: Workers(2, 2, 100_000))
+    for strategy in ("replicate", "gather"):
         forest = DaskAUCForestClassifier(**OPTIONS, strategy=strategy)
         with pytest.raises(ClusterError, match=rf"too little memory: strategy='{strategy}' .* of n_workers=2 workers"):
             forest.fit(*chunked(2, X, Y))

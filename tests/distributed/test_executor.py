@@ -4,7 +4,6 @@ import asyncio
 import operator
 import threading
 import time
-import warnings
 from collections import namedtuple
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from distributed import Client, Event, LocalCluster, get_worker
+from distributed import Client, Event, get_worker
 
 from aucforest.distributed import ClusterError, VersionMismatchError
 from aucforest.distributed import _executor as _dask_executor
-from aucforest.distributed import _source as _dask_source
-from aucforest.distributed._executor import DaskExecutor, default_client
-from aucforest.fitting.executor import LocalExecutor
+from aucforest.distributed._executor import DaskExecutor, check_versions, default_client
+from aucforest.distributed._plan import Workers
+from aucforest.fitting.job import find_versions
 
 Pair = namedtuple("Pair", "first second")
 
@@ -57,19 +56,6 @@ def nap_from(seconds, after):
     return begun
 
 
-def meet():
-    barrier, places = threading.Barrier(2, timeout=10), []
-
-    def choose(*args):
-        places.extend(args[-1](lambda _: barrier.wait(), [0, 1]))
-
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("error")
-        patch.setattr(_dask_source, "choose_coding", choose)
-        _dask_source._choose_coding(None, None, None, {})
-    return sorted(places) == [0, 1]
-
-
 @pytest.fixture
 def executor(client):
     with closing(DaskExecutor(client, "Take more memory.")) as executor:
@@ -82,17 +68,7 @@ def other_client(client):
         yield other
 
 
-@pytest.fixture(params=["dask", "threads"])
-def any_executor(request):
-    if request.param == "dask":
-        yield request.getfixturevalue("executor")
-    else:
-        with closing(LocalExecutor(2)) as executor:
-            yield executor
-
-
-def test_results_come_as_they_end_or_in_order(any_executor):
-    executor = any_executor
+def test_results_come_as_they_end_or_in_order(executor):
     numbers = {executor.submit(operator.mul, number, 2): number for number in range(5)}
     completed, found = executor.as_completed(numbers), []
     for future, result in completed:
@@ -107,13 +83,12 @@ def test_results_come_as_they_end_or_in_order(any_executor):
     assert next(iter(executor.as_completed(futures[3:4]))) == (futures[3], 6)
 
 
-def test_nothing_is_waited_for_where_there_is_nothing(any_executor):
-    assert list(any_executor.as_completed()) == []
-    assert any_executor.gather([]) == []
+def test_nothing_is_waited_for_where_there_is_nothing(executor):
+    assert list(executor.as_completed()) == []
+    assert executor.gather([]) == []
 
 
-def test_tasks_get_what_futures_hold(any_executor):
-    executor = any_executor
+def test_tasks_get_what_futures_hold(executor):
     shared = executor.share([1, 2])
     doubled = executor.submit(operator.mul, shared, 2)
     assert executor.gather([executor.submit(sum, [executor.share(3), executor.share(4)]), doubled]) == [7, [1, 2, 1, 2]]
@@ -122,7 +97,7 @@ def test_tasks_get_what_futures_hold(any_executor):
 def test_the_cluster_is_described(executor):
     assert executor.n_workers == 2
     assert executor.memory == 2**31
-    assert executor.cluster() == (executor.cluster().__class__)(n_workers=2, n_threads=2, memory=2**31)
+    assert executor.workers() == Workers(n_workers=2, n_threads=2, memory=2**31)
 
 
 @pytest.mark.parametrize("n", [5, 10**6])
@@ -135,8 +110,7 @@ def test_arrays_that_are_moved_may_be_written_to(executor, n):
     assert executor.gather([array])[0].flags.writeable
 
 
-def test_errors_of_tasks_are_raised_as_they_are(any_executor):
-    executor = any_executor
+def test_errors_of_tasks_are_raised_as_they_are(executor):
     futures = [executor.submit(nap, 0.0), executor.submit(raise_error, KeyError("gone"))]
     with pytest.raises(KeyError, match="gone"):
         executor.gather(futures)
@@ -188,7 +162,7 @@ def test_a_question_that_is_cancelled_is_an_error(executor, monkeypatch):
     async def cancelled(*args, **options):
         raise asyncio.CancelledError
 
-    monkeypatch.setattr(_dask_executor, "_LOOK", 0.05)
+    monkeypatch.setattr(_dask_executor, "_CHECK_SECONDS", 0.05)
     future, waiting = executor.submit(sum, [1]), executor.submit(nap, 3.0)
     with monkeypatch.context() as patch:
         patch.setattr(executor._client, "_gather", cancelled)
@@ -204,8 +178,8 @@ def test_a_scheduler_that_does_not_answer_is_an_error(executor, monkeypatch):
     async def silent():
         await asyncio.sleep(10.0)
 
-    monkeypatch.setattr(_dask_executor, "_LOOK", 0.05)
-    monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 0.1)
+    monkeypatch.setattr(_dask_executor, "_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(_dask_executor, "_IDLE_SECONDS", 0.1)
     monkeypatch.setattr(executor._client.scheduler, "identity", silent)
     with pytest.raises(ClusterError, match="the Dask scheduler does not answer"):
         executor.gather([executor.submit(nap, 3.0)])
@@ -218,17 +192,6 @@ def test_an_asynchronous_client_is_refused(client):
 
     with pytest.raises(TypeError, match="client must not be asynchronous"):
         asyncio.run(try_it())
-
-
-@pytest.mark.slow
-def test_all_threads_of_a_worker_choose_bins():
-    """Two threads of another cluster meet at a barrier, in a process in which joblib allows one."""
-    with (
-        LocalCluster(1, threads_per_worker=2, processes=True, dashboard_address=":0", host="127.0.0.1") as cluster,
-        Client(cluster, set_as_default=False) as other,
-        closing(DaskExecutor(other)) as executor,
-    ):
-        assert executor.gather([executor.submit(meet)]) == [True]
 
 
 def test_a_client_that_is_closed_is_an_error(other_client):
@@ -245,8 +208,8 @@ def test_a_client_that_is_closed_is_an_error(other_client):
 
 
 def test_without_workers_there_is_an_end(executor, monkeypatch):
-    monkeypatch.setattr(_dask_executor, "_LOOK", 0.05)
-    monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 0.1)
+    monkeypatch.setattr(_dask_executor, "_CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(_dask_executor, "_IDLE_SECONDS", 0.1)
     future = executor.submit(nap, 3.0)
 
     async def nobody():
@@ -259,8 +222,8 @@ def test_without_workers_there_is_an_end(executor, monkeypatch):
 
 @pytest.mark.slow
 def test_workers_without_memory_are_not_waited_for(client, monkeypatch):
-    monkeypatch.setattr(_dask_executor, "_LOOK", 0.1)
-    monkeypatch.setattr(_dask_executor, "_NO_WORKERS", 1.0)
+    monkeypatch.setattr(_dask_executor, "_CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(_dask_executor, "_IDLE_SECONDS", 1.0)
     executor = DaskExecutor(client, "Take more memory.")
     running = executor.submit(say_and_nap, "begun", 2.0)
     Event("begun", client).wait()
@@ -299,3 +262,13 @@ def test_without_a_client_there_is_one_sentence(client, monkeypatch):
     monkeypatch.setattr("distributed.default_client", lambda: raise_error(ValueError("No clients found")))
     with pytest.raises(ClusterError, match="there is no Dask client"):
         default_client(None)
+
+
+def test_the_first_difference_is_named():
+    here = find_versions()
+    check_versions(here, dict(here), "worker 1")
+    assert set(here) >= {"numpy", "numba"}
+    with pytest.raises(VersionMismatchError, match=r"numpy is .* here, but 1\.0 on worker 1"):
+        check_versions(here, here | {"numpy": "1.0"}, "worker 1")
+    with pytest.raises(VersionMismatchError, match=r"numba is .* here, but missing on worker 1"):
+        check_versions(here, {name: value for name, value in here.items() if name != "numba"}, "worker 1")

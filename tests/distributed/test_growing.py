@@ -1,20 +1,28 @@
-"""How trees are cut into tasks, and that tasks stop."""
+"""Trees grow in tasks of the cluster, which stop when they are cancelled; forests are those that were recorded."""
 
 import time
 
+import dask.array as da
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from joblib import parallel_config
 
+from aucforest import AUCForestClassifier
+from aucforest.distributed import DaskAUCForestClassifier
 from aucforest.distributed._executor import DaskExecutor, WorkerStop
 from aucforest.distributed._growing import cut_tasks
+from tests.estimators import golden
+from tests.estimators.test_golden import FORESTS, MIXED, check
+from tests.fitting.forests import assert_same, make_rows
 
 
 @given(st.integers(0, 2000), st.integers(1, 64), st.floats(1e-4, 100.0))
 def test_tasks_shrink_and_are_of_some_seconds(n_trees, n_workers, tree_seconds):
-    bounds = cut_tasks(n_trees, n_workers, tree_seconds)
-    sizes = np.diff(bounds)
-    assert (bounds[0], bounds[-1]) == (0, n_trees)
+    tasks = cut_tasks(n_trees, n_workers, tree_seconds, int(20.0 / tree_seconds))
+    sizes = np.array([len(task) for task in tasks])
+    assert [tree for task in tasks for tree in task] == list(range(n_trees))
     assert np.all(sizes > 0)
     assert np.all(np.diff(sizes) <= 0)
     assert np.all(sizes * tree_seconds <= max(20.0, tree_seconds))
@@ -24,9 +32,9 @@ def test_tasks_shrink_and_are_of_some_seconds(n_trees, n_workers, tree_seconds):
 
 def test_short_trees_share_tasks():
     # half a second at least: 5 trees
-    sizes = np.diff(cut_tasks(1000, 2, 0.1))
-    assert sizes[0] == 200  # 20 seconds at most
-    assert sizes[:-1].min() == 5
+    sizes = [len(task) for task in cut_tasks(1000, 2, 0.1, 200)]
+    assert sizes[0] == 200
+    assert min(sizes[:-1]) == 5
 
 
 def run_until_stopped(started, stopped):
@@ -51,3 +59,49 @@ def test_a_cancelled_task_is_told_to_stop(client, tmp_path):
     assert task.status == "pending"
     executor.close()
     assert wait_for(tmp_path / "stopped")
+
+
+@pytest.mark.filterwarnings("ignore:Sending large graph:UserWarning")
+def test_trees_grow_on_the_workers_by_joblib(client):
+    X, y = make_rows(3000)
+    local = AUCForestClassifier(8, oob_score=True, random_state=0)
+    with pytest.warns(UserWarning, match="for any of 8 trees"):
+        local.fit(X, y)
+    forest = AUCForestClassifier(8, oob_score=True, random_state=0)
+    with parallel_config(backend="dask"), pytest.warns(UserWarning, match="for any of 8 trees"):
+        forest.fit(X, y)
+    assert_same(local, forest)
+
+
+def fit_on_cluster(n_parts, **options):
+    """Return what fits a forest to rows in partitions."""
+
+    def fit(model, X, y, sample_weight):
+        chunks = -(-len(X) // n_parts)
+        columns = [None if values is None else da.from_array(values, chunks=chunks) for values in (y, sample_weight)]
+        forest = DaskAUCForestClassifier(**model.get_params(), **options)
+        return forest.fit(da.from_array(X, chunks=(chunks, -1)), *columns).to_local()
+
+    return fit
+
+
+def some_slow(names):
+    """Mark every second one as slow."""
+    return [name if place % 2 == 0 else pytest.param(name, marks=pytest.mark.slow) for place, name in enumerate(names)]
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("name", some_slow(sorted({*FORESTS[3::16], *MIXED})))
+def test_golden_forest_replicated(name):
+    if callable(golden.CASES[name].params.get("criterion")):
+        pytest.skip("a function of this file's process")
+    check(name, fit_on_cluster(3))
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("name", some_slow(sorted({*FORESTS[11::32], *MIXED})))
+@pytest.mark.parametrize("n_parts", [2, pytest.param(5, marks=pytest.mark.slow)])
+def test_golden_forest_gathered(name, n_parts):
+    if callable(golden.CASES[name].params.get("criterion")):
+        pytest.skip("a function of this file's process")
+    check(name, fit_on_cluster(n_parts, strategy="gather"))

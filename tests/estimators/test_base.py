@@ -2,17 +2,19 @@
 
 import datetime
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
+from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest import AUCForestClassifier
-from aucforest.estimators import _foreign_names
+from aucforest import AUCForestClassifier, load
+from aucforest.estimators import _base, _foreign_names
 from aucforest.fitting import in_memory
 from tests.estimators.data import digest, make_table, small_forest, small_tree
 
@@ -422,3 +424,56 @@ def test_only_parameters_that_there_are_are_told():
     ours = set(AUCForestClassifier().get_params())
     assert set(_foreign_names._OURS) <= ours
     assert not ours & {*_foreign_names._COUNTERPARTS, *_foreign_names._ABSENT}
+
+
+ROWS, ROW_LABELS = make_table(n_rows=400)
+MANY = np.random.default_rng(0).permutation(np.arange(400) % 100)
+
+
+@pytest.mark.filterwarnings("ignore:y has 100 classes")
+def test_trees_of_many_classes_store_what_is_not_zero():
+    forest = small_forest(4, shrinkage=2.0).fit(ROWS, MANY)
+    for tree in forest.trees_:
+        assert isinstance(tree.frequencies, csr_array)
+        assert tree.nbytes < tree.value.nbytes / 4
+        tree.validate()
+    assert isinstance(small_forest(1).fit(ROWS, ROW_LABELS).trees_[0].frequencies, np.ndarray)
+
+
+def predict_in_groups(monkeypatch, forest, n_groups=3):
+    """Let the leaves of all trees predict too much."""
+    monkeypatch.setattr(_base, "_MOST_PREDICTED", 0)
+    monkeypatch.setattr(_base, "_PREDICTED_AT_ONCE", forest._n_predicted() // n_groups)
+
+
+@pytest.mark.filterwarnings("ignore:y has 100 classes")
+def test_predictions_of_some_trees_at_a_time_are_the_same(monkeypatch):
+    forest = small_forest(7, shrinkage=2.0).fit(ROWS, MANY)
+    expected = forest.predict_proba(ROWS)
+    predict_in_groups(monkeypatch, forest)
+    forest._cache.clear()
+    assert len(list(forest._in_groups())) > 2
+    np.testing.assert_array_equal(forest.predict_proba(ROWS), expected)
+
+
+def test_out_of_bag_sums_of_some_trees_at_a_time_are_the_same(monkeypatch):
+    params = {"shrinkage": 2.0, "oob_score": True, "threshold": "gmean", "sampling": "balanced"}
+    forest = small_forest(40, **params).fit(ROWS, ROW_LABELS)
+    predict_in_groups(monkeypatch, forest)
+    parted = small_forest(40, **params).fit(ROWS, ROW_LABELS)
+    np.testing.assert_array_equal(parted.oob_decision_function_, forest.oob_decision_function_)
+    assert (parted.threshold_, parted.threshold_std_) == (forest.threshold_, forest.threshold_std_)
+
+
+def test_threads_that_predict_first_at_the_same_time(tmp_path):
+    """What leaves predict must not be seen before all of it is there."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(3000, 5))
+    forest = small_forest(30).fit(table, rng.integers(0, 40, 3000))
+    expected = forest.predict_proba(table)
+    forest.save(tmp_path / "model")
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(10):
+            model = load(tmp_path / "model")
+            for found in threads.map(lambda _, model=model: model.predict_proba(table), range(4)):
+                np.testing.assert_array_equal(found, expected)

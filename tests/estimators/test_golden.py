@@ -7,19 +7,10 @@ import pytest
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core
 from tests.estimators import golden
-from tests.fitting.tables import plan_levels
+from tests.fitting.tables import copy_rows
 
 RECORDED = golden.read()
 FORESTS = [name for name, case in golden.CASES.items() if case.estimator is AUCForestClassifier]
-# What can be grown from parts of the rows, without all rows of a tree in one place.
-WHOLE = {"max_leaf_nodes", "monotonic_cst", "max_bins"}
-BY_LEVEL = [
-    name
-    for name in FORESTS
-    if not WHOLE & set(golden.CASES[name].params)
-    and not callable(golden.CASES[name].params.get("criterion"))
-    and golden.CASES[name].params.get("class_weight") != "balanced_subsample"
-]
 MIXED = [name for name in FORESTS if name.startswith("mixed")]
 
 
@@ -92,7 +83,7 @@ def test_golden_forest_out_of_core(name):
     check(name, fit_from_table)
 
 
-@pytest.mark.parametrize("name", sorted({*BY_LEVEL[::5], *MIXED}))
-def test_golden_forest_level_by_level(name, monkeypatch):
-    plan_levels(monkeypatch, local_rows=50)
+@pytest.mark.parametrize("name", sorted({*FORESTS[2::10], *MIXED}))
+def test_golden_forest_out_of_core_from_copies(name, monkeypatch):
+    copy_rows(monkeypatch)
     check(name, fit_from_table)

@@ -18,7 +18,7 @@ from aucforest import AUCStackingClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.fitting import on_disk
 from aucforest.tables import csv
-from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows, plan_levels
+from tests.fitting.tables import assert_same_forests, copy_rows, features_and_labels, make_forest, make_rows
 
 TABLE = make_rows()
 THREE = make_rows(n_classes=3, seed=1)
@@ -146,17 +146,17 @@ def test_the_forest_of_a_csv_is_that_of_parquet_and_of_memory(monkeypatch, tmp_p
     assert tables[0]["few"].type == pa.string()
 
 
-@pytest.mark.parametrize("levels", [False, True], ids=["at-once", "level-by-level"])
+@pytest.mark.parametrize("copied", [False, True])
 @pytest.mark.parametrize("weight", [None, "weight"])
-def test_whole_groups_are_sampled(monkeypatch, tmp_path, weight, levels):
+def test_whole_groups_are_sampled(monkeypatch, tmp_path, weight, copied):
     numbers = np.random.default_rng(0).integers(0, 200, len(TABLE))
     table = TABLE.append_column("customer", pa.array([f"customer {i}" for i in numbers]))
     X, y = features_and_labels(TABLE)
     params = {"oob_score": True, "threshold": "gmean", "n_estimators": 30}
     weights = None if weight is None else TABLE[weight].to_numpy()
     expected = make_forest(**params).fit(X, y, weights, groups=numbers)
-    if levels:
-        plan_levels(monkeypatch)
+    if copied:
+        copy_rows(monkeypatch)
     pq.write_table(table, tmp_path / "rows.parquet")
     drop = [] if weight == "weight" else ["weight"]
     options = {"sample_weight": weight, "groups": "customer", "drop": drop, "folder": tmp_path / "job"}
@@ -216,12 +216,10 @@ def test_a_csv_that_changes_between_readings(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("weight", [None, "weight"])
-def test_level_by_level(monkeypatch, weight):
-    """Where the plan is such; the largest nodes are of more than one part, and too large for one task."""
-    plan_levels(monkeypatch)
-    monkeypatch.setattr(on_disk, "grow_batches", None)
-    table = pa.concat_tables([make_rows(4000, seed) for seed in range(3)])
-    check(table, {"n_estimators": 4}, weight)
+@pytest.mark.parametrize("params", [{"max_samples": 500}, {"class_weight": "balanced_subsample", "max_bins": None}])
+def test_trees_grow_from_copies_of_their_rows(monkeypatch, params, weight):
+    copy_rows(monkeypatch)
+    check(TABLE, {"n_estimators": 4, **params}, weight)
 
 
 def test_warm_start_adds_trees(folder):
@@ -306,11 +304,11 @@ def test_an_interrupted_fit_leaves_all_as_it_was(monkeypatch):
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
-@pytest.mark.parametrize("levels", [False, True], ids=["all rows", "levels"])
-def test_no_map_outlives_the_fit(monkeypatch, tmp_path, folder, levels):
+@pytest.mark.parametrize("copied", [False, True])
+def test_no_map_outlives_the_fit(monkeypatch, tmp_path, folder, copied):
     """Nothing is removed while a map of it is open, and the folder of a fit can be removed as soon as it is over."""
-    if levels:
-        plan_levels(monkeypatch)
+    if copied:
+        copy_rows(monkeypatch)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     gc.disable()
     try:

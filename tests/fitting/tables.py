@@ -7,8 +7,7 @@ import pyarrow as pa
 
 from aucforest import AUCForestClassifier
 from aucforest.fitting import on_disk
-from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.plan import Workers, plan_on_disk
+from aucforest.fitting.plan import plan_on_disk
 from tests.persistence.trees import assert_same_trees
 
 
@@ -59,13 +58,10 @@ def assert_same_forests(one, other):
     assert both[0] == both[1]
 
 
-def plan_levels(monkeypatch, n_blocks=1, local_rows=2000):
-    """Let trees grow level by level out of core, from parts of so many blocks."""
+def copy_rows(monkeypatch):
+    """Let trees out of core grow from copies of their rows."""
 
     def plan(*arguments):
-        whole = plan_on_disk(*arguments)
-        n_parts = -(-whole.size.n_rows // (n_blocks * BLOCK_ROWS))
-        sizes = {"local_rows": local_rows, "max_hist_bytes": 2**20, "n_parts": n_parts}
-        return replace(whole, strategy="level", workers=Workers(1, 2, 0), **sizes)
+        return replace(plan_on_disk(*arguments), copies_rows=True)
 
     monkeypatch.setattr(on_disk, "plan_on_disk", plan)

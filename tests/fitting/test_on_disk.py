@@ -1,18 +1,276 @@
-"""Looks by several threads: results in order, few batches on their way, nothing left running."""
+"""Batches are read in order by several threads; a fit that was killed goes on in its folder, with the same forest."""
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from aucforest.fitting import on_disk as _looks
+import aucforest
+from aucforest.distributed import fit_out_of_core
+from aucforest.fitting import on_disk
+from aucforest.fitting.code_matrix import CODES, RECORD
+from aucforest.fitting.job import CODING, JobFolder
 from aucforest.fitting.on_disk import FeatureBatches
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import read_table
 from aucforest.tables.kinds import to_features
 from aucforest.tables.sources import open_source
+from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows
+
+TABLE = make_rows()
+EXPECTED = make_forest(oob_score="average_precision", max_samples=0.5, n_estimators=16)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return EXPECTED.fit(*features_and_labels(TABLE))
+
+
+def make_pieces_small(monkeypatch):
+    monkeypatch.setattr(on_disk, "_BATCH_CELLS", 800)
+    monkeypatch.setattr(on_disk, "_CHUNK_CELLS", 4000)
+
+
+@pytest.fixture(autouse=True)
+def small_pieces(monkeypatch):
+    make_pieces_small(monkeypatch)
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(TABLE, path, row_group_size=700)
+    return path
+
+
+def fit(source, folder, forest=None, **options):
+    return fit_out_of_core(
+        aucforest.AUCForestClassifier(**EXPECTED.get_params()) if forest is None else forest,
+        source,
+        "label",
+        drop=["weight"],
+        folder=folder,
+        **options,
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """Return a source and the folder of a fit that came through; it is for copying."""
+    path = tmp_path_factory.mktemp("finished")
+    pq.write_table(TABLE, path / "rows.parquet", row_group_size=700)
+    with pytest.MonkeyPatch.context() as patch:
+        make_pieces_small(patch)
+        fit(path / "rows.parquet", path / "folder")
+    return path / "rows.parquet", path / "folder"
+
+
+# Forks of one process that has imported all: each goes on in the folder until it is killed, where it calls one of these
+# for the n-th time, or has done.
+PROGRAM = """
+import os, signal, sys
+from itertools import count
+from pathlib import Path
+from aucforest.fitting import code_matrix as _code_matrix
+from aucforest.fitting.job import JobFolder
+from aucforest.fitting import growing, on_disk
+from tests.fitting.test_on_disk import fit
+source, folder = sys.argv[1:]
+on_disk._BATCH_CELLS, on_disk._CHUNK_CELLS = 800, 4000
+# quick trees would be saved together
+growing._LEAST_BATCH = 0.0
+
+def kill_at(owner, name, n, after):
+    # threads call at the same time: each call has its own number
+    function, numbers = getattr(owner, name), count(1)
+    def call(*args, **kwargs):
+        number = next(numbers)
+        result = function(*args, **kwargs) if after else None
+        if number == n:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result if after else function(*args, **kwargs)
+    setattr(owner, name, call)
+
+kills = [
+    (JobFolder, "save_coding", 1, True),
+    (_code_matrix, "_allocate", 1, True),
+    (_code_matrix.CodeMatrix, "write", 7, True),
+    (Path, "write_bytes", 2, True),
+    (JobFolder, "save", 1, True),
+    (JobFolder, "save", 3, False),
+    None,
+]
+for kill in kills:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if kill:
+                kill_at(*kill)
+            looks, choose_coding = [], on_disk.choose_coding
+            on_disk.choose_coding = lambda *args: looks.append(1) or choose_coding(*args)
+            fit(source, folder).save(os.path.join(os.path.dirname(folder), "model"))
+            print(len(looks), flush=True)
+        except BaseException as error:
+            print(repr(error), flush=True)
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    print("killed" if os.WIFSIGNALED(status) else "done", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_many_moments(source, tmp_path, expected):
+    arguments = [sys.executable, "-c", PROGRAM, str(source), str(tmp_path / "folder")]
+    finished = subprocess.run(arguments, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    assert finished.stdout.split() == [*["killed"] * 6, "0", "done"], (finished.stdout, finished.stderr)
+    model = aucforest.load(tmp_path / "model")
+    X, _ = features_and_labels(TABLE)
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+@pytest.mark.usefixtures("mapped_files_stay")
+def test_a_finished_fit_is_read_again(source, tmp_path, expected, monkeypatch):
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+    for name in ("choose_coding", "grow_batches"):
+        monkeypatch.setattr(on_disk, name, None)
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+
+
+def test_more_trees_later(source, tmp_path, expected):
+    fewer = aucforest.AUCForestClassifier(**EXPECTED.get_params()).set_params(n_estimators=7, oob_score=False)
+    fit(source, tmp_path / "folder", fewer)
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+
+
+@pytest.mark.usefixtures("mapped_files_stay")
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        (CODES, "changed"),
+        (CODES, "cut"),
+        (RECORD, "gone"),
+        (CODING, "changed"),
+        ("trees", "changed"),
+        ("trees", "gone"),
+    ],
+)
+def test_damaged_files_are_made_anew(finished, tmp_path, expected, name, damage):
+    source, folder = finished[0], tmp_path / "folder"
+    path = shutil.copytree(finished[1], folder) / name
+    if name == "trees":
+        path = sorted(folder.glob("trees-*"))[1]
+    content = bytearray(path.read_bytes())
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    else:
+        content[-len(content) // 3] ^= 1
+        path.write_bytes(content)
+    if name == "trees" and damage != "gone":
+        with pytest.warns(UserWarning, match="its trees are grown again"):
+            assert_same_forests(fit(source, folder), expected)
+    else:
+        assert_same_forests(fit(source, folder), expected)
+
+
+def test_another_fit_in_the_folder_is_refused(source, tmp_path):
+    folder = tmp_path / "folder"
+    fit(source, folder)
+    other = tmp_path / "other.parquet"
+    pq.write_table(TABLE[1:], other)
+    params = EXPECTED.get_params()
+    cases = [
+        ({"source": other}, "files is"),
+        ({"forest": make_forest(**{**params, "criterion": "gini"})}, "criterion is 'auto' there, but 'gini' here"),
+        ({"forest": make_forest(**{**params, "random_state": 4})}, "the seed is"),
+        ({"positive": "b"}, "positive is None there, but 'b' here"),
+    ]
+    for options, sentence in cases:
+        with pytest.raises(ValueError) as error:
+            fit(**{"source": source, "folder": folder, **options})
+        assert "the checkpoint of another fit" in str(error.value)
+        assert sentence in str(error.value)
+    os.utime(source, ns=(1, 1))
+    with pytest.raises(ValueError, match="another fit: files is"):
+        fit(source, folder)
+
+
+def test_a_folder_of_others_is_refused(source, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match=r"holds thesis.tex, but no checkpoint"):
+        fit(source, tmp_path / "folder")
+
+
+def test_a_full_disk(source, tmp_path, monkeypatch, expected):
+    """What could not be written is not believed later."""
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    for owner, name in [(JobFolder, "save_coding"), (os, "posix_fallocate"), (JobFolder, "save")]:
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, full)
+            with pytest.raises(OSError, match="No space left"):
+                fit(source, tmp_path / "folder")
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+
+
+@pytest.mark.usefixtures("mapped_files_stay")
+def test_nothing_is_left_of_a_temporary_file(source, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = sorted(tmp_path.iterdir())
+    fit(source, None, make_forest(random_state=None))
+    monkeypatch.setattr(on_disk, "grow_batches", None)
+    with pytest.raises(TypeError):
+        fit(source, None)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment(source, tmp_path, expected):
+    """Again and again, until it comes through."""
+    program = PROGRAM.split("kills = [")[0] + 'fit(source, folder).save(folder + ".model")'
+    arguments = [sys.executable, "-c", program, str(source), str(tmp_path / "folder")]
+    random = np.random.default_rng(0)
+    for _ in range(12):
+        process = subprocess.Popen(arguments, cwd=Path(__file__).parents[2])
+        try:
+            process.wait(random.uniform(1.5, 4.0))
+            shutil.rmtree(tmp_path / "folder")  # it came through
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    subprocess.run(arguments, check=True, cwd=Path(__file__).parents[2])
+    X, _ = features_and_labels(TABLE)
+    model = aucforest.load(tmp_path / "folder.model")
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+
+
+def test_a_warm_start_with_the_seed_of_another_fit_is_another_fit(source, tmp_path):
+    """Its trees are not those of its random_state."""
+    forest = make_forest(n_estimators=2, warm_start=True, random_state=1)
+    fit(source, tmp_path / "one", forest)
+    fit(source, tmp_path / "two", forest.set_params(n_estimators=4, random_state=0))
+    with pytest.raises(ValueError, match="is the checkpoint of another fit: the seed is"):
+        fit(source, tmp_path / "two", make_forest(n_estimators=4, random_state=0))
+
+
+@pytest.mark.parametrize("params", [{"max_samples": 10**6}, {"monotonic_cst": [7]}, {"oob_score": lambda *_: 0.5}])
+def test_a_refused_fit_does_not_claim_the_folder(source, tmp_path, expected, params):
+    with pytest.raises(ValueError, match=r"max_samples|monotonic_cst|oob_score"):
+        fit(source, tmp_path / "folder", make_forest(**params))
+    assert_same_forests(fit(source, tmp_path / "folder"), expected)
 
 
 def features(n=1000, weight=None):
@@ -21,11 +279,12 @@ def features(n=1000, weight=None):
     return FeatureBatches(table, ["a", "b"], to_features, target, dates={})
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def tiny_batches(monkeypatch):
-    monkeypatch.setattr(_looks, "_BATCH_CELLS", 20)
+    monkeypatch.setattr(on_disk, "_BATCH_CELLS", 20)
 
 
+@pytest.mark.usefixtures("tiny_batches")
 def test_results_come_in_order_from_any_row_on():
     def look(start, table):
         time.sleep(0.002 * (start % 3 == 0))
@@ -37,6 +296,7 @@ def test_results_come_in_order_from_any_row_on():
         assert [stop for stop, _ in results] == [start + len(values) for _, (start, values) in results]
 
 
+@pytest.mark.usefixtures("tiny_batches")
 def test_few_batches_are_on_their_way():
     begun = []
 
@@ -47,6 +307,7 @@ def test_few_batches_are_on_their_way():
         assert len(begun) <= n_ended + 3
 
 
+@pytest.mark.usefixtures("tiny_batches")
 def test_an_error_stops_all():
     def look(start, table):
         if start == 100:
@@ -58,6 +319,7 @@ def test_an_error_stops_all():
     assert threading.active_count() == before
 
 
+@pytest.mark.usefixtures("tiny_batches")
 @pytest.mark.parametrize(("there", "found"), [(990, "990"), (2000, "1,010 or more")])
 def test_rows_that_come_and_go(there, found):
     changed = features()._replace(source=features(there).source)
@@ -65,6 +327,7 @@ def test_rows_that_come_and_go(there, found):
         list(changed.map(lambda start, table: None, "rows", 2))
 
 
+@pytest.mark.usefixtures("tiny_batches")
 def test_rows_of_positive_weight():
     weight = np.tile([0.0, 1.0, 2.0, 0.0], 250)
     some = features(weight=weight)

@@ -11,6 +11,7 @@ import typer
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from aucforest._memory import parse_bytes
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, read_labels, read_training, say, say_of_rows
 from aucforest.cli._options import (
@@ -50,7 +51,6 @@ from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source, open_training
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.estimators.thresholds import RULES
-from aucforest.fitting.plan import parse_bytes
 from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds

@@ -1,4 +1,4 @@
-"""Running of tasks on a Dask cluster."""
+"""Running of tasks on a Dask cluster, and its errors."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
@@ -9,13 +9,20 @@ from uuid import uuid4
 from weakref import WeakSet
 
 from aucforest._optional import import_optional
-from aucforest.distributed._errors import ClusterError, check_versions
+from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import find_versions
-from aucforest.fitting.plan import Workers
 
 # Seconds between checks of the cluster, and until a fit is given up if no worker is active, since batch systems and
 # clouds take minutes to start workers.
-_LOOK, _NO_WORKERS = 1.0, 300.0
+_CHECK_SECONDS, _IDLE_SECONDS = 1.0, 300.0
+
+
+class ClusterError(RuntimeError):
+    """Raised if a Dask cluster has too few workers or too little memory, or if the connection to it is lost."""
+
+
+class VersionMismatchError(ClusterError):
+    """Raised if a worker has other package versions than the client."""
 
 
 class DaskExecutor:
@@ -39,7 +46,7 @@ class DaskExecutor:
         self._check_running()
         self._watchdog = asyncio.run_coroutine_threadsafe(self._watch(), client.loop.asyncio_loop)
         try:
-            reports = self._ask(self._meet)
+            reports = self._wait_for(self._collect_reports)
             if not reports:
                 raise ClusterError("the Dask cluster has no workers")
             for worker, (versions, _) in reports.items():
@@ -54,12 +61,16 @@ class DaskExecutor:
         """The number of threads of all workers."""
         return max(1, sum(self._threads.values()))
 
-    def cluster(self) -> Workers:
-        """Return a description of the current cluster."""
+    def workers(self) -> Workers:
+        """Return a description of the current workers."""
         return Workers(max(1, len(self._threads)), self.n_workers, self.memory)
 
     def submit(self, function: Callable[..., Any], *args: Any, in_order: bool = False) -> Any:
-        """Return the future of a call of a module-level function; with in_order, it runs after earlier ones."""
+        """Return the future of a call of a module-level function; with in_order, it runs after earlier ones.
+
+        A task may run twice, so it must not change its arguments. Arguments may be futures and lists of futures, which
+        are replaced by their results.
+        """
         self._check_running()
         # Names contain that of the function, because Dask distributes such a group of tasks over all workers.
         key = f"{function.__name__.strip('_')}-{self._name}", next(self._numbers)
@@ -90,7 +101,7 @@ class DaskExecutor:
 
     def gather(self, futures: list[Any]) -> list[Any]:
         """Return all results in order; errors of tasks are raised."""
-        return list(self._ask(lambda: self._client.gather(futures, direct=self._is_direct, asynchronous=True)))
+        return list(self._wait_for(lambda: self._client.gather(futures, direct=self._is_direct, asynchronous=True)))
 
     def close(self) -> None:
         """Cancel all tasks.
@@ -102,15 +113,15 @@ class DaskExecutor:
             future.release()
         self._watchdog.cancel()
 
-    def _ask(self, question: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    def _wait_for(self, function: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """Return the result of a coroutine; raise errors of tasks, and ClusterError if the cluster fails."""
         self._check_running()
-        answer = asyncio.run_coroutine_threadsafe(question(), self._client.loop.asyncio_loop)
+        result = asyncio.run_coroutine_threadsafe(function(), self._client.loop.asyncio_loop)
         try:
             # Waiting is done in short turns, because a wait cannot be interrupted on Windows.
-            while not wait((answer, self._watchdog), _LOOK, FIRST_COMPLETED).done:
+            while not wait((result, self._watchdog), _CHECK_SECONDS, FIRST_COMPLETED).done:
                 pass
-            return (answer if answer.done() else self._watchdog).result()
+            return (result if result.done() else self._watchdog).result()
         except (self._distributed.scheduler.KilledWorker, MemoryError) as error:
             raise ClusterError(f"a worker died or ran out of memory: {error} {self.advice}".strip()) from error
         except Exception as error:
@@ -119,19 +130,19 @@ class DaskExecutor:
                 raise ClusterError(f"the Dask futures were cancelled or lost: {error}") from error
             raise
         finally:
-            answer.cancel()
+            result.cancel()
 
     def _check_running(self) -> None:
         """Raise ClusterError if the client has lost its cluster."""
         if self._client.status != "running":
             raise ClusterError(f"the Dask client is {self._client.status}: it is not connected to a scheduler")
 
-    async def _meet(self) -> dict[str, tuple[dict[str, str], int]]:
+    async def _collect_reports(self) -> dict[str, tuple[dict[str, str], int]]:
         """Return the reports of the workers, and find out whether they can be reached directly."""
         reports = await self._client.run(_report, on_error="return", asynchronous=True)
-        await self._look()
+        await self._update_workers()
         try:
-            async with asyncio.timeout(_LOOK):
+            async with asyncio.timeout(_CHECK_SECONDS):
                 await asyncio.gather(*(self._client.rpc(worker).identity() for worker in self._threads))
             # If workers can be reached, their results are not sent through the scheduler.
             self._is_direct = self._client.direct_to_workers is not False
@@ -143,25 +154,25 @@ class DaskExecutor:
     async def _watch(self) -> None:
         """Check the cluster until no worker is left to wait for."""
         idle = 0.0
-        while idle < _NO_WORKERS:
-            await asyncio.sleep(_LOOK)
-            workers = await self._look()
-            idle = 0.0 if any(map(_is_at_work, workers.values())) else idle + _LOOK
+        while idle < _IDLE_SECONDS:
+            await asyncio.sleep(_CHECK_SECONDS)
+            workers = await self._update_workers()
+            idle = 0.0 if any(map(_is_active, workers.values())) else idle + _CHECK_SECONDS
         why = "the memory of all workers is full" if workers else "there are no workers"
         raise ClusterError(f"the Dask cluster has done nothing for {idle:.0f} s: {why}. {self.advice}".strip())
 
-    async def _look(self) -> dict[str, dict[str, Any]]:
-        """Return the workers of the scheduler."""
+    async def _update_workers(self) -> dict[str, dict[str, Any]]:
+        """Return the workers that the scheduler has, and record their threads."""
         self._check_running()
         try:
-            async with asyncio.timeout(_NO_WORKERS):
+            async with asyncio.timeout(_IDLE_SECONDS):
                 workers: dict[str, dict[str, Any]] = (await self._client.scheduler.identity())["workers"]
         except (OSError, RuntimeError) as error:
             raise ClusterError(f"the Dask scheduler does not answer: {error}") from error
-        for gone in self._threads.keys() - workers.keys():
+        for lost in self._threads.keys() - workers.keys():
             # A worker that is frozen does not close its connection.
-            self._client.rpc.remove(gone)
-        self._threads = {worker: about["nthreads"] for worker, about in workers.items()}
+            self._client.rpc.remove(lost)
+        self._threads = {worker: properties["nthreads"] for worker, properties in workers.items()}
         return workers
 
 
@@ -175,8 +186,19 @@ class _Completed:
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         while not self._ended.is_empty():
-            batch = [self._executor._ask(self._ended.__anext__), *self._ended.next_batch(block=False)]
+            batch = [self._executor._wait_for(self._ended.__anext__), *self._ended.next_batch(block=False)]
             yield from zip(batch, self._executor.gather(batch))
+
+
+class WorkerStop:
+    """A substitute for the array that stops growing: its item is whether this task was cancelled."""
+
+    def __init__(self) -> None:
+        worker = import_distributed().get_worker()
+        self._task = worker.state.tasks[worker.get_current_task()]
+
+    def __getitem__(self, place: int) -> bool:
+        return self._task.state == "cancelled"
 
 
 def import_distributed() -> Any:
@@ -195,15 +217,21 @@ def default_client(client: Any) -> Any:
         raise ClusterError("there is no Dask client: create a distributed.Client, or pass one as client") from None
 
 
-class WorkerStop:
-    """A substitute for the array that stops growing: its item is whether this task was cancelled."""
+def check_versions(versions: dict[str, str], of_worker: dict[str, str], worker: str) -> None:
+    """Raise VersionMismatchError, with the first difference, if a worker has other versions than this process."""
+    for name, version in versions.items():
+        if of_worker.get(name) != version:
+            other = of_worker.get(name, "missing")
+            raise VersionMismatchError(f"{name} is {version} here, but {other} on {worker}: install the same version")
 
-    def __init__(self) -> None:
-        worker = import_distributed().get_worker()
-        self._task = worker.state.tasks[worker.get_current_task()]
 
-    def __getitem__(self, place: int) -> bool:
-        return self._task.state == "cancelled"
+def merge_by_groups(
+    submit: Callable[..., Any], merge: Callable[..., Any], futures: list[Any], n: int, *args: Any
+) -> Any:
+    """Return the future of the merged results; merge(list of up to n results, *args) merges some of them."""
+    while len(futures) > 1:
+        futures = [submit(merge, futures[i : i + n], *args) for i in range(0, len(futures), n)]
+    return futures[0]
 
 
 def identity(value: Any) -> Any:
@@ -223,7 +251,7 @@ def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
     return find_versions(), int(memory)
 
 
-def _is_at_work(worker: dict[str, Any]) -> bool:
+def _is_active(worker: dict[str, Any]) -> bool:
     """Return whether a worker is running or has a task; workers with full memory only complete their tasks."""
     counts = worker["metrics"].get("task_counts", {})
     return worker["status"] == "running" or counts.get("executing", 0) > 0

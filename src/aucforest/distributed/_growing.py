@@ -1,36 +1,70 @@
-"""Growing of trees as tasks, with a copy of all rows on each worker."""
+"""Growing of trees as tasks: from all rows on each worker, or from the gathered rows of each tree."""
 
+from collections import deque
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from aucforest.distributed._executor import DaskExecutor, WorkerStop, import_distributed
-from aucforest.fitting.growing import grow_batch
+from aucforest.fitting.growing import estimate_seconds, grow_batch, grow_rows, make_buffers
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.tree import Tree
 
 # Minimum and maximum seconds of a task: its overhead is small, and little work is lost with a worker.
 _LEAST_TASK, _MOST_TASK = 0.5, 20.0
 
+# The rows of trees in a part, and the number of times that each is in the sample of the tree.
+_Samples = list[tuple[Part, NDArray[np.uint16]]]
 
-def grow_replicated(part: Any, growth: Growth, keys: list[int], executor: DaskExecutor, tree_seconds: float) -> Grown:
+
+def grow_replicated(part: Any, growth: Growth, keys: list[int], executor: DaskExecutor) -> Grown:
     """Yield indices of keys and their trees in the order of completion; the part is copied to all workers."""
-    shared = executor.share(growth)
+    shared, running = executor.share(growth), {}
+    most_trees = int(_MOST_TASK / estimate_seconds(growth))
     # The longest tasks first.
-    tasks = [range(*pair) for pair in pairwise(cut_tasks(len(keys), executor.n_workers, tree_seconds))]
-    places = {executor.submit(_grow, shared, part, [keys[i] for i in task], in_order=True): task for task in tasks}
-    for future, trees in executor.as_completed(places):
-        yield places[future], trees
+    for task in cut_tasks(len(keys), executor.n_workers, estimate_seconds(growth), most_trees):
+        running[executor.submit(_grow, shared, part, [keys[i] for i in task], in_order=True)] = task
+    for future, trees in executor.as_completed(running):
+        yield running[future], trees
 
 
-def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float) -> list[int]:
-    """Return the bounds of tasks with decreasing numbers of trees, so that workers finish at about the same time."""
-    most = max(1, int(_MOST_TASK / tree_seconds))
+def grow_gathered(
+    parts: list[Any], growth: Growth, keys: list[int], executor: DaskExecutor, trees_per_task: int
+) -> Grown:
+    """Yield indices of keys and their trees in the order of completion; the rows of a tree are sent from all parts.
+
+    There are two tasks for each thread at a time, so that rows are sent while trees grow.
+    """
+    shared, running, completed = executor.share(growth), {}, executor.as_completed()
+    waiting = deque(cut_tasks(len(keys), executor.n_workers, estimate_seconds(growth), trees_per_task))
+
+    def submit_next() -> None:
+        task = waiting.popleft()
+        task_keys = [keys[i] for i in task]
+        samples = [executor.submit(_sample, part, task_keys, in_order=True) for part in parts]
+        future = executor.submit(_grow_samples, shared, task_keys, samples, in_order=True)
+        running[future] = task
+        completed.add(future)
+
+    for _ in range(min(2 * executor.n_workers, len(waiting))):
+        submit_next()
+    for future, trees in completed:
+        if waiting:
+            submit_next()
+        yield running.pop(future), trees
+
+
+def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float, most_trees: int) -> list[range]:
+    """Return tasks with decreasing numbers of trees, so that workers finish at about the same time."""
+    most = max(1, most_trees)
     least = max(1, min(most, int(_LEAST_TASK / tree_seconds), n_trees // (4 * n_workers)))
     bounds = [0]
     while bounds[-1] < n_trees:
         left = n_trees - bounds[-1]
         bounds.append(bounds[-1] + min(left, max(least, min(most, left // (2 * n_workers)))))
-    return bounds
+    return [range(start, stop) for start, stop in pairwise(bounds)]
 
 
 def _grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
@@ -39,4 +73,21 @@ def _grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
     if len(trees) < len(keys):
         # The task is computed again if it was requested again after its cancellation.
         raise import_distributed().Reschedule()
+    return trees
+
+
+def _sample(part: Part, keys: list[int]) -> _Samples:
+    """Return copies of the rows of each tree that are in a part."""
+    return [part.sample(key) for key in keys]
+
+
+def _grow_samples(growth: Growth, keys: list[int], samples: list[_Samples]) -> list[Tree]:
+    """Grow trees from their rows in all parts."""
+    most_rows = max(sum(part.n_rows for part, _ in of_tree) for of_tree in zip(*samples))
+    work, trees = make_buffers(growth, samples[0][0][0].codes, most_rows), []
+    for key, of_tree in zip(keys, zip(*samples)):
+        part = Part.joined([rows for rows, _ in of_tree])
+        counts = np.concatenate([counts for _, counts in of_tree])
+        nodes, unit = grow_rows(growth.of_tree(key), part, counts, key, work)
+        trees.append(Tree.from_nodes(nodes, unit, growth.by_set))
     return trees

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
 from aucforest.distributed._collections import align_columns
-from aucforest.fitting.executor import merge_by_groups
+from aucforest.distributed._executor import merge_by_groups
 from aucforest.metrics import AUCSketch
 
 # Number of sketches that are merged in a task.

@@ -3,21 +3,24 @@
 import copy
 import os
 from collections.abc import Callable
+from contextlib import closing
 from functools import wraps
 from inspect import Signature, signature
-from numbers import Integral
 from typing import Any, ClassVar
 
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.distributed._collections import align, as_rows, is_collection, refuse_collections
-from aucforest.distributed._fit import explain, fit_on_cluster
+from aucforest.distributed._executor import DaskExecutor, default_client
+from aucforest.distributed._on_cluster import RowsOnCluster, explain_plan
+from aucforest.distributed._plan import STRATEGIES, Plan
 from aucforest.distributed._prediction import predict_lazily
 from aucforest.distributed._sketches import accuracy
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.plan import STRATEGIES, Plan
+from aucforest.fitting.job import check_seed
+from aucforest.tables.columns import check_table
 
 
 def _join_signatures(forest: Callable[..., Any], own: Callable[..., Any]) -> Signature:
@@ -65,14 +68,10 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     calibration, class_weight, shrinkage, threshold, oob_score, max_bins, categorical_features, date_parts, \
     warm_start, n_jobs, random_state, verbose
         As in `AUCForestClassifier`. ``n_jobs`` is the number of threads of this process.
-    strategy : {"auto", "replicate", "gather", "level"}, default="auto"
+    strategy : {"auto", "replicate", "gather"}, default="auto"
         Where trees are grown. "replicate" copies the binned data, one byte for each value, to every worker. "gather"
-        sends the samples of one tree to a worker. "level" sums histograms over the partitions until a node is small
-        enough for one worker. "auto" uses the first that fits into 40 % of a worker's memory. See `explain_plan`.
-    local_rows : int, default=None
-        The maximum number of samples in a node that "level" sends to one worker. None uses what fits into its memory.
-    max_hist_bytes : int or str, default="256MB"
-        The maximum memory of the histograms that "level" requests at once.
+        sends the samples of each tree to the worker that grows it, so that `max_samples` limits what a worker needs.
+        "auto" is "replicate" if the binned data fit into 40 % of a worker's memory, else "gather". See `explain_plan`.
     checkpoint_dir : path-like, default=None
         A folder for finished trees. Call `fit` again with the same data and parameters to resume.
     client : distributed.Client, default=None
@@ -128,8 +127,6 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **AUCForestClassifier._parameter_constraints,
         "strategy": [StrOptions(set(STRATEGIES))],
-        "local_rows": [Interval(Integral, 1, None, closed="left"), None],
-        "max_hist_bytes": [Interval(Integral, 1, None, closed="left"), str],
         "checkpoint_dir": [str, os.PathLike, None],
         "client": [object],
     }
@@ -139,16 +136,12 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         n_estimators: int = 300,
         *,
         strategy: str = "auto",
-        local_rows: int | None = None,
-        max_hist_bytes: int | str = "256MB",
         checkpoint_dir: str | os.PathLike[str] | None = None,
         client: Any = None,
         **forest_params: Any,
     ) -> None:
         super().__init__(n_estimators, **forest_params)
         self.strategy = strategy
-        self.local_rows = local_rows
-        self.max_hist_bytes = max_hist_bytes
         self.checkpoint_dir = checkpoint_dir
         self.client = client
 
@@ -204,7 +197,17 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             )
         if cost is not None:
             raise ValueError("cost cannot be passed to a fit on a cluster: set threshold={'cost': array} instead")
-        fit_on_cluster(self, align(X, y, sample_weight))
+        partitions, params = align(X, y, sample_weight), self._params()
+        check_table(partitions.meta)
+        if self.checkpoint_dir is not None:
+            check_seed(params, "checkpoint_dir")
+        start = self._start()
+        with (
+            closing(DaskExecutor(default_client(self.client))) as executor,
+            self._fitting(),
+            closing(RowsOnCluster(executor, partitions, params)) as table,
+        ):
+            self._fit_rows(table, start)
         return self
 
     def explain_plan(self, X: Any, y: Any = None, sample_weight: Any = None) -> Plan:
@@ -225,7 +228,10 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             Size of the binned data, memory of workers, the strategy and its reason, number of parts, and size of
             messages; ``print`` shows it as a table.
         """
-        return explain(self, as_rows(X), y, sample_weight)
+        rows = as_rows(X)
+        self._validate_params()
+        with closing(DaskExecutor(default_client(self.client))) as executor:
+            return explain_plan(executor, self, rows, y, sample_weight)
 
     predict_proba = _lazily(AUCForestClassifier.predict_proba)
     predict_log_proba = _lazily(AUCForestClassifier.predict_log_proba)

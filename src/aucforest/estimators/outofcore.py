@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, Literal
 
 from aucforest._files import file_beside
+from aucforest._memory import parse_bytes
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.job import JobFolder, check_seed, describe_fit
 from aucforest.fitting.on_disk import FeatureBatches, RowsOnDisk
-from aucforest.fitting.plan import parse_bytes
 from aucforest.fitting.target import Target
 from aucforest.metrics.validation import check_option
 from aucforest.tables.columns import find_categorical, read_table
@@ -72,8 +72,8 @@ def fit_out_of_core(
         categorical column of text. A warning names the column, their number and three of them.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
-        interpreter and its libraries. Trees are grown level by level if the binned data do not fit. Labels take 2 bytes
-        for each row in any case, weights 16 and groups 8.
+        interpreter and its libraries. If the binned data do not fit, trees grow from copies of their rows: with
+        `max_samples` a smaller limit is enough. Labels take 2 bytes for each row in any case, weights 16 and groups 8.
     folder : path-like, default=None
         Checkpoint folder for binned data and finished trees: call the function again to resume a fit that was killed.
         Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit. By default

@@ -124,6 +124,11 @@ class BootstrapSampler:
         return int(np.sum(np.ceil(1.01 * rows * -np.expm1(-self.sizes / np.maximum(rows, 1)))))
 
     @property
+    def rows_per_unit(self) -> int:
+        """Maximum number of rows of a unit that is sampled, which is a row."""
+        return 1
+
+    @property
     def bytes_of_tree(self) -> int:
         """Bytes of `by_block` of a tree."""
         return 4 * self.n_blocks * len(self.sizes)
@@ -170,8 +175,8 @@ class BootstrapSampler:
     def counts_of_blocks(self, key: int, sizes: NDArray[np.int32], first: int) -> NDArray[np.uint16]:
         """Return the counts of consecutive blocks, given the number of the first one and their sizes for the tree."""
         counts = np.empty(min(len(sizes) * BLOCK_ROWS, self.n_rows - first * BLOCK_ROWS), dtype=np.uint16)
-        strata = self.members[first * BLOCK_ROWS :], self.starts[first:]
-        _sample_blocks(np.uint64(key), sizes, *strata, self.replace, self.first_block + first, counts)
+        members, starts = self.members[first * BLOCK_ROWS :], self.starts[first:]
+        _sample_blocks(np.uint64(key), sizes, members, starts, self.replace, self.first_block + first, counts)
         return counts
 
     def of_part(self, first_row: int, n_rows: int) -> "BootstrapSampler":
@@ -203,19 +208,19 @@ class GroupSampler(BootstrapSampler):
         return cls(**vars(rows), groups=groups, of_groups=of_groups)
 
     @property
-    def _largest(self) -> int:
+    def rows_per_unit(self) -> int:
         """Number of rows of the largest group."""
         return int(np.bincount(self.groups).max())
 
     @property
     def n_sampled(self) -> int:
         """Maximum number of sampled rows of a tree."""
-        return self.of_groups.n_sampled * self._largest
+        return self.of_groups.n_sampled * self.rows_per_unit
 
     @property
     def n_distinct(self) -> int:
         """Approximate maximum number of distinct rows in the sample of a tree."""
-        return min(self.n_rows, self.of_groups.n_distinct * self._largest)
+        return min(self.n_rows, self.of_groups.n_distinct * self.rows_per_unit)
 
     @property
     def bytes_of_tree(self) -> int:

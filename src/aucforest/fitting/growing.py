@@ -84,7 +84,7 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
 
 
 def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int) -> Workspace:
-    """Allocate the buffers for trees of all variants, or branches of trees, of up to most_rows rows."""
+    """Allocate the buffers for trees of all variants, of up to most_rows rows."""
     params = growth.params
     columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)
     # Best-first growth does not complete one branch before the next.
@@ -94,23 +94,12 @@ def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: 
     return make_workspace(columns, growth.tree_params(0), most_rows, growth.n_classes, last_rows, table)
 
 
-def grow_rows(
-    growth: Growth,
-    part: Part,
-    counts: NDArray[np.uint16],
-    key: int,
-    work: Workspace,
-    tree_weight: int | None = None,
-) -> tuple[Nodes, float]:
-    """Grow a tree from rows and their counts; return its nodes, in the memory of the buffers, and its unit of weight.
-
-    For a branch of a tree, tree_weight is the weight of the whole tree.
-    """
+def grow_rows(growth: Growth, part: Part, counts: NDArray[np.uint16], key: int, work: Workspace) -> tuple[Nodes, float]:
+    """Grow a tree from rows and their counts; return its nodes, in the memory of `work`, and its unit of weight."""
     custom_criterion = growth.params.custom_criterion
     weights, unit = tree_weights(growth, part, counts)
     n_samples = take_samples(part.labels, counts, len(weights) == 0, work.samples)
-    if tree_weight is None:
-        tree_weight = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
+    tree_weight = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
     if custom_criterion is not None:
         custom = work.buffers.custom._replace(address=compile_scorer(custom_criterion).address, unit=unit)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
@@ -122,17 +111,19 @@ def grow_rows(
 
 
 def grow_batch(growth: Growth, part: Part, stopped: Any, spare: list[Workspace], keys: list[int]) -> list[Tree]:
-    """Grow trees from all rows until ``stopped[0]`` is true; buffers are taken from `spare` and returned to it."""
+    """Grow trees from a part until ``stopped[0]`` is true; buffers are taken from `spare` and returned to it."""
     trees: list[Tree] = []
     try:
         work = spare.pop()
     except IndexError:
-        work = make_buffers(growth, part.codes, part.n_rows)
+        n_rows = min(part.n_rows, growth.n_sampled) if part.copies_rows else part.n_rows
+        work = make_buffers(growth, part.codes, n_rows)
     for key in keys:
         if stopped[0]:
             return trees
-        grown = grow_rows(growth.of_tree(key), part, part.counts(key), key, work)
-        trees.append(Tree.from_nodes(*grown, growth.by_set))
+        rows, counts = part.sample(key)
+        nodes, unit = grow_rows(growth.of_tree(key), rows, counts, key, work)
+        trees.append(Tree.from_nodes(nodes, unit, growth.by_set))
     # Reused by the next batch, because freed buffers would leave gaps of memory between the trees.
     spare.append(work)
     return trees

@@ -52,7 +52,7 @@ _MOST_SHOWN = 80
 # Parameters that the trees do not depend on, except for their shrinkage.
 _FREE = {
     "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "threshold", "shrinkage", "calibration",
-    "random_state", "strategy", "local_rows", "max_hist_bytes", "checkpoint_dir", "client",
+    "random_state", "strategy", "checkpoint_dir", "client",
 }  # fmt: skip
 # The modules that determine the trees: kernels, data formats, and the steps of a fit.
 DECIDING = (
@@ -60,7 +60,7 @@ DECIDING = (
     "estimators/_forest_fit.py", "estimators/_evidence.py", "estimators/_mixture.py", "estimators/_paths.py",
 )  # fmt: skip
 # Modules among these that only determine where trees are grown, and so may change.
-NOT_DECIDING = ("fitting/plan.py", "fitting/executor.py", "fitting/job.py")
+NOT_DECIDING = ("fitting/plan.py", "fitting/job.py")
 
 
 @cache
@@ -168,7 +168,7 @@ class JobFolder:
         """Release the folder."""
         self._lock.close()
 
-    def _is_begun(self, here: Mapping[str, Any]) -> bool:
+    def _is_begun(self, fit: Mapping[str, Any]) -> bool:
         """Return whether the fit was begun; raise ValueError if the folder has another fit or other files."""
         for path in self.folder.iterdir():
             if path.is_dir() and _WRITTEN_WHOLE.fullmatch(half_written(path) or path.name):
@@ -177,17 +177,18 @@ class JobFolder:
         if not path.exists():
             for path in self.folder.iterdir():
                 if path.name != _LOCK and half_written(path) != _MANIFEST:
-                    what = f"the folder {self.folder} holds {path.name}, but no checkpoint: use a new or empty one"
-                    raise ValueError(what)
+                    raise ValueError(
+                        f"the folder {self.folder} holds {path.name}, but no checkpoint: use a new or empty one"
+                    )
             return False
-        there = _read_manifest(path)
-        for name in dict.fromkeys([*here, *there]):
-            one, other = (repr(from_plain(fit[name])) if name in fit else "missing" for fit in (there, here))
+        stored = _read_manifest(path)
+        for name in dict.fromkeys([*fit, *stored]):
             # compared as text, because 1 and 1.0 are equal but different values of max_features
-            if one != other:
+            stored_value, value = _as_text(stored, name), _as_text(fit, name)
+            if stored_value != value:
                 raise ValueError(
-                    f"{self.folder} is the checkpoint of another fit: {name} is {one[:_MOST_SHOWN]} there,"
-                    f" but {other[:_MOST_SHOWN]} here"
+                    f"{self.folder} is the checkpoint of another fit: {name} is {stored_value[:_MOST_SHOWN]} there,"
+                    f" but {value[:_MOST_SHOWN]} here"
                 )
         return True
 
@@ -211,11 +212,11 @@ class JobFolder:
         """
         trees: dict[int, Tree] = {}
         for path in sorted(self.folder.iterdir()):
-            found = _TREES.fullmatch(path.name)
-            if found and any(int(found[1]) <= number <= int(found[2]) for number in variant_of):
+            match = _TREES.fullmatch(path.name)
+            if match and any(int(match[1]) <= number <= int(match[2]) for number in variant_of):
                 try:
-                    read = self._read_trees(path.name, kinds, n_classes)
-                    trees |= {number: tree for number, variant, tree in read if variant_of.get(number) == variant}
+                    stored = self._read_trees(path.name, kinds, n_classes)
+                    trees |= {number: tree for number, variant, tree in stored if variant_of.get(number) == variant}
                 except ModelTooLargeError:
                     raise
                 except ModelFormatError as error:
@@ -236,9 +237,9 @@ class JobFolder:
     def save(self, numbers: Sequence[int], trees: Sequence[Tree], variants: Sequence[int]) -> None:
         """Write trees without shrinkage, in ascending order, to a new file; threads may call it concurrently."""
         name = f"trees-{numbers[0]:06d}-{numbers[-1]:06d}.safetensors"
-        known = {"numbers": np.array(numbers, dtype=np.int64), "variants": np.array(variants, dtype=np.int64)}
+        arrays = {"numbers": np.array(numbers, dtype=np.int64), "variants": np.array(variants, dtype=np.int64)}
         try:
-            self.write(name, fold(trees) | known)
+            self.write(name, fold(trees) | arrays)
         except OSError as error:
             what = f"trees {numbers[0]} to {numbers[-1]} cannot be saved: {error.strerror}"
             raise OSError(error.errno, what, str(self.folder / name)) from error
@@ -269,6 +270,11 @@ class JobFolder:
         return None
 
 
+def _as_text(fit: Mapping[str, Any], name: str) -> str:
+    """Return a value of a manifest for comparison and error messages."""
+    return repr(from_plain(fit[name])) if name in fit else "missing"
+
+
 def _to_plain(name: str, value: Any) -> Any:
     """Convert a value to JSON types."""
     try:
@@ -286,6 +292,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or set(content) != {"checkpoint", "fit"} or not isinstance(content["fit"], dict):
         raise ValueError(f"{path} is damaged or not a checkpoint file: use a new or empty folder")
     if content["checkpoint"] != _FORMAT:
-        known = f"this aucforest knows {_FORMAT}"
-        raise ValueError(f"{path} is of format {content['checkpoint']}, but {known}: use a new or empty folder")
+        raise ValueError(
+            f"{path} is of format {content['checkpoint']}, but this aucforest knows {_FORMAT}: use a new or empty"
+            " folder"
+        )
     return content["fit"]

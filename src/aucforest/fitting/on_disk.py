@@ -4,14 +4,13 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from aucforest._memory import format_bytes
 from aucforest._progress import progress_bar
 from aucforest.fitting.code_matrix import CodeMatrix
 from aucforest.fitting.coding import (
@@ -23,13 +22,11 @@ from aucforest.fitting.coding import (
     sample_for_bins,
     summarize,
 )
-from aucforest.fitting.executor import LocalExecutor
 from aucforest.fitting.growing import grow_batches, run_in_threads
 from aucforest.fitting.job import JobFolder
-from aucforest.fitting.level import grow_by_level
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums
 from aucforest.fitting.parts import Grown, Growth, Part
-from aucforest.fitting.plan import format_bytes, plan_on_disk
+from aucforest.fitting.plan import plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target
@@ -122,9 +119,9 @@ class RowsOnDisk(TrainingTable):
         if self._open_job is not None:
             self._job = self._open_job()
         if spec.verbose:
-            how = f"{self._plan.reason}, {self._plan.workers.n_threads} threads"
+            how = f"{self._plan.reason}, {self._plan.n_threads} threads"
             what = f"{len(self.target.labels):,} rows of {self.n_features} features: {how}"
-            tqdm.write(f"{what}, up to {format_bytes(self._plan.worker_bytes)} plus the trees", file=sys.stderr)
+            tqdm.write(f"{what}, up to {format_bytes(self._plan.n_bytes)} plus the trees", file=sys.stderr)
         coding = None if self._job is None else self._job.coding(self.n_features, self.dates)
         if coding is None:
             coding = self._choose_coding()
@@ -154,18 +151,8 @@ class RowsOnDisk(TrainingTable):
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
         spec, plan = self._spec, self._plan
-        sampler, n_threads = spec.sampler, plan.workers.n_threads
-        if sampler is not None and plan.strategy == "level":
-            sampler = sampler.of_trees(keys)
-        part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, sampler)
-        if plan.strategy == "replicate":
-            yield from grow_batches(growth, part, keys, n_threads)
-            return
-        bounds = pairwise([*range(0, part.n_rows, plan.part_rows), part.n_rows])
-        parts = [part.some(start, stop) for start, stop in bounds]
-        sizes = {"local_rows": plan.local_rows, "max_hist_bytes": plan.max_hist_bytes}
-        with closing(LocalExecutor(n_threads)) as executor:
-            yield from grow_by_level(parts, growth, keys, executor, **sizes)
+        part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, spec.sampler, plan.copies_rows)
+        return grow_batches(growth, part, keys, plan.n_threads)
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
         """Yield the end of each batch and the result of a function for it."""

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,27 +146,34 @@ def sum_places(
     """
     n_chosen = len(X) if chosen is None else len(chosen)
     all_sums = [Sums.zero(n_chosen if place else len(X), packed.values.shape[1]) for place in range(len(ranges))]
-    for sums, known in zip(all_sums, before or ()):
-        sums.total[:], sums.n_trees[:] = known
-    trees = range(min(some.start for some in ranges), max(some.stop for some in ranges))
+    for sums, earlier in zip(all_sums, before or ()):
+        sums.total[:], sums.n_trees[:] = earlier
+    all_trees = range(min(trees.start for trees in ranges), max(trees.stop for trees in ranges))
     for block in range(first // BLOCK_ROWS, -(-(first + len(X)) // BLOCK_ROWS)):
-        start, stop = max(block * BLOCK_ROWS, first), min((block + 1) * BLOCK_ROWS, first + len(X))
-        counts = bags.counts(block, trees)[:, start - block * BLOCK_ROWS : stop - block * BLOCK_ROWS]
-        rows = slice(start - first, stop - first)
-        table = np.ascontiguousarray(X[rows], dtype=np.float64)
-        whole = rows, table, counts
-        part = whole
-        if chosen is not None:
-            here = slice(*np.searchsorted(chosen, (rows.start, rows.stop)))
-            places = chosen[here] - rows.start
-            part = here, table[places], counts[:, places]
-        for place, (some, sums) in enumerate(zip(ranges, all_sums)):
-            here, table, counts = part if place else whole
-            active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
-            some_counts = np.ascontiguousarray(counts[some.start - trees.start : some.stop - trees.start])
-            arguments = packed.arguments(packed.values, some)
-            add_probabilities(*(*arguments, table, active, leaves, sums.total[here], some_counts, sums.n_trees[here]))
+        # The block begins before X if first is not the start of a block.
+        block_start = block * BLOCK_ROWS - first
+        start, stop = max(block_start, 0), min(block_start + BLOCK_ROWS, len(X))
+        counts = bags.counts(block, all_trees)[:, start - block_start : stop - block_start]
+        table = np.ascontiguousarray(X[start:stop], dtype=np.float64)
+        rows = slice(start, stop)
+        for number, (trees, sums) in enumerate(zip(ranges, all_sums)):
+            if number == 1 and chosen is not None:
+                rows = slice(*np.searchsorted(chosen, (start, stop)))
+                places = chosen[rows] - start
+                table, counts = table[places], counts[:, places]
+            tree_counts = counts[trees.start - all_trees.start : trees.stop - all_trees.start]
+            of_rows = Sums(sums.total[rows], sums.n_trees[rows])
+            _add_trees(packed, trees, table, np.ascontiguousarray(tree_counts), of_rows)
     return all_sums
+
+
+def _add_trees(
+    packed: PackedTrees, trees: range, X: NDArray[np.float64], counts: NDArray[np.uint16], sums: Sums
+) -> None:
+    """Add the predictions of trees to the sums of the rows that are not in their samples, which have a count of 0."""
+    active, leaves = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
+    nodes, first, values, first_leaf = packed.arguments(packed.values, trees)
+    add_probabilities(nodes, first, values, first_leaf, X, active, leaves, sums.total, counts, sums.n_trees)
 
 
 def within(trees: range, group: range) -> range:
@@ -191,14 +198,18 @@ def sum_out_of_bag(
     running = RunningSums(bags.kept, len(ranges), len(training.labels), n_classes, chosen)
     for group, packed in groups:
         of_group = replace(bags, keys=bags.keys[group.start : group.stop])
-        trees = of_group, packed, [within(some, group) for some in ranges]
-
-        def add_block(block: int, trees: tuple[Bags, PackedTrees, list[range]] = trees) -> None:
-            running.add(block * BLOCK_ROWS, training.X[bags.rows(block)], *trees)
-
+        of_ranges = [within(trees, group) for trees in ranges]
+        add_block = partial(_add_block, running, training, of_group, packed, of_ranges)
         for _ in run_in_threads(n_jobs)(add_block, range(bags.n_blocks)):
             pass
     return running.sums
+
+
+def _add_block(
+    running: "RunningSums", training: TrainingRows, bags: Bags, packed: PackedTrees, ranges: list[range], block: int
+) -> None:
+    """Add trees to the sums of a block of rows."""
+    running.add(block * BLOCK_ROWS, training.X[bags.rows(block)], bags, packed, ranges)
 
 
 class RunningSums:
@@ -226,10 +237,10 @@ class RunningSums:
         before = [Sums(sums.total[rows], sums.n_trees[rows]) for sums, rows in zip(self.sums, places)]
         self.put(first, sum_places(bags, packed, ranges, first, X, before, self.chosen_within(first, len(X))))
 
-    def put(self, first: int, found: list[Sums]) -> None:
+    def put(self, first: int, computed: list[Sums]) -> None:
         """Set the sums of consecutive rows, which were computed elsewhere."""
-        for sums, some, rows in zip(self.sums, found, self._places(first, len(found[0].n_trees))):
-            sums.total[rows], sums.n_trees[rows] = some
+        for sums, of_rows, rows in zip(self.sums, computed, self._places(first, len(computed[0].n_trees))):
+            sums.total[rows], sums.n_trees[rows] = of_rows
 
     def chosen_within(self, first: int, n_rows: int) -> NDArray[np.int64] | None:
         """Return which of some consecutive rows are chosen."""
@@ -242,13 +253,10 @@ class RunningSums:
 
     def _places(self, first: int, n_rows: int) -> list[Any]:
         """Return the index of consecutive rows of positive weight in each sum."""
-        whole = self._rows(first, n_rows)
-        return [whole, *[whole if self._chosen is None else self._slice(first, n_rows)] * (len(self.sums) - 1)]
-
-    def _rows(self, first: int, n_rows: int) -> Any:
-        """Return an index of consecutive rows of positive weight."""
-        rows = slice(first, first + n_rows)
-        return rows if self._kept is None else self._kept[rows]
+        rows: Any = slice(first, first + n_rows)
+        if self._kept is not None:
+            rows = self._kept[rows]
+        return [rows, *[rows if self._chosen is None else self._slice(first, n_rows)] * (len(self.sums) - 1)]
 
 
 def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, what: str, *, stacklevel: int = 3) -> None:

@@ -28,24 +28,28 @@ class Part(NamedTuple):
     labels: NDArray[np.uint16]
     weights: NDArray[np.float64] | None  # None if all weights are 1
     sampler: BootstrapSampler | None = None  # None where each tree sees all rows
+    copies_rows: bool = False  # whether a tree grows from a copy of the rows in its sample
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.labels)
 
-    def some(self, start: int, stop: int) -> "Part":
-        """Return views of some rows; with a sampler, they must begin with a block."""
-        return Part(
-            self.codes[:, start:stop],
-            self.labels[start:stop],
-            None if self.weights is None else self.weights[start:stop],
-            None if self.sampler is None else self.sampler.of_part(start, stop - start),
-        )
-
     def counts(self, key: int) -> NDArray[np.uint16]:
         """Return the number of times that each row is in the sample of a tree."""
         return np.ones(self.n_rows, dtype=np.uint16) if self.sampler is None else self.sampler.counts(key)
+
+    def sample(self, key: int) -> tuple["Part", NDArray[np.uint16]]:
+        """Return the rows that a tree grows from, and the number of times that each is in its sample."""
+        counts = self.counts(key)
+        if not self.copies_rows:
+            return self, counts
+        rows = np.flatnonzero(counts)
+        codes = np.empty((len(self.codes), len(rows)), dtype=self.codes.dtype)
+        for column, copied in zip(self.codes, codes):
+            # Without mode="clip", numpy would make another copy first.
+            np.take(column, rows, out=copied, mode="clip")
+        return Part(codes, self.labels[rows], None if self.weights is None else self.weights[rows]), counts[rows]
 
     @classmethod
     def joined(cls, parts: Sequence["Part"]) -> "Part":
@@ -68,7 +72,6 @@ class Growth:
     n_classes: int
     n_rows: int  # number of rows of the fit
     n_sampled: int  # maximum number of samples of a tree: the size of the bootstrap sample, or all rows
-    most_weight: int  # maximum weight of all samples of a tree, in units
     fixed: FixedPoint | None  # None if all weights are 1, or if units differ between trees
     weighted: bool  # whether the weight of a sample is not just its count in the bootstrap sample
     variant_of: Mapping[int, int] = field(default_factory=dict)  # variants by key; empty if there is one
@@ -76,11 +79,9 @@ class Growth:
     @classmethod
     def of(cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int) -> "Growth":
         """Return the parameters for trees of the first variant."""
-        n_sampled = n_rows if spec.sampler is None else spec.sampler.n_sampled
-        fixed, most_weight, weights = None, n_sampled, spec.weights
-        if weights is not None and not spec.params.balanced_subsample:
-            fixed = FixedPoint.of(weights, n_sampled)
-            most_weight *= int(fixed.apply(weights.max(keepdims=True))[0])
+        n_sampled, fixed = n_rows if spec.sampler is None else spec.sampler.n_sampled, None
+        if spec.weights is not None and not spec.params.balanced_subsample:
+            fixed = FixedPoint.of(spec.weights, n_sampled)
         return cls(
             variants=spec.variants,
             params=spec.params,
@@ -90,9 +91,8 @@ class Growth:
             n_classes=n_classes,
             n_rows=n_rows,
             n_sampled=n_sampled,
-            most_weight=most_weight,
             fixed=fixed,
-            weighted=weights is not None or spec.params.balanced_subsample,
+            weighted=spec.weights is not None or spec.params.balanced_subsample,
         )
 
     def of_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":

@@ -174,19 +174,6 @@ class FitSpec:
         return min(effective_n_jobs(self.n_jobs), cpu_count())
 
 
-def needs_all_rows(variants: Sequence[GrowthParams]) -> str | None:
-    """Return the name of a parameter that needs all rows of a tree in one place, or None."""
-    # Variants differ only in criterion and splitter.
-    params = variants[0]
-    needs_all = {
-        "max_leaf_nodes": params.max_leaf_nodes is not None,
-        "criterion": any(variant.criterion == CUSTOM_CRITERION for variant in variants),
-        "monotonic_cst": len(params.signs) > 0,
-        "class_weight='balanced_subsample'": params.balanced_subsample,
-    }
-    return next((name for name, is_given in needs_all.items() if is_given), None)
-
-
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
     """Return the keys of trees, which determine their random numbers."""
     return [int(tree_key(np.uint64(seed), number)) for number in numbers]

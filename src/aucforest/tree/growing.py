@@ -119,8 +119,8 @@ def make_workspace(
     """
     if n_rows > MOST_ROWS:
         raise ValueError(
-            f"{n_rows:,} samples are more than the {MOST_ROWS:,} supported on one machine: use fewer, or"
-            " strategy='level' on a cluster"
+            f"{n_rows:,} samples are more than the {MOST_ROWS:,} that a tree can grow from: use fewer, or set"
+            " max_samples on a cluster or out of core"
         )
     capacity = 2 * n_rows + 1
     samples, spill = np.empty((2, n_rows), dtype=np.uint64)

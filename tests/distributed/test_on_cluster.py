@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 X, Y = make_rows()
 # More than one row in a hundred million is drawn by all of so many trees.
 OPTIONS = {"n_estimators": 24, "max_depth": 5, "threshold": "f1", "random_state": 0}
-LEVEL = {"strategy": "level", "local_rows": 4000}
+GATHER = {"strategy": "gather"}
 
 
 @pytest.fixture(scope="module")
@@ -147,14 +147,14 @@ def at(monkeypatch):
 @pytest.mark.parametrize(
     ("phase", "options"),
     [
-        ("_look_at_target", {}),
-        ("_look_at_values", {}),
-        ("_encode", {}),
-        ("_join", {}),
+        ("read_labels", {}),
+        ("summarize_values", {}),
+        ("encode_partition", {}),
+        ("join_parts", {}),
         ("_grow", {}),
-        ("count_part", LEVEL),
-        ("grow_branches", LEVEL),
-        ("_sum_out_of_bag", {}),
+        ("_sample", GATHER),
+        ("_grow_samples", GATHER),
+        ("add_out_of_bag", {}),
     ],
 )
 def test_a_worker_dies(hardy, local, at, tmp_path, phase, options):
@@ -246,7 +246,7 @@ def test_workers_come_and_go(local, monkeypatch):
 def test_a_task_that_always_kills_its_worker_is_explained(hardy, at):
     hardy.run_on_scheduler(allow_failures, 0)
     at("_grow", instead=(die_always,))
-    with pytest.raises(ClusterError, match=r"a worker died .* local_rows=.* max_hist_bytes=.* n_workers="):
+    with pytest.raises(ClusterError, match=r"a worker died .* strategy='replicate' needs about .* n_workers="):
         fit(hardy)
     hardy.run_on_scheduler(allow_failures, 3)
 
@@ -270,7 +270,7 @@ def test_the_client_is_closed(hardy, at):
 
 def test_the_scheduler_is_closed(at):
     with cluster_of(1) as (cluster, client):
-        at("_encode", do=threading.Timer(0.05, cluster.close).start)
+        at("encode_partition", do=threading.Timer(0.05, cluster.close).start)
         assert_lost(client)
 
 
@@ -287,7 +287,7 @@ from distributed import Client, LocalCluster
 from tornado.ioloop import PeriodicCallback
 from aucforest.distributed import DaskAUCForestClassifier
 from aucforest.fitting.job import JobFolder
-from tests.distributed.test_faults import OPTIONS, X, Y, chunked
+from tests.distributed.test_on_cluster import OPTIONS, X, Y, chunked
 
 save = JobFolder.save
 

@@ -1,0 +1,141 @@
+"""The plan of a fit on a cluster: where trees grow, and the memory that workers need."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from aucforest._memory import format_bytes
+from aucforest.fitting.bootstrap import BLOCK_ROWS
+from aucforest.fitting.plan import COUNT_BYTES, FitSize
+from aucforest.tree.samples import MOST_ROWS
+
+STRATEGIES = ("auto", "replicate", "gather")
+
+# The proportion of a worker's memory for the codes of all rows, since trees, tasks and results need the rest.
+_ROWS_FRACTION = 0.4
+# Minimum bytes of each value on the worker that chooses codes from all values, which is done without bins.
+_CHOOSING_BYTES = 24
+# Bytes of a row in memory besides its codes: its label and its weight.
+_ROW_BYTES = 12
+# Bytes of the codes of a part, which is computed again if it is lost, and of the rows that are gathered by a task.
+_PART_BYTES = 2**26
+# Maximum number of parts for each thread, since each task costs milliseconds.
+_PARTS_PER_THREAD = 4
+# Number of copies of the rows of a tree for each thread: in parts, sent and joined, in a running and a waiting task.
+_COPIES = 4
+
+
+class Workers(NamedTuple):
+    """The workers of a cluster."""
+
+    n_workers: int  # processes
+    n_threads: int  # of all processes together
+    memory: int  # minimum bytes of a worker
+
+    @property
+    def threads_per_worker(self) -> int:
+        """Number of threads of a worker."""
+        return -(-self.n_threads // max(1, self.n_workers))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The plan for growing a forest on a cluster; its text is a table.
+
+    Attributes
+    ----------
+    size : FitSize
+        The sizes that the memory of the fit depends on.
+    workers : Workers
+        The workers of the cluster.
+    strategy : {"replicate", "gather"}
+        Whether trees grow from the codes of all rows, or from those of the rows in their samples.
+    reason : str
+        Why this strategy was chosen.
+    """
+
+    size: FitSize
+    workers: Workers
+    strategy: str
+    reason: str
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts of the rows."""
+        if self.strategy == "replicate":
+            return 1
+        n_threads, n_blocks = self.workers.n_threads, -(-self.size.n_rows // BLOCK_ROWS)
+        by_size = min(-(-self.size.matrix_bytes // _PART_BYTES), _PARTS_PER_THREAD * n_threads)
+        return min(max(n_threads, by_size), n_blocks)
+
+    @property
+    def trees_per_task(self) -> int:
+        """Maximum number of trees of which a task gathers the rows."""
+        return max(1, min(_PART_BYTES // max(1, self.size.copy_bytes), self.size.n_trees))
+
+    @property
+    def worker_bytes(self) -> int:
+        """Bytes that a worker needs, beside the trees."""
+        return max(self._choosing_bytes, self._growing_bytes(self.size))
+
+    @property
+    def _choosing_bytes(self) -> int:
+        """Bytes of the values on the worker that chooses codes."""
+        return _CHOOSING_BYTES * self.size.n_rows * self.size.n_features if self.size.code_bytes > 1 else 0
+
+    def _growing_bytes(self, size: FitSize) -> int:
+        """Return the bytes of a worker while trees of some size grow."""
+        n_threads, matrix = self.workers.threads_per_worker, size.matrix_bytes + _ROW_BYTES * size.n_rows
+        parts = -(-(matrix + size.sample_bytes) // max(1, self.workers.n_workers))
+        if self.strategy == "replicate":
+            return parts + matrix + n_threads * size.thread_bytes(size.n_rows)
+        gathered = _COPIES * self.trees_per_task * size.copy_bytes
+        counts = COUNT_BYTES * -(-size.n_rows // self.n_parts)
+        return parts + n_threads * (gathered + counts + size.thread_bytes(size.tree_rows))
+
+    @property
+    def advice(self) -> str:
+        """What to change if workers have too little memory."""
+        change = "more memory, or fewer threads for each worker"
+        if self._choosing_bytes > self._growing_bytes(self.size):
+            change = "set max_bins, without which one worker needs all values, or use more memory"
+        elif self.strategy == "replicate":
+            change = f'set strategy="gather", or use {change}'
+        else:
+            memory = self.workers.memory
+            n_fitting = self.size.most_tree_rows(memory, self._growing_bytes)
+            is_known = n_fitting > 0 and self.worker_bytes > memory
+            change = f"set {f'max_samples={n_fitting}' if is_known else 'max_samples'}, or use {change}"
+        needed = f"{'about' if self.size.code_bytes == 1 else 'at least'} {format_bytes(self.worker_bytes)}"
+        return (
+            f"strategy={self.strategy!r} needs {needed} on each of n_workers={self.workers.n_workers} workers, of which"
+            f" the smallest has {format_bytes(self.workers.memory)}: {change}"
+        )
+
+    def __str__(self) -> str:
+        size, workers = self.size, self.workers
+        needed = f"{'about' if size.code_bytes == 1 else 'at least'} {format_bytes(self.worker_bytes)}"
+        sent = size.matrix_bytes if self.strategy == "replicate" else size.copy_bytes
+        table = {
+            "rows x features": f"{size.n_rows} x {size.n_features}, {size.n_classes} classes",
+            "binned data": f"{format_bytes(size.matrix_bytes)} in {self.n_parts} parts",
+            "workers": f"{workers.n_workers} of {workers.threads_per_worker} threads, the smallest with"
+            f" {format_bytes(workers.memory)}",
+            "strategy": f"{self.strategy}: {self.reason}",
+            "a worker needs": needed,
+            "trees": f"{size.n_trees} of at most {size.tree_rows} rows",
+            "messages": f"{format_bytes(sent)} for each {'worker' if self.strategy == 'replicate' else 'tree'}",
+        }
+        return "\n".join(f"{name:<16} {text}" for name, text in table.items())
+
+
+def plan_on_cluster(size: FitSize, workers: Workers, strategy: str) -> Plan:
+    """Choose where trees grow; `strategy` is that of `DaskAUCForestClassifier`."""
+    if strategy != "auto":
+        return Plan(size, workers, strategy, "as requested")
+    room = _ROWS_FRACTION * workers.memory
+    fits = size.matrix_bytes <= room and size.n_rows <= MOST_ROWS
+    binned = f"the binned data, {format_bytes(size.matrix_bytes)}"
+    fraction = f"{_ROWS_FRACTION:.0%} of {format_bytes(workers.memory)}"
+    if fits:
+        return Plan(size, workers, "replicate", f"{binned}, fit into {fraction}")
+    return Plan(size, workers, "gather", f"{binned}, do not fit into {fraction}")

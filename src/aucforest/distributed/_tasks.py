@@ -1,0 +1,131 @@
+"""Tasks that read, encode and join partitions on the workers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_y, check_array, check_non_negative
+
+from aucforest.distributed._collections import refuse_sparse
+from aucforest.distributed._executor import import_distributed
+from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.fitting.coding import Coding, Summary, choose_coding, merge_all, summarize
+from aucforest.fitting.growing import map_in_threads
+from aucforest.fitting.out_of_bag import Bags, Sums, sum_places
+from aucforest.fitting.parts import Part
+from aucforest.fitting.spec import combine_weights
+from aucforest.fitting.target import code_part, kept_rows
+from aucforest.tables.columns import decode_labels, read_table
+from aucforest.tables.dates import Dates, expand
+from aucforest.tree.prediction import PackedTrees
+
+
+class LabelledPart(NamedTuple):
+    """The target of a partition: sorted classes, class numbers of the rows, and weights."""
+
+    classes: NDArray[Any]
+    labels: NDArray[np.uint16]
+    sample_weight: NDArray[np.float64] | None
+
+
+def read_labels(place: int, y: Any, sample_weight: Any) -> LabelledPart:
+    """Return the target of a partition; raise ValueError or TypeError if labels or weights are not valid."""
+    n_rows = len(y)
+    if sample_weight is not None and len(sample_weight) != n_rows:
+        raise ValueError(f"partition {place} of sample_weight has {len(sample_weight)} rows, that of y has {n_rows}")
+    if n_rows == 0:
+        weights = None if sample_weight is None else np.empty(0)
+        return LabelledPart(np.empty(0), np.empty(0, dtype=np.uint16), weights)
+    if sample_weight is not None:
+        sample_weight = check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
+        check_non_negative(sample_weight, "`sample_weight`")
+    classes, labels = code_part(_check_y(decode_labels(y)))
+    return LabelledPart(classes, labels, sample_weight)
+
+
+def summarize_values(
+    place: int,
+    X: Any,
+    labelled: LabelledPart,
+    sample: NDArray[np.int64],
+    categorical: list[int],
+    dates: Dates,
+    max_bins: int | None,
+) -> Summary | None:
+    """Return the summary of the values of a partition, or None if it is empty."""
+    n_rows = len(labelled.labels)
+    refuse_sparse(X)  # Dask may not know it before
+    if len(X) != n_rows:
+        raise ValueError(f"partition {place} of X has {len(X)} rows, that of y has {n_rows}")
+    if n_rows == 0:
+        return None
+    table = expand(read_table(X), dates)
+    return summarize(table, kept_rows(labelled.sample_weight), sample, categorical, max_bins)
+
+
+def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
+    """Return the merged summary of some partitions, or None if they are empty."""
+    of_rows = [summary for summary in summaries if summary is not None]
+    return merge_all(of_rows, max_bins) if of_rows else None
+
+
+def choose_codes(
+    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, dates: Dates
+) -> Coding:
+    """Choose codes from the summary of all partitions, with all threads of the worker."""
+    # Not by joblib, which uses one thread in processes that Dask starts.
+    n_threads = import_distributed().get_worker().state.nthreads
+    return choose_coding(summary, sample_weight, max_bins, dates, partial(map_in_threads, n_threads=n_threads))
+
+
+def encode_partition(
+    X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
+) -> tuple[Part | None, NDArray[Any] | None]:
+    """Return the codes of a partition, and its rows `scored` as input of trees, or None if it is empty."""
+    if len(labelled.labels) == 0:
+        return None, None
+    weights, rows = labelled.sample_weight, kept_rows(labelled.sample_weight)
+    labels = np.searchsorted(classes, labelled.classes).astype(np.uint16)[labelled.labels]
+    if rows is not None and weights is not None:
+        labels, weights = labels[rows], weights[rows]
+    matrix = coding.read(read_table(X), rows)
+    return Part(coding.encode(matrix), labels, weights), matrix[scored]
+
+
+def cut_part(part: Part, start: int, stop: int) -> Part:
+    """Return copies of some rows of a partition, so that the others can be released."""
+    weights = None if part.weights is None else part.weights[start:stop].copy()
+    return Part(part.codes[:, start:stop].copy(), part.labels[start:stop].copy(), weights)
+
+
+def join_parts(
+    sampler: BootstrapSampler | None, by_class: NDArray[np.float64] | None, copies_rows: bool, parts: list[Part]
+) -> Part:
+    """Join rows with sample weights to one part, and compute the members of its sampler from the labels."""
+    joined = Part.joined(parts)
+    weights = combine_weights(joined.labels, joined.weights, by_class)
+    if sampler is not None and len(sampler.sizes) > 1:
+        sampler = replace(sampler, members=BootstrapSampler.of_strata(joined.labels, sampler.sizes).members)
+    return Part(joined.codes, joined.labels, weights, sampler, copies_rows)
+
+
+def add_out_of_bag(
+    X: Any,
+    labelled: LabelledPart,
+    coding: Coding,
+    trees: tuple[PackedTrees, Sequence[range]],
+    sampler: BootstrapSampler,
+    start: int,
+    before: list[Sums] | None,
+    chosen: NDArray[np.int64] | None,
+) -> list[Sums] | None:
+    """Add trees to the out-of-bag sums of a partition, which is None if it is empty."""
+    rows = kept_rows(labelled.sample_weight)
+    if len(labelled.labels if rows is None else rows) == 0:
+        return None
+    packed, ranges = trees
+    matrix = coding.read(read_table(X), rows)
+    return sum_places(Bags(sampler, list(sampler.keys), None), packed, ranges, start, matrix, before, chosen)

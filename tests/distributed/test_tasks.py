@@ -1,0 +1,65 @@
+"""Tasks on partitions, called as the workers do."""
+
+import threading
+import warnings
+from contextlib import closing
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+from aucforest.distributed import _tasks
+from aucforest.distributed._executor import DaskExecutor
+from aucforest.distributed._tasks import cut_part, join_parts, read_labels
+from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.fitting.parts import Part
+
+CODES, LABELS = np.arange(30, dtype=np.uint8).reshape(3, 10), np.arange(10, dtype=np.uint16) % 2
+WEIGHTS = np.arange(1.0, 11.0)
+
+
+def test_rows_are_cut_and_joined():
+    part = Part(CODES, LABELS, WEIGHTS)
+    pieces = [cut_part(part, 0, 4), cut_part(part, 4, 10)]
+    assert not np.shares_memory(pieces[0].codes, CODES)
+    sampler = BootstrapSampler.of_strata(LABELS, np.array([3, 3]))
+    joined = join_parts(sampler, np.array([1.0, 2.0]), True, pieces)
+    np.testing.assert_array_equal(joined.codes, CODES)
+    np.testing.assert_array_equal(joined.weights, WEIGHTS * np.array([1.0, 2.0])[LABELS])
+    np.testing.assert_array_equal(joined.sampler.members, sampler.members)
+    assert joined.copies_rows
+
+
+def test_an_empty_partition_has_no_classes():
+    labelled = read_labels(0, [], [])
+    assert (len(labelled.classes), len(labelled.labels), len(labelled.sample_weight)) == (0, 0, 0)
+    assert _tasks.merge_summaries([None, None], 255) is None
+
+
+def test_weights_of_other_rows_are_refused():
+    with pytest.raises(ValueError, match="partition 3 of sample_weight has 1 rows, that of y has 2"):
+        read_labels(3, [0, 1], [1.0])
+
+
+def meet():
+    barrier, places = threading.Barrier(2, timeout=10), []
+
+    def choose(*args):
+        places.extend(args[-1](lambda _: barrier.wait(), [0, 1]))
+
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        patch.setattr(_tasks, "choose_coding", choose)
+        _tasks.choose_codes(None, None, None, {})
+    return sorted(places) == [0, 1]
+
+
+@pytest.mark.slow
+def test_all_threads_of_a_worker_choose_bins():
+    """Two threads of another cluster meet at a barrier, in a process in which joblib allows one."""
+    with (
+        LocalCluster(1, threads_per_worker=2, processes=True, dashboard_address=":0", host="127.0.0.1") as cluster,
+        Client(cluster, set_as_default=False) as other,
+        closing(DaskExecutor(other)) as executor,
+    ):
+        assert executor.gather([executor.submit(meet)]) == [True]
