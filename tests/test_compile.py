@@ -15,7 +15,7 @@ import pytest
 
 import aucforest
 from aucforest import _compile, _numba_private
-from aucforest._compile import bare_kernel, by_code, device, kernel, lowest_bit
+from aucforest._compile import bare_kernel, by_code, compile_scorer, device, is_compiled, kernel, lowest_bit
 from tests.test_imports import module_name
 
 PACKAGE = Path(aucforest.__file__).parent
@@ -129,6 +129,28 @@ def test_lowest_bit():
     words = [1, 2, 12, 2**63, 2**63 + 2**40]
     lowest = bare_kernel(lambda word: lowest_bit(word))
     assert [lowest(np.uint64(word)) for word in words] == [0, 1, 2, 63, 40]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda left, node: None,
+        lambda left, node: "much",
+        lambda left: 1.0,
+    ],
+)
+def test_functions_that_do_not_score(function):
+    with pytest.raises(
+        ValueError, match=r"^criterion: <lambda> does not compile to a function of two float64 arrays th"
+    ):
+        compile_scorer(numba.njit(function))
+
+
+def test_a_function_is_compiled_once():
+    criterion = numba.njit(lambda left, node: left[0])
+    assert is_compiled(criterion)
+    assert not is_compiled(criterion.py_func)
+    assert compile_scorer(criterion) is compile_scorer(criterion)
 
 
 CALLER = """

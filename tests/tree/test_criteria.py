@@ -32,9 +32,10 @@ from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
 from tests.tree.growing import NAMES
 
-# Beside every criterion one that has its definition alone.
+# Beside all criteria one that has its definition alone.
 _ALONE = 10
-_ROWS = [*_TABLE.values(), *(Criterion(_ALONE + row.code, row.gain) for row in _TABLE.values())]
+_ROWS = [*_TABLE.values(), Criterion(_ALONE + CRITERIA["gini"], _TABLE["gini"].gain)]
+_FORMS = [*((name, 0) for name in NAMES), ("gini", _ALONE)]
 _score_pair = by_criterion(bare_device(lambda criterion, *arguments: criterion.pair(*arguments)), _ROWS)
 _exceeds = by_criterion(bare_device(lambda criterion, *arguments: criterion.exceeds(*arguments)), _ROWS)
 _scan_pair = by_criterion(scan_pair, _ROWS)
@@ -233,8 +234,7 @@ def test_gini_is_auc_that_rewards_splits_near_the_ends(n0, n1, data):
 UNITS = st.sampled_from([1, 1, 7, 2**40 - 87, 2**48])
 
 
-@pytest.mark.parametrize("alone", [0, _ALONE])
-@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize(("criterion", "alone"), _FORMS)
 @given(
     totals=st.tuples(st.integers(1, 99), st.integers(1, 99)),
     fractions=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=9),
@@ -261,8 +261,7 @@ def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_t
             assert not exceeds(code, left, totals, score + 1e-6 * unit_of_score)
 
 
-@pytest.mark.parametrize("alone", [0, _ALONE])
-@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize(("criterion", "alone"), _FORMS)
 @given(
     seed=st.integers(0, 10**6),
     n_codes=st.sampled_from([3, 20, int(_LONG), 256]),
@@ -347,8 +346,7 @@ def histograms(draw):
     return bins, missing, bins.sum(axis=0) + missing
 
 
-@pytest.mark.parametrize("alone", [0, _ALONE])
-@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize(("criterion", "alone"), _FORMS)
 @given(parts=histograms(), missing_left=st.booleans(), with_table=st.booleans())
 def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table):
     bins, missing, totals = parts

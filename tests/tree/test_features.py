@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.features import FeatureBuffers, is_constant_in, sample_features
-from aucforest.tree.histogram import NodeSamples
+from aucforest.tree.features import FeatureBuffers, sample_features
 from aucforest.tree.samples import NO_NAMES, Columns, take_samples
 from aucforest.tree.splitter import Split, TreeParams, threshold_of
 from tests.reference import growing as reference
@@ -18,7 +17,7 @@ from tests.tree.oracle import check_tree, random_data
 @bare_kernel
 def sample(columns, samples, key, max_features, buffers):
     """Sample the features of a node."""
-    return sample_features(is_constant_in, NodeSamples(columns, samples), key, max_features, buffers)
+    return sample_features(columns, samples, key, max_features, buffers)
 
 
 @bare_kernel

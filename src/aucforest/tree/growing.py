@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.criteria import sum_of
-from aucforest.tree.features import NUMERIC, is_constant_in, sample_features
-from aucforest.tree.histogram import NodeSamples, count_samples, list_bits
+from aucforest.tree.features import NUMERIC, sample_features
+from aucforest.tree.histogram import list_bits
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import (
     MOST_ROWS,
@@ -303,11 +303,9 @@ def _split_node(columns, samples, node, key, n_nodes, params, work):
     """Split a node if the gain is large enough, and return whether it was split; the children get the next numbers."""
     nodes, is_constrained = work.nodes, len(work.limits) > 0
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
-    source = NodeSamples(columns, samples)
-    n_tried = sample_features(is_constant_in, source, key, params.max_features, work.buffers.features)
+    n_tried = sample_features(columns, samples, key, params.max_features, work.buffers.features)
     features = work.buffers.features.tried[:n_tried]
-    properties = Node(nodes.totals[node], len(samples), key, low, high, columns.names)
-    split = find_split(count_samples, source, features, properties, params, work.buffers)
+    split = find_split(Node(columns, samples, nodes.totals[node], key, low, high), features, params, work.buffers)
     if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
     record_split(split, nodes, node, n_nodes, columns.names, params)

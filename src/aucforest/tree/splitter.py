@@ -21,9 +21,17 @@ from aucforest.tree.criteria import (
     start_scores,
 )
 from aucforest.tree.features import NUMERIC, FeatureBuffers, order_bins, sample_split
-from aucforest.tree.histogram import PAIR_SAMPLES, HistogramBuffers, clear, next_bin, present_classes, sum_left
+from aucforest.tree.histogram import (
+    PAIR_SAMPLES,
+    HistogramBuffers,
+    clear,
+    count_samples,
+    next_bin,
+    present_classes,
+    sum_left,
+)
 from aucforest.tree.random import derive_key
-from aucforest.tree.samples import add_code, has_code
+from aucforest.tree.samples import Columns, add_code, has_code
 from aucforest.tree.scan import Limits, Splits, find_admissible, is_bounded, scan
 from aucforest.tree.tree import SET_WORDS
 
@@ -48,14 +56,14 @@ class TreeParams(NamedTuple):
 
 
 class Node(NamedTuple):
-    """The properties of a node that the search needs besides its samples."""
+    """A node that is to be split."""
 
+    columns: Columns
+    samples: NDArray[np.uint64]
     totals: NDArray[np.int64]  # (n_classes,) class totals, at least two of them above zero
-    n_samples: int
     key: np.uint64  # determines all random numbers of the node
     low: float  # limits of the frequency of the second class
     high: float
-    names: NDArray[np.uint32]  # as in `Columns`
 
 
 class Split(NamedTuple):
@@ -130,11 +138,10 @@ def _store_split(histogram, place, missing_left, by_set, classes, buffers):
 
 
 @bare_device
-def find_split(count, source, features, node, params, buffers):
+def find_split(node, features, params, buffers):
     """Return the best split of a node, with the gain of the definition; the next search overwrites its arrays.
 
-    count(source, features, t, ...) returns a histogram: `histogram.count_samples`, or a function with the same
-    arguments. `features` are the features to search in the order in which they were sampled.
+    `features` are the features to search in the order in which they were sampled.
     """
     classes = present_classes(node.totals, buffers.histogram)
     start_scores(params.criterion, node.totals, classes, buffers)
@@ -143,22 +150,22 @@ def find_split(count, source, features, node, params, buffers):
     best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, *arrays)
     is_constrained, with_samples = len(params.signs) > 0, is_bounded(params)
     # Larger nodes may have counted the next feature already.
-    may_stop = node.n_samples < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
+    may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
     for t in range(len(features)):
         feature = np.int64(features[t])
         kind, only, sampled = params.kinds[feature], np.int64(-1), 0.0
         compact = kind != NUMERIC or params.random_splits or with_samples or params.criterion == CUSTOM_CRITERION
-        histogram = count(source, features, t, classes, compact, with_samples, buffers.histogram)
+        histogram = count_samples(node, features, t, classes, compact, with_samples, buffers.histogram)
         if params.random_splits:
             # The first keys of a node are those of its children and of the sampling of features.
             key = derive_key(node.key, len(params.values.first) + 1 + features[t])
-            feature_values = feature, node.names, params.values
-            only, sampled = sample_split(kind, histogram, classes, *feature_values, key, buffers.order)
+            names, values = node.columns.names, params.values
+            only, sampled = sample_split(kind, histogram, classes, feature, names, values, key, buffers.order)
         else:
             order_bins(kind, params.criterion, histogram, classes, buffers.order)
         limits = Limits(is_constrained, params.signs[feature] if is_constrained else 0, node.low, node.high)
         for side in range(2 if histogram.has_missing else 1):
-            first, stop = find_admissible(histogram, classes, side == 1, node.n_samples, params)
+            first, stop = find_admissible(histogram, classes, side == 1, len(node.samples), params)
             if only >= 0:
                 first, stop = max(first, only), min(stop, only + 1)
             splits = Splits(histogram, classes, first, stop, side == 1, limits)
