@@ -39,8 +39,8 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 def half_written(path: Path) -> str | None:
     """Return the name of the file for which `path` is a temporary file of `file_beside`, or None if it is not one."""
-    found = re.fullmatch(r"\.(.+)\.[0-9a-f]{32}", path.name)
-    return found and found[1]
+    match = re.fullmatch(r"\.(.+)\.[0-9a-f]{32}", path.name)
+    return match and match[1]
 
 
 def lock(path: str | os.PathLike[str]) -> IO[bytes]:

@@ -468,12 +468,12 @@ def test_out_of_bag_sums_of_some_trees_at_a_time_are_the_same(monkeypatch):
 def test_threads_that_predict_first_at_the_same_time(tmp_path):
     """What leaves predict must not be seen before all of it is there."""
     rng = np.random.default_rng(0)
-    table = rng.normal(size=(3000, 5))
-    forest = small_forest(30).fit(table, rng.integers(0, 40, 3000))
+    table = rng.normal(size=(500, 5))
+    forest = small_forest(10).fit(table, rng.integers(0, 40, 500))
     expected = forest.predict_proba(table)
     forest.save(tmp_path / "model")
     with ThreadPoolExecutor(4) as threads:
-        for _ in range(10):
+        for _ in range(5):
             model = load(tmp_path / "model")
             for found in threads.map(lambda _, model=model: model.predict_proba(table), range(4)):
                 np.testing.assert_array_equal(found, expected)

@@ -28,7 +28,7 @@ def fill(job, stops=(30, 60, 100)):
     matrix, start = open_matrix(job), 0
     for stop in stops:
         matrix.write(start, CODED[:, start:stop])
-        matrix.known[:, 1] = start
+        matrix.scored[:, 1] = start
         matrix.record(2 * stop, stop)
         start = stop
     return matrix
@@ -39,7 +39,7 @@ def test_codes_come_back(job):
     matrix = open_matrix(job)
     assert np.array_equal(matrix.codes, CODED)
     assert (matrix.n_read, matrix.n_written) == (200, 100)
-    assert matrix.known.tolist() == [[0.0, 60.0, 0.0]] * 2
+    assert matrix.scored.tolist() == [[0.0, 60.0, 0.0]] * 2
 
 
 def test_it_goes_on_after_what_is_recorded(job):
@@ -73,7 +73,7 @@ def test_codes_beyond_the_bins_are_written_again(job):
 def test_chunks_that_do_not_rise_are_not_believed(job):
     matrix = fill(job)
     checksum = matrix._checksum(0, 100)
-    job.write(RECORD, {"chunks": np.array([[10, 101, checksum]]), "known": matrix.known})
+    job.write(RECORD, {"chunks": np.array([[10, 101, checksum]]), "scored": matrix.scored})
     assert open_matrix(job).n_written == 0
 
 
@@ -92,7 +92,7 @@ def test_files_of_another_size_or_fit_are_begun_anew(job, tmp_path):
     fill(job)
     (tmp_path / RECORD).write_bytes((tmp_path / RECORD).read_bytes()[:-1])
     assert open_matrix(job).n_written == 0
-    job.write(RECORD, {"chunks": np.zeros((1, 2), np.int64), "known": np.zeros((2, 3))})
+    job.write(RECORD, {"chunks": np.zeros((1, 2), np.int64), "scored": np.zeros((2, 3))})
     assert open_matrix(job).n_written == 0
 
 

@@ -93,6 +93,11 @@ class Plan:
         return parts + n_threads * (gathered + counts + size.thread_bytes(size.tree_rows))
 
     @property
+    def _needed(self) -> str:
+        """The bytes that a worker needs, as text; "at least" if they depend on the number of distinct values."""
+        return f"{'about' if self.size.code_bytes == 1 else 'at least'} {format_bytes(self.worker_bytes)}"
+
+    @property
     def advice(self) -> str:
         """What to change if workers have too little memory."""
         change = "more memory, or fewer threads for each worker"
@@ -101,19 +106,16 @@ class Plan:
         elif self.strategy == "replicate":
             change = f'set strategy="gather", or use {change}'
         else:
-            memory = self.workers.memory
-            n_fitting = self.size.most_tree_rows(memory, self._growing_bytes)
-            is_known = n_fitting > 0 and self.worker_bytes > memory
-            change = f"set {f'max_samples={n_fitting}' if is_known else 'max_samples'}, or use {change}"
-        needed = f"{'about' if self.size.code_bytes == 1 else 'at least'} {format_bytes(self.worker_bytes)}"
+            n_fitting = self.size.most_tree_rows(self.workers.memory, self._growing_bytes)
+            is_smaller = 0 < n_fitting < self.size.tree_rows
+            change = f"set {f'max_samples={n_fitting}' if is_smaller else 'max_samples'}, or use {change}"
         return (
-            f"strategy={self.strategy!r} needs {needed} on each of n_workers={self.workers.n_workers} workers, of which"
-            f" the smallest has {format_bytes(self.workers.memory)}: {change}"
+            f"strategy={self.strategy!r} needs {self._needed} on each of n_workers={self.workers.n_workers} workers, of"
+            f" which the smallest has {format_bytes(self.workers.memory)}: {change}"
         )
 
     def __str__(self) -> str:
         size, workers = self.size, self.workers
-        needed = f"{'about' if size.code_bytes == 1 else 'at least'} {format_bytes(self.worker_bytes)}"
         sent = size.matrix_bytes if self.strategy == "replicate" else size.copy_bytes
         table = {
             "rows x features": f"{size.n_rows} x {size.n_features}, {size.n_classes} classes",
@@ -121,7 +123,7 @@ class Plan:
             "workers": f"{workers.n_workers} of {workers.threads_per_worker} threads, the smallest with"
             f" {format_bytes(workers.memory)}",
             "strategy": f"{self.strategy}: {self.reason}",
-            "a worker needs": needed,
+            "a worker needs": self._needed,
             "trees": f"{size.n_trees} of at most {size.tree_rows} rows",
             "messages": f"{format_bytes(sent)} for each {'worker' if self.strategy == 'replicate' else 'tree'}",
         }
@@ -133,9 +135,8 @@ def plan_on_cluster(size: FitSize, workers: Workers, strategy: str) -> Plan:
     if strategy != "auto":
         return Plan(size, workers, strategy, "as requested")
     room = _ROWS_FRACTION * workers.memory
-    fits = size.matrix_bytes <= room and size.n_rows <= MOST_ROWS
     binned = f"the binned data, {format_bytes(size.matrix_bytes)}"
     fraction = f"{_ROWS_FRACTION:.0%} of {format_bytes(workers.memory)}"
-    if fits:
+    if size.matrix_bytes <= room and size.n_rows <= MOST_ROWS:
         return Plan(size, workers, "replicate", f"{binned}, fit into {fraction}")
     return Plan(size, workers, "gather", f"{binned}, do not fit into {fraction}")

@@ -1,5 +1,6 @@
 """AUC of Dask collections."""
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def auc_sketch(
     empty, columns = AUCSketch(bits, range), align_columns(y_true=y_true, y_score=y_score, sample_weight=sample_weight)
     delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
     sketches = [delayed(_count)(empty, *parts) for parts in zip(*columns)]
-    merged = merge_by_groups(lambda function, some: delayed(function)(some), _merge, sketches, _MERGED)
+    merged = merge_by_groups(lambda function, group: delayed(function)(group), _merge, sketches, _MERGED)
     sketch, labels = merged.compute()
     if len(labels) == 0:
         raise ValueError("y_true has no samples")
@@ -81,9 +82,7 @@ def _count(empty: AUCSketch, *columns: Any) -> tuple[AUCSketch, NDArray[Any]]:
 
 def _merge(pairs: list[tuple[AUCSketch, NDArray[Any]]]) -> tuple[AUCSketch, NDArray[Any]]:
     """Return the merged sketch and labels of some partitions."""
-    (sketch, _), *others = pairs
-    for other, _ in others:
-        sketch = sketch.merge(other)
+    sketch = reduce(AUCSketch.merge, (sketch for sketch, _ in pairs))
     return sketch, np.unique(np.concatenate([labels for _, labels in pairs if len(labels) > 0] or [pairs[0][1]]))
 
 

@@ -31,46 +31,47 @@ class CodeMatrix:
     n_bins : ndarray of shape (n_features,), int64
         Codes are at most these.
     n_rows : int
-    n_known : int
-        How many rows are kept as they are, too.
+    n_scored : int
+        Number of rows of which the values are kept, those of `FitSpec.scored`.
 
     Attributes
     ----------
     codes : ndarray of shape (n_features, n_rows)
         An ordinary array, whose pages are those of the file.
-    known : ndarray of shape (n_known, n_features), float64
-        The rows that are kept as they are, to be filled by whoever writes codes.
+    scored : ndarray of shape (n_scored, n_features), float64
+        The values of these rows, which are written together with the codes.
     n_read, n_written : int
         How many rows of the source are read, and rows of the matrix written.
     """
 
-    def __init__(self, job: JobFolder | None, n_bins: NDArray[np.int64], n_rows: int, n_known: int) -> None:
+    def __init__(self, job: JobFolder | None, n_bins: NDArray[np.int64], n_rows: int, n_scored: int) -> None:
         self._job, self._n_bins = job, n_bins
         n_features, dtype = len(n_bins), code_dtype(int(n_bins.max()))
         self._chunks: list[list[int]] = []
         path = None if job is None else job.folder / CODES
         n_bytes = n_features * n_rows * np.dtype(dtype).itemsize
-        is_there = path is not None and path.exists() and path.stat().st_size == n_bytes
-        if job is not None and not is_there:
+        exists = path is not None and path.exists() and path.stat().st_size == n_bytes
+        if job is not None and not exists:
             (job.folder / RECORD).unlink(missing_ok=True)
-        with path.open("r+b") if path is not None and is_there else _allocate(path, n_bytes) as file:
+        with path.open("r+b") if path is not None and exists else _allocate(path, n_bytes) as file:
             # writable, because kernels would be compiled again for read-only arrays
             self.codes: NDArray[np.unsignedinteger] = np.asarray(
                 np.memmap(file, dtype=dtype, mode="r+", shape=(n_features, n_rows))
             )
-        self.known = np.zeros((n_known, n_features))
+        self.scored = np.zeros((n_scored, n_features))
         self.n_read = self.n_written = 0
-        if job is not None and is_there:
-            self._take_up(job)
+        if job is not None and exists:
+            self._resume(job)
 
-    def _take_up(self, job: JobFolder) -> None:
+    def _resume(self, job: JobFolder) -> None:
         """Continue after the last chunk in the record."""
         try:
             record = job.read(RECORD)
-            chunks, known = record.take_array("chunks", "q", (-1, 3)), record.take_array("known", "d", self.known.shape)
+            chunks = record.take_array("chunks", "q", (-1, 3))
+            scored = record.take_array("scored", "d", self.scored.shape)
         except (FileNotFoundError, ModelFormatError):
             return
-        self.known = known
+        self.scored = scored
         for n_read, n_written, checksum in chunks.tolist():
             if not (self.n_written < n_written <= self.codes.shape[1] and self.n_read < n_read):
                 return
@@ -98,7 +99,7 @@ class CodeMatrix:
         """Record the numbers of rows of the source and of the matrix that are complete."""
         if self._job is not None and n_written > self.n_written:
             self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
-            self._job.write(RECORD, {"chunks": np.array(self._chunks, dtype=np.int64), "known": self.known.copy()})
+            self._job.write(RECORD, {"chunks": np.array(self._chunks, dtype=np.int64), "scored": self.scored.copy()})
         self.n_read, self.n_written = n_read, n_written
 
 

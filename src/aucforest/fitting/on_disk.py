@@ -131,7 +131,7 @@ class RowsOnDisk(TrainingTable):
         self._growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
         self._matrix = CodeMatrix(self._job, coding.n_bins, len(self.target.kept_labels), len(spec.scored))
         self._write_codes()
-        self.X = SomeRows(self.target.rows_at(spec.scored), self._matrix.known)
+        self.X = SomeRows(self.target.rows_at(spec.scored), self._matrix.scored)
         return coding
 
     def sum_rows(
@@ -165,7 +165,7 @@ class RowsOnDisk(TrainingTable):
         categorical = find_categorical(first_row, spec.categorical_features)
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
 
-        def look(start: int, table: Table) -> Summary:
+        def summarize_batch(start: int, table: Table) -> Summary:
             rows, place, n_rows = self._features.rows_of(start, table)
             sampled = places_within(sample, place, n_rows)
             sampled = sampled if rows is None else rows[sampled]
@@ -173,7 +173,7 @@ class RowsOnDisk(TrainingTable):
 
         # Merged in pairs of about equal size, so that each is copied only a few times.
         merged: list[tuple[int, Summary]] = []
-        for _, summary in self._map(look, "rows read"):
+        for _, summary in self._map(summarize_batch, "rows read"):
             size = 1
             while merged and merged[-1][0] == size:
                 summary = merge_all([merged.pop()[1], summary], spec.max_bins)
@@ -193,7 +193,7 @@ class RowsOnDisk(TrainingTable):
             values = self._coding.read(table, rows)
             matrix.write(place, self._coding.encode(values))
             first, after = np.searchsorted(scored, (place, place + n_rows))
-            matrix.known[first:after] = values[scored[first:after] - place]
+            matrix.scored[first:after] = values[scored[first:after] - place]
             return place + n_rows
 
         chunk_rows, n_rows = _CHUNK_CELLS // self.n_features, len(self.target.labels)
