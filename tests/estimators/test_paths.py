@@ -12,7 +12,6 @@ from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
 from tests.reference.paths import path
 from tests.tree.chains import make_chain
-from tests.tree.test_shrinkage import SEEDS
 
 
 @pytest.mark.parametrize("n_splits", [0, 1, 2, 30])
@@ -51,7 +50,7 @@ def test_leaves_out_of_bag(categorical_features):
     assert np.array_equal(leaves_out_of_bag(tree.tree_, codes, counts), np.where(counts == 0, tree.apply(table), 0))
 
 
-@given(SEEDS, st.integers(2, 4), st.booleans())
+@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
 def test_add_shrunk(seed, n_classes, last_alone):
     rng = np.random.default_rng(seed)
     amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), 9

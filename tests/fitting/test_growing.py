@@ -1,4 +1,4 @@
-"""From validated arrays to trees: parameters resolved, weights as integers, bootstrap samples, trees in parallel."""
+"""Weights of the rows of a tree as integers, and trees in parallel."""
 
 import threading
 import time
@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from joblib import parallel_config
-from sklearn.tree import DecisionTreeClassifier
 
 from aucforest.fitting import growing as _growing
 from aucforest.fitting.bootstrap import BootstrapSampler
@@ -15,74 +14,18 @@ from aucforest.fitting.growing import (
     run_in_threads,
     tree_weights,
 )
-from aucforest.fitting.spec import GrowthParams, combine_weights, resolve_max_features, tree_keys
+from aucforest.fitting.spec import GrowthParams, combine_weights, tree_keys
 from tests.estimators.data import digest, make_table, small_forest
 from tests.fitting.rows import code_rows, grow_trees
 
 X, Y = make_table(n_rows=101, n_classes=3)
 
 
-def resolve(n_rows=101, **params):
-    return GrowthParams.resolve({**small_forest(criterion="auc").get_params(), **params}, n_rows, X.shape[1])
-
-
 def training(weights=None, by_class=None, n_sampled=None, **params):
     """Return what trees share, and the rows."""
     labels, sampler = Y.astype(np.uint16), None if n_sampled is None else BootstrapSampler.of_all(101, n_sampled)
-    return code_rows(X, labels, resolve(**params), sampler, combine_weights(labels, weights, by_class))
-
-
-@pytest.mark.parametrize("n_features", [1, 2, 5, 9, 100])
-@pytest.mark.parametrize("max_features", [None, "sqrt", "log2", 1, 2, 1.0, 0.5, 0.34, 1e-9])
-def test_max_features_as_in_scikit_learn(max_features, n_features):
-    peer = DecisionTreeClassifier(max_features=max_features).fit(np.zeros((2, n_features)), [0, 1])
-    assert resolve_max_features(max_features, n_features) == min(peer.max_features_, n_features)
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"min_samples_split": 7}, {"min_samples_split": 7}),
-        ({"min_samples_split": 0.1}, {"min_samples_split": 11}),
-        ({"min_samples_split": 1e-9}, {"min_samples_split": 2}),
-        ({"min_samples_leaf": 7}, {"min_samples_leaf": 7}),
-        ({"min_samples_leaf": 0.1}, {"min_samples_leaf": 11}),
-        ({"min_samples_split": 10**30}, {"min_samples_split": 102}),
-        ({"min_samples_leaf": 10**30}, {"min_samples_leaf": 102}),
-        ({"max_depth": 3}, {"max_depth": 3}),
-        ({"max_depth": None}, {"max_depth": 2**31 - 1}),
-        ({"max_depth": 10**12}, {"max_depth": 2**31 - 1}),
-        ({"min_weight_fraction_leaf": 0.2}, {"min_weight_fraction_leaf": 0.2}),
-        ({"class_weight": "balanced_subsample"}, {"balanced_subsample": True}),
-        ({"class_weight": "balanced"}, {"balanced_subsample": False}),
-    ],
-)
-def test_parameters_become_numbers(given, expected):
-    assert {name: getattr(resolve(**given), name) for name in expected} == expected
-
-
-def test_log_loss_is_entropy():
-    assert resolve(criterion="log_loss") == resolve(criterion="entropy") != resolve(criterion="gini")
-
-
-@pytest.mark.parametrize("value", [0, 0.0, np.float32(0), np.float64(0)])
-def test_kernels_see_one_type(value):
-    params = resolve(min_gain=value, max_depth=np.int32(3))
-    assert (type(params.min_gain), type(params.max_depth)) == (float, int)
-
-
-def test_keys_go_on():
-    assert tree_keys(3, range(5))[3:] == tree_keys(3, range(3, 5))
-    assert len({*tree_keys(3, range(5)), *tree_keys(4, range(5))}) == 10
-
-
-def test_weights_are_multiplied():
-    weights, by_class = np.linspace(1, 2, 101), np.array([3.0, 2.0, 1.0])
-    labels = Y.astype(np.uint16)
-    assert combine_weights(labels, None, None) is None
-    np.testing.assert_array_equal(combine_weights(labels, weights, None), weights)
-    np.testing.assert_array_equal(combine_weights(labels, None, by_class), by_class[Y])
-    np.testing.assert_array_equal(combine_weights(labels, weights, by_class), weights * by_class[Y])
+    resolved = GrowthParams.resolve(small_forest(**{"criterion": "auc", **params}).get_params(), 101, X.shape[1])
+    return code_rows(X, labels, resolved, sampler, combine_weights(labels, weights, by_class))
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])

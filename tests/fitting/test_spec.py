@@ -1,14 +1,79 @@
-"""Weights of rows by their classes are those of scikit-learn; what parameters cannot be combined."""
+"""Parameters become numbers as in scikit-learn, weights of rows by their classes too; what cannot be combined."""
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from aucforest.fitting.spec import FitSpec, weights_by_class
+from aucforest.fitting.spec import (
+    FitSpec,
+    GrowthParams,
+    combine_weights,
+    resolve_max_features,
+    tree_keys,
+    weights_by_class,
+)
 from aucforest.fitting.target import Target
 from tests.fitting.tables import make_forest
 
 Y = np.random.default_rng(0).integers(0, 3, 101)
+
+
+def resolve(**params):
+    return GrowthParams.resolve(make_forest(**{"criterion": "auc", **params}).get_params(), 101, 6)
+
+
+@pytest.mark.parametrize("n_features", [1, 9, 100])
+@pytest.mark.parametrize("max_features", [None, "sqrt", "log2", 1, 2, 1.0, 0.5, 0.34, 1e-9])
+def test_max_features_as_in_scikit_learn(max_features, n_features):
+    peer = DecisionTreeClassifier(max_features=max_features).fit(np.zeros((2, n_features)), [0, 1])
+    assert resolve_max_features(max_features, n_features) == min(peer.max_features_, n_features)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"min_samples_split": 7}, {"min_samples_split": 7}),
+        ({"min_samples_split": 0.1}, {"min_samples_split": 11}),
+        ({"min_samples_split": 1e-9}, {"min_samples_split": 2}),
+        ({"min_samples_leaf": 7}, {"min_samples_leaf": 7}),
+        ({"min_samples_leaf": 0.1}, {"min_samples_leaf": 11}),
+        ({"min_samples_split": 10**30}, {"min_samples_split": 102}),
+        ({"min_samples_leaf": 10**30}, {"min_samples_leaf": 102}),
+        ({"max_depth": 3}, {"max_depth": 3}),
+        ({"max_depth": None}, {"max_depth": 2**31 - 1}),
+        ({"max_depth": 10**12}, {"max_depth": 2**31 - 1}),
+        ({"min_weight_fraction_leaf": 0.2}, {"min_weight_fraction_leaf": 0.2}),
+        ({"class_weight": "balanced_subsample"}, {"balanced_subsample": True}),
+        ({"class_weight": "balanced"}, {"balanced_subsample": False}),
+    ],
+)
+def test_parameters_become_numbers(given, expected):
+    assert {name: getattr(resolve(**given), name) for name in expected} == expected
+
+
+def test_log_loss_is_entropy():
+    assert resolve(criterion="log_loss") == resolve(criterion="entropy") != resolve(criterion="gini")
+
+
+@pytest.mark.parametrize("value", [0, 0.0, np.float32(0), np.float64(0)])
+def test_kernels_see_one_type(value):
+    params = resolve(min_gain=value, max_depth=np.int32(3))
+    assert (type(params.min_gain), type(params.max_depth)) == (float, int)
+
+
+def test_keys_go_on():
+    assert tree_keys(3, range(5))[3:] == tree_keys(3, range(3, 5))
+    assert len({*tree_keys(3, range(5)), *tree_keys(4, range(5))}) == 10
+
+
+def test_weights_are_multiplied():
+    weights, by_class = np.linspace(1, 2, 101), np.array([3.0, 2.0, 1.0])
+    labels = Y.astype(np.uint16)
+    assert combine_weights(labels, None, None) is None
+    np.testing.assert_array_equal(combine_weights(labels, weights, None), weights)
+    np.testing.assert_array_equal(combine_weights(labels, None, by_class), by_class[Y])
+    np.testing.assert_array_equal(combine_weights(labels, weights, by_class), weights * by_class[Y])
 
 
 def test_class_weights_of_rows():
@@ -35,11 +100,11 @@ def test_a_class_without_rows_has_no_part_in_balance():
 def test_one_least_gain_for_criteria_of_different_units(criterion):
     target = Target(np.arange(2), np.arange(10, dtype=np.uint16) % 2, None)
 
-    def resolve(**params):
+    def resolve_fit(**params):
         return FitSpec.resolve(make_forest(**params).get_params(), target, None, 3, 0)
 
     what = r"min_gain=0.1 is in units of one criterion, but .* mixes .*gini.*hellinger: "
     with pytest.raises(ValueError, match=what + "name one criterion, or set min_samples_leaf instead$"):
-        resolve(criterion=criterion, min_gain=0.1)
-    assert resolve(criterion=criterion).params.min_gain == 0.0
-    assert resolve(criterion="gini", splitter=["best", "random"], min_gain=0.1).params.min_gain == 0.1
+        resolve_fit(criterion=criterion, min_gain=0.1)
+    assert resolve_fit(criterion=criterion).params.min_gain == 0.0
+    assert resolve_fit(criterion="gini", splitter=["best", "random"], min_gain=0.1).params.min_gain == 0.1

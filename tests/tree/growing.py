@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from aucforest._compile import compile_scorer
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
-from aucforest.tree.criteria import CRITERIA, OWN, entropy_table
+from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION, entropy_table
 from aucforest.tree.features import CATEGORICAL, NUMERIC
-from aucforest.tree.growing import Stops, branch_rows, grow_tree, make_workspace
+from aucforest.tree.growing import branch_rows, grow_tree, make_workspace
 from aucforest.tree.samples import NO_NAMES, Columns, take_samples
-from aucforest.tree.splitter import Rules
+from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 from tests.reference.tree import GAINS
 
@@ -64,22 +64,34 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     counts = np.ones(len(labels), np.uint16) if counts is None else np.asarray(counts, np.uint16)
     weighted, weights = weights is not None, np.asarray([] if weights is None else weights, np.int64)
     columns = Columns(binned.codes, binned.n_bins, weights, NO_NAMES)
-    criterion = CRITERIA[how.criterion] if isinstance(how.criterion, str) else OWN
+    criterion = CRITERIA[how.criterion] if isinstance(how.criterion, str) else CUSTOM_CRITERION
     by_set = np.isin(np.arange(n_features), how.by_set)
     kinds = np.array(how.kinds or np.where(by_set, CATEGORICAL, NUMERIC), dtype=np.int8)
     max_features, signs = min(how.max_features, n_features), np.array(how.signs, dtype=np.int8)
-    bounds = max_features, how.min_samples_leaf, how.min_weight_leaf
-    rules = Rules(criterion, how.random, *bounds, signs, kinds, binned.values, is_sampled=False)
-    leaves = how.max_leaf_nodes or 0
-    stops = Stops(how.max_depth, how.min_samples_split, how.min_weight_split, how.min_gain, leaves)
+    params = TreeParams(
+        criterion=criterion,
+        random_splits=how.random,
+        max_features=max_features,
+        max_depth=how.max_depth,
+        min_samples_split=how.min_samples_split,
+        min_samples_leaf=how.min_samples_leaf,
+        min_weight_split=how.min_weight_split,
+        min_weight_leaf=how.min_weight_leaf,
+        min_gain=how.min_gain,
+        max_leaf_nodes=how.max_leaf_nodes or 0,
+        signs=signs,
+        kinds=kinds,
+        values=binned.values,
+        is_sampled=False,
+    )
     last_rows = branch_rows(n_features, max_features) if how.last_rows is None else how.last_rows
     table = entropy_table([criterion], np.inf if weighted else counts.sum())
-    work = make_workspace(columns, rules, len(labels), n_classes, 0 if leaves else last_rows, table)
-    if criterion == OWN:
-        own = work.buffers.own._replace(address=compile_scorer(how.criterion).address)
-        work = work._replace(buffers=work.buffers._replace(own=own))
+    work = make_workspace(columns, params, len(labels), n_classes, 0 if how.max_leaf_nodes else last_rows, table)
+    if criterion == CUSTOM_CRITERION:
+        custom = work.buffers.custom._replace(address=compile_scorer(how.criterion).address)
+        work = work._replace(buffers=work.buffers._replace(custom=custom))
     n_samples = take_samples(labels, counts, not weighted, work.samples)
-    nodes = grow_tree(columns, rules, stops, n_samples, how.key, work)
+    nodes = grow_tree(columns, params, n_samples, how.key, work)
     check_buffers_are_clean(work.buffers)
     tree = Tree.from_nodes(nodes, 1.0, kinds != NUMERIC)
     tree.validate()

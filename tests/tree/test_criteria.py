@@ -13,31 +13,33 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from aucforest._compile import bare_kernel, by_code
+from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.criteria import (
     _TABLE,
     CRITERIA,
     ROUNDING,
     Criterion,
     ScoreBuffers,
+    by_criterion,
     entropy_table,
     split_gain,
     start_scores,
 )
 from aucforest.tree.histogram import add_to_cells, clear, list_filled, make_histogram, next_bin, present_classes
-from aucforest.tree.scan import _LONG, Limits, _define_pair, _many_scan, _pair_scan
+from aucforest.tree.scan import _LONG, Limits, Splits, scan_many, scan_pair
 from aucforest.tree.splitter import SplitBuffers
 from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
 from tests.tree.growing import NAMES
 
-# Beside every criterion one that has its definition alone.
+# Beside all criteria one that has its definition alone.
 _ALONE = 10
-_ROWS = [*_TABLE.values(), *(Criterion(_ALONE + row.code, row.gain) for row in _TABLE.values())]
-_score_pair = by_code({row.code: row.pair or _define_pair(row.gain) for row in _ROWS})
-_exceeds = by_code({row.code: row.exceeds for row in _ROWS})
-_scan_pair = by_code({row.code: _pair_scan(row) for row in _ROWS})
-_scan_many = by_code({row.code: _many_scan(row) for row in _ROWS})
+_ROWS = [*_TABLE.values(), Criterion(_ALONE + CRITERIA["gini"], _TABLE["gini"].gain)]
+_FORMS = [*((name, 0) for name in NAMES), ("gini", _ALONE)]
+_score_pair = by_criterion(bare_device(lambda criterion, *arguments: criterion.pair(*arguments)), _ROWS)
+_exceeds = by_criterion(bare_device(lambda criterion, *arguments: criterion.exceeds(*arguments)), _ROWS)
+_scan_pair = by_criterion(scan_pair, _ROWS)
+_scan_many = by_criterion(scan_many, _ROWS)
 
 
 @bare_kernel
@@ -68,11 +70,11 @@ def scan_counts(code, counts, totals, keeps_empty, missing_left, span, gain, buf
     histogram = make_histogram(n_listed, len(counts), classes, False, cells, buffers.histogram)
     first = max(span[0], histogram.first)
     stop = min(span[1], histogram.n_bins if histogram.has_missing and not missing_left else histogram.n_bins - 1)
+    splits = Splits(histogram, classes, first, stop, missing_left, Limits(False, 0, 0.0, 1.0))
     if classes.n == 2:
-        limits = Limits(False, 0, 0.0, 1.0)
-        gain, place = _scan_pair(code, histogram, classes, (first, stop), missing_left, gain, limits, buffers)
+        gain, place = _scan_pair(code, splits, gain, buffers)
     else:
-        gain, place = _scan_many(code, histogram, classes, (first, stop), missing_left, gain, buffers)
+        gain, place = _scan_many(code, splits, gain, buffers)
     last, following = np.int64(-1), np.int64(-1)
     if place >= 0:
         after = next_bin(histogram, place)
@@ -232,8 +234,7 @@ def test_gini_is_auc_that_rewards_splits_near_the_ends(n0, n1, data):
 UNITS = st.sampled_from([1, 1, 7, 2**40 - 87, 2**48])
 
 
-@pytest.mark.parametrize("alone", [0, _ALONE])
-@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize(("criterion", "alone"), _FORMS)
 @given(
     totals=st.tuples(st.integers(1, 99), st.integers(1, 99)),
     fractions=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=9),
@@ -260,8 +261,7 @@ def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_t
             assert not exceeds(code, left, totals, score + 1e-6 * unit_of_score)
 
 
-@pytest.mark.parametrize("alone", [0, _ALONE])
-@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize(("criterion", "alone"), _FORMS)
 @given(
     seed=st.integers(0, 10**6),
     n_codes=st.sampled_from([3, 20, int(_LONG), 256]),
@@ -346,8 +346,7 @@ def histograms(draw):
     return bins, missing, bins.sum(axis=0) + missing
 
 
-@pytest.mark.parametrize("alone", [0, _ALONE])
-@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize(("criterion", "alone"), _FORMS)
 @given(parts=histograms(), missing_left=st.booleans(), with_table=st.booleans())
 def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table):
     bins, missing, totals = parts

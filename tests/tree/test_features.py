@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.features import FeatureBuffers, is_constant_in, sample_features
-from aucforest.tree.histogram import NodeSamples
+from aucforest.tree.features import FeatureBuffers, sample_features
 from aucforest.tree.samples import NO_NAMES, Columns, take_samples
-from aucforest.tree.splitter import Rules, Split, threshold_of
+from aucforest.tree.splitter import Split, TreeParams, threshold_of
 from tests.reference import growing as reference
 from tests.tree.growing import Growth, bin_for, grow
 from tests.tree.oracle import check_tree, random_data
@@ -18,7 +17,7 @@ from tests.tree.oracle import check_tree, random_data
 @bare_kernel
 def sample(columns, samples, key, max_features, buffers):
     """Sample the features of a node."""
-    return sample_features(is_constant_in, NodeSamples(columns, samples), key, max_features, buffers)
+    return sample_features(columns, samples, key, max_features, buffers)
 
 
 @bare_kernel
@@ -106,8 +105,8 @@ def test_values_outside_all_bins_part_as_their_codes_do(sampled):
     """Of many rows bins come from some: the others have the codes that the edges midway between bins say."""
     values = bin_for(np.array([0.0, 1.0, 4.0, 8.0, 9.0])[:, None]).values
     numeric, none = np.zeros(1, dtype=np.int8), np.empty(0, dtype=np.int8)
-    rules = Rules(0, True, 1, 1, 0, none, numeric, values, is_sampled=True)
+    params = TreeParams(0, True, 1, 1, 2, 1, 0, 0, 0.0, 0, none, numeric, values, is_sampled=True)
     arrays = np.zeros(2, dtype=np.int64), *np.zeros((2, 4), dtype=np.uint64)
     for code, next_code, low, high in ((1, 2, 2.5, 2.5), (1, 3, 2.5, 6.0), (0, 4, 0.5, 8.5)):
         split = Split(0, code, next_code, False, sampled, 0.1, *arrays)
-        assert find_threshold(split, NO_NAMES, rules) == min(max(sampled, low), high)
+        assert find_threshold(split, NO_NAMES, params) == min(max(sampled, low), high)

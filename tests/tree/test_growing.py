@@ -11,7 +11,7 @@ from aucforest.tree.binning import bin_matrix
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import branch_rows, make_workspace
 from aucforest.tree.samples import MOST_ROWS, NO_NAMES, Columns
-from aucforest.tree.splitter import Rules
+from aucforest.tree.splitter import TreeParams
 from tests.reference.tree import leaf_of
 from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow, grow_binned
 from tests.tree.oracle import check_rows_land, check_tree, random_data, weighings
@@ -274,6 +274,7 @@ def test_more_distinct_values_than_16_bits_hold():
 def test_more_rows_than_nodes_have_numbers_for_are_refused():
     columns = Columns(np.empty((3, 0), dtype=np.uint8), np.full(3, 255), np.empty(0, dtype=np.int64), NO_NAMES)
     none = np.empty(0, dtype=np.int8)
-    rules = Rules(0, False, 3, 1, 0, none, np.full(3, NUMERIC, dtype=np.int8), bin_for(np.ones((2, 3))).values, False)
+    kinds, values = np.full(3, NUMERIC, dtype=np.int8), bin_for(np.ones((2, 3))).values
+    params = TreeParams(0, False, 3, 9, 2, 1, 0, 0, 0.0, 0, none, kinds, values, is_sampled=False)
     with pytest.raises(ValueError, match="536,870,912 samples are more than the 536,870,911 supported"):
-        make_workspace(columns, rules, MOST_ROWS + 1, 2, 0, np.empty(0))
+        make_workspace(columns, params, MOST_ROWS + 1, 2, 0, np.empty(0))

@@ -10,7 +10,6 @@ from aucforest.tree.histogram import (
     PAIR_SAMPLES,
     SORT_SAMPLES,
     HistogramBuffers,
-    NodeSamples,
     add_bin,
     add_code,
     clear,
@@ -19,6 +18,7 @@ from aucforest.tree.histogram import (
     present_classes,
 )
 from aucforest.tree.samples import NO_NAMES, Columns, take_samples
+from aucforest.tree.splitter import Node
 from tests.tree.growing import Growth
 from tests.tree.oracle import check_tree, random_data, weighings
 
@@ -38,7 +38,8 @@ def count(columns, samples, features, t, totals, compact, with_samples, found, b
     Return where the bins start and end, and the numbers of present classes and of samples that miss the value.
     """
     classes = present_classes(totals, buffers)
-    histogram = count_samples(NodeSamples(columns, samples), features, t, classes, compact, with_samples, buffers)
+    node = Node(columns, samples, totals, np.uint64(0), 0.0, 1.0)
+    histogram = count_samples(node, features, t, classes, compact, with_samples, buffers)
     for i in range(histogram.first, histogram.n_bins):
         add_bin(histogram, i, found[histogram.codes[i]])
     for i in range(len(found)):

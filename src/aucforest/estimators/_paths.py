@@ -5,24 +5,24 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.samples import has_code
-from aucforest.tree.tree import MISSING_CODE, Tree
+from aucforest.tree.prediction import goes_right
+from aucforest.tree.tree import Tree, find_parents
 
 # Maximum number of shrunk class frequencies in memory, 256 MiB; if there are more, classes are processed in groups.
 _MOST_SHRUNK = 2**25
 
 
 @bare_device
-def _find(node, nodes):
-    """Return the position of a node in ascending nodes, or of the next one."""
-    first, after = 0, len(nodes)
+def _find_set(node, set_nodes):
+    """Return the number of the set of a node, or -1 if its split has a threshold."""
+    first, after = 0, len(set_nodes)
     while first < after:
         middle = (first + after) >> 1
-        if nodes[middle] < node:
+        if set_nodes[middle] < node:
             first = middle + 1
         else:
             after = middle
-    return first
+    return first if first < len(set_nodes) and set_nodes[first] == node else -1
 
 
 @bare_kernel
@@ -31,12 +31,9 @@ def _walk_out_of_bag(left_child, feature, threshold, missing_left, set_nodes, se
     for row in range(len(X)):
         node = np.int64(0)
         while counts[row] == 0 and left_child[node] >= 0:
-            value, place = X[row, feature[node]], _find(node, set_nodes)
-            if place < len(set_nodes) and set_nodes[place] == node:
-                goes_left = has_code(sets[place], np.int64(value) if value == value else MISSING_CODE)
-            else:
-                goes_left = missing_left[node] if value != value else value <= threshold[node]
-            node = np.int64(left_child[node]) + (0 if goes_left else 1)
+            value, set_number = X[row, feature[node]], _find_set(node, set_nodes)
+            is_right = goes_right(value, threshold[node], missing_left[node], sets, set_number)
+            node = np.int64(left_child[node]) + np.int64(is_right)
         leaves[row] = node
 
 
@@ -46,21 +43,18 @@ def leaves_out_of_bag(tree: Tree, X: NDArray[np.float64], counts: NDArray[np.uin
     For few rows this takes less time than packing the tree for prediction.
     """
     leaves = np.empty(len(X), dtype=np.int64)
-    nodes = tree.left_child, tree.feature, tree.threshold, tree.missing_left
-    _walk_out_of_bag(*nodes, tree.set_nodes, tree.sets, X, counts, leaves)
+    _walk_out_of_bag(
+        tree.left_child,
+        tree.feature,
+        tree.threshold,
+        tree.missing_left,
+        tree.set_nodes,
+        tree.sets,
+        X,
+        counts,
+        leaves,
+    )
     return leaves
-
-
-@bare_kernel
-def _find_parents(left_child, parent, depth):
-    """Write the parent of each node, -1 for the root, and its depth; return the greatest depth."""
-    parent[0], depth[0], most = -1, 0, 0
-    for node in range(len(left_child)):
-        most = max(most, depth[node])
-        if left_child[node] >= 0:
-            for child in range(left_child[node], left_child[node] + 2):
-                parent[child], depth[child] = node, depth[node] + 1
-    return most
 
 
 @bare_kernel
@@ -76,8 +70,7 @@ def _fill_paths(parent, leaves, ends, nodes):
 
 def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
     """Return the decision paths of samples: a (n_samples, n_nodes) matrix with ones for the nodes on each path."""
-    parent, depth = np.empty((2, tree.n_nodes), dtype=np.int64)
-    _find_parents(tree.left_child, parent, depth)
+    parent, depth = find_parents(tree.left_child, tree.left_child + 1)
     starts = np.concatenate(([0], np.cumsum(depth[leaves] + 1)))
     nodes = np.empty(starts[-1], dtype=np.int64)
     _fill_paths(parent, np.ascontiguousarray(leaves), starts[1:], nodes)
@@ -116,12 +109,12 @@ def _add_paths(parent, depth, weight, value, amounts, leaves, counts, buffers, t
                 difference = value[node, k] - value[above, k]
                 for i in range(len(amounts)):
                     below[k, i] = before[k, i] + difference * factors[i]
-        found = shrunk[depth[leaf]]
+        prediction = shrunk[depth[leaf]]
         while row >= 0:
             sums = total[row]
             for k in range(len(sums)):
                 for i in range(len(amounts)):
-                    sums[k, i] += found[k, i]
+                    sums[k, i] += prediction[k, i]
             row = after[row]
 
 
@@ -139,15 +132,17 @@ def add_shrunk(
     (n_rows, n_last_classes, n_amounts), and 1 to `n_trees`. If rows reach few leaves, this costs less than shrinking
     all nodes by every amount.
     """
-    parent, depth, first = np.empty((3, tree.n_nodes), dtype=np.int64)
-    n_columns, n_held = total.shape[1], _find_parents(tree.left_child, parent, depth) + 1
+    parent, depth = find_parents(tree.left_child, tree.left_child + 1)
+    n_columns, n_held = total.shape[1], int(depth.max()) + 1
     value = tree.value[:, tree.n_classes - n_columns :]
-    path, held = np.empty((2, n_held), dtype=np.int64)
-    after, factors = np.empty(len(leaves), dtype=np.int64), np.empty(len(amounts))
+    first, after = np.empty(tree.n_nodes, dtype=np.int64), np.empty(len(leaves), dtype=np.int64)
+    (path, held), factors = np.empty((2, n_held), dtype=np.int64), np.empty(len(amounts))
     step = max(1, _MOST_SHRUNK // (n_held * len(amounts)))
     for start in range(0, n_columns, step):
-        some = slice(start, start + step)
-        sums, times = total[:, some], n_trees if start == 0 else np.zeros_like(n_trees)
+        columns = slice(start, start + step)
+        sums = total[:, columns]
+        counted = n_trees if start == 0 else np.zeros_like(n_trees)
         buffers = first, after, path, held, factors, np.empty((n_held, *sums.shape[1:]))
-        arrays = parent, depth, tree.weight, value[:, some]
-        _add_paths(*arrays, tuple(amounts), leaves, counts, buffers, sums, times)
+        _add_paths(
+            parent, depth, tree.weight, value[:, columns], tuple(amounts), leaves, counts, buffers, sums, counted
+        )

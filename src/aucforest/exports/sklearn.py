@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 
 from aucforest._memory import check_memory
 from aucforest.exports.expanded import ThresholdNodes, copied
-from aucforest.tree.tree import Tree, depths
+from aucforest.tree.tree import Tree, find_parents
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier
@@ -112,7 +112,7 @@ def _fill(model: Any, tree: Tree, nodes: ThresholdNodes, classes: NDArray[Any]) 
     from sklearn.tree._tree import Tree as NodeArrays
 
     model.tree_ = NodeArrays(tree.n_features, np.array([tree.n_classes], dtype=np.intp), 1)
-    state = {"max_depth": int(depths(nodes.left, nodes.right).max()), "node_count": len(nodes.left)}
+    state = {"max_depth": int(find_parents(nodes.left, nodes.right)[1].max()), "node_count": len(nodes.left)}
     values = tree.prediction[nodes.origin][:, None, :]
     model.tree_.__setstate__({**state, "nodes": _node_array(tree, nodes), "values": values})
     model.n_features_in_ = model.max_features_ = tree.n_features

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from aucforest._compile import compile_scorer
 from aucforest.fitting.parts import Grown, Growth, Part
-from aucforest.fitting.spec import GrowthParams
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
-from aucforest.tree.growing import Stops, Workspace, branch_rows, grow_tree, make_workspace
+from aucforest.tree.growing import Workspace, branch_rows, grow_tree, make_workspace
 from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, take_samples
 from aucforest.tree.tree import Nodes, Tree
 
@@ -84,41 +83,30 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
     return fixed.apply(weights) * counts, fixed.unit
 
 
-def tree_bounds(params: GrowthParams, weight: int) -> tuple[int, Stops]:
-    """Return the minimum weight of a leaf, and the stopping criteria, for a tree of some total weight."""
-    least = int(np.ceil(params.min_weight_fraction_leaf * weight))
-    # Both children must have the minimum size.
-    least_rows = max(params.min_samples_split, 2 * params.min_samples_leaf)
-    return least, Stops(params.max_depth, least_rows, 2 * least, params.min_gain, params.max_leaf_nodes or 0)
-
-
 def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int) -> Workspace:
     """Allocate the buffers for trees of all variants, of up to most_rows rows."""
-    params, rules = growth.params, growth.rules
+    params = growth.params
     columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)
     # Best-first growth does not complete one branch before the next.
     last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
     criteria = [variant.criterion for variant in growth.variants]
     table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
-    return make_workspace(columns, rules, most_rows, growth.n_classes, last_rows, table)
+    return make_workspace(columns, growth.tree_params(0), most_rows, growth.n_classes, last_rows, table)
 
 
 def grow_rows(growth: Growth, part: Part, counts: NDArray[np.uint16], key: int, work: Workspace) -> tuple[Nodes, float]:
     """Grow a tree from rows and their counts; return its nodes, in the memory of `work`, and its unit of weight."""
-    own_criterion = growth.params.own_criterion
+    custom_criterion = growth.params.custom_criterion
     weights, unit = tree_weights(growth, part, counts)
     n_samples = take_samples(part.labels, counts, len(weights) == 0, work.samples)
     tree_weight = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
-    least_weight, stops = tree_bounds(growth.params, tree_weight)
-    if own_criterion is not None:
-        own = work.buffers.own._replace(address=compile_scorer(own_criterion).address, unit=unit)
-        work = work._replace(buffers=work.buffers._replace(own=own))
-    columns, rules = Columns(part.codes, growth.n_bins, weights, NO_NAMES), growth.rules
-    if least_weight > 0:
-        rules = rules._replace(min_weight_leaf=least_weight)
-    nodes = grow_tree(columns, rules, stops, n_samples, key, work)
-    if own_criterion is not None and work.buffers.own.failed[0]:
-        raise ValueError(f"criterion: {own_criterion.py_func.__name__} raised an exception")
+    if custom_criterion is not None:
+        custom = work.buffers.custom._replace(address=compile_scorer(custom_criterion).address, unit=unit)
+        work = work._replace(buffers=work.buffers._replace(custom=custom))
+    columns = Columns(part.codes, growth.n_bins, weights, NO_NAMES)
+    nodes = grow_tree(columns, growth.tree_params(tree_weight), n_samples, key, work)
+    if custom_criterion is not None and work.buffers.custom.failed[0]:
+        raise ValueError(f"criterion: {custom_criterion.py_func.__name__} raised an exception")
     return nodes, unit
 
 

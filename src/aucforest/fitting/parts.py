@@ -14,7 +14,7 @@ from aucforest.fitting.spec import FitSpec, GrowthParams, tree_keys
 from aucforest.tree.binning import SAMPLE_ROWS, BinValues
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import FixedPoint
-from aucforest.tree.splitter import Rules
+from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 
 # Indices of keys and their trees, in the order of completion.
@@ -109,16 +109,21 @@ class Growth:
     def _of_variants(self) -> list["Growth"]:
         return [replace(self, params=params) for params in self.variants]
 
-    @cached_property
-    def rules(self) -> Rules:
-        """The rules of the splits; a minimum weight of leaves depends on the weight of the tree and is set there."""
-        params = self.params
-        return Rules(
+    def tree_params(self, weight: int) -> TreeParams:
+        """Return the parameters of a tree whose samples have some total weight in units."""
+        params, least_weight = self.params, int(np.ceil(self.params.min_weight_fraction_leaf * weight))
+        return TreeParams(
             criterion=params.criterion,
-            is_random=params.random_splits,
+            random_splits=params.random_splits,
             max_features=params.max_features,
+            max_depth=params.max_depth,
+            # Both children must have the minimum size.
+            min_samples_split=max(params.min_samples_split, 2 * params.min_samples_leaf),
             min_samples_leaf=params.min_samples_leaf,
-            min_weight_leaf=0,
+            min_weight_split=2 * least_weight,
+            min_weight_leaf=least_weight,
+            min_gain=params.min_gain,
+            max_leaf_nodes=params.max_leaf_nodes or 0,
             signs=np.array(params.signs, dtype=np.int8),
             kinds=self.kinds,
             values=self.values,

@@ -18,7 +18,7 @@ from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import SECONDS, Dates, n_added
-from aucforest.tree.criteria import CRITERIA, OWN
+from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION
 from aucforest.tree.random import tree_key
 
 SPLITTERS = ("best", "random")
@@ -34,7 +34,7 @@ class GrowthParams:
     """The parameters of growing a tree."""
 
     criterion: int
-    own_criterion: Any
+    custom_criterion: Any
     max_features: int
     max_depth: int
     min_samples_split: int
@@ -55,11 +55,11 @@ class GrowthParams:
         signs: tuple[int, ...] = (),
     ) -> "GrowthParams":
         """Resolve fractions and names to numbers for one variant; `signs` are from `resolve_signs`."""
-        criterion, own_criterion = resolve_criterion(params["criterion"])
+        criterion, custom_criterion = resolve_criterion(params["criterion"])
         max_depth, max_leaf_nodes = params["max_depth"], params["max_leaf_nodes"]
         return cls(
             criterion=criterion,
-            own_criterion=own_criterion,
+            custom_criterion=custom_criterion,
             max_features=resolve_max_features(params["max_features"], n_features),
             max_depth=_NO_LIMIT if max_depth is None else min(int(max_depth), _NO_LIMIT),
             min_samples_split=max(2, _resolve_rows(params["min_samples_split"], n_rows)),
@@ -235,7 +235,7 @@ def resolve_criterion(criterion: Any) -> tuple[int, Any]:
         name = getattr(criterion, "__name__", repr(criterion))
         raise TypeError(f"criterion: {name} is not compiled, decorate it with numba.njit")
     compile_scorer(criterion)
-    return OWN, criterion
+    return CUSTOM_CRITERION, criterion
 
 
 def _resolve_rows(given: Any, n_rows: int) -> int:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.prediction import is_right_of_set
-from aucforest.tree.tree import LEAF, Tree
+from aucforest.tree.prediction import goes_right
+from aucforest.tree.tree import LEAF, Tree, find_parents
 
 # Rows that descend a tree together, and the bytes of their products, which fit into the second-level cache.
 _MOST_ROWS, _LEAST_ROWS, _CACHE_BYTES = 128, 8, 2**20
@@ -49,12 +49,26 @@ class ShapleyTree(NamedTuple):
     @classmethod
     def of(cls, tree: Tree) -> "ShapleyTree":
         """Prepare a tree."""
-        number = np.full(tree.n_nodes, -1)
-        number[tree.set_nodes] = np.arange(len(tree.set_nodes))
-        (last_edge, parent, n_distinct), fraction = np.zeros((3, tree.n_nodes), dtype=np.int64), np.ones(tree.n_nodes)
+        set_number = np.full(tree.n_nodes, -1)
+        set_number[tree.set_nodes] = np.arange(len(tree.set_nodes))
+        parent, depth = find_parents(tree.left_child, tree.left_child + 1)
+        (last_edge, n_distinct), fraction = np.zeros((2, tree.n_nodes), dtype=np.int64), np.ones(tree.n_nodes)
         most = _follow_edges(tree.feature, tree.left_child, tree.weight, parent, n_distinct, last_edge, fraction)
-        arrays = tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.weight, tree.depth
-        return cls(*arrays, number, tree.sets, last_edge, fraction, *_gauss_legendre(max(1, (most + 1) // 2)))
+        points, weights = _gauss_legendre(max(1, (most + 1) // 2))
+        return cls(
+            feature=tree.feature,
+            threshold=tree.threshold,
+            missing_left=tree.missing_left,
+            left_child=tree.left_child,
+            weight=tree.weight,
+            depth=depth,
+            set_number=set_number,
+            sets=tree.sets,
+            last_edge=last_edge,
+            fraction=fraction,
+            points=points,
+            weights=weights,
+        )
 
 
 @lru_cache(maxsize=64)
@@ -77,7 +91,6 @@ def _follow_edges(feature, left_child, weight, parent, n_distinct, last_edge, fr
             edge = parent[edge]
         last_edge[node] = edge
         for child in range(left, left + 2):
-            parent[child] = node
             n_distinct[child] = n_distinct[node] + (edge == 0)
             fraction[child] = fraction[edge] * (weight[child] / weight[node])
         most = max(most, n_distinct[left])
@@ -104,19 +117,12 @@ def make_scratch(shape: tuple[int, int, int]) -> tuple[NDArray[Any], ...]:
 @bare_device
 def _part_rows(tree, node, X, sides):
     """Write the side of a split on which each row is, at the depth of the split plus 1."""
-    edge, column, found = tree.last_edge[node], X[tree.feature[node]], sides[tree.depth[node] + 1]
+    edge, column, below = tree.last_edge[node], X[tree.feature[node]], sides[tree.depth[node] + 1]
     above, passed = sides[tree.depth[edge]], _side_of(edge)
-    threshold, missing_left, number = tree.threshold[node], tree.missing_left[node], tree.set_number[node]
-    if number >= 0:
-        for i in range(len(column)):
-            side_of_set = _LEFT + np.int64(is_right_of_set(tree.sets, number, column[i]))
-            found[i] = side_of_set if above[i] == passed else 0
-        return
+    threshold, missing_left, set_number = tree.threshold[node], tree.missing_left[node], tree.set_number[node]
     for i in range(len(column)):
-        value = column[i]
-        goes_left = value <= threshold or (missing_left and value != value)
-        side = _LEFT if goes_left else _RIGHT
-        found[i] = side if above[i] == passed else 0
+        side = _LEFT + np.int64(goes_right(column[i], threshold, missing_left, tree.sets, set_number))
+        below[i] = side if above[i] == passed else 0
 
 
 @bare_device
@@ -214,8 +220,7 @@ def add_shapley_values(tree, values, X, scratch, total):
         if node < 0:
             # all below it is done
             node = ~node
-            found = sides[tree.depth[node] + 1]
-            _collect(tree, node, products, n_rows, found, sums, total[tree.feature[node]])
+            _collect(tree, node, products, n_rows, sides[tree.depth[node] + 1], sums, total[tree.feature[node]])
             continue
         _part_rows(tree, node, X, sides)
         _multiply(tree, values, node, products, n_rows, sides[tree.depth[node] + 1])

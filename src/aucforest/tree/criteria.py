@@ -17,7 +17,7 @@ Hellinger distance trees: Cieslak, Hoens, Chawla, Kegelmeyer 2012.
 """
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ _DRIFT, _DRIFT_OF_SQUARES = 1e-9, 1e-14
 # A little less than ln 2, to allow for the rounding error of a bound.
 _LN_2 = (1.0 - 1e-6) * math.log(2.0)
 # The code of a user-defined criterion, which is called by its address, and the codes of the others.
-OWN, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
+CUSTOM_CRITERION, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
 # Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorize
 # them. 2**60 leaves a sign and a spare bit for the sum over all pairs.
 _PAIR_SUM_LIMIT = 2.0**60
@@ -555,13 +555,69 @@ CRITERIA = {name: row.code for name, row in _TABLE.items()}
 CRITERIA["log_loss"] = ENTROPY
 
 
-def each_criterion(choose: Callable[[Criterion], Callable[..., Any]]) -> dict[int, Callable[..., Any]]:
-    """Return the result of a function for each criterion by code."""
-    return {row.code: choose(row) for row in _TABLE.values()}
+def _define_pair(gain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `Criterion.pair` for a criterion that only has a definition."""
+
+    @bare_device
+    def pair(left_0, left_1, total_0, total_1, buffers):
+        left, right = buffers.left[:2], buffers.right[:2]
+        left[0], left[1], right[0], right[1] = left_0, left_1, total_0 - left_0, total_1 - left_1
+        return gain(left, right)
+
+    return pair
 
 
-gain_by_definition = by_code(each_criterion(lambda row: row.gain))
-is_optimal = by_code(each_criterion(lambda row: row.best))
+@bare_device
+def _start_without_state(totals, bar, crowded, buffers):
+    """Return no state: the definition needs none."""
+    return 0.0
+
+
+@bare_device
+def _keep_state(state, k, left, moved, totals, buffers):
+    """Return the state as it is."""
+    return state
+
+
+def _define_score(gain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `Criterion.score` for a criterion that only has a definition."""
+
+    @bare_device
+    def score(state, bar, left, totals, buffers):
+        right = buffers.right[: len(totals)]
+        for k in range(len(totals)):
+            right[k] = totals[k] - left[k]
+        return state, gain(left, right)
+
+    return score
+
+
+def _with_all_forms(criterion: Criterion) -> Criterion:
+    """Return a criterion with its definition in place of the fast forms that it lacks."""
+    if criterion.pair is None:
+        criterion = criterion._replace(pair=_define_pair(criterion.gain))
+    if criterion.start is None:
+        score = _define_score(criterion.gain)
+        criterion = criterion._replace(start=_start_without_state, move=_keep_state, score=score)
+    return criterion
+
+
+def by_criterion(
+    function: Callable[..., Any], criteria: Iterable[Criterion] = tuple(_TABLE.values())
+) -> Callable[..., Any]:
+    """Return a compiled f(code, *arguments) that calls function(criterion, *arguments) with the `Criterion` of a code.
+
+    A compiled function is specialized for each criterion, so that the functions of the criterion are inlined.
+    """
+
+    def bind(criterion: Criterion) -> Callable[..., Any]:
+        return bare_device(lambda *arguments: function(criterion, *arguments))
+
+    return by_code({criterion.code: bind(_with_all_forms(criterion)) for criterion in criteria})
+
+
+gain_by_definition = by_criterion(bare_device(lambda criterion, left, right: criterion.gain(left, right)))
+is_optimal = by_criterion(bare_device(lambda criterion, n_left, n: criterion.best(n_left, n)))
 
 
 @bare_kernel
@@ -574,7 +630,7 @@ def split_gain(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]
     return gain_by_definition(criterion, left, right)
 
 
-class OwnCriterion(NamedTuple):
+class CustomCriterion(NamedTuple):
     """A user-defined criterion: a compiled function of the class totals left of a split and of the node.
 
     The function is compiled into a loop over many splits, which is called by its address. So the tree kernels are
@@ -590,7 +646,7 @@ class OwnCriterion(NamedTuple):
     failed: NDArray[np.bool_]  # (1,) whether the function raised an exception
 
     @classmethod
-    def of(cls, n_classes: int) -> "OwnCriterion":
+    def of(cls, n_classes: int) -> "CustomCriterion":
         """Allocate the buffers, without a criterion."""
         places, scores, failed = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH), np.zeros(1, dtype=np.bool_)
         return cls(0, 1.0, np.empty(n_classes), np.empty((_BATCH, n_classes)), places, scores, failed)
@@ -599,12 +655,12 @@ class OwnCriterion(NamedTuple):
 @bare_device
 def start_scores(criterion, totals, classes, buffers):
     """Prepare the buffers for scoring the splits of a node with these class totals."""
-    if criterion == OWN:
-        own = buffers.own
+    if criterion == CUSTOM_CRITERION:
+        custom = buffers.custom
         for k in range(len(totals)):
-            own.totals[k] = totals[k] * own.unit
+            custom.totals[k] = totals[k] * custom.unit
             if totals[k] == 0:
-                own.lefts[:, k] = 0.0
+                custom.lefts[:, k] = 0.0
     elif classes.n > 2:
         unit = _PAIR_SUM_LIMIT / (classes.n * classes.n) if criterion == AUC else 1.0
         for k in range(classes.n):
@@ -612,23 +668,23 @@ def start_scores(criterion, totals, classes, buffers):
 
 
 @bare_device
-def add_split(own, n_pending, left, classes, place):
+def add_split(custom, n_pending, left, classes, place):
     """Add a split, given by the left totals of the classes of the node, to the pending ones and return their number."""
-    for k in range(len(own.totals)):
-        if own.totals[k] > 0.0:
-            own.lefts[n_pending, k] = left[classes.places[k]] * own.unit
-    own.places[n_pending] = place
+    for k in range(len(custom.totals)):
+        if custom.totals[k] > 0.0:
+            custom.lefts[n_pending, k] = left[classes.places[k]] * custom.unit
+    custom.places[n_pending] = place
     return n_pending + 1
 
 
 @bare_device
-def score_pending(own, n_pending, gain, place):
+def score_pending(custom, n_pending, gain, place):
     """Return the gain and the place of the best of the given split and the pending ones; the first one wins a tie."""
-    if call_scorer(own.address, own.lefts, own.totals, own.scores, n_pending) != 0:
-        own.failed[0] = True
+    if call_scorer(custom.address, custom.lefts, custom.totals, custom.scores, n_pending) != 0:
+        custom.failed[0] = True
         return gain, place
     for i in range(n_pending):
         # A score of NaN or infinity never wins.
-        if gain < own.scores[i] < np.inf:
-            gain, place = own.scores[i], own.places[i]
+        if gain < custom.scores[i] < np.inf:
+            gain, place = custom.scores[i], custom.places[i]
     return gain, place

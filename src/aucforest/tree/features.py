@@ -32,9 +32,8 @@ class FeatureBuffers(NamedTuple):
 
 
 @bare_device
-def is_constant_in(node, feature):
-    """Return whether all samples of a node, `NodeSamples`, have the same code of a feature."""
-    column, samples = node.columns.codes[feature], node.samples
+def _is_constant(column, samples):
+    """Return whether all samples have the same code in a column."""
     code = column[row_of(samples[0])]
     for i in range(1, len(samples)):
         if column[row_of(samples[i])] != code:
@@ -43,10 +42,10 @@ def is_constant_in(node, feature):
 
 
 @bare_device
-def sample_features(is_constant, node, key, max_features, buffers):
-    """Write the features to search, sampled with the key of the node, to `tried` and return their number.
+def sample_features(columns, samples, key, max_features, buffers):
+    """Write the features to search, sampled with the key of a node, to `tried` and return their number.
 
-    A feature for which is_constant(node, feature) is true does not count towards max_features.
+    A feature that is constant in the samples of the node does not count towards max_features.
     """
     features, n_tried, n_sampled = buffers.features, 0, 0
     while n_sampled < len(features) and n_tried < max_features:
@@ -56,7 +55,7 @@ def sample_features(is_constant, node, key, max_features, buffers):
         buffers.sampled[n_sampled] = place
         n_sampled += 1
         buffers.tried[n_tried] = feature
-        n_tried += not is_constant(node, feature)
+        n_tried += not _is_constant(columns.codes[feature], samples)
     while n_sampled > 0:
         n_sampled -= 1
         place = buffers.sampled[n_sampled]

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.criteria import sum_of
-from aucforest.tree.features import NUMERIC, is_constant_in, sample_features
-from aucforest.tree.histogram import NodeSamples, count_samples, list_bits
+from aucforest.tree.features import NUMERIC, sample_features
+from aucforest.tree.histogram import list_bits
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import (
     MOST_ROWS,
@@ -38,7 +38,7 @@ from aucforest.tree.samples import (
     with_row,
 )
 from aucforest.tree.scan import second_frequency
-from aucforest.tree.splitter import Node, Rules, SplitBuffers, find_split, threshold_of, write_set
+from aucforest.tree.splitter import Node, SplitBuffers, TreeParams, find_split, threshold_of, write_set
 from aucforest.tree.tree import Nodes, depth_first, first_nodes, make_nodes
 
 # The matrix of a branch should fit into the cache of a core.
@@ -48,16 +48,6 @@ _BRANCH_ROWS = 4096
 _COPY_PAYS = 12
 # A branch is copied when it has at most 1 / _RATIO of the rows of its matrix: then the saved waits for memory pay off.
 _RATIO = 8
-
-
-class Stops(NamedTuple):
-    """The stopping criteria; max_leaf_nodes is 0 if there is no limit."""
-
-    max_depth: int
-    min_samples_split: int
-    min_weight_split: int
-    min_gain: float
-    max_leaf_nodes: int
 
 
 class Copies(NamedTuple):
@@ -121,7 +111,7 @@ def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
 
 
 def make_workspace(
-    columns: Columns, rules: Rules, n_rows: int, n_classes: int, last_rows: int, table: NDArray[np.float64]
+    columns: Columns, params: TreeParams, n_rows: int, n_classes: int, last_rows: int, table: NDArray[np.float64]
 ) -> Workspace:
     """Allocate the buffers for trees of up to n_rows rows; memory pages that are never written cost nothing.
 
@@ -138,8 +128,8 @@ def make_workspace(
         Stack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64)) for _ in range(2)
     )
     heap = np.empty(n_rows + 1, dtype=np.int64)
-    nodes = make_nodes(capacity, n_classes, by_set=bool(np.any(rules.kinds != NUMERIC)))
-    limits = np.empty((capacity if len(rules.signs) > 0 else 0, 2))
+    nodes = make_nodes(capacity, n_classes, by_set=bool(np.any(params.kinds != NUMERIC)))
+    limits = np.empty((capacity if len(params.signs) > 0 else 0, 2))
     buffers = SplitBuffers.of(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, table)
     copies = _make_copies(columns, n_rows, last_rows)
     return Workspace(samples, spill, stack, split, heap, nodes, limits, copies, buffers)
@@ -206,26 +196,26 @@ def start_node(nodes, node, n_samples):
 
 
 @bare_device
-def may_split(totals, n_samples, depth, stops):
+def may_split(totals, n_samples, depth, params):
     """Return whether to search for a split: the node is impure and no stopping criterion is met."""
-    if n_samples < stops.min_samples_split or depth >= stops.max_depth:
+    if n_samples < params.min_samples_split or depth >= params.max_depth:
         return False
     n_present, weight = 0, np.int64(0)
     for k in range(len(totals)):
         n_present += totals[k] > 0
         weight += totals[k]
-    return n_present > 1 and weight >= stops.min_weight_split
+    return n_present > 1 and weight >= params.min_weight_split
 
 
 @bare_device
-def record_split(split, nodes, node, left_child, names, rules):
+def record_split(split, nodes, node, left_child, names, params):
     """Write a split to its node, and the class totals of the children."""
     nodes.feature[node], nodes.left_child[node] = split.feature, left_child
     nodes.missing_left[node], nodes.gain[node] = split.missing_left, split.gain
-    if rules.kinds[split.feature] == NUMERIC:
-        nodes.threshold[node] = threshold_of(split, names, rules)
+    if params.kinds[split.feature] == NUMERIC:
+        nodes.threshold[node] = threshold_of(split, names, params)
     else:
-        write_set(split, names, rules.values, nodes.sets[node])
+        write_set(split, names, params.values, nodes.sets[node])
     total, left, right = nodes.totals[node], nodes.totals[left_child], nodes.totals[left_child + 1]
     place, last = 0, len(split.left) - 1
     for k in range(len(total)):
@@ -260,7 +250,7 @@ def _push(stack, n_stacked, start, end, node, depth, key):
 
 
 @bare_device
-def _push_children(parents, place, stops, work, n_stacked):
+def _push_children(parents, place, params, work, n_stacked):
     """Push the children of a split node on the stack if they may be split, the left one on top; return the height."""
     start, end, node, depth = parents.nodes[place]
     key, nodes = parents.keys[place], work.nodes
@@ -268,7 +258,7 @@ def _push_children(parents, place, stops, work, n_stacked):
     middle = start + nodes.n_samples[left_child]
     for side in (1, 0):
         low, high = (middle, end) if side == 1 else (start, middle)
-        if may_split(nodes.totals[left_child + side], high - low, depth + 1, stops):
+        if may_split(nodes.totals[left_child + side], high - low, depth + 1, params):
             child_key = derive_key(key, side)
             n_stacked = _push(work.stack, n_stacked, low, high, left_child + side, depth + 1, child_key)
     return n_stacked
@@ -309,52 +299,56 @@ def _take_from_heap(heap, n_heap, nodes):
 
 
 @bare_device
-def _split_node(columns, samples, node, key, n_nodes, rules, min_gain, work):
+def _split_node(columns, samples, node, key, n_nodes, params, work):
     """Split a node if the gain is large enough, and return whether it was split; the children get the next numbers."""
     nodes, is_constrained = work.nodes, len(work.limits) > 0
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
-    source = NodeSamples(columns, samples)
-    n_tried = sample_features(is_constant_in, source, key, rules.max_features, work.buffers.features)
+    n_tried = sample_features(columns, samples, key, params.max_features, work.buffers.features)
     features = work.buffers.features.tried[:n_tried]
-    properties = Node(nodes.totals[node], len(samples), key, low, high, columns.names)
-    split = find_split(count_samples, source, features, properties, rules, work.buffers)
-    if split.gain <= 0.0 or split.gain < min_gain:
+    split = find_split(Node(columns, samples, nodes.totals[node], key, low, high), features, params, work.buffers)
+    if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
-    record_split(split, nodes, node, n_nodes, columns.names, rules)
+    record_split(split, nodes, node, n_nodes, columns.names, params)
     column, missing_code = columns.codes[split.feature], columns.n_bins[split.feature]
     also_left = missing_code if split.missing_left else np.int64(-1)
-    if rules.kinds[split.feature] == NUMERIC:
+    if params.kinds[split.feature] == NUMERIC:
         n_left = partition(is_at_most, split.code, column, samples, work.spill, also_left)
     else:
         n_left = partition(has_code, split.codes_left, column, samples, work.spill, also_left)
     start_node(nodes, n_nodes, n_left)
     start_node(nodes, n_nodes + 1, len(samples) - n_left)
     if is_constrained:
-        pass_limits(work.limits, nodes, node, split, rules.signs)
+        pass_limits(work.limits, nodes, node, split, params.signs)
     return True
 
 
-@bare_kernel
-def _grow(columns, rules, stops, n_samples, key, work):
-    """Grow a tree and return the number of nodes, including the children of nodes that were split in advance."""
-    nodes, copies, stack = work.nodes, work.copies, work.stack
-    start_node(nodes, 0, n_samples)
-    nodes.totals[0] = 0
+@bare_device
+def _start_root(work, n_samples, weights):
+    """Initialize the root: its class totals and its limits."""
+    start_node(work.nodes, 0, n_samples)
+    work.nodes.totals[0] = 0
     work.limits[:1, 0], work.limits[:1, 1] = 0.0, 1.0
     for i in range(n_samples):
-        nodes.totals[0, label_of(work.samples[i])] += weight_of(work.samples[i], columns.weights)
-    best_first = stops.max_leaf_nodes > 0
+        work.nodes.totals[0, label_of(work.samples[i])] += weight_of(work.samples[i], weights)
+
+
+@bare_kernel
+def _grow(columns, params, n_samples, key, work):
+    """Grow a tree and return the number of nodes, including the children of nodes that were split in advance."""
+    nodes, copies, stack = work.nodes, work.copies, work.stack
+    _start_root(work, n_samples, columns.weights)
+    best_first = params.max_leaf_nodes > 0
     n_nodes, n_stacked, n_heap, n_leaves, level = np.int64(1), np.int64(0), np.int64(0), 1, 0
-    if may_split(nodes.totals[0], n_samples, 0, stops):
+    if may_split(nodes.totals[0], n_samples, 0, params):
         n_stacked = _push(stack, 0, 0, n_samples, 0, 0, key)
-    while n_stacked > 0 or (n_heap > 0 and n_leaves < stops.max_leaf_nodes):
+    while n_stacked > 0 or (n_heap > 0 and n_leaves < params.max_leaf_nodes):
         if n_stacked == 0:
             node = _take_from_heap(work.heap, n_heap, nodes)
             n_heap -= 1
             n_leaves += 1
-            if n_leaves < stops.max_leaf_nodes:
+            if n_leaves < params.max_leaf_nodes:
                 place = (np.int64(nodes.left_child[node]) - 1) >> 1
-                n_stacked = _push_children(work.split, place, stops, work, n_stacked)
+                n_stacked = _push_children(work.split, place, params, work, n_stacked)
             continue
         n_stacked -= 1
         start, end, node, depth = stack.nodes[n_stacked]
@@ -367,26 +361,26 @@ def _grow(columns, rules, stops, n_samples, key, work):
             while level < to_level:
                 level += 1
                 copies.height[level] = n_stacked
-        here = _columns_at(level, columns, copies)
-        if not _split_node(here, samples, node, key, n_nodes, rules, stops.min_gain, work):
+        level_columns = _columns_at(level, columns, copies)
+        if not _split_node(level_columns, samples, node, key, n_nodes, params, work):
             continue
         if best_first:
             _push(work.split, (n_nodes - 1) >> 1, start, end, node, depth, key)
             _add_to_heap(work.heap, n_heap, node, nodes)
             n_heap += 1
         else:
-            n_stacked = _push_children(stack, n_stacked, stops, work, n_stacked)
+            n_stacked = _push_children(stack, n_stacked, params, work, n_stacked)
         n_nodes += 2
     for i in range(n_heap):
         start_node(nodes, work.heap[i], nodes.n_samples[work.heap[i]])
     return n_nodes
 
 
-def grow_tree(columns: Columns, rules: Rules, stops: Stops, n_samples: int, key: int, work: Workspace) -> Nodes:
+def grow_tree(columns: Columns, params: TreeParams, n_samples: int, key: int, work: Workspace) -> Nodes:
     """Grow one tree from work.samples[:n_samples], which are permuted, and the key of the root.
 
     The nodes are in the memory of `work` and are overwritten when the next tree is grown.
     """
-    n_nodes = _grow(columns, rules, stops, n_samples, np.uint64(key), work)
+    n_nodes = _grow(columns, params, n_samples, np.uint64(key), work)
     nodes = first_nodes(work.nodes, n_nodes)
-    return depth_first(nodes) if stops.max_leaf_nodes > 0 else nodes
+    return depth_first(nodes) if params.max_leaf_nodes > 0 else nodes

@@ -1,7 +1,4 @@
-"""The histogram of a feature in a node: the class totals of the bins that contain samples of the node.
-
-It is counted from samples in memory, or summed over the parts of a distributed table.
-"""
+"""The histogram of a feature in a node: the class totals of the bins that contain samples of the node."""
 
 from typing import NamedTuple
 
@@ -9,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, lowest_bit
-from aucforest.tree.samples import Columns, add_code, label_of, packed_weight, row_of, weight_of
+from aucforest.tree.samples import add_code, label_of, packed_weight, row_of, weight_of
 
 # Up to this number of samples, sorting them costs less than marking their cells.
 SORT_SAMPLES = 8
@@ -343,16 +340,9 @@ def clear(histogram):
             cells[np.uint64(histogram.entries[i])] = 0
 
 
-class NodeSamples(NamedTuple):
-    """The source of the histograms of a node in memory: the columns and the samples of the node."""
-
-    columns: Columns
-    samples: NDArray[np.uint64]
-
-
 @bare_device
 def count_samples(node, features, t, classes, compact, with_samples, buffers):
-    """Count the histogram of features[t] in a node, `NodeSamples`; it must be called for t = 0, 1, ... in this order.
+    """Count the histogram of features[t] in a `splitter.Node`; it must be called for t = 0, 1, ... in this order.
 
     compact is whether empty bins are left out, and with_samples whether samples are counted, too. Each histogram must
     be cleared before the next call.

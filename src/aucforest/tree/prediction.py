@@ -195,6 +195,14 @@ def is_right_of_set(sets, number, value):
 
 
 @bare_device
+def goes_right(value, threshold, missing_left, sets, set_number):
+    """Return 1 if a value goes right at a split of a `Tree`, else 0; set_number is -1 if the split has a threshold."""
+    if set_number >= 0:
+        return is_right_of_set(sets, set_number, value)
+    return np.uint64(value > threshold or (value != value and not missing_left))
+
+
+@bare_device
 def _next(nodes, sets, place, X, row, any_missing):
     """Return the node after a node on the path of a row; after a leaf, this is the leaf."""
     shift = np.uint64(nodes.shift)

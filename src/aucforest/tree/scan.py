@@ -7,24 +7,29 @@ other splits pass the limits of the node to the children unchanged. A split that
 others is not along the feature, so its order is free.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from aucforest._compile import bare_device, by_code, outlined_device
+from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.criteria import (
-    AUC,
-    OWN,
+    CUSTOM_CRITERION,
     ROUNDING,
-    Criterion,
     add_split,
-    each_criterion,
+    by_criterion,
     pair_rounding,
     score_pending,
     sum_of,
 )
-from aucforest.tree.histogram import add_bin, entry_of, sum_left, weight_of_bin, weights_of_pair
+from aucforest.tree.histogram import (
+    Classes,
+    Histogram,
+    add_bin,
+    entry_of,
+    sum_left,
+    weight_of_bin,
+    weights_of_pair,
+)
 
 # Bins are crowded if they have more classes than this on average.
 _CROWDED = 2
@@ -43,19 +48,30 @@ class Limits(NamedTuple):
     high: float
 
 
+class Splits(NamedTuple):
+    """The splits of a feature that are scanned: those after the bins from `first` to `stop` - 1."""
+
+    histogram: Histogram
+    classes: Classes
+    first: int | np.int64
+    stop: int | np.int64
+    missing_left: bool
+    limits: Limits
+
+
 @bare_device
-def is_bounded(rules):
+def is_bounded(params):
     """Return whether there are minimum sizes of leaves, so that a split must check the sizes of its children."""
-    return rules.min_samples_leaf > 1 or rules.min_weight_leaf > 0
+    return params.min_samples_leaf > 1 or params.min_weight_leaf > 0
 
 
 @bare_device
-def find_admissible(histogram, classes, missing_left, n_samples, rules):
+def find_admissible(histogram, classes, missing_left, n_samples, params):
     """Return the range of the bins after which a split has large enough children; both conditions are monotone."""
     n_bins = histogram.n_bins
     # Only the right child may consist of missing values alone, because the same split on the left would be a duplicate.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
-    if not is_bounded(rules):
+    if not is_bounded(params):
         return histogram.first, stop
     node_weight, samples, weight = classes.weight, np.int64(0), np.int64(0)
     if missing_left:
@@ -64,9 +80,9 @@ def find_admissible(histogram, classes, missing_left, n_samples, rules):
     for t in range(stop):
         samples += histogram.samples[t]
         weight += weight_of_bin(histogram, t)
-        if n_samples - samples < rules.min_samples_leaf or node_weight - weight < rules.min_weight_leaf:
+        if n_samples - samples < params.min_samples_leaf or node_weight - weight < params.min_weight_leaf:
             return min(first, t), t
-        if first == stop and samples >= rules.min_samples_leaf and weight >= rules.min_weight_leaf:
+        if first == stop and samples >= params.min_samples_leaf and weight >= params.min_weight_leaf:
             first = t
     return first, stop
 
@@ -78,13 +94,19 @@ def second_frequency(first, second):
 
 
 @bare_device
-def _is_allowed(limits, left_0, left_1, classes, missing_alone):
-    """Return whether a split satisfies the constraints; missing_alone is whether only missing values go right."""
+def _is_allowed(splits, left_0, left_1, place):
+    """Return whether the split after a bin satisfies the constraints."""
+    limits, totals = splits.limits, splits.classes.totals
     left = second_frequency(left_0, left_1)
-    right = second_frequency(classes.totals[0] - left_0, classes.totals[1] - left_1)
+    right = second_frequency(totals[0] - left_0, totals[1] - left_1)
     if min(left, right) < limits.low or max(left, right) > limits.high:
         return False
-    return missing_alone or limits.sign * (right - left) >= 0.0
+    only_missing_right = place + 1 == splits.histogram.n_bins
+    return only_missing_right or limits.sign * (right - left) >= 0.0
+
+
+# Two classes: most splits are ruled out by `Criterion.exceeds`, which costs less than the score. The best split so far
+# is a tuple of its gain, the bar that a better score exceeds, and its bin.
 
 
 @bare_device
@@ -100,205 +122,168 @@ def _as_score(bits):
 
 
 @bare_device
-def _sum_pairs(histogram, bins, left, sums_0, sums_1):
-    """Write the weights of two classes on the left of each split."""
+def _scan_exactly(criterion, splits, bins, left, gain, buffers):
+    """Return (gain, place) of the best split by exact scores, which cost so little that branches would not pay."""
     start, stop = bins
     left_0, left_1 = left
+    totals, best, place = splits.classes.totals, _bits_of(gain), np.int64(-1)
+    for t in range(start, stop):
+        moved_0, moved_1 = weights_of_pair(splits.histogram, t)
+        left_0, left_1 = left_0 + moved_0, left_1 + moved_1
+        score = _bits_of(criterion.pair(left_0, left_1, totals[0], totals[1], buffers.score))
+        place = np.int64(t) if score > best else place
+        best = max(score, best)
+    return _as_score(best), place
+
+
+@bare_device
+def _scan_bins(criterion, splits, bins, left, best, buffers):
+    """Return the best split after the splits of some bins, given the class totals on the left of the first one."""
+    t, stop = bins
+    left_0, left_1 = left
+    gain, bar, place = best
+    total_0, total_1 = splits.classes.totals[0], splits.classes.totals[1]
+    while t < stop:
+        may_win = False
+        # This inner loop stops at the next candidate, which costs less than updating the best split in each step.
+        while t < stop and not may_win:
+            moved_0, moved_1 = weights_of_pair(splits.histogram, t)
+            left_0, left_1 = left_0 + moved_0, left_1 + moved_1
+            may_win = criterion.exceeds(left_0, left_1, total_0, total_1, bar)
+            t += np.uint64(1)
+        last = np.int64(t) - 1
+        if may_win and (not splits.limits.is_constrained or _is_allowed(splits, left_0, left_1, last)):
+            score = criterion.pair(left_0, left_1, total_0, total_1, buffers.score)
+            if score > bar:
+                gain, bar, place = score, score + pair_rounding(criterion.code, total_0, total_1), last
+    return gain, bar, place
+
+
+@bare_device
+def _sum_pairs(histogram, bins, left, sums):
+    """Write the class totals on the left of each split."""
+    start, stop = bins
+    left_0, left_1 = left
+    sums_0, sums_1 = sums[0], sums[1]
     for t in range(start, stop):
         moved_0, moved_1 = weights_of_pair(histogram, t)
         left_0, left_1 = left_0 + moved_0, left_1 + moved_1
         sums_0[t], sums_1[t] = left_0, left_1
 
 
-def _pair_scan(row: Criterion) -> Callable[..., Any]:
-    """Return a compiled scan of two classes.
-
-    Most splits are ruled out by `exceeds`, which costs less than the score. With many bins this is done for blocks of
-    splits, in a loop that compilers vectorize.
-    """
-    code, exceeds, may_be_exact = row.code, row.exceeds, row.code == AUC
-    pair = row.pair if row.pair is not None else _define_pair(row.gain)
-
-    @bare_device
-    def scan_exactly(histogram, classes, bins, left, gain, buffers):
-        """Return the best (gain, place) by exact scores, which cost so little that branches would not pay."""
-        start, stop = bins
-        left_0, left_1 = left
-        best, place = _bits_of(gain), np.int64(-1)
-        for t in range(start, stop):
-            moved_0, moved_1 = weights_of_pair(histogram, t)
-            left_0, left_1 = left_0 + moved_0, left_1 + moved_1
-            score = _bits_of(pair(left_0, left_1, classes.totals[0], classes.totals[1], buffers.score))
-            place = np.int64(t) if score > best else place
-            best = max(score, best)
-        return _as_score(best), place
-
-    @bare_device
-    def scan_bins(histogram, classes, bins, left, best, limits, buffers):
-        """Return the best (gain, bar, place) after some bins."""
-        t, stop = bins
-        left_0, left_1 = left
-        gain, bar, place = best
-        total_0, total_1 = classes.totals[0], classes.totals[1]
-        while t < stop:
-            may_win = False
-            # This inner loop stops at the next candidate, which costs less than updating the best split in each step.
-            while t < stop and not may_win:
-                moved_0, moved_1 = weights_of_pair(histogram, t)
-                left_0, left_1 = left_0 + moved_0, left_1 + moved_1
-                may_win = exceeds(left_0, left_1, total_0, total_1, bar)
-                t += np.uint64(1)
-            missing_alone = np.int64(t) == histogram.n_bins
-            if may_win and (not limits.is_constrained or _is_allowed(limits, left_0, left_1, classes, missing_alone)):
-                score = pair(left_0, left_1, total_0, total_1, buffers.score)
-                if score > bar:
-                    gain, bar, place = score, score + pair_rounding(code, total_0, total_1), np.int64(t) - 1
-        return gain, bar, place
-
-    @bare_device
-    def raise_bar(bins, classes, bar, buffers):
-        """Return a bar just below the best score of one split per block, which the best of all splits still exceeds."""
-        start, stop = bins
-        for t in range(start + _BLOCK - np.uint64(1), stop, _BLOCK):
-            split = buffers.sums[0, t], buffers.sums[1, t], classes.totals[0], classes.totals[1]
-            if exceeds(*split, bar):
-                bar = max(bar, _NEARLY * pair(*split, buffers.score) - pair_rounding(code, *split[2:]))
-        return bar
-
-    @bare_device
-    def count_exceeding(bins, classes, bar, sums_0, sums_1):
-        """Return the number of splits that exceed the bar."""
-        start, stop = bins
-        total_0, total_1, n_above = classes.totals[0], classes.totals[1], np.uint64(0)
-        for t in range(start, stop):
-            n_above += np.uint64(exceeds(sums_0[t], sums_1[t], total_0, total_1, bar))
-        return n_above
-
-    @bare_device
-    def scan_pair(histogram, classes, span, missing_left, gain, limits, buffers):
-        start, stop = np.uint64(span[0]), np.uint64(max(span[0], span[1]))
-        before = buffers.score.left[:2]
-        sum_left(histogram, np.int64(start) - 1, missing_left, before)
-        left = before[0], before[1]
-        rounding = pair_rounding(code, classes.totals[0], classes.totals[1])
-        is_long = stop - start >= _LONG
-        # a constant comes first, so that this is only compiled for the criterion that needs it
-        if may_be_exact and rounding == 0.0 and not is_long and not limits.is_constrained:
-            return scan_exactly(histogram, classes, (start, stop), left, gain, buffers)
-        bar, place, sums_0, sums_1 = gain + rounding, np.int64(-1), buffers.sums[0], buffers.sums[1]
-        if is_long:
-            _sum_pairs(histogram, (start, stop), left, sums_0, sums_1)
-            if not limits.is_constrained:
-                bar = raise_bar((start, stop), classes, bar, buffers)
-        while start < stop:
-            end = min(start + _BLOCK, stop) if is_long else stop
-            if not is_long or count_exceeding((start, end), classes, bar, sums_0, sums_1) > np.uint64(0):
-                best = gain, bar, place
-                gain, bar, place = scan_bins(histogram, classes, (start, end), left, best, limits, buffers)
-            start = end
-            if is_long:
-                left = sums_0[end - np.uint64(1)], sums_1[end - np.uint64(1)]
-        return gain, place
-
-    return scan_pair
-
-
-def _define_pair(gain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the score of two classes for a criterion that only has a definition."""
-
-    @bare_device
-    def pair(left_0, left_1, total_0, total_1, buffers):
-        left, right = buffers.left[:2], buffers.right[:2]
-        left[0], left[1], right[0], right[1] = left_0, left_1, total_0 - left_0, total_1 - left_1
-        return gain(left, right)
-
-    return pair
-
-
-_scan_pair = by_code(each_criterion(_pair_scan))
-
-
-def _many_scan(row: Criterion) -> Callable[..., Any]:
-    """Return a compiled scan of more than two classes."""
-    steps: Any = row.start, row.move, row.score
-    start, move, score = steps if row.start is not None else _define_steps(row.gain)
-
-    @bare_device
-    def scan_many(histogram, classes, span, missing_left, gain, buffers):
-        first, stop = span
-        left, totals = buffers.score.left[: classes.n], classes.totals
-        bar, place = gain + ROUNDING, np.int64(-1)
-        crowded = histogram.starts[histogram.n_bins] > _CROWDED * histogram.n_bins
-        state = start(totals, bar, crowded, buffers.score)
-        for label in range(np.uint64(classes.n)):
-            left[label] = histogram.missing[label] if missing_left else 0
-            if left[label] > 0:
-                state = move(state, label, left, left[label], totals, buffers.score)
-        entry = np.uint64(0)
-        for t in range(np.uint64(stop)):
-            end = np.uint64(histogram.starts[t + np.uint64(1)])
-            while entry < end:
-                k, moved = entry_of(histogram, entry)
-                left[k] += moved
-                state = move(state, k, left, moved, totals, buffers.score)
-                entry += np.uint64(1)
-            if np.int64(t) >= first:
-                state, found = score(state, bar, left, totals, buffers.score)
-                if found > bar:
-                    gain, place, bar = found, np.int64(t), found + ROUNDING
-        return gain, place
-
-    return scan_many
-
-
-def _define_steps(gain: Callable[..., Any]) -> tuple[Callable[..., Any], ...]:
-    """Return start, move and score for a criterion that only has a definition."""
-
-    @bare_device
-    def start(totals, bar, crowded, buffers):
-        return 0.0
-
-    @bare_device
-    def move(state, k, left, moved, totals, buffers):
-        return state
-
-    @bare_device
-    def score(state, bar, left, totals, buffers):
-        right = buffers.right[: len(totals)]
-        for k in range(len(totals)):
-            right[k] = totals[k] - left[k]
-        return state, gain(left, right)
-
-    return start, move, score
-
-
-_scan_many = by_code(each_criterion(_many_scan))
-
-
-@outlined_device
-def _scan_own(histogram, classes, span, missing_left, gain, limits, buffers):
-    """Scan the splits with a user-defined criterion, which scores many of them in one call."""
-    first, stop = span
-    own, place, n_pending = buffers.own, np.int64(-1), 0
-    left = buffers.score.left[: classes.n]
-    sum_left(histogram, -1, missing_left, left)
-    for t in range(stop):
-        add_bin(histogram, t, left)
-        missing_alone = t + 1 == histogram.n_bins
-        if t < first or (limits.is_constrained and not _is_allowed(limits, left[0], left[1], classes, missing_alone)):
-            continue
-        n_pending = add_split(own, n_pending, left, classes, t)
-        if n_pending == len(own.places):
-            gain, place = score_pending(own, n_pending, gain, place)
-            n_pending = 0
-    return score_pending(own, n_pending, gain, place) if n_pending > 0 else (gain, place)
+@bare_device
+def _raise_bar(criterion, classes, bins, bar, buffers):
+    """Return a bar just below the best score of one split per block, which the best of all splits still exceeds."""
+    start, stop = bins
+    total_0, total_1 = classes.totals[0], classes.totals[1]
+    for t in range(start + _BLOCK - np.uint64(1), stop, _BLOCK):
+        left_0, left_1 = buffers.sums[0, t], buffers.sums[1, t]
+        if criterion.exceeds(left_0, left_1, total_0, total_1, bar):
+            score = criterion.pair(left_0, left_1, total_0, total_1, buffers.score)
+            bar = max(bar, _NEARLY * score - pair_rounding(criterion.code, total_0, total_1))
+    return bar
 
 
 @bare_device
-def scan(criterion, histogram, classes, span, missing_left, gain, limits, buffers):
-    """Return (gain, place) of the best split after a bin in `span` with more than the given gain, or a place of -1."""
-    if criterion == OWN:
-        return _scan_own(histogram, classes, span, missing_left, gain, limits, buffers)
-    if classes.n == 2:
-        return _scan_pair(criterion, histogram, classes, span, missing_left, gain, limits, buffers)
-    return _scan_many(criterion, histogram, classes, span, missing_left, gain, buffers)
+def _any_exceeds(criterion, classes, bins, bar, sums):
+    """Return whether any split of a block may exceed the bar; compilers vectorize the loop."""
+    start, stop = bins
+    sums_0, sums_1 = sums[0], sums[1]
+    total_0, total_1, n_above = classes.totals[0], classes.totals[1], np.uint64(0)
+    for t in range(start, stop):
+        n_above += np.uint64(criterion.exceeds(sums_0[t], sums_1[t], total_0, total_1, bar))
+    return n_above > np.uint64(0)
+
+
+@bare_device
+def _scan_blocks(criterion, splits, bins, left, best, buffers):
+    """Do what `_scan_bins` does for many bins, of which whole blocks are ruled out at once."""
+    start, stop = bins
+    gain, bar, place = best
+    sums = buffers.sums
+    _sum_pairs(splits.histogram, bins, left, sums)
+    if not splits.limits.is_constrained:
+        bar = _raise_bar(criterion, splits.classes, bins, bar, buffers)
+    while start < stop:
+        end = min(start + _BLOCK, stop)
+        block = start, end
+        if _any_exceeds(criterion, splits.classes, block, bar, sums):
+            gain, bar, place = _scan_bins(criterion, splits, block, left, (gain, bar, place), buffers)
+        start, left = end, (sums[0, end - np.uint64(1)], sums[1, end - np.uint64(1)])
+    return gain, bar, place
+
+
+@bare_device
+def scan_pair(criterion, splits, gain, buffers):
+    """Return (gain, place) of the best split of two classes."""
+    bins = np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))
+    left_totals, totals = buffers.score.left[:2], splits.classes.totals
+    sum_left(splits.histogram, np.int64(splits.first) - 1, splits.missing_left, left_totals)
+    left = left_totals[0], left_totals[1]
+    rounding = pair_rounding(criterion.code, totals[0], totals[1])
+    best = gain, gain + rounding, np.int64(-1)
+    if bins[1] - bins[0] >= _LONG:
+        gain, _, place = _scan_blocks(criterion, splits, bins, left, best, buffers)
+    elif rounding == 0.0 and not splits.limits.is_constrained:
+        gain, place = _scan_exactly(criterion, splits, bins, left, gain, buffers)
+    else:
+        gain, _, place = _scan_bins(criterion, splits, bins, left, best, buffers)
+    return gain, place
+
+
+@bare_device
+def scan_many(criterion, splits, gain, buffers):
+    """Return (gain, place) of the best split of more than two classes."""
+    histogram, classes, totals = splits.histogram, splits.classes, splits.classes.totals
+    left = buffers.score.left[: classes.n]
+    bar, place = gain + ROUNDING, np.int64(-1)
+    crowded = histogram.starts[histogram.n_bins] > _CROWDED * histogram.n_bins
+    state = criterion.start(totals, bar, crowded, buffers.score)
+    for label in range(np.uint64(classes.n)):
+        left[label] = histogram.missing[label] if splits.missing_left else 0
+        if left[label] > 0:
+            state = criterion.move(state, label, left, left[label], totals, buffers.score)
+    entry = np.uint64(0)
+    for t in range(np.uint64(splits.stop)):
+        end = np.uint64(histogram.starts[t + np.uint64(1)])
+        while entry < end:
+            k, moved = entry_of(histogram, entry)
+            left[k] += moved
+            state = criterion.move(state, k, left, moved, totals, buffers.score)
+            entry += np.uint64(1)
+        if np.int64(t) >= splits.first:
+            state, score = criterion.score(state, bar, left, totals, buffers.score)
+            if score > bar:
+                gain, place, bar = score, np.int64(t), score + ROUNDING
+    return gain, place
+
+
+@outlined_device
+def _scan_custom(splits, gain, buffers):
+    """Return (gain, place) of the best split by a user-defined criterion, which scores many splits in one call."""
+    histogram, classes, custom = splits.histogram, splits.classes, buffers.custom
+    left, place, n_pending = buffers.score.left[: classes.n], np.int64(-1), 0
+    sum_left(histogram, -1, splits.missing_left, left)
+    for t in range(splits.stop):
+        add_bin(histogram, t, left)
+        if t < splits.first or (splits.limits.is_constrained and not _is_allowed(splits, left[0], left[1], t)):
+            continue
+        n_pending = add_split(custom, n_pending, left, classes, t)
+        if n_pending == len(custom.places):
+            gain, place = score_pending(custom, n_pending, gain, place)
+            n_pending = 0
+    return score_pending(custom, n_pending, gain, place) if n_pending > 0 else (gain, place)
+
+
+_scan_pair = by_criterion(scan_pair)
+_scan_many = by_criterion(scan_many)
+
+
+@bare_device
+def scan(criterion, splits, gain, buffers):
+    """Return (gain, place) of the best split with more than the given gain; place, its last bin, is -1 for none."""
+    if criterion == CUSTOM_CRITERION:
+        return _scan_custom(splits, gain, buffers)
+    if splits.classes.n == 2:
+        return _scan_pair(criterion, splits, gain, buffers)
+    return _scan_many(criterion, splits, gain, buffers)

@@ -12,30 +12,43 @@ from aucforest._compile import bare_device
 from aucforest.tree.binning import BinValues, bin_of, midway
 from aucforest.tree.categories import OrderBuffers
 from aucforest.tree.criteria import (
-    OWN,
+    CUSTOM_CRITERION,
     ROUNDING,
-    OwnCriterion,
+    CustomCriterion,
     ScoreBuffers,
     gain_by_definition,
     is_optimal,
     start_scores,
 )
 from aucforest.tree.features import NUMERIC, FeatureBuffers, order_bins, sample_split
-from aucforest.tree.histogram import PAIR_SAMPLES, HistogramBuffers, clear, next_bin, present_classes, sum_left
+from aucforest.tree.histogram import (
+    PAIR_SAMPLES,
+    HistogramBuffers,
+    clear,
+    count_samples,
+    next_bin,
+    present_classes,
+    sum_left,
+)
 from aucforest.tree.random import derive_key
-from aucforest.tree.samples import add_code, has_code
-from aucforest.tree.scan import Limits, find_admissible, is_bounded, scan
+from aucforest.tree.samples import Columns, add_code, has_code
+from aucforest.tree.scan import Limits, Splits, find_admissible, is_bounded, scan
 from aucforest.tree.tree import SET_WORDS
 
 
-class Rules(NamedTuple):
-    """The parameters of the search for splits."""
+class TreeParams(NamedTuple):
+    """The parameters of growing a tree: those of estimators, resolved, and properties of the features."""
 
     criterion: int
-    is_random: bool  # whether one split of every feature is sampled instead of searching all
+    random_splits: bool  # whether one split of every feature is sampled instead of searching all
     max_features: int
+    max_depth: int
+    min_samples_split: int
     min_samples_leaf: int
+    min_weight_split: int  # in units of weight, like the next one
     min_weight_leaf: int
+    min_gain: float
+    max_leaf_nodes: int  # 0 if there is no limit
     signs: NDArray[np.int8]  # (n_features,) monotonic constraints; empty if there are none
     kinds: NDArray[np.int8]  # (n_features,)
     values: BinValues
@@ -43,14 +56,14 @@ class Rules(NamedTuple):
 
 
 class Node(NamedTuple):
-    """The properties of a node that the search needs besides its samples."""
+    """A node that is to be split."""
 
+    columns: Columns
+    samples: NDArray[np.uint64]
     totals: NDArray[np.int64]  # (n_classes,) class totals, at least two of them above zero
-    n_samples: int
     key: np.uint64  # determines all random numbers of the node
     low: float  # limits of the frequency of the second class
     high: float
-    names: NDArray[np.uint32]  # as in `Columns`
 
 
 class Split(NamedTuple):
@@ -73,7 +86,7 @@ class SplitBuffers(NamedTuple):
     histogram: HistogramBuffers
     order: OrderBuffers
     score: ScoreBuffers
-    own: OwnCriterion
+    custom: CustomCriterion
     features: FeatureBuffers
     sums: NDArray[np.int64]  # (2, n_codes) weights of two classes on the left of each split
     left: NDArray[np.int64]  # (n_classes,)
@@ -87,7 +100,7 @@ class SplitBuffers(NamedTuple):
             HistogramBuffers.of(n_codes, n_classes),
             OrderBuffers.of(n_classes),
             ScoreBuffers.of(n_classes, table),
-            OwnCriterion.of(n_classes),
+            CustomCriterion.of(n_classes),
             FeatureBuffers.of(n_features),
             np.empty((2, n_codes), dtype=np.int64),
             np.empty(n_classes, dtype=np.int64),
@@ -125,67 +138,66 @@ def _store_split(histogram, place, missing_left, by_set, classes, buffers):
 
 
 @bare_device
-def find_split(count, source, features, node, rules, buffers):
+def find_split(node, features, params, buffers):
     """Return the best split of a node, with the gain of the definition; the next search overwrites its arrays.
 
-    count(source, features, t, ...) returns a histogram: `histogram.count_samples`, or a function with the same
-    arguments. `features` are the features to search in the order in which they were sampled.
+    `features` are the features to search in the order in which they were sampled.
     """
     classes = present_classes(node.totals, buffers.histogram)
-    start_scores(rules.criterion, node.totals, classes, buffers)
+    start_scores(params.criterion, node.totals, classes, buffers)
     left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
     arrays = left, buffers.codes_left, buffers.codes_right
     best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, *arrays)
-    is_constrained, with_samples = len(rules.signs) > 0, is_bounded(rules)
+    is_constrained, with_samples = len(params.signs) > 0, is_bounded(params)
     # Larger nodes may have counted the next feature already.
-    may_stop = node.n_samples < PAIR_SAMPLES and rules.criterion != OWN
+    may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
     for t in range(len(features)):
         feature = np.int64(features[t])
-        kind, only, sampled = rules.kinds[feature], np.int64(-1), 0.0
-        compact = kind != NUMERIC or rules.is_random or with_samples or rules.criterion == OWN
-        histogram = count(source, features, t, classes, compact, with_samples, buffers.histogram)
-        if rules.is_random:
+        kind, only, sampled = params.kinds[feature], np.int64(-1), 0.0
+        compact = kind != NUMERIC or params.random_splits or with_samples or params.criterion == CUSTOM_CRITERION
+        histogram = count_samples(node, features, t, classes, compact, with_samples, buffers.histogram)
+        if params.random_splits:
             # The first keys of a node are those of its children and of the sampling of features.
-            key = derive_key(node.key, len(rules.values.first) + 1 + features[t])
-            feature_values = feature, node.names, rules.values
-            only, sampled = sample_split(kind, histogram, classes, *feature_values, key, buffers.order)
+            key = derive_key(node.key, len(params.values.first) + 1 + features[t])
+            names, values = node.columns.names, params.values
+            only, sampled = sample_split(kind, histogram, classes, feature, names, values, key, buffers.order)
         else:
-            order_bins(kind, rules.criterion, histogram, classes, buffers.order)
-        limits = Limits(is_constrained, rules.signs[feature] if is_constrained else 0, node.low, node.high)
+            order_bins(kind, params.criterion, histogram, classes, buffers.order)
+        limits = Limits(is_constrained, params.signs[feature] if is_constrained else 0, node.low, node.high)
         for side in range(2 if histogram.has_missing else 1):
-            first, stop = find_admissible(histogram, classes, side == 1, node.n_samples, rules)
+            first, stop = find_admissible(histogram, classes, side == 1, len(node.samples), params)
             if only >= 0:
                 first, stop = max(first, only), min(stop, only + 1)
-            span = first, stop
-            gain, place = scan(rules.criterion, histogram, classes, span, side == 1, best.gain, limits, buffers)
+            splits = Splits(histogram, classes, first, stop, side == 1, limits)
+            gain, place = scan(params.criterion, splits, best.gain, buffers)
             if place >= 0:
                 next_code, missing_left = _store_split(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
                 code = np.int64(histogram.codes[place])
                 best = Split(feature, code, next_code, missing_left, sampled, gain, *arrays)
         clear(histogram)
-        if may_stop and best.feature == feature and _is_known_optimal(rules.criterion, left, classes):
+        if may_stop and best.feature == feature and _is_known_optimal(params.criterion, left, classes):
             break
-    if best.feature < 0 or rules.criterion == OWN:
+    if best.feature < 0 or params.criterion == CUSTOM_CRITERION:
         return best
     for k in range(classes.n):
         right[k] = classes.totals[k] - left[k]
-    gain = gain_by_definition(rules.criterion, left, right)
+    gain = gain_by_definition(params.criterion, left, right)
     return Split(best.feature, best.code, best.next_code, best.missing_left, best.sampled, gain, *arrays)
 
 
 @bare_device
-def threshold_of(split, names, rules):
+def threshold_of(split, names, params):
     """Return the threshold of a numeric split, less than the values on the right, or +inf if only NaN is there."""
     if split.next_code < 0:
         return np.inf
-    values, feature = rules.values, split.feature
+    values, feature = params.values, split.feature
     at, next_at = bin_of(feature, split.code, names, values), bin_of(feature, split.next_code, names, values)
     low, high = values.upper[at], values.lower[next_at]
-    if rules.is_random and rules.is_sampled:
+    if params.random_splits and params.is_sampled:
         # A value between two bins has the code of the bin on its side of the edge.
         lowest = midway(low, values.lower[at + 1])
         return min(max(split.sampled, lowest), midway(values.upper[next_at - 1], high))
-    return split.sampled if rules.is_random and low <= split.sampled < high else midway(low, high)
+    return split.sampled if params.random_splits and low <= split.sampled < high else midway(low, high)
 
 
 @bare_device

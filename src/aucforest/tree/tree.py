@@ -267,7 +267,7 @@ class Tree:
     @cached_property
     def depth(self) -> NDArray[np.int64]:
         """Number of splits above every node."""
-        return depths(self.left_child, self.right_child)
+        return find_parents(self.left_child, self.left_child + 1)[1]
 
     @property
     def max_depth(self) -> int:
@@ -410,19 +410,23 @@ def _find_fault(feature, threshold, left_child, gain, n_samples, weight, value, 
 
 
 @bare_kernel
-def _fill_depths(left, right, depth):
-    """Write the depth of all nodes but the root."""
+def _fill_parents(left, right, parent, depth):
+    """Write the parent and the depth of all nodes but the root."""
     for node in range(len(left)):
         if left[node] >= 0:
-            depth[left[node]] = depth[node] + 1
-            depth[right[node]] = depth[node] + 1
+            for child in (left[node], right[node]):
+                parent[child], depth[child] = node, depth[node] + 1
 
 
-def depths(left: NDArray[np.integer], right: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the depth of every node from the children, which come after their parent and are -1 for a leaf."""
-    depth = np.zeros(len(left), dtype=np.int64)
-    _fill_depths(left, right, depth)
-    return depth
+def find_parents(left: NDArray[np.integer], right: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the parent of each node, -1 for the root, and its depth, which is the number of splits above it.
+
+    The children come after their parent. A leaf has a left child of -1.
+    """
+    parent, depth = np.zeros((2, len(left)), dtype=np.int64)
+    parent[0] = -1
+    _fill_parents(left, right, parent, depth)
+    return parent, depth
 
 
 @bare_kernel

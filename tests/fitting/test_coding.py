@@ -172,30 +172,6 @@ def test_trees_are_added():
     check_same(fit_parts(forest, X, Y, None, BOUNDS["one"]), small_forest(9).fit(X, Y), X)
 
 
-@pytest.mark.parametrize(
-    ("parts", "weight", "error", "sentence"),
-    [
-        ([[0.5, 1.5], [1.0, 0.0]], None, ValueError, "continuous"),
-        ([[1.0, 0.0], [1.0, np.nan]], None, ValueError, "NaN"),
-        ([[1, 0], ["a", "b"]], None, TypeError, "numbers and strings"),
-        ([[1, "a"]], None, TypeError, "cannot be sorted"),
-        ([[1, 0], [1]], [0.0, 0.0, 0.0], ValueError, "zero for all samples"),
-        ([[], []], None, ValueError, "no samples"),
-    ],
-)
-def test_targets_are_refused(parts, weight, error, sentence):
-    weights = None if weight is None else np.array(weight)
-    with pytest.raises(error, match=sentence):
-        Target.of_parts(
-            [code_part(np.array(part, dtype=object if "a" in part and 1 in part else None)) for part in parts], weights
-        )
-
-
-def test_many_classes_of_few_rows_are_no_regression():
-    y = np.arange(100) % 60
-    np.testing.assert_array_equal(Target.of_parts([code_part(y[:70]), code_part(y[70:])], None).labels, y)
-
-
 def test_functions_of_all_rows_are_refused():
     with pytest.raises(ValueError, match="oob_score"):
         fit_parts(small_forest(oob_score=lambda forest, X, y: 0.5), X, Y, None, BOUNDS["one"])
