@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 import aucforest
 from aucforest.estimators._evidence import PRIOR, OutOfBagScores
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.inspection import oob_permutation_importance, predict_proba_stderr, proximity
+from aucforest.inspection import oob_permutation_importance
 from aucforest.persistence.model_file import ModelFormatError, read_model, write_model
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest, walk
 
@@ -124,12 +124,6 @@ def test_what_is_sampled_anew_knows_the_groups(weight, tmp_path):
     known = {"sample_weight": weight, "n_repeats": 2, "random_state": 0}
     one, other = (oob_permutation_importance(model, X, Y, **known) for model in (forest, loaded))
     np.testing.assert_array_equal(one.importances, other.importances)
-    near = proximity(loaded, X, oob_labels=Y, sample_weight=weight)
-    # Rows of a group are never in the leaf of one another out of bag; those of weight 0 are in no group.
-    kept = WEIGHT > 0
-    same = (GROUPS[:, None] == GROUPS) & kept & kept[:, None]
-    assert np.all(near[same & np.isfinite(near)] == 0.0)
-    assert np.nanmax(near) > 0.0
     sentence = r"on 60 of 60 groups \(300 samples\), but .* 60 of 60 groups \(299 samples\)$"
     with pytest.raises(ValueError, match=sentence):
         training_rows(small_forest(3).fit(X, Y, groups=GROUPS), X[:299], Y[:299], None)
@@ -206,16 +200,6 @@ def test_groups_of_rows_of_weight_zero_are_absent():
         small_forest(3).fit(X[kept], Y[kept], groups=GROUPS[kept]),
     )
     assert digest(forest) == digest(fewer)
-
-
-def test_standard_errors_over_training_sets_of_groups():
-    """Copies of rows in groups are the rows themselves, where a tree cannot tell copies from counts."""
-    params = {"criterion": "auc", "shrinkage": 0.0, "max_depth": 3}
-    rows = small_forest(400, **params).fit(X, Y)
-    copies = small_forest(400, **params).fit(
-        np.repeat(X, 3, axis=0), np.repeat(Y, 3), groups=np.repeat(np.arange(300), 3)
-    )
-    np.testing.assert_allclose(predict_proba_stderr(copies, X[:5]), predict_proba_stderr(rows, X[:5]))
 
 
 def test_groups_are_routed():

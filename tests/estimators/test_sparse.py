@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier, _memory
-from aucforest.inspection import explain, oob_permutation_importance, proximity
+from aucforest.inspection import explain, oob_permutation_importance
 from aucforest.tables import sparse
 from aucforest.tables.sparse import SparseRows
 
@@ -103,7 +103,6 @@ def test_inspection_of_sparse_rows():
     X, dense, y = make()
     forest = AUCForestClassifier(50, random_state=0).fit(X, y)
     np.testing.assert_array_equal(explain(forest, X).values, explain(forest, dense).values)
-    np.testing.assert_array_equal(proximity(forest, X), proximity(forest, dense))
     options = {"n_repeats": 1, "random_state": 0}
     found, expected = (oob_permutation_importance(forest, rows, y, **options) for rows in (X, dense))
     np.testing.assert_array_equal(found.importances, expected.importances)
