@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
-from aucforest.estimators._class_order import ClassOrder
+from aucforest.estimators._class_sample import sample_classes
+from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._evidence import (
     PRIOR,
     OutOfBagScores,
@@ -19,7 +20,6 @@ from aucforest.estimators._evidence import (
     bytes_of_sums,
     row_weight,
     rows_to_score,
-    sample_classes,
 )
 from aucforest.estimators._mixture import Mixture
 from aucforest.estimators.out_of_bag import score_out_of_bag
@@ -29,7 +29,6 @@ from aucforest.estimators.thresholds import (
     GroupSums,
     TunedRule,
     check_groups_of_rule,
-    fixed_threshold,
     is_tuned,
     resolve_threshold,
     tune_threshold,
@@ -75,7 +74,7 @@ class Start(NamedTuple):
             )
 
 
-class ForestFit(ClassOrder, TreeBasedClassifier):
+class ForestFit(DecisionModel, TreeBasedClassifier):
     """Base class of the forest with the steps of `fit`."""
 
     n_estimators: int
@@ -161,7 +160,7 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
         target.check_classes()
         if target.few_groups is not None:
             check_groups_of_rule(rule, n_classes, target.few_groups)
-            warn_of_few_groups(target.few_groups)
+            warn_of_few_groups(target.few_groups, stacklevel=6)
         return rule
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
@@ -212,7 +211,7 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
             n_variants=n_variants,
             amounts=amounts_to_score(self.shrinkage, n_variants),
             unit=unit,
-            finish=self._mean_of_trees,
+            mean_of_trees=self._mean_of_trees,
             n_jobs=self.n_jobs,
         )
 
@@ -311,8 +310,7 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
     ) -> None:
         """Set the decision threshold, tuned out of bag if there are sums for it."""
         if rows is None or sums is None or groups is None:
-            self.threshold_ = fixed_threshold(threshold, self.class_prior_)
-            self.__dict__.pop("threshold_std_", None)
+            self._set_fixed_threshold(threshold)
             return
         self._warn_of_positive(threshold)
         rule = TunedRule(threshold, rows.labels, rows.sample_weight)

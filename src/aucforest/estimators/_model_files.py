@@ -191,7 +191,7 @@ def store_model(model: Model) -> tuple[Arrays, dict[str, Any]]:
             left_out.append(name)
     arrays: Arrays = {}
     metadata = {"estimator": type(model).__name__, "parameters": parameters, "left_out": left_out}
-    for part in (_DATA, *model._parts):
+    for part in (_DATA_PART, *model._parts):
         more_arrays, more_metadata = part.store(model)
         arrays |= more_arrays
         metadata |= more_metadata
@@ -254,7 +254,7 @@ def restore_model(stored: StoredModel, kind: str | None = None) -> Any:
     values |= dict.fromkeys(stored.take("left_out", list), _LEFT_OUT)
     require(all(isinstance(parameter, str) for parameter in values), "left_out are not names")
     model = _make_estimator(name, values)
-    for part in (_DATA, *model._parts):
+    for part in (_DATA_PART, *model._parts):
         part.restore(model, stored)
     stored.check_taken()
     return model
@@ -511,8 +511,8 @@ def _restore_linear(model: Any, stored: StoredModel) -> None:
     model.loss_curve_ = curves if n_classes > 2 else curves[0]
 
 
-_DATA = Part(_store_data, _restore_data)
-TREE = Part(_store_trees, _restore_tree)
-TREES = Part(_store_trees, _restore_trees)
-FOREST = Part(_store_forest, _restore_forest)
-LINEAR = Part(_store_linear, _restore_linear)
+_DATA_PART = Part(_store_data, _restore_data)
+TREE_PART = Part(_store_trees, _restore_tree)
+TREES_PART = Part(_store_trees, _restore_trees)
+FOREST_PART = Part(_store_forest, _restore_forest)
+LINEAR_PART = Part(_store_linear, _restore_linear)

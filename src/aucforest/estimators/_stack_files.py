@@ -101,4 +101,4 @@ def _take_indices(stored: StoredModel, name: str, n: int) -> NDArray[np.int64]:
     return indices
 
 
-STACK = Part(_store_stack, _restore_stack)
+STACK_PART = Part(_store_stack, _restore_stack)

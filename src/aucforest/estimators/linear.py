@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from aucforest.estimators._model_files import LINEAR, Model
+from aucforest.estimators._model_files import LINEAR_PART, Model
 from aucforest.estimators._ranking_direction import Vector, ascend, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
@@ -105,7 +105,7 @@ class LinearAUCClassifier(Model):
     array([[1., 0.], [1., 0.]])
     """
 
-    _parts = (LINEAR,)
+    _parts = (LINEAR_PART,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"lbfgs", "sga"})],
         "eps": [Interval(Real, LEAST_EPS, None, closed="neither"), None],
