@@ -1,7 +1,7 @@
 """Common base of the tree and the forest: parameters, validation of data, prediction, exports."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -51,7 +51,7 @@ from aucforest.tables.dates import (
 from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tree.binning import MAX_BINS, ParallelMap
 from aucforest.tree.criteria import CRITERIA
-from aucforest.tree.prediction import PackedTrees, add_probabilities, add_row, find_leaves
+from aucforest.tree.prediction import PackedTrees, WalkNodes, add_probabilities, add_row, find_leaves
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 # Maximum number of rows in a task of prediction. Each task reads all trees from memory once.
@@ -223,8 +223,8 @@ class TreeBasedClassifier(Model):
     def _is_plain(self, X: Any) -> bool:
         """Return whether X is valid without conversion; scikit-learn's checks take longer than predicting one row."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
-        is_known = is_matrix and X.shape[1] == self.n_features_in_
-        return is_known and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
+        has_features = is_matrix and X.shape[1] == self.n_features_in_
+        return has_features and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
 
     def _params(self) -> dict[str, Any]:
         """Return the parameters by name; `get_params` inspects the signature, which takes longer than a small tree."""
@@ -234,8 +234,8 @@ class TreeBasedClassifier(Model):
         """Validate the arguments of `fit`, and return them as training rows."""
         kept = None
         if sample_weight is not None:
-            known = unmask(sample_weight)
-            sample_weight = _check_sample_weight(known, X, dtype=np.float64, ensure_non_negative=True)
+            given = unmask(sample_weight)
+            sample_weight = _check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
             kept = kept_rows(sample_weight)
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
         groups = None if groups is None else check_groups(groups, len(X))
@@ -324,30 +324,42 @@ class TreeBasedClassifier(Model):
         n_nodes = np.mean([tree.n_nodes for tree in self.trees_])
         return run_in_threads(self._n_jobs, _NODE_TIME * float(n_nodes))
 
-    def _walk_blocks(
-        self, packed: PackedTrees, X: NDArray[Any], output: NDArray[Any], kernel: Any, *leaves: NDArray[Any]
-    ) -> None:
-        """Run a traversal kernel on blocks of rows; a block passes all trees in order, so n_jobs changes no sums."""
+    def _walk_blocks(self, packed: PackedTrees, X: NDArray[Any], walk: Callable[..., None]) -> None:
+        """Call ``walk(rows, nodes, block, active, found)`` for blocks of rows, as the kernels of traversal take them.
+
+        A block passes all trees in order, so n_jobs changes no sums.
+        """
         n_rows = min(_TASK_ROWS, -(-len(X) // effective_n_jobs(self._n_jobs)))
         if isinstance(X, SparseRows):
             n_rows = min(n_rows, X.block_rows)
 
-        def walk(start: int) -> None:
-            block = packed.as_read(X[start : start + n_rows])
+        def walk_block(start: int) -> None:
+            rows = slice(start, start + n_rows)
+            block = packed.as_read(X[rows])
             active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
-            kernel(packed.nodes_for(block), packed.first, *leaves, block, active, found, output[start : start + n_rows])
+            walk(rows, packed.nodes_for(block), block, active, found)
 
-        for _ in run_in_threads(self._n_jobs)(walk, range(0, len(X), n_rows)):
+        for _ in run_in_threads(self._n_jobs)(walk_block, range(0, len(X), n_rows)):
             pass
 
-    def _add_rows(self, packed: PackedTrees, X: NDArray[Any], total: NDArray[np.float64]) -> None:
-        """Add the predictions of all trees to the totals of a few rows, one row after another."""
+    def _add_trees(self, packed: PackedTrees, X: NDArray[Any], total: NDArray[np.float64]) -> None:
+        """Add the predictions of trees to the totals of rows."""
         n_trees = len(packed.first) - 1
+        if len(X) > _FEW_ROWS or packed.first[-1] >= _MOST_NODES or X.shape[1] * (n_trees + 1) >= _MOST_CELLS:
+
+            def add(rows: slice, nodes: WalkNodes, block: NDArray[Any], active: Any, found: Any) -> None:
+                add_probabilities(
+                    nodes, packed.first, packed.values, packed.first_leaf, block, active, found, total[rows]
+                )
+
+            self._walk_blocks(packed, X, add)
+            return
         active, found = np.empty(n_trees, dtype=np.uint64), np.empty(n_trees, dtype=np.uint32)
         for i in range(len(X)):
             copies = np.repeat(np.asarray(X[i : i + 1], dtype=np.float64), n_trees, axis=0)
-            arrays = packed.nodes, packed.first, packed.values, packed.first_leaf
-            add_row(*arrays, copies, active, found, total[i : i + 1])
+            add_row(
+                packed.nodes, packed.first, packed.values, packed.first_leaf, copies, active, found, total[i : i + 1]
+            )
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities: the mean over trees of the class frequencies of the leaf.
@@ -379,10 +391,7 @@ class TreeBasedClassifier(Model):
         """Return class probabilities for the result of `_validate_X`."""
         total = np.zeros((len(X), len(self.classes_)))
         for _, packed in self._in_groups():
-            if len(X) <= _FEW_ROWS and packed.first[-1] < _MOST_NODES and X.shape[1] * len(packed.first) < _MOST_CELLS:
-                self._add_rows(packed, X, total)
-            else:
-                self._walk_blocks(packed, X, total, add_probabilities, packed.values, packed.first_leaf)
+            self._add_trees(packed, X, total)
         return self._mean_of_trees(total, len(self.trees_))
 
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:
@@ -399,8 +408,15 @@ class TreeBasedClassifier(Model):
         """Return the leaf of each sample in each tree, (n_samples, n_trees)."""
         check_is_fitted(self, "trees_")
         X = self._validate_X(X, reset=False)
-        leaves = np.empty((len(X), len(self.trees_)), dtype=np.int64)
-        self._walk_blocks(self._pack_nodes(), X, leaves, _find_all_leaves)
+        packed, leaves = self._pack_nodes(), np.empty((len(X), len(self.trees_)), dtype=np.int64)
+
+        def find(rows: slice, nodes: WalkNodes, block: NDArray[Any], active: Any, found: Any) -> None:
+            by_tree = np.empty((len(self.trees_), len(block)), dtype=np.int64)
+            walks_all = np.zeros(by_tree.shape, dtype=np.uint16)
+            find_leaves(nodes, packed.first, block, walks_all, active, found, by_tree)
+            leaves[rows] = by_tree.T
+
+        self._walk_blocks(packed, X, find)
         return leaves
 
     @property
@@ -530,13 +546,5 @@ class TreeBasedClassifier(Model):
     def _ensemble(self) -> Ensemble:
         """What an export to ONNX needs to know of the trees and their calibration."""
         calibration = self._calibration
-        plain = None if calibration is None else (calibration.slope, calibration.intercepts, LEAST)
-        return Ensemble(self.trees_, self._n_codes, plain)
-
-
-def _find_all_leaves(*arguments: Any) -> None:
-    """Find the leaf of every sample in every tree."""
-    *arrays, block, active, spare, leaves = arguments
-    found = np.empty(leaves.T.shape, dtype=np.int64)
-    find_leaves(*(*arrays, block, np.zeros(found.shape, dtype=np.uint16), active, spare, found))
-    leaves[:] = found.T
+        logit_map = None if calibration is None else (calibration.slope, calibration.intercepts, LEAST)
+        return Ensemble(self.trees_, self._n_codes, logit_map)

@@ -232,17 +232,17 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return all trees, the existing ones first; variants that rank better get more trees."""
         trees, variants = list(start.trees), list(start.variants)
         # Trees of a warm start may be of other variants.
-        places = {name: place for place, name in enumerate(dict.fromkeys([*names, *variants]))}
+        index = {name: i for i, name in enumerate(dict.fromkeys([*names, *variants]))}
         mixture = Mixture(len(names))
         for numbers in mixture.stages(self.n_estimators, with_evidence=scores is not None):
-            known = [places[name] for name in variants[numbers.start : numbers.stop]]
-            assigned = mixture.assign(len(numbers), known)
+            existing = [index[name] for name in variants[numbers.start : numbers.stop]]
+            assigned = mixture.assign(len(numbers), existing)
             if assigned:
                 trees += table.grow(dict(zip(range(len(trees), numbers.stop), assigned)))
                 variants += [names[variant] for variant in assigned]
             if scores is not None:
-                some = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
-                scores.add(numbers.start, trees[some], [places[name] for name in variants[some]])
+                scored = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
+                scores.add(numbers.start, trees[scored], [index[name] for name in variants[scored]])
                 if numbers.stop < self.n_estimators:
                     mixture.weigh(scores)
         self.variants_ = variants
@@ -273,26 +273,26 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             return None, None
         # All trees are summed separately, because the sum of the groups would have other rounding errors, and a
         # threshold must equal the probability of a row exactly.
-        ranges, kept, chosen = [range(n_trees)], rows.bags.kept, None
+        ranges, kept, sample = [range(n_trees)], rows.bags.kept, None
         if tuned:
             bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
             ranges += [range(*pair) for pair in pairwise(bounds)]
             if rows.bags.sampler.n_rows > SPREAD_ROWS:
                 labels = rows.labels if kept is None else rows.labels[kept]
-                chosen = sample_classes(labels, 2, SPREAD_ROWS // 2, self._seed)
-        whole, *groups = self._sum_out_of_bag(rows, ranges, chosen)
+                sample = sample_classes(labels, 2, SPREAD_ROWS // 2, self._seed)
+        whole, *groups = self._sum_out_of_bag(rows, ranges, sample)
         if not tuned:
             return whole, None
-        numbers = chosen if chosen is None or kept is None else kept[chosen]
+        numbers = sample if sample is None or kept is None else kept[sample]
         return whole, GroupSums(Sums(*map(np.stack, zip(*groups))), numbers)
 
     def _sum_out_of_bag(
-        self, rows: TrainingRows, ranges: Sequence[range], chosen: NDArray[np.int64] | None = None
+        self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
-        """Return the sums of out-of-bag predictions over several ranges of trees; see `RunningSums` for `chosen`."""
+        """Return the sums of out-of-bag predictions over ranges of trees, after the first only at the rows `sample`."""
         if rows.sum_rows is not None:
-            return rows.sum_rows(rows.bags, self._pack(), ranges, chosen)
-        return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, chosen)
+            return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
+        return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
 
     def _weighted_frequencies(self, spec: FitSpec) -> NDArray[np.float64]:
         """Return the class frequencies of the training data after class weights."""
@@ -330,7 +330,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, len(self.trees_), what, stacklevel=6)
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight)
-        self.oob_score_ = score_out_of_bag(self, rule, proba, lambda some: rows.X[some], rows.bags.groups_of)
+        self.oob_score_ = score_out_of_bag(self, rule, proba, lambda numbers: rows.X[numbers], rows.bags.groups_of)
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.
@@ -340,14 +340,14 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         rates for all trees.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
-        by_class = self.calibration is not None and any(len(some.sizes) > 1 for some in records)
+        by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
         for name, is_needed in {**out_of_bag, "calibration": by_class}.items():
             value = getattr(self, name)
             if name in out_of_bag and is_needed and not self.bootstrap:
                 raise ValueError(f"{name}={value!r} needs out-of-bag samples: set bootstrap=True")
             if is_needed and len(records) > 1:
-                for some in records:
-                    some.check_stream()
+                for record in records:
+                    record.check_stream()
                 raise ValueError(
                     f"warm_start: {name}={value!r} needs the same bootstrap sampling for all trees, not"
                     f" {', '.join(map(str, records))}"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
 from aucforest.fitting.target import code_classes
-from aucforest.inspection.comparison import chosen, criterion_names
+from aucforest.inspection.comparison import check_names, criterion_names
 from aucforest.inspection.display import Display
 from aucforest.tree.binning import midway
 from aucforest.tree.criteria import CRITERIA, split_gain
@@ -110,7 +110,9 @@ class CriterionLandscapeDisplay(Display):
             If matplotlib is not installed.
         """
         names = criterion_names(criteria)
-        by_name = dict(zip(chosen("criteria", names, [*CRITERIA, *(n for n in names if n.endswith("()"))]), criteria))
+        by_name = dict(
+            zip(check_names("criteria", names, [*CRITERIA, *(n for n in names if n.endswith("()"))]), criteria)
+        )
         values, classes, totals = _cumulated(x, y)
         thresholds = np.array([midway(low, high) for low, high in pairwise(values)])
         gains = {name: _gains(criterion, totals) for name, criterion in by_name.items()}
