@@ -155,11 +155,8 @@ def test_a_default_forest_is_calibrated(n_classes):
 @pytest.mark.parametrize(
     "params",
     [
-        {},
-        {"sampling": "subsample", "max_samples": 0.5},
         {"sampling": "stratified", "class_weight": {0: 1.0, 1: 5.0, 2: 2.0}},
         {"sampling": "balanced", "criterion": "gini"},
-        {"shrinkage": None, "criterion": "auc"},
     ],
     ids=str,
 )

@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from aucforest import AUCTreeClassifier, _memory, load
-from aucforest.estimators import _base
+from aucforest.estimators import _prediction
 from aucforest.fitting import growing, in_memory
 from tests.estimators.data import make_table, small_forest
 
@@ -153,8 +153,8 @@ def test_trees_of_many_classes_store_what_is_not_zero():
 
 def predict_in_groups(monkeypatch, forest, n_groups=3):
     """Let the leaves of all trees predict too much."""
-    monkeypatch.setattr(_base, "_MOST_PREDICTED", 0)
-    monkeypatch.setattr(_base, "_PREDICTED_AT_ONCE", forest._n_predicted() // n_groups)
+    monkeypatch.setattr(_prediction, "_MOST_PREDICTED", 0)
+    monkeypatch.setattr(_prediction, "_PREDICTED_AT_ONCE", forest._n_predicted() // n_groups)
 
 
 @pytest.mark.filterwarnings("ignore:y has 100 classes")

@@ -135,11 +135,11 @@ class DecisionModel(Model):
         """Reverse the order of the two classes in all attributes and parameters; two calls restore the model."""
         self.classes_, self.class_prior_ = self.classes_[::-1], self.class_prior_[::-1]
         if self.threshold_ is not None:
-            given, known = self.threshold_, self._thresholds
+            threshold, before = self.threshold_, self._thresholds
             # The other class is predicted if its probability is above 1 - threshold, and not if it is equal.
-            reflected = max(0.0, float(np.nextafter(1.0 - given, 2.0)))
-            self.threshold_ = known[0] if known is not None and known[1] == given else reflected
-            self._thresholds = given, self.threshold_
+            reflected = max(0.0, float(np.nextafter(1.0 - threshold, 2.0)))
+            self.threshold_ = before[0] if before is not None and before[1] == threshold else reflected
+            self._thresholds = threshold, self.threshold_
         if hasattr(self, "oob_decision_function_"):
             self.oob_decision_function_ = self.oob_decision_function_[:, ::-1].copy()
         self._reverse_parameters()

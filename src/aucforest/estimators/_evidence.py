@@ -257,9 +257,12 @@ class OutOfBagScores:
         sums, n_trees = self._by_variant()
         whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), self._n_added.mean()
         factors = n_usual / np.maximum(self._n_added, 1)
-        more = [(whole, n_whole), *((whole + f * own, n_whole + f * n) for f, own, n in zip(factors, sums, n_trees))]
-        base, *scores = (self._score(self._rank(*pair), self._weights) for pair in more)
-        return np.array(scores) - base
+        base = self._score(self._rank(whole, n_whole), self._weights)
+        with_more = [
+            self._score(self._rank(whole + factor * own, n_whole + factor * n_own), self._weights)
+            for factor, own, n_own in zip(factors, sums, n_trees)
+        ]
+        return np.array(with_more) - base
 
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount with the best AUC for a forest of n_trees trees.

@@ -248,8 +248,8 @@ def read_as_fitted(path: str | os.PathLike[str]) -> Any:
 def restore_model(stored: StoredModel, kind: str | None = None) -> Any:
     """Return the model of a file, or one within another, whose class is known; everything in it is validated."""
     name = stored.take("estimator", str)
-    known = _ESTIMATORS if kind is None else [kind]
-    require(name in known, f"estimator must be one of {', '.join(known)}, but is {name!r}")
+    names = _ESTIMATORS if kind is None else [kind]
+    require(name in names, f"estimator must be one of {', '.join(names)}, but is {name!r}")
     values = {name: from_plain(value) for name, value in stored.take("parameters", dict).items()}
     values |= dict.fromkeys(stored.take("left_out", list), _LEFT_OUT)
     require(all(isinstance(parameter, str) for parameter in values), "left_out are not names")
@@ -270,8 +270,8 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
         if nested:
             require(outer not in values, f"{outer} is stored twice")
             values[outer] = _make_estimator(kind, nested)
-    known = _ESTIMATORS[name]().get_params()
-    if unknown := [parameter for parameter in values if parameter not in known]:
+    parameters = _ESTIMATORS[name]().get_params()
+    if unknown := [parameter for parameter in values if parameter not in parameters]:
         raise ModelFormatError(f"{name} has no parameter {unknown[0]!r}")
     given = {parameter: value for parameter, value in values.items() if value is not _LEFT_OUT}
     validate_parameter_constraints(_ESTIMATORS[name]._parameter_constraints, given, name)
@@ -303,8 +303,8 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
     model.n_features_in_, model.classes_ = n_features, classes
     if "feature_names" in stored:
         names = labels_from_plain(stored.take("feature_names", dict))
-        are_names = names.dtype == object and all(isinstance(name, str) for name in names)
-        require(are_names and len(names) == n_features, f"feature_names are not {n_features} strings")
+        is_text = names.dtype == object and all(isinstance(name, str) for name in names)
+        require(is_text and len(names) == n_features, f"feature_names are not {n_features} strings")
         model.feature_names_in_ = names
 
 
@@ -388,7 +388,7 @@ def _restore_variants(forest: Any, stored: StoredModel) -> None:
     if "mixture" in stored:
         names = stored.take("mixture", list)
         n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
-        fits = len(names) == 2 and n_variants > 1 and all(_are_names(some, n_variants) for some in names)
+        fits = len(names) == 2 and n_variants > 1 and all(_are_names(column, n_variants) for column in names)
         require(fits, "mixture has no names")
         n_trees = stored.take_array("mixture_n_trees", "q", (n_variants,))
         require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), "mixture has no numbers of trees")
@@ -418,9 +418,9 @@ def _restore_sampling(forest: Any, stored: StoredModel) -> None:
     if "groups" in stored:
         groups = forest._groups = stored.take_array("groups", "i", (-1,))
         require(len(groups) > 0 and groups.min() >= 0, "groups are not numbered from 0")
-        known = len(groups), int(groups.max()) + 1, digest_groups(groups)
-        are_known = any((record.n_rows, record.n_groups, record.groups) == known for record in forest._sample_records)
-        require(are_known, "groups are not those that trees sampled")
+        sampled = [(record.n_rows, record.n_groups, record.groups) for record in forest._sample_records]
+        is_sampled = (len(groups), int(groups.max()) + 1, digest_groups(groups)) in sampled
+        require(is_sampled, "groups are not those that trees sampled")
 
 
 def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | None:

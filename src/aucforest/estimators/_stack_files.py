@@ -61,8 +61,8 @@ def _restore_forest(stack: Any, stored: StoredModel) -> Any:
     """Return a forest for the same data as the stack."""
     forest = restore_model(stored, "AUCForestClassifier")
     for name in ("classes_", "n_features_in_", "feature_names_in_"):
-        one, other = (np.asarray(getattr(model, name, None)) for model in (stack, forest))
-        require(np.array_equal(one, other), f"{name} of the stack and of its forest differ")
+        of_stack, of_forest = (np.asarray(getattr(model, name, None)) for model in (stack, forest))
+        require(np.array_equal(of_stack, of_forest), f"{name} of the stack and of its forest differ")
     return forest
 
 

@@ -206,12 +206,21 @@ class LinearAUCClassifier(Model):
         scaler = StandardScaler().fit(X, sample_weight=pairs.weights)
         X = scaler.transform(X)
         if self.solver == "lbfgs":
-            limits: Any = {"eps": self.eps or 0.1, "max_iter": self.max_iter or 200, "tol": self.tol}
-            theta, losses = follow_path(X, pairs, alpha=self.alpha, **limits)
+            theta, losses = follow_path(
+                X, pairs, eps=self.eps or 0.1, alpha=self.alpha, max_iter=self.max_iter or 200, tol=self.tol
+            )
         else:
-            steps: Any = {"n_epochs": self.max_iter or 900, "n_pairs": self.n_pairs, "random": random}
-            rates: Any = {"eps": self.eps or 0.01, "learning_rate": self.learning_rate, "decay": self.decay}
-            theta, losses = ascend(X, pairs, alpha=self.alpha, **steps, **rates)
+            theta, losses = ascend(
+                X,
+                pairs,
+                eps=self.eps or 0.01,
+                alpha=self.alpha,
+                n_epochs=self.max_iter or 900,
+                n_pairs=self.n_pairs,
+                learning_rate=self.learning_rate,
+                decay=self.decay,
+                random=random,
+            )
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
             theta, score = -theta, -score  # after outliers or a bad start the solver may end with an AUC below 1/2

@@ -308,8 +308,9 @@ class AUCStackingClassifier(StackFit):
         coef = dict(zip(self.members_, self.coef_.tolist()))
         if not isinstance(linear, AdditiveClassifier | None) and coef["linear"] > 0.0:
             raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
-        ensembles = forest._ensemble, None if residual is None else residual._ensemble
-        write_stack(path, Stack(*ensembles, linear, coef, self.intercept_, SMALLEST), self.classes_, self.threshold_)
+        residual_ensemble = None if residual is None else residual._ensemble
+        stack = Stack(forest._ensemble, residual_ensemble, linear, coef, self.intercept_, SMALLEST)
+        write_stack(path, stack, self.classes_, self.threshold_)
 
     def _name_classes(self, classes: NDArray[Any]) -> None:
         super()._name_classes(classes)
