@@ -271,7 +271,7 @@ SHUFFLED = np.random.default_rng(0).permutation(300)
             "the trees were grown on 300 of 300 samples, but with this data it would be 240 of 240 samples",
         ),
         ((X_TRAIN[SHUFFLED], LABELS[SHUFFLED], None), "^X must be the training samples in the order of fit"),
-        ((X_TRAIN, LABELS[:299], None), "y has 299 samples, but X_TRAIN has 300"),
+        ((X_TRAIN, LABELS[:299], None), "y has 299 samples, but X has 300"),
         ((X_TRAIN, np.where(Y_TRAIN == 2, "z", LABELS), None), "the label 'z'"),
         ((X_TRAIN, LABELS[SHUFFLED], None), "y must be the training labels in the order of fit"),
         ((X_TRAIN, LABELS, -np.ones(300)), "Negative values"),

@@ -378,9 +378,9 @@ def test_constraints_by_name(make):
 @pytest.mark.parametrize(
     ("signs", "sentence"),
     [
-        ([1, 0], r"monotonic_cst has shape \(2,\) but the input data X_OPTIONS has 5 features"),
+        ([1, 0], r"monotonic_cst has shape \(2,\) but the input data X has 5 features"),
         ([2, 0, 0, 0, 0], "must be an array-like of -1, 0 or 1"),
-        ({"a": 1}, "monotonic_cst is a dict of feature names, but X_OPTIONS has no feature names"),
+        ({"a": 1}, "monotonic_cst is a dict of feature names, but X has no feature names"),
     ],
 )
 def test_wrong_constraints(make, signs, sentence):
