@@ -6,14 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._additive import AdditiveClassifier
-from aucforest.estimators._model_files import (
-    Part,
-    require,
-    restore_decision,
-    restore_model,
-    store_decision,
-    store_model,
-)
+from aucforest.estimators._forest_files import restore_decision, store_decision
+from aucforest.estimators._model_files import Part, require, restore_model, store_model
 from aucforest.persistence.model_file import Arrays, StoredModel
 from aucforest.tables.columns import check_same_categories
 

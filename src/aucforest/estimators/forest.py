@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS
+from aucforest.estimators._forest_files import FOREST_PART, TREES_PART
 from aucforest.estimators._forest_fit import ForestFit
-from aucforest.estimators._model_files import FOREST_PART, TREES_PART
 from aucforest.estimators._paths import path_indicator
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.thresholds import OF_ROWS, RULES, check_groups_of_rule

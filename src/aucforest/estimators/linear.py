@@ -13,14 +13,42 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from aucforest.estimators._model_files import LINEAR_PART, Model
+from aucforest.estimators._model_files import Model, Part, require
 from aucforest.estimators._ranking_direction import Vector, ascend, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 from aucforest.metrics.validation import unmask
+from aucforest.persistence.model_file import Arrays, StoredModel
 from aucforest.tables.columns import check_table, decode_labels
 from aucforest.tables.dates import find_dates, table_of
+
+
+def _store_linear(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    curves = model.loss_curve_ if len(model.classes_) > 2 else [model.loss_curve_]
+    return {
+        "coef_": model.coef_,
+        "intercept_": model.intercept_,
+        "n_iter_": model.n_iter_,
+        "loss_curve_": np.concatenate([np.asarray(curve, dtype=np.float64) for curve in curves]),
+    }, {}
+
+
+def _restore_linear(model: Any, stored: StoredModel) -> None:
+    n_classes = len(model.classes_)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    model.coef_ = stored.take_array("coef_", "d", (n_pairs, model.n_features_in_))
+    model.intercept_ = stored.take_array("intercept_", "d", (n_pairs,))
+    require(np.all(np.isfinite(model.coef_)) and np.all(np.isfinite(model.intercept_)), "coef_ is not finite")
+    model.n_iter_ = stored.take_array("n_iter_", "q", (n_pairs,))
+    losses = stored.take_array("loss_curve_", "d", (-1,))
+    fits = np.all((model.n_iter_ >= 0) & (model.n_iter_ <= len(losses))) and model.n_iter_.sum() == len(losses)
+    require(fits, "n_iter_ does not fit the losses")
+    curves = [curve.tolist() for curve in np.split(losses, np.cumsum(model.n_iter_)[:-1])]
+    model.loss_curve_ = curves if n_classes > 2 else curves[0]
+
+
+_PART = Part(_store_linear, _restore_linear)
 
 
 class LinearAUCClassifier(Model):
@@ -105,7 +133,7 @@ class LinearAUCClassifier(Model):
     array([[1., 0.], [1., 0.]])
     """
 
-    _parts = (LINEAR_PART,)
+    _parts = (_PART,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"lbfgs", "sga"})],
         "eps": [Interval(Real, LEAST_EPS, None, closed="neither"), None],

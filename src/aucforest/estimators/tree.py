@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, TreeBasedClassifier
-from aucforest.estimators._model_files import TREE_PART
+from aucforest.estimators._forest_files import TREE_PART
 from aucforest.estimators._paths import path_indicator
 from aucforest.exports.sklearn import as_decision_tree
 from aucforest.fitting.spec import FitSpec
