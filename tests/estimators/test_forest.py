@@ -346,8 +346,8 @@ def test_numbers_of_classes_and_outputs(make):
 # Whole numbers, so that many splits of different features tie, and a column with more values than bins.
 TABLES = {}
 for n_classes in (2, 3):
-    X, y = make_table(600, n_classes=n_classes, seed=n_classes)
-    TABLES[n_classes] = np.column_stack([X.round(), X[:, 0] + 3 * X[:, 1]]), y
+    columns, labels = make_table(600, n_classes=n_classes, seed=n_classes)
+    TABLES[n_classes] = np.column_stack([columns.round(), columns[:, 0] + 3 * columns[:, 1]]), labels
 OPTIONS = [
     {},
     {"criterion": "gini"},
