@@ -1,25 +1,22 @@
-"""How fast are permutation importance and proximities? Against scikit-learn's on held-out rows, and sparse products.
+"""How fast is permutation importance? Against scikit-learn's on held-out rows.
 
-    python benchmarks/inspection_speed.py [PART ...]
+    python benchmarks/inspection_speed.py
 
-runs some parts: importance, proximity, neighbors. Calls are warm; the first ones, with code from the cache of compiled
-kernels or without, are told apart.
+Calls are warm; the first ones, with code from the cache of compiled kernels or without, are told apart.
 """
 
-import sys
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from _timing import in_fresh_process, interleaved
 from joblib import cpu_count, parallel_config
-from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.inspection import permutation_importance
 
 from aucforest import AUCForestClassifier
-from aucforest.inspection import oob_permutation_importance, proximity, proximity_neighbors
+from aucforest.inspection import oob_permutation_importance
 
 N_JOBS = cpu_count()
 N_TREES = 100
@@ -82,7 +79,7 @@ def compare_importance(n_rows: int, n_features: int, repeats: int, scorings: tup
         report(title, interleaved(functions, repeats))
 
 
-def part_importance() -> None:
+def main() -> None:
     """Compare on three sizes, and the first call."""
     compare_importance(1_000, 12, 5, ("roc_auc", "average_precision", "balanced_accuracy"))
     compare_importance(20_000, 20, 3, ("roc_auc", "average_precision", "balanced_accuracy"))
@@ -92,67 +89,5 @@ def part_importance() -> None:
     print(f"  all to compile    {in_fresh_process(FIRST_CALL, cold=True):.2f} s")
 
 
-def leaf_indicators(forest: AUCForestClassifier, X: np.ndarray) -> csr_matrix:
-    """Return a column for every node of every tree, with ones for the leaves."""
-    leaves = forest.apply(X)
-    starts = np.cumsum([0, *(tree.n_nodes for tree in forest.trees_)])
-    columns = (leaves + starts[:-1]).ravel()
-    ends = np.arange(0, columns.size + 1, leaves.shape[1])
-    return csr_matrix((np.ones(columns.size, dtype=np.float32), columns, ends), shape=(len(X), starts[-1]))
-
-
-def sparse_proximity(forest: AUCForestClassifier, X: np.ndarray) -> np.ndarray:
-    """Multiply leaf indicators, as scipy does it."""
-    indicators = leaf_indicators(forest, X)
-    return (indicators @ indicators.T).toarray() / N_TREES
-
-
-def compared_proximity(forest: AUCForestClassifier, X: np.ndarray) -> np.ndarray:
-    """Compare the leaves of all rows with those of each in turn."""
-    leaves = forest.apply(X)
-    return np.stack([np.mean(leaves == row, axis=1) for row in leaves])
-
-
-def sparse_neighbors(forest: AUCForestClassifier, X: np.ndarray, n_neighbors: int) -> list[np.ndarray]:
-    """Take the greatest of each row of products of leaf indicators, by blocks of rows."""
-    indicators = leaf_indicators(forest, X)
-    transposed, found = indicators.T.tocsr(), []
-    for start in range(0, len(X), 500):
-        block = (indicators[start : start + 500] @ transposed).toarray()
-        found.append(np.argpartition(-block, n_neighbors + 1, axis=1)[:, : n_neighbors + 1])
-    return found
-
-
-def part_proximity() -> None:
-    """Compare dense matrices."""
-    X, y = make_rows(3_000, 20)
-    for params in ({}, {"max_depth": 6}):
-        forest = AUCForestClassifier(N_TREES, criterion="auc", n_jobs=N_JOBS, random_state=0, **params).fit(X, y)
-        functions = {
-            "aucforest": partial(proximity, forest, X, n_jobs=N_JOBS),
-            "scipy, product of sparse leaf indicators": partial(sparse_proximity, forest, X),
-            "numpy, leaves compared row by row": partial(compared_proximity, forest, X),
-        }
-        expected = functions["aucforest"]()
-        for function in list(functions.values())[1:]:
-            assert np.allclose(function(), expected, atol=1e-6)
-        report(f"proximity of 3,000 rows, {N_TREES} trees, {params or 'fully grown'}", interleaved(functions, 3))
-
-
-def part_neighbors() -> None:
-    """Compare nearest rows, and time more rows alone."""
-    for n_rows, with_peer in ((20_000, True), (100_000, False)):
-        X, y = make_rows(n_rows, 20)
-        forest = AUCForestClassifier(N_TREES, criterion="auc", n_jobs=N_JOBS, random_state=0).fit(X, y)
-        proximity_neighbors(forest, X[:500])
-        functions = {"aucforest": partial(proximity_neighbors, forest, X, n_jobs=N_JOBS)}
-        if with_peer:
-            functions["scipy and numpy, blocks of rows"] = partial(sparse_neighbors, forest, X, 10)
-        report(f"10 nearest of {n_rows:,} rows, {N_TREES} trees", interleaved(functions, 1))
-
-
-PARTS = {"importance": part_importance, "proximity": part_proximity, "neighbors": part_neighbors}
-
 if __name__ == "__main__":
-    for name in sys.argv[1:] or PARTS:
-        PARTS[name]()
+    main()

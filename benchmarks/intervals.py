@@ -1,8 +1,8 @@
 """How often do 95 % intervals hold the truth, and tests reject a true null hypothesis? Simulations with known truth.
 
-    python benchmarks/intervals.py [auc] [compare] [top] [folds] [criteria] [stderr] [--replications N]
+    python benchmarks/intervals.py [auc] [compare] [top] [folds] [criteria] [--replications N]
 
-Without a name all six, which takes eight minutes of processor time with the default of 4,000 replications.
+Without a name all five, which takes eight minutes of processor time with the default of 4,000 replications.
 
 auc: coverage and mean length of `auc_confidence_interval`, by its methods and by Newcombe's fifth (Statistics in
 Medicine 25, 2006), with 5 to 50 positives, 5 % or 50 % of the rows, at an AUC of 0.6 to 0.99. Scores are normal, of
@@ -25,9 +25,6 @@ equally good, by ROC AUC on 200 rows, of which 50 are positive: five folds, once
 linear scores, each of ten features of its own that say equally much or nothing. "random": a linear score with two
 random errors. "forests": AUC and Gini forests of ten trees on five features that say nothing; one set of rows for each
 40 replications, else for each four.
-
-stderr: `predict_proba_stderr` over the standard deviation of predictions of new rows over training sets, root mean
-square, and the share of NaN.
 """
 
 import argparse
@@ -42,10 +39,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest import AUCForestClassifier
 from aucforest.inspection import compare_criteria
 from aucforest.inspection.comparison import resampled_mean
-from aucforest.inspection.jackknife import _estimate_variances
 from aucforest.metrics import (
     auc_confidence_interval,
     average_precision_score,
@@ -267,41 +262,12 @@ def report_criteria(n_replications: int) -> None:
                   f"{variance.mean() / squares.mean():>10.3f}{by[0]:>11.3f}{by[1]:>7.3f}")  # fmt: skip
 
 
-def rows(n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return three features, of which two count, and labels, half of them positive."""
-    X = rng.normal(size=(n_rows, 3))
-    return X, X[:, 0] + 0.7 * X[:, 1] + 0.7 * rng.normal(size=n_rows) > 0
-
-
-def report_stderr(n_replications: int) -> None:
-    """Print standard errors of probabilities over the spread of the probabilities."""
-    n_sets = max(2, n_replications // 80)
-    print(f"\nstderr: over the standard deviation, and the share of NaN, {n_sets} training sets")
-    print(f"{'rows':>6}{'trees':>7}  {'forest':<42}{'ratio':>7}{'NaN':>8}")
-    deep, large = {"shrinkage": None}, {"min_samples_leaf": 10}
-    cases = [(200, 1000, deep), (200, 1000, {}), (200, 1000, large), (200, 100, {}), (200, 4000, {})]
-    cases += [(800, 300, {}), (800, 1000, {})]
-    for n_rows, n_trees, options in cases:
-        new, _ = rows(40, np.random.default_rng(1))
-        probabilities, variances = [], []
-        for seed in range(n_sets):
-            forest = AUCForestClassifier(n_trees, criterion="auc", random_state=seed, n_jobs=-1, **options)
-            forest.fit(*rows(n_rows, np.random.default_rng([2, seed])))
-            probabilities.append(forest.predict_proba(new)[:, 1])
-            variances.append(_estimate_variances(forest, new)[:, 1])
-        # Negative estimates count with the others, or the mean would be too large.
-        ratio = np.sqrt(np.mean(variances) / np.var(probabilities, axis=0, ddof=1).mean())
-        name = ", ".join(f"{key}={value}" for key, value in options.items()) or "defaults"
-        print(f"{n_rows:>6}{n_trees:>7}  {name:<42}{ratio:>7.2f}{np.mean(np.less(variances, 0)):>8.1%}")
-
-
 REPORTS: dict[str, Callable[[int], None]] = {
     "auc": report_auc,
     "compare": report_compare,
     "top": report_top,
     "folds": report_folds,
     "criteria": report_criteria,
-    "stderr": report_stderr,
 }
 
 

@@ -13,6 +13,21 @@ from .data import make_table, small_forest
 from .test_model_files import make_frame
 
 
+def small_stack(n_estimators=30, *, stack=None, **params):
+    """Return a stack of a forest with these parameters."""
+    return AUCStackingClassifier(small_forest(n_estimators, **params), **(stack or {}))
+
+
+def fitted_state(model, table):
+    """Return what a fitted stack knows and says."""
+    return model.coef_, model.intercept_, model.oob_decision_function_, model.predict_proba(table)
+
+
+def assert_same(one, other):
+    for mine, yours in zip(one, other, strict=True):
+        np.testing.assert_array_equal(mine, yours)
+
+
 def with_dates():
     """Return a frame with dates, all of whose parts are exact as float32, and labels by month and number."""
     X, _ = make_table(240, 2)

@@ -13,8 +13,8 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest import AUCForestClassifier, load
-from aucforest.estimators import _base, _foreign_names
+from aucforest import load
+from aucforest.estimators import _prediction
 from aucforest.fitting import in_memory
 from tests.estimators.data import digest, make_table, small_forest, small_tree
 
@@ -23,6 +23,8 @@ ONES = np.ones(len(Y))
 NAMES = list("abcde")
 
 both = pytest.mark.parametrize("make", [small_tree, small_forest])
+# Trees and forests share the validation of their data.
+a_forest = pytest.mark.parametrize("make", [small_forest])
 
 
 def with_value(values, at, value):
@@ -144,20 +146,20 @@ def refuse(model, error, message, *data, **more):
     assert not [name for name in vars(model) if name.endswith("_")]
 
 
-@both
+@a_forest
 @cases(BAD_TABLES)
 def test_bad_table(make, a, b, c):
     refuse(make(), b, c, a, Y)
 
 
-@both
+@a_forest
 @cases(BAD_LABELS)
 def test_bad_labels(make, a, b, c):
     table = X if a is None or len(a) < 1000 else np.zeros((len(a), 1))
     refuse(make(), b, c, table, a)
 
 
-@both
+@a_forest
 @cases(BAD_WEIGHTS)
 def test_bad_weights(make, a, b):
     refuse(make(), ValueError, b, X, Y, sample_weight=a)
@@ -185,7 +187,7 @@ def methods(model):
     return model.predict, model.predict_proba, model.predict_log_proba, model.apply, model.decision_path
 
 
-@both
+@a_forest
 @pytest.mark.parametrize("at", range(5))
 def test_bad_table_at_prediction(make, at):
     method = methods(make().fit(X, Y))[at]
@@ -285,7 +287,7 @@ SHAPES = {
 }
 
 
-@both
+@a_forest
 @pytest.mark.parametrize("shape", SHAPES)
 def test_tables_of_every_shape_give_the_same_trees(make, shape):
     table = SHAPES[shape]
@@ -297,7 +299,7 @@ def test_tables_of_every_shape_give_the_same_trees(make, shape):
     assert hasattr(model, "feature_names_in_") == shape.startswith(("pandas", "polars"))
 
 
-@both
+@a_forest
 @pytest.mark.parametrize("values", [X, np.asfortranarray(X, dtype=np.float32)], ids=["float64", "float32"])
 def test_read_only_memory_maps(make, values, tmp_path):
     weights = np.linspace(0.5, 2, len(X))
@@ -308,7 +310,7 @@ def test_read_only_memory_maps(make, values, tmp_path):
     np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(X))
 
 
-@both
+@a_forest
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16, bool])
 def test_numbers_of_every_type(make, dtype):
     table = np.nan_to_num(X * 3).clip(0).astype(dtype)
@@ -349,7 +351,7 @@ LABELS = {
 }
 
 
-@both
+@a_forest
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("box", [np.array, list, pd.Series, pl.Series])
 def test_labels_of_every_type(make, kind, box):
@@ -387,45 +389,6 @@ def test_a_table_without_values(make):
     np.testing.assert_array_equal(model.feature_importances_, np.zeros(5))
 
 
-FOREIGN = {
-    "min_impurity_decrease": "use min_gain, see its documentation",
-    "num_leaves": "use max_leaf_nodes, see its documentation",
-    "ccp_alpha": "trees are not pruned, but max_depth, max_leaf_nodes and min_samples_leaf limit their size",
-    "learning_rate": "trees are not boosted, but grown independently of each other",
-}
-
-
-@both
-@pytest.mark.parametrize("name", FOREIGN)
-def test_parameters_of_other_libraries_are_told_by_their_names_here(make, name):
-    sentence = f"^{type(make()).__name__} has no parameter '{name}': {FOREIGN[name]}$"
-    with pytest.raises(TypeError, match=sentence):
-        make(**{name: 1})
-    model = make()
-    with pytest.raises(ValueError, match=sentence):
-        model.set_params(max_depth=3, **{name: 1})
-    assert model.max_depth is None
-
-
-def test_only_parameters_that_there_are_are_told():
-    with pytest.raises(TypeError, match=r"^AUCForestClassifier has no parameter 'n_trees': use n_estimators"):
-        small_forest(n_trees=3)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'n_trees'"):
-        small_tree(n_trees=3)
-    with pytest.raises(ValueError, match=r"^Invalid parameter 'n_trees' for estimator AUCTreeClassifier"):
-        small_tree().set_params(n_trees=3)
-
-    class Seeded(AUCForestClassifier):
-        def __init__(self, seed=0):
-            super().__init__(random_state=seed)
-            self.seed = seed
-
-    assert Seeded(seed=3).set_params(seed=4).seed == 4
-    ours = set(AUCForestClassifier().get_params())
-    assert set(_foreign_names._OURS) <= ours
-    assert not ours & {*_foreign_names._COUNTERPARTS, *_foreign_names._ABSENT}
-
-
 ROWS, ROW_LABELS = make_table(n_rows=400)
 MANY = np.random.default_rng(0).permutation(np.arange(400) % 100)
 
@@ -442,8 +405,8 @@ def test_trees_of_many_classes_store_what_is_not_zero():
 
 def predict_in_groups(monkeypatch, forest, n_groups=3):
     """Let the leaves of all trees predict too much."""
-    monkeypatch.setattr(_base, "_MOST_PREDICTED", 0)
-    monkeypatch.setattr(_base, "_PREDICTED_AT_ONCE", forest._n_predicted() // n_groups)
+    monkeypatch.setattr(_prediction, "_MOST_PREDICTED", 0)
+    monkeypatch.setattr(_prediction, "_PREDICTED_AT_ONCE", forest._n_predicted() // n_groups)
 
 
 @pytest.mark.filterwarnings("ignore:y has 100 classes")

@@ -12,7 +12,6 @@ from aucforest.estimators._calibration import LEAST, Calibration, CalibrationSam
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.out_of_bag import Sums
-from aucforest.inspection import predict_proba_stderr
 from aucforest.metrics import roc_auc_score
 from aucforest.persistence import model_file
 from tests.estimators.data import digest, make_table, small_forest
@@ -135,19 +134,6 @@ def test_probabilities_of_zero():
     assert calibrated[0, 1] < 1e-6 < 0.99 < calibrated[1, 1]
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_derivatives(n_classes):
-    calibration = Calibration(1.6, np.linspace(0.0, 1.0, n_classes))
-    proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), 20)
-    derivatives = calibration.derivative(proba)
-    for k in range(n_classes):
-        step = np.zeros(n_classes)
-        step[k] = 1e-6
-        change = (calibration.apply(proba + step) - calibration.apply(proba - step)) / 2e-6
-        np.testing.assert_allclose(derivatives[:, :, k], change, rtol=1e-4, atol=1e-6)
-    assert np.all(calibration.derivative(np.eye(n_classes)[:1])[0, :, 1:] == 0.0)
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_a_default_forest_is_calibrated(n_classes):
     """It is under-confident, the map makes it less so for new samples, and two classes keep their order."""
@@ -169,11 +155,8 @@ def test_a_default_forest_is_calibrated(n_classes):
 @pytest.mark.parametrize(
     "params",
     [
-        {},
-        {"sampling": "subsample", "max_samples": 0.5},
         {"sampling": "stratified", "class_weight": {0: 1.0, 1: 5.0, 2: 2.0}},
         {"sampling": "balanced", "criterion": "gini"},
-        {"shrinkage": None, "criterion": "auc"},
     ],
     ids=str,
 )
@@ -364,14 +347,3 @@ def test_files_with_the_old_name_of_the_parameter(flag, tmp_path, monkeypatch):
     loaded = aucforest.load(tmp_path / "old.aucforest")
     assert loaded.calibration == ("auto" if flag else None)
     np.testing.assert_array_equal(loaded.predict_proba(X), expected)
-
-
-def test_standard_errors_are_those_of_the_calibrated_probabilities():
-    X, y = make_table(n_rows=200)
-    forest = small_forest(1000, criterion="auc", max_depth=3).fit(X, y)
-    calibrated, calibration = predict_proba_stderr(forest, X[:20]), forest.calibration_
-    forest.calibration_ = None
-    plain, p = predict_proba_stderr(forest, X[:20])[:, 1], forest.predict_proba(X[:20])[:, 1]
-    q = calibration.apply(np.stack((1 - p, p), axis=1))[:, 1]
-    expected = plain * calibration.slope * q * (1 - q) / (p * (1 - p))
-    np.testing.assert_allclose(calibrated, np.stack((expected, expected), axis=1), rtol=1e-8)

@@ -4,7 +4,6 @@ import pickle
 import warnings
 from functools import cache
 
-import numba
 import numpy as np
 import onnx
 import onnxruntime
@@ -22,11 +21,6 @@ from sklearn.tree import export_text, plot_tree
 import aucforest
 from aucforest.exports.sklearn import CalibratedForestClassifier
 from tests.estimators.data import make_table, small_forest, small_tree
-
-
-@numba.njit
-def one_sided(left_totals, node_totals):
-    return left_totals[1] / node_totals[1] * (1.0 - left_totals[0] / node_totals[0])
 
 
 def make_frame(n_rows=400, n_codes=9, *, n_classes=2, missing=0.1):
@@ -54,30 +48,19 @@ MODELS = {
     "two classes": lambda: fitted(small_forest(), *make_table()),
     "many classes": lambda: fitted(small_forest(), *make_table(400, n_classes=5)),
     "missing values": lambda: fitted(small_forest(), *make_table(missing=0.3)),
-    "own frequencies": lambda: fitted(small_forest(shrinkage=None), *make_table(missing=0.1)),
     "deep": lambda: fitted(small_forest(max_features=1), *make_table(2000)),
-    "leaves alone": lambda: fitted(small_forest(min_samples_leaf=200), *make_table()),
-    "best first": lambda: fitted(small_forest(max_leaf_nodes=9), *make_table()),
-    "drawn cuts": lambda: fitted(small_forest(splitter="random"), *make_table(missing=0.1)),
     "monotone": lambda: fitted(small_forest(monotonic_cst=[1, 1, 0, -1, 0]), *make_table()),
-    "own criterion": lambda: fitted(small_forest(criterion=one_sided), *make_table()),
-    "float32": lambda: fitted(small_forest(), make_table()[0].astype(np.float32), make_table()[1]),
     "names of columns": lambda: fitted(small_forest(), pd.DataFrame(make_table()[0]).add_prefix("x"), make_table()[1]),
     "text": lambda: fitted(small_forest(), make_table()[0], np.array(["no", "yes"])[make_table()[1]]),
-    "truth": lambda: fitted(small_forest(threshold="prevalence"), make_table()[0], make_table()[1] == 1),
     "categories": lambda: fitted(small_forest(), *make_frame()),
-    "more categories than codes": lambda: fitted(small_forest(4, max_depth=4), *make_frame(900, 300)),
-    "categories, many classes": lambda: fitted(small_forest(4), *make_frame(n_classes=4)),
+    "more categories than codes": lambda: fitted(small_forest(1, max_depth=3), *make_frame(900, 300)),
     "balanced": balanced,
-    "balanced, many classes": lambda: balanced(4, threshold="prevalence"),
     "balanced and tuned": lambda: balanced(threshold="gmean"),
-    "balanced as drawn": lambda: balanced(calibration=None),
-    "tuned": lambda: fitted(small_forest(20, threshold="youden"), *make_table()),
     "costs": lambda: fitted(
         small_forest(threshold={"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}), *make_table(n_classes=3)
     ),
+    "tuned": lambda: fitted(small_forest(20, threshold="youden"), *make_table()),
     "a tree": lambda: fitted(small_tree(), *make_table(missing=0.1)),
-    "a tree with categories": lambda: fitted(small_tree(max_features=None), *make_frame()),
     "a leaf": lambda: fitted(small_tree(min_samples_leaf=200), *make_table()),
 }
 
@@ -111,7 +94,7 @@ def plain(exported):
 
 
 # Kernels that no other model here needs take long to compile.
-RARE = {"best first", "drawn cuts", "monotone", "own criterion"}
+RARE = {"monotone"}
 every_model = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name in RARE else name for name in MODELS]
 )

@@ -15,8 +15,7 @@ from aucforest.persistence.model_file import write_model
 
 from .data import make_table, own_auc, small_forest
 from .stacks import DATA, fitted
-from .test_hostile_models import array, at, read
-from .test_model_files import assert_same_model, assert_same_predictions, saved
+from .test_model_files import array, assert_same_model, assert_same_predictions, at, read, saved
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -201,8 +200,8 @@ def test_forests_of_other_features_are_refused(part, contents, tmp_path):
         aucforest.load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("name", ["categories", "three classes", "sparse"])
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("name", ["categories", pytest.param("three classes", marks=pytest.mark.slow)])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_change_is_refused_or_makes_a_stack_that_works(name, contents, tmp_path, data):
     arrays, metadata = copy.deepcopy(contents[name])

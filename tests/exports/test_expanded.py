@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aucforest.exports.expanded import chained, copied
@@ -43,6 +43,7 @@ def test_nodes_of_the_tree_keep_their_indices(seed):
     np.testing.assert_array_equal(nodes.feature[: tree.n_nodes], tree.feature)
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_copies_are_a_tree_whose_weights_add_up(seed):
     tree, _ = drawn(seed)
@@ -56,6 +57,7 @@ def test_copies_are_a_tree_whose_weights_add_up(seed):
     np.testing.assert_allclose(nodes.weight[cuts], nodes.weight[nodes.left[cuts]] + nodes.weight[nodes.right[cuts]])
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_every_copy_can_be_reached(seed):
     tree, _ = drawn(seed, n_cuts=5)

@@ -13,7 +13,6 @@ from sklearn.metrics import roc_auc_score
 
 import aucforest
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, _subsample_sizes, resolve_sampler
-from aucforest.inspection import predict_proba_stderr
 from aucforest.tree.random import tree_key
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest
 from tests.reference.tree import derive_key
@@ -384,7 +383,6 @@ def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
     for model in (forest, aucforest.load(tmp_path / "model")):
         for use in (
             lambda model=model: model.set_threshold("f1", table, y),
-            lambda model=model: predict_proba_stderr(model, table[:5]),
             lambda model=model: model.set_params(warm_start=True, n_estimators=5, oob_score=True).fit(table, y),
         ):
             with pytest.raises(ValueError, match=f"were taken with numpy 1.0, and {stream} may take different"):

@@ -178,7 +178,7 @@ def test_the_verdict_on_losses_and_other_metrics():
     assert result.verdict("fit_seconds").startswith("No criterion does significantly better than gini on these folds; ")
     with pytest.raises(ValueError, match="metric must be among log_loss, fit_seconds, got 'brier'"):
         result.verdict("brier")
-    with pytest.raises(ValueError, match="level must be between 0 and 1, got 95"):
+    with pytest.raises(ValueError, match=r"level must be in \(0, 1\), but is 95"):
         result.verdict(level=95)
     with pytest.raises(ValueError, match="the comparison has no metric of quality, only fit_seconds: name one"):
         comparison(metrics=("fit_seconds",)).verdict()
@@ -218,7 +218,7 @@ def test_a_level_next_to_one():
 
 @pytest.mark.parametrize("level", [0, 1, 95])
 def test_a_level_is_a_share(level):
-    with pytest.raises(ValueError, match=f"level must be between 0 and 1, got {level}"):
+    with pytest.raises(ValueError, match=rf"level must be in \(0, 1\), but is {level}"):
         comparison().summary(level)
 
 
@@ -373,8 +373,13 @@ def test_seeds_differ_between_folds(data):
 
 
 def test_who_is_fitted_first_changes(data, monkeypatch):
-    order, fit = [], folds._fit
-    monkeypatch.setattr(folds, "_fit", lambda forest, *rows: order.append(forest.criterion) or fit(forest, *rows))
+    order, fit = [], AUCForestClassifier.fit
+
+    def fit_in_order(forest, X, y, **options):
+        order.append(forest.criterion)
+        return fit(forest, X, y, **options)
+
+    monkeypatch.setattr(AUCForestClassifier, "fit", fit_in_order)
     run(data, ("auc", "gini", "entropy"), cv=4)
     firsts = order[3::3]  # after one tree each to compile
     assert firsts == ["auc", "entropy", "gini", "auc"]

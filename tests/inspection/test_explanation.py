@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from aucforest import AUCStackingClassifier, LinearAUCClassifier
 from aucforest.inspection import Explanation, Reason, explain
-from tests.estimators.data import make_table, own_auc, small_forest, small_tree
+from tests.estimators.data import make_table, small_forest, small_tree
 from tests.inspection.test_shapley import by_subsets
 
 matplotlib.use("Agg")
@@ -48,7 +48,6 @@ MODELS = {
     "mixed": lambda: small_forest(20, calibration=None).fit(X, Y),
     "shrunk": lambda: small_forest(shrinkage=30.0).fit(X, Y),
     "own frequencies": lambda: small_forest(shrinkage=None, bootstrap=False).fit(X, Y),
-    "own criterion": lambda: small_forest(criterion=["gini", own_auc], calibration=None).fit(X, Y),
     "weighted": lambda: small_forest(class_weight="balanced").fit(X, Y, np.linspace(0, 3, len(X))),
     "deep": lambda: small_forest(max_features=1).fit(*make_table(3000)),
     "many classes": lambda: small_forest().fit(*make_table(400, n_classes=5)),

@@ -135,10 +135,12 @@ def test_standard_errors_are_near_those_of_delong():
         forest = small_forest(40, random_state=seed, n_jobs=2, max_features=1).fit(table, labels)
         result = oob_permutation_importance(forest, table, labels, n_repeats=1, random_state=seed)
         rows = training_rows(forest, table, labels, None)
-        walks = importance._Walks(forest, rows, 1, int(check_random_state(seed).randint(np.iinfo(np.int32).max)), 2)
-        for features, totals in walks.permuted():
+        out_of_bag = importance._OutOfBagSums(
+            forest, rows, 1, int(check_random_state(seed).randint(np.iinfo(np.int32).max)), 2
+        )
+        for features, totals in out_of_bag.permuted():
             for feature, total in zip(features, totals):
-                both = [(sums / walks.n_unseen[:, None])[:, 1] for sums in (walks.baseline, total)]
+                both = [(sums / out_of_bag.n_trees[:, None])[:, 1] for sums in (out_of_bag.baseline, total)]
                 test = compare_auc(labels, *both)
                 assert test.difference == pytest.approx(result.importances[feature, 0])
                 ratios.append((result.importances_stderr[feature] * test.z / test.difference) ** 2)

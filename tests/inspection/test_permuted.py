@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucforest.inspection._permuted import BLOCK_ROWS, add_permuted, find_homes, path_words
+from aucforest.inspection._permuted import BLOCK_ROWS, OutOfBagLeaves, PathFeatures, PermutedRows
 from aucforest.tree.prediction import PackedTrees
 from tests.persistence.trees import make_tree
 from tests.reference.importance import features_on_the_way, out_of_bag_sums
@@ -28,15 +28,15 @@ def draw(n_trees, n_rows):
 def test_words_tell_the_features_on_the_way(first_feature):
     X, trees = make_data(2, n_features=90)
     packed = PackedTrees(trees).take_predictions(trees)
-    words = path_words(trees, packed, first_feature)
-    found = find_homes(packed.arguments(words), X, draw(5, len(X)) * 0, np.isnan(X).any())
+    paths = PathFeatures.of(trees, first_feature)
+    found = OutOfBagLeaves.find(packed, paths, X, draw(5, len(X)) * 0)
     for tree in range(5):
         entries = slice(*found.starts[tree : tree + 2])
-        for row, leaf, met in zip(found.rows[entries], found.leaves[entries], found.met[entries]):
+        for row, leaf, bits in zip(found.rows[entries], found.leaves[entries], found.path_features[entries]):
             number = packed.nodes.numbers[packed.first[tree] + leaf]
-            assert words[packed.first_leaf[tree] + number] == met
+            assert paths.bits[packed.first_leaf[tree] + number] == bits
             expected = features_on_the_way(trees[tree], X[row]) & set(range(first_feature, first_feature + 64))
-            assert {first_feature + b for b in range(64) if int(met) >> b & 1} == expected
+            assert {first_feature + b for b in range(64) if int(bits) >> b & 1} == expected
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -46,13 +46,11 @@ def test_sums_with_other_values_of_a_feature(n_classes, any_missing):
     X = X if any_missing else np.nan_to_num(X)
     counts, packed = draw(5, len(X)), PackedTrees(trees).take_predictions(trees)
     before = X.copy()
-    homes = find_homes(packed.arguments(path_words(trees, packed, 0)), X, counts, any_missing)
-    scratch = [np.full(BLOCK_ROWS, 99, dtype) for dtype in (np.uint64, np.uint32, np.uint64)]
+    rows = PermutedRows(packed, PathFeatures.of(trees, 0), X, counts, any_missing)
     for feature in range(4):
         column = np.random.default_rng(feature).permutation(X[:, feature])
-        given, total = column.copy(), np.zeros((len(X), n_classes))
-        new = X, feature, np.uint64(1) << np.uint64(feature), given, any_missing
-        add_permuted(*packed.arguments(packed.values), *new, homes, total, *scratch)
+        given = column.copy()
+        total = rows.sums(feature, given)
         expected = out_of_bag_sums(trees, before.tolist(), counts.tolist(), feature, column.tolist())
         assert total.tolist() == expected
         np.testing.assert_array_equal(X, before)

@@ -17,9 +17,6 @@ from aucforest.inspection import (
     compare_criteria,
     explain,
     oob_permutation_importance,
-    predict_proba_stderr,
-    proximity,
-    proximity_neighbors,
 )
 from aucforest.metrics import GainsDisplay, RocCurveDisplay
 from aucforest.monitoring import CBPE, Chunks
@@ -102,10 +99,6 @@ CALLS = {
     "oob_permutation_importance": lambda X: (
         oob_permutation_importance(FOREST, X, Y, n_repeats=1, random_state=0).importances
     ),
-    "predict_proba_stderr": lambda X: predict_proba_stderr(FOREST, X),
-    "proximity": lambda X: proximity(FOREST, X, X),
-    "proximity out of bag": lambda X: proximity(FOREST, X, oob_labels=Y),
-    "proximity_neighbors": lambda X: proximity_neighbors(FOREST, X).toarray(),
     "OOBCurveDisplay": lambda X: OOBCurveDisplay.from_estimator(FOREST, X, Y).scores,
     "ThresholdCurveDisplay": lambda X: ThresholdCurveDisplay.from_estimator(FOREST, X, Y).curves["F1"],
     "RocCurveDisplay": lambda X: RocCurveDisplay.from_estimator(FOREST, X, Y, band=None).lines_[0].get_xydata(),
@@ -196,7 +189,7 @@ def test_an_index_outside_of_a_sparse_matrix_is_refused(form, place, value, sent
     """scipy would read or write memory that is not its own, and end the process."""
     matrix = sp.csr_matrix(X).asformat(form)
     getattr(matrix, place)[5] = value
-    for name in ("fit", "predict", "compare_criteria", "oob_permutation_importance", "predict_proba_stderr", "CBPE"):
+    for name in ("fit", "predict", "compare_criteria", "oob_permutation_importance", "CBPE"):
         with pytest.raises(ValueError, match=rf"^X is a damaged sparse matrix, build it again: {sentence}$"):
             CALLS[name](matrix)
 

@@ -14,14 +14,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from aucforest.estimators._evidence import sample_classes
+from aucforest.estimators._class_sample import class_factors, sample_classes
 
 # Numbers are scaled by median and quartiles, and have a knot at each.
 _QUARTILES = (0.25, 0.5, 0.75)
 # The interquartile range of the standard normal distribution.
 _NORMAL_RANGE = 1.349
 # Greater numbers have no finite variance.
-_MOST_KNOWN = 1e150
+_GREATEST = 1e150
 # A category with fewer training samples has no coefficient.
 _LEAST_SAMPLES = 10
 # Maximum number of training samples, and of their values times classes, unless that would be less than _LEAST_ROWS:
@@ -51,19 +51,19 @@ def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
     It is the standard deviation where the quartiles are equal, and 1 where all values are.
     """
     values = values.astype(np.float64)
-    known = values[np.abs(values) < _MOST_KNOWN]
-    if len(known) == 0:
+    values = values[np.abs(values) < _GREATEST]
+    if len(values) == 0:
         return 0.0, 1.0
-    lower, median, upper = np.quantile(known, _QUARTILES)
-    scale = (upper - lower) / _NORMAL_RANGE if upper > lower else known.std()
+    lower, median, upper = np.quantile(values, _QUARTILES)
+    scale = (upper - lower) / _NORMAL_RANGE if upper > lower else values.std()
     return (median, scale) if scale > 0.0 else (median, 1.0)
 
 
 def _scales_of_stored(X: Any) -> NDArray[np.float64]:
     """Return the root mean square of the stored values of each column of a CSR matrix, 1 where it is 0."""
     stored = X.data.astype(np.float64)
-    is_known = np.abs(stored) < _MOST_KNOWN
-    columns, values = X.indices[is_known], stored[is_known]
+    is_used = np.abs(stored) < _GREATEST
+    columns, values = X.indices[is_used], stored[is_used]
     squares, counts = (np.bincount(columns, weights, minlength=X.shape[1]) for weights in (values**2, None))
     scales: NDArray[np.float64] = np.sqrt(squares / np.maximum(counts, 1))
     return np.where((scales > 0.0) & np.isfinite(scales), scales, 1.0)
@@ -94,8 +94,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         n_classes = int(y.max()) + 1
         most = _MOST_ROWS if issparse(X) else self._most_rows(X, n_classes)
         sample = sample_classes(y, n_classes, max(2, most // n_classes), seed=0)
-        # restores the class frequencies
-        weight = (np.bincount(y) / np.maximum(np.bincount(y[sample]), 1))[y[sample]]
+        weight = class_factors(y, y[sample])
         if sample_weight is not None:
             weight = weight * sample_weight[sample]
         X, y = X[sample], y[sample]
@@ -131,8 +130,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def _choose_columns(self, X: NDArray[np.float64]) -> None:
         """Set scales, knots and categories by training data."""
         self.missing_ = np.flatnonzero(np.isnan(X).any(axis=0))
-        known = [_location_and_scale(X[:, feature]) for feature in self.numbers_]
-        self.centre_, self.scale_ = np.array(known, dtype=np.float64).reshape(-1, 2).T
+        scales = [_location_and_scale(X[:, feature]) for feature in self.numbers_]
+        self.centre_, self.scale_ = np.array(scales, dtype=np.float64).reshape(-1, 2).T
         scaled = self._scaled(X)
         quartiles = np.quantile(scaled, _QUARTILES, axis=0)
         # A knot at the least or greatest value, or a second one at the same value, would make no other function.
@@ -185,6 +184,11 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of classes, (n_samples, n_classes), that of the first of two classes 0."""
+        if not (isinstance(X, np.ndarray) or issparse(X)):
+            raise TypeError(
+                f"linear: X must be an array of numbers and codes of categories, but is a {type(X).__name__}: pass"
+                " np.asarray(stack.encode(X))"
+            )
         coef, intercept = self.coef_by_class()
         scores = np.empty((X.shape[0], len(intercept)))
         n_rows = max(1, min(_BLOCK_ROWS, _MOST_CELLS // coef.shape[1]))

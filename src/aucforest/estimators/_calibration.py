@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from aucforest.estimators._combination import log_proba
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.out_of_bag import Sums
 
@@ -56,17 +57,8 @@ class Calibration(NamedTuple):
 
     def apply(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return calibrated probabilities, shape (n_samples, n_classes)."""
-        calibrated: NDArray[np.float64] = softmax(self.slope * _logarithm(proba) + self.intercepts, axis=1)
+        calibrated: NDArray[np.float64] = softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
         return calibrated
-
-    def derivative(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the derivatives of calibrated probability j by probability k, shape (n_samples, j, k)."""
-        calibrated, by_log = self.apply(proba), self.slope * (proba > LEAST) / np.maximum(proba, LEAST)
-        return calibrated[:, :, None] * (np.eye(proba.shape[1]) - calibrated[:, None, :]) * by_log[:, None, :]
-
-
-def _logarithm(proba: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.log(np.maximum(proba, LEAST))
 
 
 def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> Calibration | None:
@@ -101,7 +93,7 @@ def effective_counts(
     return np.array(counts)
 
 
-def n_of_rarer(counts: NDArray[np.float64]) -> float:
+def n_of_rarer(counts: NDArray[Any]) -> float:
     """Return about the number of samples of the rarer class, for K classes K**2 / (4 sum(1 / n_k))."""
     return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
 
@@ -140,21 +132,22 @@ def calibrate(
 
     def likelihood_of(part: int, scale: float) -> _Likelihood:
         rows, sums = seen[part], parts[part]
-        logs = _logarithm(sums.total[np.ix_(rows, is_sampled)].T / sums.n_trees[rows]) - centre[:, None]
+        mean = sums.total[np.ix_(rows, is_sampled)].T / sums.n_trees[rows]
+        logs = log_proba(mean, LEAST) - centre[:, None]
         return _Likelihood(logs, base, sample.labels[rows], scale * sample.weights[rows], n_rarer)
 
     # At most as much evidence as that many samples of the class with the most samples for its weight.
-    found, scale = np.zeros(n_classes), float(np.max(counts / np.bincount(sample.labels, sample.weights)))
+    of_whole, scale = np.zeros(n_classes), float(np.max(counts / np.bincount(sample.labels, sample.weights)))
     if np.ptp(sample.weights) > 1e-9:
         likelihood = likelihood_of(0, 1.0)
-        found = likelihood.minimize(found)
-        scale = min(scale, likelihood.evidence(found))
+        of_whole = likelihood.minimize(of_whole)
+        scale = min(scale, likelihood.evidence(of_whole))
     likelihood = likelihood_of(0, scale)
-    found = likelihood.minimize(found)
-    std = float(np.sqrt(np.linalg.inv(likelihood.derivatives(found)[1])[0, 0]))
-    of_half = 0.5 * sum(likelihood_of(half, scale).minimize(found) for half in (1, 2))
+    of_whole = likelihood.minimize(of_whole)
+    std = float(np.sqrt(np.linalg.inv(likelihood.derivatives(of_whole)[1])[0, 0]))
+    of_half = 0.5 * sum(likelihood_of(half, scale).minimize(of_whole) for half in (1, 2))
     further = (inverse[0] - 1.0 / n_trees) / (0.5 * (inverse[1] + inverse[2]) - inverse[0])
-    parameters = found + further * (found - of_half)
+    parameters = of_whole + further * (of_whole - of_half)
     slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)
     differences = np.concatenate(([0.0], parameters[1:]))
     intercepts[is_sampled] = offsets + (1.0 - slope) * centre + (differences - differences.mean())

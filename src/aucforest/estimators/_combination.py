@@ -18,9 +18,9 @@ from scipy.special import logsumexp, softmax
 SMALLEST = 1e-9
 
 
-def log_proba(proba: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_proba(proba: NDArray[np.float64], smallest: float = SMALLEST) -> NDArray[np.float64]:
     """Return the score of a model with these class probabilities; for two classes differences are log odds."""
-    logs: NDArray[np.float64] = np.log(np.maximum(proba, SMALLEST))
+    logs: NDArray[np.float64] = np.log(np.maximum(proba, smallest))
     return logs
 
 
@@ -39,11 +39,6 @@ class Combination(NamedTuple):
 
     coef: NDArray[np.float64]  # (n_models,)
     intercept: NDArray[np.float64]  # (n_classes,), with the mean 0
-
-    @classmethod
-    def first_alone(cls, n_models: int, n_classes: int) -> "Combination":
-        """Return the combination that is the first model."""
-        return cls(np.eye(n_models)[0], np.zeros(n_classes))
 
     def apply(self, scores: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]:
         """Return class probabilities; the scores of a model with the weight 0 may be None, except of the first."""

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._calibration import CalibrationSample
+from aucforest.estimators._calibration import CalibrationSample, n_of_rarer
+from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._paths import add_shrunk, leaves_out_of_bag
-from aucforest.estimators.thresholds import Finish
+from aucforest.estimators.thresholds import MeanOfTrees
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.multiclass import average_pairs
@@ -30,8 +31,6 @@ _STANDARD_ERRORS = 1.5
 # number of classes, so for many classes the number is at most _ROWS_TIMES_CLASSES / n_classes, or if this is more, a
 # proportion of the training rows or _ROWS_OF_CLASS rows of each class.
 _ROWS, _ROWS_TIMES_CLASSES, _PROPORTION, _ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
-# Number of rows that are searched at a time for those of a class.
-_MASK_ROWS = 2**20
 # Number of scored trees. More trees cost little if there are at least _SAMPLES_A_ROW training samples for each scored
 # row, and many classes need them, because the AUC of few trees is not yet linear in 1 / n_trees.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
@@ -91,28 +90,6 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
     return np.empty(0, dtype=np.int64) if most < 2 else sample_classes(labels, n_classes, most, seed)
 
 
-def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: int) -> NDArray[np.int64]:
-    """Return the positions, in ascending order, of a random sample of at most so many rows of each class."""
-    generator, chosen = np.random.default_rng(seed), []
-    for k in range(n_classes):
-        is_class = labels == k
-        n_rows = np.count_nonzero(is_class)
-        ranks = np.arange(n_rows) if n_rows <= most else generator.choice(n_rows, most, replace=False, shuffle=False)
-        chosen.append(_places(is_class, np.sort(ranks)))
-    return np.sort(np.concatenate(chosen))
-
-
-def _places(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the position of the r-th True of a mask for ascending ranks r; the mask is read in blocks."""
-    places, passed = [np.empty(0, dtype=np.int64)], 0
-    for start in range(0, len(mask), _MASK_ROWS):
-        found = np.flatnonzero(mask[start : start + _MASK_ROWS])
-        here = slice(*np.searchsorted(ranks, (passed, passed + len(found))))
-        places.append(start + found[ranks[here] - passed])
-        passed += len(found)
-    return np.concatenate(places)
-
-
 class OutOfBagScores:
     """ROC AUC (Hand and Till's M for many classes) of out-of-bag probabilities for several amounts of shrinkage.
 
@@ -128,7 +105,7 @@ class OutOfBagScores:
         Amounts of shrinkage in samples; see `amounts_to_score`.
     unit : float
         The weight of a sample in trees.
-    finish : callable
+    mean_of_trees : callable
         Computes class probabilities from sums over trees and the number of trees. Variants are compared by plain means
         instead, so that the trees do not depend on it.
     n_jobs : int or None
@@ -142,10 +119,10 @@ class OutOfBagScores:
         n_variants: int,
         amounts: NDArray[np.float64],
         unit: float,
-        finish: Finish,
+        mean_of_trees: MeanOfTrees,
         n_jobs: int | None,
     ) -> None:
-        self._bags, self._finish, self._n_jobs = training.bags, finish, n_jobs
+        self._bags, self._mean_of_trees, self._n_jobs = training.bags, mean_of_trees, n_jobs
         self._amounts, self._unit, self._n_classes = amounts, unit, n_classes
         self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
@@ -175,8 +152,7 @@ class OutOfBagScores:
     @property
     def n_rows(self) -> float:
         """The effective number of rows, or groups: for two classes about the number of rows of the rarer class."""
-        counts = self._counts_by_class()
-        return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
+        return n_of_rarer(self._counts_by_class())
 
     def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
         """Add consecutive trees, the first of which has the number `first`, with the variant of each."""
@@ -201,17 +177,17 @@ class OutOfBagScores:
     def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:
         """Return how often each row is in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
         blocks = [
-            self._bags.counts(block, numbers)[:, chosen] for block, chosen in enumerate(self._places) if len(chosen) > 0
+            self._bags.counts(block, numbers)[:, rows] for block, rows in enumerate(self._places) if len(rows) > 0
         ]
         return np.ascontiguousarray(np.concatenate(blocks, axis=1))
 
-    def _rank(self, sums: NDArray[np.float64], n_trees: NDArray[Any], finish: Finish = np.divide) -> Ranked:
+    def _rank(self, sums: NDArray[np.float64], n_trees: NDArray[Any], mean_of_trees: MeanOfTrees = np.divide) -> Ranked:
         """Return the rows that are out of bag for any tree, and their ranks by sums over trees, (n_rows, n_columns)."""
         seen = np.flatnonzero(n_trees)
         if len(seen) == 0:
             return seen, []
-        finish = np.divide if self._n_classes == 2 else finish
-        return seen, list(rank_columns(finish(sums[seen], n_trees[seen, None])))
+        mean_of_trees = np.divide if self._n_classes == 2 else mean_of_trees
+        return seen, list(rank_columns(mean_of_trees(sums[seen], n_trees[seen, None])))
 
     def _score(self, ranked: Ranked, weights: NDArray[np.float64]) -> float:
         """Return the AUC for some weights of the rows, or NaN if it is not defined."""
@@ -241,8 +217,8 @@ class OutOfBagScores:
         halves = self._halves(self._place_of(amount))
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
-        found = np.bincount(self._truth, self._weights, minlength=self._n_classes)
-        weights = self._weights * (frequencies / np.where(found > 0.0, found, 1.0))[self._truth]
+        by_class = np.bincount(self._truth, self._weights, minlength=self._n_classes)
+        weights = self._weights * (frequencies / np.where(by_class > 0.0, by_class, 1.0))[self._truth]
         return CalibrationSample(self._truth, weights / weights.mean(), self._groups, halves)
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -281,9 +257,12 @@ class OutOfBagScores:
         sums, n_trees = self._by_variant()
         whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), self._n_added.mean()
         factors = n_usual / np.maximum(self._n_added, 1)
-        more = [(whole, n_whole), *((whole + f * own, n_whole + f * n) for f, own, n in zip(factors, sums, n_trees))]
-        base, *scores = (self._score(self._rank(*pair), self._weights) for pair in more)
-        return np.array(scores) - base
+        base = self._score(self._rank(whole, n_whole), self._weights)
+        with_more = [
+            self._score(self._rank(whole + factor * own, n_whole + factor * n_own), self._weights)
+            for factor, own, n_own in zip(factors, sums, n_trees)
+        ]
+        return np.array(with_more) - base
 
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount with the best AUC for a forest of n_trees trees.
@@ -299,10 +278,10 @@ class OutOfBagScores:
         further = 1.0 - float(whole.n_trees.mean()) / n_trees
 
         def rank(amount: int) -> list[Ranked]:
-            return [self._rank(sums[:, :, amount], n_seen, self._finish) for sums, n_seen in (*halves, whole)]
+            return [self._rank(sums[:, :, amount], n_seen, self._mean_of_trees) for sums, n_seen in (*halves, whole)]
 
         def score(ranked: list[Ranked], weights: NDArray[np.float64]) -> float:
-            first, second, of_all = (self._score(some, weights) for some in ranked)
+            first, second, of_all = (self._score(ranks, weights) for ranks in ranked)
             return of_all + further * (of_all - 0.5 * (first + second))
 
         scores = [score(rank(amount), self._weights) for amount in range(len(AMOUNTS))]

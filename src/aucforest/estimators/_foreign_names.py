@@ -40,7 +40,7 @@ def describe_foreign(estimator: type[BaseEstimator], names: Iterable[str]) -> st
         ours, absent = _COUNTERPARTS.get(name), _ABSENT.get(name)
         if ours is None and absent is None:
             continue
-        known = estimator._get_param_names()
-        if name not in known and (ours is None or ours in known):
+        parameters = estimator._get_param_names()
+        if name not in parameters and (ours is None or ours in parameters):
             return f"{estimator.__name__} has no parameter {name!r}: {absent or f'use {ours}, see its documentation'}"
     return None

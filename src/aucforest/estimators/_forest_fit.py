@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
-from aucforest.estimators._class_order import ClassOrder
+from aucforest.estimators._class_sample import sample_classes
+from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._evidence import (
     PRIOR,
     OutOfBagScores,
@@ -19,7 +20,6 @@ from aucforest.estimators._evidence import (
     bytes_of_sums,
     row_weight,
     rows_to_score,
-    sample_classes,
 )
 from aucforest.estimators._mixture import Mixture
 from aucforest.estimators.out_of_bag import score_out_of_bag
@@ -29,7 +29,6 @@ from aucforest.estimators.thresholds import (
     GroupSums,
     TunedRule,
     check_groups_of_rule,
-    fixed_threshold,
     is_tuned,
     resolve_threshold,
     tune_threshold,
@@ -75,7 +74,7 @@ class Start(NamedTuple):
             )
 
 
-class ForestFit(ClassOrder, TreeBasedClassifier):
+class ForestFit(DecisionModel, TreeBasedClassifier):
     """Base class of the forest with the steps of `fit`."""
 
     n_estimators: int
@@ -161,7 +160,7 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
         target.check_classes()
         if target.few_groups is not None:
             check_groups_of_rule(rule, n_classes, target.few_groups)
-            warn_of_few_groups(target.few_groups)
+            warn_of_few_groups(target.few_groups, stacklevel=6)
         return rule
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
@@ -212,7 +211,7 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
             n_variants=n_variants,
             amounts=amounts_to_score(self.shrinkage, n_variants),
             unit=unit,
-            finish=self._mean_of_trees,
+            mean_of_trees=self._mean_of_trees,
             n_jobs=self.n_jobs,
         )
 
@@ -233,17 +232,17 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
         """Return all trees, the existing ones first; variants that rank better get more trees."""
         trees, variants = list(start.trees), list(start.variants)
         # Trees of a warm start may be of other variants.
-        places = {name: place for place, name in enumerate(dict.fromkeys([*names, *variants]))}
+        index = {name: i for i, name in enumerate(dict.fromkeys([*names, *variants]))}
         mixture = Mixture(len(names))
         for numbers in mixture.stages(self.n_estimators, with_evidence=scores is not None):
-            known = [places[name] for name in variants[numbers.start : numbers.stop]]
-            assigned = mixture.assign(len(numbers), known)
+            existing = [index[name] for name in variants[numbers.start : numbers.stop]]
+            assigned = mixture.assign(len(numbers), existing)
             if assigned:
                 trees += table.grow(dict(zip(range(len(trees), numbers.stop), assigned)))
                 variants += [names[variant] for variant in assigned]
             if scores is not None:
-                some = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
-                scores.add(numbers.start, trees[some], [places[name] for name in variants[some]])
+                scored = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
+                scores.add(numbers.start, trees[scored], [index[name] for name in variants[scored]])
                 if numbers.stop < self.n_estimators:
                     mixture.weigh(scores)
         self.variants_ = variants
@@ -274,26 +273,26 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
             return None, None
         # All trees are summed separately, because the sum of the groups would have other rounding errors, and a
         # threshold must equal the probability of a row exactly.
-        ranges, kept, chosen = [range(n_trees)], rows.bags.kept, None
+        ranges, kept, sample = [range(n_trees)], rows.bags.kept, None
         if tuned:
             bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
             ranges += [range(*pair) for pair in pairwise(bounds)]
             if rows.bags.sampler.n_rows > SPREAD_ROWS:
                 labels = rows.labels if kept is None else rows.labels[kept]
-                chosen = sample_classes(labels, 2, SPREAD_ROWS // 2, self._seed)
-        whole, *groups = self._sum_out_of_bag(rows, ranges, chosen)
+                sample = sample_classes(labels, 2, SPREAD_ROWS // 2, self._seed)
+        whole, *groups = self._sum_out_of_bag(rows, ranges, sample)
         if not tuned:
             return whole, None
-        numbers = chosen if chosen is None or kept is None else kept[chosen]
+        numbers = sample if sample is None or kept is None else kept[sample]
         return whole, GroupSums(Sums(*map(np.stack, zip(*groups))), numbers)
 
     def _sum_out_of_bag(
-        self, rows: TrainingRows, ranges: Sequence[range], chosen: NDArray[np.int64] | None = None
+        self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
-        """Return the sums of out-of-bag predictions over several ranges of trees; see `RunningSums` for `chosen`."""
+        """Return the sums of out-of-bag predictions over ranges of trees, after the first only at the rows `sample`."""
         if rows.sum_rows is not None:
-            return rows.sum_rows(rows.bags, self._pack(), ranges, chosen)
-        return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, chosen)
+            return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
+        return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
 
     def _weighted_frequencies(self, spec: FitSpec) -> NDArray[np.float64]:
         """Return the class frequencies of the training data after class weights."""
@@ -311,8 +310,7 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
     ) -> None:
         """Set the decision threshold, tuned out of bag if there are sums for it."""
         if rows is None or sums is None or groups is None:
-            self.threshold_ = fixed_threshold(threshold, self.class_prior_)
-            self.__dict__.pop("threshold_std_", None)
+            self._set_fixed_threshold(threshold)
             return
         self._warn_of_positive(threshold)
         rule = TunedRule(threshold, rows.labels, rows.sample_weight)
@@ -332,7 +330,7 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, len(self.trees_), what, stacklevel=6)
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight)
-        self.oob_score_ = score_out_of_bag(self, rule, proba, lambda some: rows.X[some], rows.bags.groups_of)
+        self.oob_score_ = score_out_of_bag(self, rule, proba, lambda numbers: rows.X[numbers], rows.bags.groups_of)
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.
@@ -342,14 +340,14 @@ class ForestFit(ClassOrder, TreeBasedClassifier):
         rates for all trees.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
-        by_class = self.calibration is not None and any(len(some.sizes) > 1 for some in records)
+        by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
         for name, is_needed in {**out_of_bag, "calibration": by_class}.items():
             value = getattr(self, name)
             if name in out_of_bag and is_needed and not self.bootstrap:
                 raise ValueError(f"{name}={value!r} needs out-of-bag samples: set bootstrap=True")
             if is_needed and len(records) > 1:
-                for some in records:
-                    some.check_stream()
+                for record in records:
+                    record.check_stream()
                 raise ValueError(
                     f"warm_start: {name}={value!r} needs the same bootstrap sampling for all trees, not"
                     f" {', '.join(map(str, records))}"

@@ -54,13 +54,13 @@ class Mixture:
         evaluated = {first, max(first, SCORED_TREES)} if with_evidence and len(self.weights) > 1 else set()
         return [range(*pair) for pair in pairwise([0, *sorted(n for n in evaluated if n < n_trees), n_trees])]
 
-    def assign(self, n_trees: int, known: Sequence[int]) -> list[int]:
+    def assign(self, n_trees: int, existing: Sequence[int]) -> list[int]:
         """Return the variants of the next trees, given those of the first ones, which exist and may be of others."""
-        for variant in known:
+        for variant in existing:
             if variant < len(self.n_trees):
                 self.n_trees[variant] += 1
         variants = []
-        for _ in range(n_trees - len(known)):
+        for _ in range(n_trees - len(existing)):
             variant = int(np.argmax(self.weights * (self.n_trees.sum() + 1) - self.n_trees))
             self.n_trees[variant] += 1
             variants.append(variant)

@@ -6,14 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._additive import AdditiveClassifier
-from aucforest.estimators._model_files import (
-    Part,
-    require,
-    restore_decision,
-    restore_model,
-    store_decision,
-    store_model,
-)
+from aucforest.estimators._forest_files import restore_decision, store_decision
+from aucforest.estimators._model_files import Part, require, restore_model, store_model
 from aucforest.persistence.model_file import Arrays, StoredModel
 from aucforest.tables.columns import check_same_categories
 
@@ -61,8 +55,8 @@ def _restore_forest(stack: Any, stored: StoredModel) -> Any:
     """Return a forest for the same data as the stack."""
     forest = restore_model(stored, "AUCForestClassifier")
     for name in ("classes_", "n_features_in_", "feature_names_in_"):
-        one, other = (np.asarray(getattr(model, name, None)) for model in (stack, forest))
-        require(np.array_equal(one, other), f"{name} of the stack and of its forest differ")
+        of_stack, of_forest = (np.asarray(getattr(model, name, None)) for model in (stack, forest))
+        require(np.array_equal(of_stack, of_forest), f"{name} of the stack and of its forest differ")
     return forest
 
 
@@ -101,4 +95,4 @@ def _take_indices(stored: StoredModel, name: str, n: int) -> NDArray[np.int64]:
     return indices
 
 
-STACK = Part(_store_stack, _restore_stack)
+STACK_PART = Part(_store_stack, _restore_stack)

@@ -15,17 +15,17 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples, has_fit
 
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
-from aucforest.estimators._class_order import ClassOrder
+from aucforest.estimators._class_sample import class_factors, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
-from aucforest.estimators._evidence import sample_classes
+from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import score_out_of_bag
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
-    fixed_threshold,
     is_tuned,
     resolve_threshold,
+    warn_of_few_groups,
 )
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_seen
 from aucforest.fitting.spec import weights_by_class
@@ -73,16 +73,18 @@ def _matrix_of(valid: Any) -> Any:
 
 
 @contextmanager
-def _no_warning_of_seen() -> Iterator[None]:
-    """Ignore warnings of samples that are not out of bag in one of the forests, as the stack has its own."""
+def _ignoring_warnings_of_forests() -> Iterator[None]:
+    """Ignore warnings of forests on samples that are not out of bag and on few groups, as the stack has its own."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* samples are not out of bag ", UserWarning)
+        for message in (".* samples are not out of bag ", "groups: only "):
+            warnings.filterwarnings("ignore", message, UserWarning)
         yield
 
 
-class StackFit(ClassOrder):
+class StackFit(DecisionModel):
     """Base class of the stack with the steps of `fit`, and the scores of its members."""
 
+    _training_arguments = ("y",)
     forest: AUCForestClassifier | None
     linear: Any
     residual: bool
@@ -96,7 +98,7 @@ class StackFit(ClassOrder):
 
     def _fit_members(self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any) -> None:
         """Fit all members and their combination, and set what follows from them."""
-        with _no_warning_of_seen():
+        with _ignoring_warnings_of_forests():
             forest = self._make_forest().fit(X, y, sample_weight, groups)
             for name in ("classes_", "n_features_in_", "feature_names_in_", "class_prior_"):
                 if hasattr(forest, name):
@@ -106,6 +108,8 @@ class StackFit(ClassOrder):
             rule = resolve_threshold(self.threshold, cost, len(self.classes_), len(training.labels))
             self.oob_decision_function_ = self._combine(training)
             del forest.oob_decision_function_  # its score stays, and files are smaller
+        if (few := training.few_groups(self.classes_)) is not None:
+            warn_of_few_groups(few, stacklevel=5)
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
         what = "out-of-bag probability and are ignored in oob_score_ and in the combination"
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, forest.n_estimators, what, stacklevel=5)
@@ -156,7 +160,7 @@ class StackFit(ClassOrder):
         """Fit the other members and the combination, and return probabilities out of bag, NaN where there are none."""
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
-        self.coef_, self.intercept_ = Combination.first_alone(1, n_classes)
+        self.coef_, self.intercept_ = np.ones(1), np.zeros(n_classes)
         if not training.is_evidence(self.classes_, np.isfinite(proba[:, 0])):
             return proba
         scores = [log_proba(proba)]
@@ -182,8 +186,7 @@ class StackFit(ClassOrder):
         n_classes, seed = len(self.classes_), self.members_["forest"]._seed
         sample = rows[sample_classes(training.labels[rows], n_classes, max(2, _MOST_ROWS // n_classes), seed)]
         labels = training.labels[sample]
-        # restores the class frequencies
-        weights = training.weights[sample] * (np.bincount(training.labels[rows]) / np.bincount(labels))[labels]
+        weights = training.weights[sample] * class_factors(training.labels[rows], labels)
         groups = np.arange(len(sample)) if training.groups is None else training.groups[sample]
         # The effective number of rows, or groups, that are independent (Kish 1965).
         by_group = np.bincount(groups, weights)
@@ -259,29 +262,28 @@ class StackFit(ClassOrder):
 
     def _set_threshold(self, rule: Any, training: _Training) -> None:
         """Set the decision threshold, tuned out of bag if the rule is."""
-        proba = self.oob_decision_function_
-        is_seen = np.isfinite(proba[:, 0])
         if not is_tuned(rule, len(self.classes_)):
-            self.threshold_ = fixed_threshold(rule, self.class_prior_)
+            self._set_fixed_threshold(rule)
             return
         few = training.few_groups(self.classes_)
         if few is not None:
             check_groups_of_rule(rule, len(self.classes_), few)
         self._warn_of_positive(rule)
+        proba = self.oob_decision_function_
+        is_seen = np.isfinite(proba[:, 0])
         best = TunedRule(rule, training.labels, training.sample_weight).best(proba[is_seen, 1], is_seen)
         if np.isnan(best):
             raise ValueError(f"threshold={rule!r} needs out-of-bag samples of both classes: increase n_estimators")
         self.threshold_ = best
 
-    def _tune_out_of_bag(self, rule: Any, y: Any, sample_weight: Any) -> None:
-        """Set a threshold that is tuned on the training data, given their labels once more."""
+    def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         proba = getattr(self, "oob_decision_function_", np.empty((0, 2)))
         if np.size(y) != len(proba):
             raise ValueError(
                 f"y has {np.size(y)} samples, but {len(proba)} have out-of-bag probabilities: pass the y of fit, or"
                 " tune on other samples with oob=False"
             )
-        self._set_threshold(rule, self._number(proba, y, sample_weight, None))
+        self._set_threshold(threshold, self._number(proba, y, sample_weight, None))
 
     def _score_out_of_bag(self, rule: Any, training: _Training) -> None:
         """Set the out-of-bag score, by labels of thresholds that were not tuned on the row."""

@@ -14,20 +14,13 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS
+from aucforest.estimators._forest_files import FOREST_PART, TREES_PART
 from aucforest.estimators._forest_fit import ForestFit
-from aucforest.estimators._model_files import FOREST, TREES
 from aucforest.estimators._paths import path_indicator
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.estimators.thresholds import (
-    OF_ROWS,
-    RULES,
-    check_groups_of_rule,
-    check_threshold,
-    is_tuned,
-)
+from aucforest.estimators.thresholds import OF_ROWS, RULES, check_groups_of_rule
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.bootstrap import SCHEMES
-from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
 from aucforest.fitting.target import find_few_groups
 from aucforest.metrics.at_k import find_at_k
@@ -256,7 +249,7 @@ class AUCForestClassifier(ForestFit):
     (300, True)
     """
 
-    _parts = (TREES, FOREST)
+    _parts = (TREES_PART, FOREST_PART)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         "criterion": [StrOptions({"auto", *CRITERIA}), callable, list, tuple],
@@ -384,53 +377,7 @@ class AUCForestClassifier(ForestFit):
             self._fit_rows(self._hold(X, y, sample_weight, groups, cost), start)
         return self
 
-    def set_threshold(
-        self,
-        threshold: str | dict[str, Any] | float | None,
-        X: ArrayLike | None = None,
-        y: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        *,
-        oob: bool = True,
-    ) -> "AUCForestClassifier":
-        """Change the threshold of `predict` without growing new trees.
-
-        Parameters
-        ----------
-        threshold
-            The new value of the parameter `threshold`. Costs of each sample are ``{"cost": array}`` here.
-        X, y, sample_weight
-            The samples on which the threshold is tuned, needed only by rules that are tuned.
-        oob : bool, default=True
-            Whether these are the training data, whose out-of-bag probabilities are used; the forest knows its groups.
-            With False they are other samples, such as a validation set, and there is no `threshold_std_`.
-
-        Returns
-        -------
-        self : AUCForestClassifier
-
-        Raises
-        ------
-        ValueError
-            If the rule is unknown or not defined for this number of classes, if it needs samples, if the samples are
-            not the training data with ``oob=True``, or if they are of one class.
-        """
-        check_is_fitted(self, "trees_")
-        tuned = is_tuned(threshold, len(self.classes_))
-        if tuned and (X is None or y is None):
-            what = "out-of-bag samples: pass the X and y of fit" if oob else "samples: pass X and y"
-            raise ValueError(f"threshold={threshold!r} is tuned on {what}")
-        check_threshold(threshold, len(self.classes_), None if y is None else np.size(y))
-        if tuned and not oob:
-            self._tune_on(threshold, X, y, sample_weight)
-        else:
-            rows = self._rows_for(threshold, X, y, sample_weight) if tuned else None
-            self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
-        self.threshold = threshold
-        return self
-
-    def _rows_for(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-        """Return the training data; raise ValueError if X and y are others, or the rule cannot be tuned out of bag."""
+    def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         try:
             rows = training_rows(self, X, y, sample_weight)
         except ValueError as error:
@@ -439,7 +386,7 @@ class AUCForestClassifier(ForestFit):
         few = find_few_groups(self.classes_, rows.labels[kept], rows.bags.groups_of(kept))
         if few is not None:
             check_groups_of_rule(threshold, len(self.classes_), few)
-        return rows
+        self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
 
     def _reverse_classes(self) -> None:
         super()._reverse_classes()
@@ -465,17 +412,17 @@ class AUCForestClassifier(ForestFit):
             fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_", "dates_")
             shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
             criteria = self.criterion if isinstance(self.criterion, list | tuple) else [self.criterion]
-            own = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}
+            functions = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}
             members = []
             for tree, (criterion, splitter) in zip(self.trees_, self.variants_):
                 # A function that was not restored from a file is unknown.
-                known = None if criterion.endswith("()") else criterion
-                params["criterion"], params["splitter"] = own.get(criterion, known), splitter
+                named = None if criterion.endswith("()") else criterion
+                params["criterion"], params["splitter"] = functions.get(criterion, named), splitter
                 members.append(AUCTreeClassifier(**params))
                 members[-1].__dict__.update(shared, trees_=[tree])
             self._cache["members"] = members
-        found: list[AUCTreeClassifier] = self._cache["members"]
-        return found
+        estimators: list[AUCTreeClassifier] = self._cache["members"]
+        return estimators
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:

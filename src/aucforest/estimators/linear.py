@@ -13,14 +13,42 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from aucforest.estimators._model_files import LINEAR, Model
+from aucforest.estimators._model_files import Model, Part, require
 from aucforest.estimators._ranking_direction import Vector, ascend, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 from aucforest.metrics.validation import unmask
+from aucforest.persistence.model_file import Arrays, StoredModel
 from aucforest.tables.columns import check_table, decode_labels
 from aucforest.tables.dates import find_dates, table_of
+
+
+def _store_linear(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    curves = model.loss_curve_ if len(model.classes_) > 2 else [model.loss_curve_]
+    return {
+        "coef_": model.coef_,
+        "intercept_": model.intercept_,
+        "n_iter_": model.n_iter_,
+        "loss_curve_": np.concatenate([np.asarray(curve, dtype=np.float64) for curve in curves]),
+    }, {}
+
+
+def _restore_linear(model: Any, stored: StoredModel) -> None:
+    n_classes = len(model.classes_)
+    n_pairs = n_classes * (n_classes - 1) // 2
+    model.coef_ = stored.take_array("coef_", "d", (n_pairs, model.n_features_in_))
+    model.intercept_ = stored.take_array("intercept_", "d", (n_pairs,))
+    require(np.all(np.isfinite(model.coef_)) and np.all(np.isfinite(model.intercept_)), "coef_ is not finite")
+    model.n_iter_ = stored.take_array("n_iter_", "q", (n_pairs,))
+    losses = stored.take_array("loss_curve_", "d", (-1,))
+    fits = np.all((model.n_iter_ >= 0) & (model.n_iter_ <= len(losses))) and model.n_iter_.sum() == len(losses)
+    require(fits, "n_iter_ does not fit the losses")
+    curves = [curve.tolist() for curve in np.split(losses, np.cumsum(model.n_iter_)[:-1])]
+    model.loss_curve_ = curves if n_classes > 2 else curves[0]
+
+
+_PART = Part(_store_linear, _restore_linear)
 
 
 class LinearAUCClassifier(Model):
@@ -105,7 +133,7 @@ class LinearAUCClassifier(Model):
     array([[1., 0.], [1., 0.]])
     """
 
-    _parts = (LINEAR,)
+    _parts = (_PART,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "solver": [StrOptions({"lbfgs", "sga"})],
         "eps": [Interval(Real, LEAST_EPS, None, closed="neither"), None],
@@ -206,12 +234,21 @@ class LinearAUCClassifier(Model):
         scaler = StandardScaler().fit(X, sample_weight=pairs.weights)
         X = scaler.transform(X)
         if self.solver == "lbfgs":
-            limits: Any = {"eps": self.eps or 0.1, "max_iter": self.max_iter or 200, "tol": self.tol}
-            theta, losses = follow_path(X, pairs, alpha=self.alpha, **limits)
+            theta, losses = follow_path(
+                X, pairs, eps=self.eps or 0.1, alpha=self.alpha, max_iter=self.max_iter or 200, tol=self.tol
+            )
         else:
-            steps: Any = {"n_epochs": self.max_iter or 900, "n_pairs": self.n_pairs, "random": random}
-            rates: Any = {"eps": self.eps or 0.01, "learning_rate": self.learning_rate, "decay": self.decay}
-            theta, losses = ascend(X, pairs, alpha=self.alpha, **steps, **rates)
+            theta, losses = ascend(
+                X,
+                pairs,
+                eps=self.eps or 0.01,
+                alpha=self.alpha,
+                n_epochs=self.max_iter or 900,
+                n_pairs=self.n_pairs,
+                learning_rate=self.learning_rate,
+                decay=self.decay,
+                random=random,
+            )
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
             theta, score = -theta, -score  # after outliers or a bad start the solver may end with an AUC below 1/2

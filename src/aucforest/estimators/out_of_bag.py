@@ -197,12 +197,12 @@ def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     """Raise ValueError unless the leaves of the first tree get the same numbers of rows and classes as in training."""
     tree, sampled = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
     packed, table = PackedTrees([tree]), np.ascontiguousarray(rows.X[sampled], dtype=np.float64)
-    found = np.empty((1, len(sampled)), dtype=np.int64)
-    scratch = np.empty(len(sampled), dtype=np.uint64), np.empty(len(sampled), dtype=np.uint32)
-    walks_all = np.zeros(found.shape, dtype=np.uint16)
-    find_leaves(*(packed.nodes, packed.first, table, walks_all, *scratch, found))
+    leaves = np.empty((1, len(sampled)), dtype=np.int64)
+    active, work_space = np.empty(len(sampled), dtype=np.uint64), np.empty(len(sampled), dtype=np.uint32)
+    walks_all = np.zeros(leaves.shape, dtype=np.uint16)
+    find_leaves(packed.nodes, packed.first, table, walks_all, active, work_space, leaves)
     held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
-    np.add.at(held, (found[0], rows.labels[sampled]), 1)
+    np.add.at(held, (leaves[0], rows.labels[sampled]), 1)
     held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]
     if not np.array_equal(held.sum(axis=1), n_samples):
         raise ValueError("X must be the training samples in the order of fit, but the leaves of a tree differ")

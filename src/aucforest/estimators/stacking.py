@@ -14,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._combination import SMALLEST, Combination
-from aucforest.estimators._stack_files import STACK
+from aucforest.estimators._stack_files import STACK_PART
 from aucforest.estimators._stack_fit import StackFit
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.thresholds import check_threshold, fixed_threshold, is_tuned
 from aucforest.exports.onnx_stack import Stack, write_stack
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import Dates
@@ -113,7 +112,7 @@ class AUCStackingClassifier(StackFit):
     True
     """
 
-    _parts = (STACK,)
+    _parts = (STACK_PART,)
     _nested: ClassVar[dict[str, str]] = {"forest": "AUCForestClassifier"}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "forest": [AUCForestClassifier, None],
@@ -163,7 +162,16 @@ class AUCStackingClassifier(StackFit):
         Returns
         -------
         self : estimator
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter, or if ``forest`` is None and a parameter of it is given.
         """
+        if params.get("forest", self.forest) is None:
+            for name in params:
+                if name.startswith("forest__"):
+                    raise ValueError(f"{name} cannot be set, as forest is None: set forest=AUCForestClassifier() first")
         super().set_params(**params)
         if hasattr(self, "members_") and not params.keys().isdisjoint({"n_jobs", "forest__n_jobs"}):
             given = self.n_jobs if self.n_jobs is not None or self.forest is None else self.forest.n_jobs
@@ -210,46 +218,6 @@ class AUCStackingClassifier(StackFit):
         """
         with self._fitting():
             self._fit_members(X, y, sample_weight, groups, cost)
-        return self
-
-    def set_threshold(
-        self, threshold: Any, X: Any = None, y: Any = None, sample_weight: Any = None, *, oob: bool = True
-    ) -> "AUCStackingClassifier":
-        """Change the threshold of `predict` without fitting anything anew.
-
-        Parameters
-        ----------
-        threshold
-            The new value of the parameter `threshold`. Costs of each sample are ``{"cost": array}`` here.
-        X, y, sample_weight
-            The samples on which the threshold is tuned, needed only by rules that are tuned. X is not used with
-            ``oob=True``.
-        oob : bool, default=True
-            Whether these are the training data, whose out-of-bag probabilities are used. Their groups are not known.
-            With False they are other samples, such as a validation set.
-
-        Returns
-        -------
-        self : AUCStackingClassifier
-
-        Raises
-        ------
-        ValueError
-            If the rule is unknown or not defined for this number of classes, or if it needs samples, of both classes,
-            that are not given.
-        """
-        check_is_fitted(self, "members_")
-        check_threshold(threshold, len(self.classes_), None if y is None else np.size(y))
-        if not is_tuned(threshold, len(self.classes_)):
-            self.threshold_ = fixed_threshold(threshold, self.class_prior_)
-        elif y is None or (X is None and not oob):
-            what = "out-of-bag samples: pass the y of fit as y=..." if oob else "samples: pass X and y"
-            raise ValueError(f"threshold={threshold!r} is tuned on {what}")
-        elif oob:
-            self._tune_out_of_bag(threshold, y, sample_weight)
-        else:
-            self._tune_on(threshold, X, y, sample_weight)
-        self.threshold = threshold
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -340,8 +308,9 @@ class AUCStackingClassifier(StackFit):
         coef = dict(zip(self.members_, self.coef_.tolist()))
         if not isinstance(linear, AdditiveClassifier | None) and coef["linear"] > 0.0:
             raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
-        ensembles = forest._ensemble, None if residual is None else residual._ensemble
-        write_stack(path, Stack(*ensembles, linear, coef, self.intercept_, SMALLEST), self.classes_, self.threshold_)
+        residual_ensemble = None if residual is None else residual._ensemble
+        stack = Stack(forest._ensemble, residual_ensemble, linear, coef, self.intercept_, SMALLEST)
+        write_stack(path, stack, self.classes_, self.threshold_)
 
     def _name_classes(self, classes: NDArray[Any]) -> None:
         super()._name_classes(classes)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.estimators._class_sample import class_factors
 from aucforest.fitting.out_of_bag import Sums, parts_of_rows
 from aucforest.fitting.target import LEAST_GROUPS, FewGroups
 from aucforest.metrics import optimal_threshold
@@ -28,7 +29,7 @@ _N_RESAMPLES = 50
 SPREAD_ROWS = 2**16
 
 # Computes class probabilities from sums over trees and the number of trees.
-Finish = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
+MeanOfTrees = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
 def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classes: int, n_rows: int) -> Any:
@@ -92,12 +93,12 @@ def warn_of_positive(setting: str, classes: NDArray[Any], frequencies: NDArray[n
         )
 
 
-def warn_of_few_groups(few: FewGroups) -> None:
+def warn_of_few_groups(few: FewGroups, *, stacklevel: int) -> None:
     """Warn of a class that too few groups have for choices by out-of-bag scores."""
     warnings.warn(
         f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
         " scores are too low, and no shrinkage, mixture of criteria or calibration is chosen by them",
-        stacklevel=2,
+        stacklevel=stacklevel,
     )
 
 
@@ -155,9 +156,10 @@ class TunedRule:
 
     def of_sample(self, rows: NDArray[np.int64]) -> "TunedRule":
         """Return the rule for a sample of the rows, with weights that restore the proportions of the classes."""
-        labels, kept = self.labels[rows], self.labels if self.weights is None else self.labels[self.weights > 0]
-        weights = (np.bincount(kept, minlength=2) / np.bincount(labels, minlength=2))[labels]
-        return TunedRule(self._rule_at(rows), labels, weights if self.weights is None else self.weights[rows] * weights)
+        kept = self.labels if self.weights is None else self.labels[self.weights > 0]
+        weights = class_factors(kept, self.labels[rows])
+        weights = weights if self.weights is None else self.weights[rows] * weights
+        return TunedRule(self._rule_at(rows), self.labels[rows], weights)
 
 
 class GroupSums(NamedTuple):
@@ -167,30 +169,32 @@ class GroupSums(NamedTuple):
     rows: NDArray[np.int64] | None  # the numbers of these rows; None for all
 
 
-def tune_threshold(rule: TunedRule, sums: Sums, groups: GroupSums, finish: Finish, seed: int) -> tuple[float, float]:
+def tune_threshold(
+    rule: TunedRule, sums: Sums, groups: GroupSums, mean_of_trees: MeanOfTrees, seed: int
+) -> tuple[float, float]:
     """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees.
 
     `sums` are out-of-bag sums of all rows over all trees.
     """
 
-    def tune(rule: TunedRule, sums: Sums) -> float:
+    def best_of(rule: TunedRule, sums: Sums) -> float:
         seen = sums.n_trees > 0
-        return rule.best(finish(sums.total[seen], sums.n_trees[seen, None])[:, 1], seen)
+        return rule.best(mean_of_trees(sums.total[seen], sums.n_trees[seen, None])[:, 1], seen)
 
-    best = tune(rule, sums)
+    best = best_of(rule, sums)
     if np.isnan(best):
         raise ValueError(
             f"threshold={rule.threshold!r} needs out-of-bag samples of both classes: increase n_estimators"
         )
     (total, n_trees), rows = groups
-    of_rows = rule if rows is None else rule.of_sample(rows)
+    rule = rule if rows is None else rule.of_sample(rows)
     resamples = np.random.default_rng(seed).multinomial(len(total), np.full(len(total), 1 / len(total)), _N_RESAMPLES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that the required precision is not reached
         resampled = (Sums(np.tensordot(times, total, 1), times @ n_trees) for times in resamples)
-        spread = np.array([tune(of_rows, some) for some in resampled])
-    spread = spread[np.isfinite(spread)]
-    return best, float(np.std(spread, ddof=1)) if len(total) > 1 and len(spread) > 1 else float("nan")
+        thresholds = np.array([best_of(rule, sums) for sums in resampled])
+    thresholds = thresholds[np.isfinite(thresholds)]
+    return best, float(np.std(thresholds, ddof=1)) if len(total) > 1 and len(thresholds) > 1 else float("nan")
 
 
 def cross_fit_labels(

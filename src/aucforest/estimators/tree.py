@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TREE_CONSTRAINTS, TreeBasedClassifier
-from aucforest.estimators._model_files import TREE
+from aucforest.estimators._forest_files import TREE_PART
 from aucforest.estimators._paths import path_indicator
 from aucforest.exports.sklearn import as_decision_tree
 from aucforest.fitting.spec import FitSpec
@@ -144,7 +144,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
     4
     """
 
-    _parts = (TREE,)
+    _parts = (TREE_PART,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TREE_CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],

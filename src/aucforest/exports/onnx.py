@@ -156,8 +156,8 @@ def write_graph(path: str | os.PathLike[str], graph: Graph, n_features: int, cla
         raise TypeError(f"ONNX needs labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
 
     helper, kinds = graph.onnx.helper, graph.onnx.TensorProto
-    known = graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels)
-    graph.add("Gather", known, "class", output="label", axis=0)
+    by_class = graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels)
+    graph.add("Gather", by_class, "class", output="label", axis=0)
     outputs = [
         helper.make_tensor_value_info("label", graph.constants[-1].data_type, [None]),
         helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, len(classes)]),

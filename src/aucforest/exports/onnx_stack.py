@@ -70,9 +70,9 @@ def _add_additive(graph: Graph, model: Any) -> str:
         ratio = against("Div", centred, model.scale_, "ratio")
         # before it is clipped, because a runtime may clip NaN to a bound
         is_missing = graph.add("IsNaN", ratio, output="is_missing")
-        known = graph.add("Where", is_missing, graph.constant("mean", np.float64(0.0)), ratio, output="known")
+        filled = graph.add("Where", is_missing, graph.constant("mean", np.float64(0.0)), ratio, output="filled")
         least, most = (graph.constant(f"clip_{sign}", np.float64(sign * model.MOST_SCALED)) for sign in (-1, 1))
-        columns.append(graph.add("Clip", known, least, most, output="scaled"))
+        columns.append(graph.add("Clip", filled, least, most, output="scaled"))
     if len(model.knots_):
         above = against("Sub", pick("scaled", model.knot_places_, "at_knots"), model.knots_, "above_knots")
         columns.append(graph.add("Relu", above, output="splines"))

@@ -1,13 +1,11 @@
-"""Model inspection: comparison of criteria, importances, explanations, standard errors, text export and plots."""
+"""Model inspection: comparison of criteria, importances, explanations, text export and plots."""
 
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.explanation import Explanation, ExplanationDisplay, Reason, explain
 from aucforest.inspection.importance import ImportanceDisplay, PermutationImportance, oob_permutation_importance
-from aucforest.inspection.jackknife import predict_proba_stderr
 from aucforest.inspection.mixture_display import MixtureDisplay
 from aucforest.inspection.notes import column_notes
 from aucforest.inspection.oob_curve_display import OOBCurveDisplay
-from aucforest.inspection.proximities import proximity, proximity_neighbors
 from aucforest.inspection.summary import ForestSummary, forest_summary
 from aucforest.inspection.text import export_text
 from aucforest.inspection.threshold_display import ThresholdCurveDisplay
@@ -32,7 +30,4 @@ __all__ = [
     "export_text",
     "forest_summary",
     "oob_permutation_importance",
-    "predict_proba_stderr",
-    "proximity",
-    "proximity_neighbors",
 ]

@@ -1,127 +1,136 @@
-"""Predictions with the values of one feature permuted.
+"""Sums of out-of-bag predictions with the values of one feature permuted.
 
-Only rows whose path to the leaf contains a split of the feature are traversed again; the others keep their leaf.
+A row stays in its leaf if no split on the path to it is on the permuted feature. So the leaves of out-of-bag rows are
+found once, with the features on the paths to them, and for each permuted column only the other rows descend again.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.prediction import PackedTrees, add_leaf, nodes_of, walk
+from aucforest.tree.prediction import PackedTrees, add_leaf, find_leaves, nodes_of, walk
 from aucforest.tree.tree import LEAF, Tree
 
 BLOCK_ROWS = 512  # rows that descend a tree together
-WORD_FEATURES = 64  # number of features that are marked in a word, one bit for each
+MOST_FEATURES = 64  # number of features in a `PathFeatures`, one for each bit
 
 
-def path_words(trees: Sequence[Tree], packed: PackedTrees, first_feature: int) -> NDArray[np.uint64]:
-    """Return the features on the path to each leaf in `packed`: bit b is set if first_feature + b is on the path."""
-    paths = np.empty(packed.first_leaf[-1], dtype=np.uint64)
-    words = np.empty(max(tree.n_nodes for tree in trees), dtype=np.uint64)
-    for i, tree in enumerate(trees):
-        leaves = slice(packed.first_leaf[i], packed.first_leaf[i + 1])
-        _mark_paths(tree.feature, tree.left_child, first_feature, words)
-        paths[leaves] = words[: tree.n_nodes][tree.is_leaf]
-    return paths
+class PathFeatures(NamedTuple):
+    """Which of up to MOST_FEATURES consecutive features are on the path from the root to each leaf."""
+
+    first: int  # the first of the features
+    bits: NDArray[np.uint64]  # bit b is set if the feature first + b is on the path, (n_all_leaves,)
+
+    @classmethod
+    def of(cls, trees: Sequence[Tree], first: int) -> "PathFeatures":
+        """Return the features from `first` on that are on the paths in trees."""
+        bits = []
+        for tree in trees:
+            of_nodes = np.empty(tree.n_nodes, dtype=np.uint64)
+            _find_path_features(tree.feature, tree.left_child, first, of_nodes)
+            bits.append(of_nodes[tree.is_leaf])
+        return cls(first, np.concatenate(bits))
 
 
 @bare_kernel
-def _mark_paths(feature, left_child, first_feature, words):
-    """Mark the features on the path to each node; children come after their parents."""
-    words[0] = 0
+def _find_path_features(feature, left_child, first, bits):
+    """Write the bits of `PathFeatures` for each node of a tree; children come after their parents."""
+    bits[0] = 0
     for node in range(len(feature)):
         if feature[node] == LEAF:
             continue
-        word, bit = words[node], feature[node] - first_feature
-        if 0 <= bit < WORD_FEATURES:
-            word |= np.uint64(1) << np.uint64(bit)
-        words[left_child[node]] = words[left_child[node] + 1] = word
+        of_children, bit = bits[node], feature[node] - first
+        if 0 <= bit < MOST_FEATURES:
+            of_children |= np.uint64(1) << np.uint64(bit)
+        bits[left_child[node]] = bits[left_child[node] + 1] = of_children
 
 
-class Homes(NamedTuple):
-    """The leaves of out-of-bag rows; entries are sorted by block of BLOCK_ROWS rows, then by tree, then by row."""
+class OutOfBagLeaves(NamedTuple):
+    """The leaves of out-of-bag rows, sorted by block of BLOCK_ROWS rows, then by tree, then by row."""
 
-    starts: NDArray[np.int64]  # the first entry of each block and tree, and the number of entries
-    rows: NDArray[np.uint32]  # rows within their block; the last element is scratch
-    leaves: NDArray[np.uint32]  # numbers of nodes within their trees
-    met: NDArray[np.uint64]  # the bits of `path_words`
+    starts: NDArray[np.int64]  # the first entry of each tree in each block, and the number of entries
+    rows: NDArray[np.uint32]  # positions of rows in their block
+    leaves: NDArray[np.uint32]  # nodes of the trees
+    path_features: NDArray[np.uint64]  # bits of `PathFeatures`
+
+    @classmethod
+    def find(
+        cls, packed: PackedTrees, paths: PathFeatures, X: NDArray[np.float64], counts: NDArray[np.uint16]
+    ) -> "OutOfBagLeaves":
+        """Return the leaves of rows; `counts` is how often each is in the sample of a tree, (n_trees, n_rows)."""
+        leaves = np.empty(counts.shape, dtype=np.int64)
+        active, found = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
+        find_leaves(packed.nodes, packed.first, X, counts, active, found, leaves)
+        n_entries, blocks = [0], []
+        for start in range(0, len(X), BLOCK_ROWS):
+            tree, row = np.nonzero(counts[:, start : start + BLOCK_ROWS] == 0)
+            leaf = leaves[tree, start + row]
+            path = packed.first_leaf[tree] + packed.nodes.numbers[packed.first[tree] + leaf]
+            n_entries.extend(np.bincount(tree, minlength=len(counts)).tolist())
+            blocks.append((row.astype(np.uint32), leaf.astype(np.uint32), paths.bits[path]))
+        return cls(np.cumsum(n_entries), *map(np.concatenate, zip(*blocks)))
 
 
-def find_homes(
-    arguments: tuple[Any, ...], X: NDArray[np.float64], counts: NDArray[np.uint16], any_missing: bool
-) -> Homes:
-    """Return the leaves of out-of-bag rows and the features on their paths; `counts` has shape (n_trees, n_rows)."""
-    n_entries, n_blocks = int(np.count_nonzero(counts == 0)), -(-len(X) // BLOCK_ROWS)
-    homes = Homes(
-        np.empty(n_blocks * len(counts) + 1, dtype=np.int64),
-        np.empty(n_entries + 1, dtype=np.uint32),
-        np.empty(n_entries, dtype=np.uint32),
-        np.empty(n_entries, dtype=np.uint64),
-    )
-    active, leaves = np.empty(BLOCK_ROWS, dtype=np.uint64), np.empty(BLOCK_ROWS, dtype=np.uint32)
-    _fill_homes(*(*arguments, X, counts, any_missing, active, leaves, homes))
-    return homes
+class PermutedRows:
+    """Some rows, to sum their out-of-bag predictions with other values of a feature.
+
+    `counts` is how often each row is in the bootstrap sample of each tree, (n_trees, n_rows), and `any_missing` says
+    whether values are missing in the rows or in the columns that are put in. X is changed temporarily.
+    """
+
+    def __init__(
+        self,
+        packed: PackedTrees,
+        paths: PathFeatures,
+        X: NDArray[np.float64],
+        counts: NDArray[np.uint16],
+        any_missing: bool,
+    ) -> None:
+        self._packed, self._paths, self._X, self._any_missing = packed, paths, X, any_missing
+        self._leaves = OutOfBagLeaves.find(packed, paths, X, counts)
+
+    def sums(self, feature: int, column: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with `column` as the values of a feature."""
+        packed, X = self._packed, self._X
+        total = np.zeros((len(X), packed.values.shape[1]))
+        active, leaves = np.empty(BLOCK_ROWS, dtype=np.uint64), np.empty(BLOCK_ROWS, dtype=np.uint32)
+        before = X[:, feature].copy()
+        # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
+        is_changed = before != column
+        moves = is_changed.astype(np.uint64) << np.uint64(feature - self._paths.first)
+        X[:, feature] = column
+        _add_leaves(
+            packed.nodes, packed.first, packed.values, packed.first_leaf,
+            X, self._any_missing, self._leaves, moves, active, leaves, total,
+        )  # fmt: skip
+        X[:, feature] = before
+        return total
 
 
 @bare_kernel
-def _fill_homes(nodes, first, paths, first_leaf, X, counts, any_missing, active, leaves, homes):
-    """Write the arrays of `Homes`."""
-    n_entries = np.uint64(0)
-    place = 0
-    for start in range(0, len(X), BLOCK_ROWS):
-        block = X[start : start + BLOCK_ROWS]
-        for tree in range(len(first) - 1):
-            homes.starts[place] = n_entries
-            place += 1
-            tree_nodes, drawn = nodes_of(nodes, first, tree), counts[tree, start : start + BLOCK_ROWS]
-            n_active = np.uint64(0)
-            for i in range(np.uint64(len(block))):
-                active[n_active] = i
-                homes.rows[n_entries + n_active] = i
-                n_active += np.uint64(drawn[i] == 0)
-            walk(tree_nodes, block, any_missing, active[:n_active], leaves)
-            for entry in range(n_entries, n_entries + n_active):
-                leaf = leaves[np.uint64(homes.rows[entry])]
-                homes.leaves[entry] = leaf
-                homes.met[entry] = paths[np.uint64(first_leaf[tree]) + np.uint64(tree_nodes.numbers[np.uint64(leaf)])]
-            n_entries += n_active
-    homes.starts[place] = n_entries
+def _add_leaves(nodes, first, values, first_leaf, X, any_missing, out_of_bag, moves, active, leaves, total):
+    """Add the leaf frequencies of all trees for which a row is out of bag, in order.
 
-
-@bare_kernel
-def add_permuted(
-    nodes, first, values, first_leaf, X, feature, bit, column, any_missing, homes, total, active, leaves, marks
-):
-    """Add the leaf frequencies of all trees for which a row is out of bag, in order, with other values of one feature.
-
-    `column` has the values, and `bit` is that of the feature in `path_words`. X and column are changed temporarily. The
-    last three arguments are work space of BLOCK_ROWS elements.
+    A row descends a tree again if the path to its leaf has a feature whose bit is set in `moves`, (n_rows,).
     """
     place = 0
     for start in range(0, len(X), BLOCK_ROWS):
-        block, sums = X[start : start + BLOCK_ROWS], total[start : start + BLOCK_ROWS]
-        other = column[start : start + BLOCK_ROWS]
-        for i in range(np.uint64(len(block))):
-            # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
-            marks[i] = bit if block[i, feature] != other[i] else np.uint64(0)
-            block[i, feature], other[i] = other[i], block[i, feature]
+        rows = slice(start, start + BLOCK_ROWS)
+        block, block_moves, sums = X[rows], moves[rows], total[rows]
         for tree in range(len(first) - 1):
-            tree_nodes = nodes_of(nodes, first, tree)
-            entries = range(np.uint64(homes.starts[place]), np.uint64(homes.starts[place + 1]))
+            entries = range(np.uint64(out_of_bag.starts[place]), np.uint64(out_of_bag.starts[place + 1]))
             place += 1
             n_active = np.uint64(0)
             for entry in entries:
-                row = np.uint64(homes.rows[entry])
-                leaves[row] = homes.leaves[entry]
+                row = np.uint64(out_of_bag.rows[entry])
+                leaves[row] = out_of_bag.leaves[entry]
                 active[n_active] = row
-                n_active += np.uint64((homes.met[entry] & marks[row]) != np.uint64(0))
+                n_active += np.uint64((out_of_bag.path_features[entry] & block_moves[row]) != np.uint64(0))
+            tree_nodes, leaf_values = nodes_of(nodes, first, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
             walk(tree_nodes, block, any_missing, active[:n_active], leaves)
-            leaf_values = values[first_leaf[tree] : first_leaf[tree + 1]]
             for entry in entries:
-                row = np.uint64(homes.rows[entry])
+                row = np.uint64(out_of_bag.rows[entry])
                 add_leaf(leaf_values, np.uint64(tree_nodes.numbers[np.uint64(leaves[row])]), sums[row])
-        for i in range(np.uint64(len(block))):
-            block[i, feature], other[i] = other[i], block[i, feature]

@@ -17,7 +17,7 @@ from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.spec import criterion_name
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS, find_metric
-from aucforest.metrics.intervals import score_interval, t_quantile
+from aucforest.metrics.intervals import require_level, score_interval, t_quantile
 from aucforest.tables.rows import indexable_rows
 
 BASELINE = "gini"
@@ -105,29 +105,36 @@ def compare_criteria(
     auc True
     gini True
     """
-    by_name = dict(zip(chosen("criteria", criterion_names(criteria)), criteria))
+    by_name = dict(zip(check_names("criteria", criterion_names(criteria)), criteria))
     by_name.setdefault(BASELINE, BASELINE)
-    metrics = chosen("metrics", metrics)
+    metrics = check_names("metrics", metrics)
     for name in metrics:
         find_metric(name)  # refuses an unknown one
     X = indexable_rows(X)
     forest_params = {"threshold": "prevalence"} | forest_params | {"n_jobs": n_jobs}
-    forests = {name: _make_model(each, **forest_params) for name, each in by_name.items()}
+    forests = {name: _make_model(criterion, **forest_params) for name, criterion in by_name.items()}
     random = check_random_state(random_state)
     folds = make_folds(X, y, cv=cv, n_repeats=n_repeats, groups=groups, random_state=random)
-    how: dict[str, Any] = {"folds": folds, "random_state": random, "verbose": verbose}
-    table = run_folds(forests, X, y, metrics=metrics, sample_weight=sample_weight, **how)
+    table = run_folds(
+        forests,
+        X,
+        y,
+        folds=folds,
+        metrics=metrics,
+        sample_weight=sample_weight,
+        random_state=random,
+        verbose=verbose,
+    )
     return CriteriaComparison(tuple(by_name), metrics, table, n_classes=len(np.unique(np.asarray(y))))
 
 
 def _make_model(
     criterion: Any, threshold: Any, oob_score: Any = False, **params: Any
 ) -> AUCForestClassifier | AUCStackingClassifier:
-    """Return the forest of a criterion, or a stack; what a stack does itself is not done by its forest."""
-    own = {"threshold": threshold, "oob_score": oob_score}
+    """Return the forest of a criterion, or a stack, which has a threshold and a score in place of its forest."""
     if criterion == STACK:
-        return AUCStackingClassifier(AUCForestClassifier(**params), **own)
-    return AUCForestClassifier(criterion=criterion, **own, **params)
+        return AUCStackingClassifier(AUCForestClassifier(**params), threshold=threshold, oob_score=oob_score)
+    return AUCForestClassifier(criterion=criterion, threshold=threshold, oob_score=oob_score, **params)
 
 
 def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:
@@ -228,7 +235,7 @@ class CriteriaComparison(HtmlTable):
 
         Holm: A simple sequentially rejective multiple test procedure. Scandinavian Journal of Statistics 6, 1979.
         """
-        _require_level(level)
+        require_level(level)
         return [row for metric in self.metrics for row in self._rows(metric, level)]
 
     def _rows(self, metric: str, level: float) -> list[ComparisonRow]:
@@ -281,8 +288,8 @@ class CriteriaComparison(HtmlTable):
             metric = next(iter(self.metrics_of_quality), None)
             if metric is None:
                 raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
-        (metric,) = chosen("metric", [metric], self.metrics)
-        _require_level(level)
+        check_names("metric", [metric], self.metrics)
+        require_level(level)
         return _verdict([row for row in self._rows(metric, level) if row.criterion != BASELINE], level)
 
     @property
@@ -317,7 +324,7 @@ class CriteriaComparison(HtmlTable):
         ImportError
             If matplotlib is not installed.
         """
-        metrics = chosen("metrics", self.metrics if metrics is None else metrics, self.metrics)
+        metrics = check_names("metrics", self.metrics if metrics is None else metrics, self.metrics)
         n_columns = min(4, len(metrics))
         n_rows = -(-len(metrics) // n_columns)
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
@@ -380,42 +387,39 @@ def _verdict(rows: list[ComparisonRow], level: float) -> str:
     significant = [row for row in rows if row.adjusted_pvalue < 1.0 - level]
     better = [row.criterion for row in significant if row.is_better]
     worse = [row.criterion for row in significant if not row.is_better]
-    sentence = f"{_listed(better, verbs) or f'No criterion {verbs[0]}'} significantly better than {BASELINE}"
+    sentence = f"{_subject(better, verbs) or f'No criterion {verbs[0]}'} significantly better than {BASELINE}"
     sentence += " on these folds"
     if worse:
-        sentence += f", and {_listed(worse, verbs)} significantly worse"
+        sentence += f", and {_subject(worse, verbs)} significantly worse"
     best = max(rows, key=lambda row: row.difference if metric.higher_is_better else -row.difference)
     sentence += f"; {best.criterion if best.is_better else BASELINE} has the"
     sentence += f" {'highest' if metric.higher_is_better else 'lowest'} {metric.title}, "
     if not best.is_better:
         sentence += f"then {best.criterion}, "
     digits = decimals(best.difference_low, best.difference_high)
-    difference, low, high = (
-        f"{each:+.{digits}f}" for each in (best.difference, best.difference_low, best.difference_high)
-    )
-    return (
-        sentence
-        + difference
-        + ("." if np.isnan(best.difference_low) else f", {100 * level:g} % interval {low} to {high}.")
-    )
+    sentence += f"{best.difference:+.{digits}f}"
+    if not np.isnan(best.difference_low):
+        low, high = f"{best.difference_low:+.{digits}f}", f"{best.difference_high:+.{digits}f}"
+        sentence += f", {100 * level:g} % interval {low} to {high}"
+    return f"{sentence}."
 
 
-def _listed(names: Sequence[str], verbs: tuple[str, str]) -> str:
+def _subject(names: Sequence[str], verbs: tuple[str, str]) -> str:
     """Return names as the subject of a sentence, with the verb in singular or plural; nothing without names."""
     if len(names) < 2:
         return "".join(f"{name} {verbs[0]}" for name in names)
     return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]}"
 
 
-def chosen(what: str, names: Sequence[str], allowed: Sequence[str] | None = None) -> tuple[str, ...]:
+def check_names(parameter: str, names: Sequence[str], allowed: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return names as a tuple; raise ValueError if there are none, duplicates or unknown ones."""
     if isinstance(names, str) or not len(names):
-        raise ValueError(f"{what} must be a non-empty list of names, got {names!r}")
+        raise ValueError(f"{parameter} must be a non-empty list of names, got {names!r}")
     for name in names:
         if list(names).count(name) > 1:
-            raise ValueError(f"{what} contains {name!r} twice")
+            raise ValueError(f"{parameter} contains {name!r} twice")
         if allowed is not None and name not in allowed:
-            raise ValueError(f"{what} must be among {', '.join(allowed)}, got {name!r}")
+            raise ValueError(f"{parameter} must be among {', '.join(allowed)}, got {name!r}")
     return tuple(names)
 
 
@@ -457,12 +461,6 @@ def _holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
 def decimals(low: float, high: float) -> int:
     """Return how many decimals show half the width of an interval with two digits; 4 without one."""
     return max(0, 1 - math.floor(math.log10((high - low) / 2.0))) if low < high else 4
-
-
-def _require_level(level: float) -> None:
-    """Raise ValueError unless the level of an interval is between 0 and 1."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level}")
 
 
 def _rounding(values: NDArray[np.float64]) -> float:

@@ -67,11 +67,11 @@ class Explanation:
     Attributes
     ----------
     values : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes), float64
-        Shapley values: of two classes those for the probability of the second, of more for that of each.
+        Shapley values: for the probability of the second of two classes, or for that of each of more classes.
     base_values : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
         What is predicted when no feature is known.
     data : ndarray of shape (n_samples, n_features)
-        The rows: of categorical features the codes, NaN for missing and unseen values.
+        The rows, with codes for categories and NaN for missing and unseen values.
     feature_names : tuple of str
         Names of the features.
     classes : ndarray of shape (n_classes,)
@@ -120,7 +120,7 @@ class Explanation:
         Raises
         ------
         ValueError
-            For what is none of the classes, or not one for each row, or where one was chosen before.
+            If a label is not a class, if there is not one for each row, or if a class was chosen before.
         """
         if len(self.classes) == 0:
             raise ValueError(f"a class was chosen before: this is the {self.target}")
@@ -142,17 +142,20 @@ class Explanation:
         Parameters
         ----------
         k : int, default=3
-            Most reasons of a row; features that add nothing are none.
+            The maximum number of reasons for a row. Features that add nothing are left out.
 
         Raises
         ------
         ValueError
-            For `k` below 1, or with values for each of several classes: choose one by `of_class`.
+            If `k` is below 1, or there are values for each of several classes: choose one by `of_class`.
         """
         check_count("k", k, 1)
         values = self._values_of_one()
         first = np.argsort(-np.abs(values), axis=1, kind="stable")[:, :k]
-        return [[self._reason(row, j) for j in some if values[row, j] != 0] for row, some in enumerate(first.tolist())]
+        return [
+            [self._reason(row, j) for j in features if values[row, j] != 0]
+            for row, features in enumerate(first.tolist())
+        ]
 
     def to_frame(self) -> Any:
         """Return the values as a pandas DataFrame (extra ``frame``): a line for each row, a column for each feature."""
@@ -165,16 +168,16 @@ class Explanation:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; by default on a new figure.
+            The axes to plot on. By default a new figure is created.
         max_features : int, default=10
-            How many features are drawn.
+            The maximum number of features to plot.
 
         Raises
         ------
         ValueError
-            Without rows, or with values for each of several classes: choose one by `of_class`.
+            If there are no rows, or values for each of several classes: choose one by `of_class`.
         ImportError
-            Without matplotlib (extra ``plot``).
+            If matplotlib is not installed (extra ``plot``).
         """
         check_count("max_features", max_features, 1)
         if len(self._values_of_one()) == 0:
@@ -208,25 +211,26 @@ def _target(classes: str, note: str) -> str:
 class ExplanationDisplay(Display):
     """Plot of Shapley values: bars for one row, or dots for many rows; created by `Explanation.plot`.
 
-    Of one row the features of greatest absolute value, and below the sum of all others. Of many rows, drawn at random
-    where there are more than 2,000, the features of greatest mean absolute value, with a dot for each row, blue to red
-    by its rank among the values of the feature; grey for missing values and categories.
+    The plot of one row has the features of greatest absolute value, and below them the sum of all others. The plot of
+    many rows has the features of greatest mean absolute value with a dot for each row, or for a random sample of 2,000
+    rows. The color of a dot is the rank of the row among the values of the feature, from blue to red; it is grey for
+    missing values and categories.
 
     Parameters
     ----------
     explanation : Explanation
-        What is drawn.
+        The explanation to plot.
     max_features : int, default=10
-        How many features are drawn.
+        The maximum number of features to plot.
 
     Attributes
     ----------
     bars_ : matplotlib BarContainer or None
-        Of one row.
+        The bars of one row.
     points_ : list of matplotlib PathCollection
-        Of many rows: the dots of each feature.
+        The dots of each feature of many rows.
     ax_, figure_ : matplotlib Axes and Figure
-        Where `plot` drew.
+        The axes and figure of the plot.
 
     Examples
     --------
@@ -251,47 +255,50 @@ class ExplanationDisplay(Display):
         self.bars_: Any = None
         self.points_: list[Any] = []
         order = np.argsort(-np.abs(self.explanation.values).mean(axis=0), kind="stable")
-        drawn, others = order[: self.max_features], order[self.max_features :]
-        names = self._draw_row(ax, drawn, others) if len(self.explanation) == 1 else self._draw_rows(ax, drawn)
+        first, others = order[: self.max_features], order[self.max_features :]
+        names = self._draw_row(ax, first, others) if len(self.explanation) == 1 else self._draw_rows(ax, first)
         ax.axvline(0.0, color="0.6", linewidth=1.0)
         ax.set_yticks(range(len(names)), names)
         ax.set_ylim(len(names) - 0.5, -0.5)
         ax.grid(axis="x", alpha=0.3)
 
-    def _draw_row(self, ax: Any, drawn: NDArray[np.int64], others: NDArray[np.int64]) -> list[str]:
-        """Draw bars; return their labels."""
-        of = self.explanation
-        names, values = [of._reason(0, j).condition for j in drawn.tolist()], of.values[0, drawn].tolist()
+    def _draw_row(self, ax: Any, features: NDArray[np.int64], others: NDArray[np.int64]) -> list[str]:
+        """Draw bars for features, and one for the sum of all others; return their labels."""
+        explained = self.explanation
+        names = [explained._reason(0, j).condition for j in features.tolist()]
+        values = explained.values[0, features].tolist()
         if len(others) > 0:
-            names, values = [*names, f"{len(others)} others"], [*values, float(of.values[0, others].sum())]
+            names.append(f"{len(others)} others")
+            values.append(float(explained.values[0, others].sum()))
         self.bars_ = ax.barh(range(len(names)), values, height=0.6, color=["C3" if v > 0 else "C0" for v in values])
         ax.bar_label(self.bars_, [f"{value:+.2g}" for value in values], padding=3, fontsize="small")
         ax.margins(x=0.15)
-        ax.set_xlabel(f"{of.target}: {of.predictions[0]:.3g}, from {of.base_values[0]:.3g}")
+        ax.set_xlabel(f"{explained.target}: {explained.predictions[0]:.3g}, from {explained.base_values[0]:.3g}")
         return names
 
-    def _draw_rows(self, ax: Any, drawn: NDArray[np.int64]) -> list[str]:
+    def _draw_rows(self, ax: Any, features: NDArray[np.int64]) -> list[str]:
         """Draw dots; return the names of the features."""
         cmap = import_optional("matplotlib", purpose="plotting", extra="plot").colormaps["coolwarm"]
-        random, of = np.random.default_rng(0), self.explanation
-        rows = random.permutation(len(of))[:_MOST_DOTS]
-        for place, j in enumerate(drawn.tolist()):
-            data, colors = of.data[rows, j], np.full((len(rows), 4), 0.6)
-            known = np.flatnonzero(~np.isnan(data) & (j not in of.categories))
-            colors[known] = cmap(np.searchsorted(np.sort(data[known]), data[known]) / max(len(known), 1))
+        random, explained = np.random.default_rng(0), self.explanation
+        rows = random.permutation(len(explained))[:_MOST_DOTS]
+        for place, j in enumerate(features.tolist()):
+            data, colors = explained.data[rows, j], np.full((len(rows), 4), 0.6)
+            is_number = ~np.isnan(data) & (j not in explained.categories)
+            numbers = data[is_number]
+            colors[is_number] = cmap(np.searchsorted(np.sort(numbers), numbers) / max(len(numbers), 1))
             heights = place + random.uniform(-0.3, 0.3, len(rows))
-            self.points_.append(ax.scatter(of.values[rows, j], heights, s=6, c=colors, linewidths=0))
-        ax.set_xlabel(f"added to the {of.target}; blue to red: low to high values")
-        return [of.feature_names[j] for j in drawn.tolist()]
+            self.points_.append(ax.scatter(explained.values[rows, j], heights, s=6, c=colors, linewidths=0))
+        ax.set_xlabel(f"added to the {explained.target}; blue to red: low to high values")
+        return [explained.feature_names[j] for j in features.tolist()]
 
 
 def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> Explanation:
     """Explain predictions by the contribution of each feature: exact Shapley values.
 
-    These are the path-dependent values of TreeSHAP [1]_: where a feature is not known, a row goes both ways from a
-    split of it, in proportion to the training weight. They are of the forest as it predicts, with hierarchical
-    shrinkage, the sides of missing values and sets of categories: ``base_values`` and ``values`` of a row add up to
-    the mean probability of the trees.
+    These are the path-dependent values of TreeSHAP [1]_: where a feature is not known, a row goes both ways at a split
+    on it, in proportion to the training weight. They explain the forest as it predicts, with hierarchical shrinkage,
+    missing values and sets of categories: ``base_values`` and ``values`` of a row add up to the mean probability of the
+    trees.
 
     A calibrated forest, which is the default, is explained before calibration, because only the mean over trees is a
     sum that can be divided among features; ``explanation.target`` says so. With two classes the calibration keeps the
@@ -300,26 +307,26 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     Parameters
     ----------
     model : AUCForestClassifier or AUCTreeClassifier
-        Fitted.
+        A fitted model.
     X : array-like of shape (n_samples, n_features)
-        As in ``predict_proba``.
+        The samples to explain, as in ``predict_proba``.
     n_jobs : int or None, default=None
-        Threads, as in joblib; the result is the same, to the last bit, for every value.
+        The number of threads, as in joblib. The result does not depend on it.
     verbose : int, default=0
-        1 shows a progress bar.
+        Whether to show a progress bar.
 
     Returns
     -------
     Explanation
-        With ``values``, ``base_values``, ``of_class()``, ``top()``, ``to_frame()`` and ``plot()``.
+        The explanation, with ``values``, ``base_values``, ``of_class()``, ``top()``, ``to_frame()`` and ``plot()``.
 
     Raises
     ------
     ValueError
-        For an X that does not fit the model, or values that would take more than half of the machine's memory: 8 bytes
-        for each row and feature and, of more than two classes, each class.
+        If X does not fit the model, or if the values would take more than half of the machine's memory: 8 bytes for
+        each row and feature, times the number of classes if there are more than two.
     TypeError
-        For another model.
+        If the model is not supported.
 
     See Also
     --------

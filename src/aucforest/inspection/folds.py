@@ -45,11 +45,15 @@ def run_folds(
     check_consistent_length(X, y, sample_weight)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
 
-    def part(rows: NDArray[np.int64]) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None]:
-        return _safe_indexing(X, rows), y[rows], None if weight is None else weight[rows]
+    def weight_of(rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        return None if weight is None else weight[rows]
 
-    def known(rows: NDArray[np.int64]) -> tuple[Any, ...]:
-        return *part(rows), None if groups is None else groups[rows]
+    def fit(forest: Any, rows: NDArray[np.int64]) -> float:
+        """Fit a forest to some rows and return the seconds that it took."""
+        X_train, groups_train = _safe_indexing(X, rows), None if groups is None else groups[rows]
+        start = perf_counter()
+        forest.fit(X_train, y[rows], sample_weight=weight_of(rows), groups=groups_train)
+        return perf_counter() - start
 
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(folds))
     names = list(forests)
@@ -61,7 +65,7 @@ def run_folds(
         _forest_in(forest).set_params(n_estimators=1)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".* not out of bag ", UserWarning)
-            _fit(forest, *known(folds[0][0]))
+            fit(forest, folds[0][0])
 
     fields = [("fold", "i8"), ("criterion", f"U{max(map(len, names))}"), ("n_train", "i8"), ("n_test", "i8")]
     table = np.zeros((len(folds), len(names)), [*fields, *((metric, "f8") for metric in metrics)])
@@ -70,7 +74,7 @@ def run_folds(
         train, test = folds[fold]
         forest = clone(forests[names[k]])
         _forest_in(forest).set_params(random_state=seeds[fold])
-        fitted = FittedFold(forest, _fit(forest, *known(train)), *part(test))
+        fitted = FittedFold(forest, fit(forest, train), _safe_indexing(X, test), y[test], weight_of(test))
         scores = (find_metric(metric).measure(fitted) for metric in metrics)
         table[fold, k] = (fold, names[k], len(train), len(test), *scores)
     return table
@@ -79,13 +83,6 @@ def run_folds(
 def _forest_in(model: Any) -> Any:
     """Return a forest itself, or the parameter `forest` of a stack."""
     return model.forest if isinstance(model, AUCStackingClassifier) else model
-
-
-def _fit(forest: Any, X: Any, y: NDArray[Any], sample_weight: Any, groups: Any) -> float:
-    """Fit a forest and return the seconds that it took."""
-    start = perf_counter()
-    forest.fit(X, y, sample_weight=sample_weight, groups=groups)
-    return perf_counter() - start
 
 
 def make_folds(
@@ -125,7 +122,7 @@ def _group_folds(y: NDArray[Any], groups: NDArray[Any], n_folds: int, n_repeats:
     if n_groups < n_folds:
         raise ValueError(f"{n_folds} folds need at least {n_folds} groups, found {n_groups}")
     splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random)
-    numbers = number_groups(groups)  # of any type
+    numbers = number_groups(groups)  # groups can be of any type
     return [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, numbers)]
 
 

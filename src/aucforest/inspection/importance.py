@@ -15,8 +15,7 @@ from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, training_row
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import run_in_threads
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
-from aucforest.inspection._permuted import BLOCK_ROWS as WALK_ROWS
-from aucforest.inspection._permuted import WORD_FEATURES, add_permuted, find_homes, path_words
+from aucforest.inspection._permuted import MOST_FEATURES, PathFeatures, PermutedRows
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
 from aucforest.metrics.intervals import require_level, t_quantile
 from aucforest.tables.rows import indexable_rows
@@ -177,15 +176,15 @@ class ImportanceDisplay(Display):
         return 6.4, 0.9 + 0.3 * min(self.max_features, len(self.importance.feature_names))
 
     def _draw(self, ax: Any) -> None:
-        of = self.importance
-        drawn = of._order()[: self.max_features]
-        places, errors = np.arange(len(drawn)), np.diff(of.importances_interval()[drawn], axis=1)[:, 0] / 2
-        style = {"fmt": "o", "markersize": 5, "capsize": 2}
-        self.container_ = ax.errorbar(of.importances_mean[drawn], places, xerr=errors, **style)
+        importance = self.importance
+        features = importance._order()[: self.max_features]
+        errors = np.diff(importance.importances_interval()[features], axis=1)[:, 0] / 2
+        means, heights = importance.importances_mean[features], np.arange(len(features))
+        self.container_ = ax.errorbar(means, heights, xerr=errors, fmt="o", markersize=5, capsize=2)
         ax.axvline(0.0, color="0.6", linewidth=1.0)
-        ax.set_yticks(places, [of.feature_names[j] for j in drawn])
-        ax.set_ylim(len(drawn) - 0.5, -0.5)
-        ax.set_xlabel(f"drop in out-of-bag {of.scoring} (baseline {of.baseline_score:.3f})")
+        ax.set_yticks(heights, [importance.feature_names[j] for j in features])
+        ax.set_ylim(len(features) - 0.5, -0.5)
+        ax.set_xlabel(f"drop in out-of-bag {importance.scoring} (baseline {importance.baseline_score:.3f})")
         ax.grid(axis="x", alpha=0.3)
 
 
@@ -275,26 +274,26 @@ def oob_permutation_importance(
     rows = training_rows(forest, X, y, sample_weight)
     rows = replace(rows, X=as_dense(rows.X))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    walks = _Walks(forest, rows, n_repeats, seed, n_jobs)
-    scored = walks.n_unseen > 0
+    sums = _OutOfBagSums(forest, rows, n_repeats, seed, n_jobs)
+    scored = sums.n_trees > 0
     if not scored.any():
         raise ValueError(f"no sample is out of bag: all {len(forest.trees_)} trees use all {len(scored)} samples")
     warn_of_seen(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "out-of-bag prediction")
 
-    def scores(task: tuple[NDArray[np.float64], list[Part]]) -> list[float]:
-        total, parts = task
-        proba = forest._mean_of_trees(total[scored], walks.n_unseen[scored, None])
+    def scores(total: NDArray[np.float64], parts: list[Part]) -> list[float]:
+        proba = forest._mean_of_trees(total[scored], sums.n_trees[scored, None])
         return [part.score(proba[part.places]) for part in parts]
 
     parts = split_into_parts(X, rows, rows.bags.all_kept[scored], score, seed)
-    baseline = scores((walks.baseline, parts))
-    of_repeats, before = deal_out(parts, n_repeats), deal_out(baseline, n_repeats)
-    importances, errors = np.empty((walks.n_features, n_repeats)), np.empty(walks.n_features)
-    with progress_bar(total=walks.n_features, desc="features", verbose=verbose) as progress:
-        for features, totals in walks.permuted():
-            after = iter(run_in_threads(n_jobs)(scores, zip(totals, of_repeats * len(features))))
+    baseline = scores(sums.baseline, parts)
+    parts_of_repeats, before = by_repeat(parts, n_repeats), by_repeat(baseline, n_repeats)
+    importances, errors = np.empty((sums.n_features, n_repeats)), np.empty(sums.n_features)
+    with progress_bar(total=sums.n_features, desc="features", verbose=verbose) as progress:
+        for features, totals in sums.permuted():
+            tasks = zip(totals, parts_of_repeats * len(features))
+            after = iter(run_in_threads(n_jobs)(lambda task: scores(*task), tasks))
             for feature in features:
-                importances[feature], errors[feature] = measure_falls(before, after)
+                importances[feature], errors[feature] = score_drops(before, after)
                 progress.update()
     return PermutationImportance(
         importances=importances,
@@ -302,7 +301,7 @@ def oob_permutation_importance(
         baseline_score=baseline[0],
         n_scored=int(np.count_nonzero(scored)),
         scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
-        feature_names=tuple(feature_names_of(forest, walks.n_features)),
+        feature_names=tuple(feature_names_of(forest, sums.n_features)),
         n_parts=len(parts) - 1,
     )
 
@@ -329,26 +328,26 @@ def split_into_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer
     if n_parts >= 2:
         places += [np.sort(order[part::n_parts]) for part in range(n_parts)]
 
-    def part(of: NDArray[np.int64]) -> Part:
-        chosen = scored[of]
-        known, own = (_safe_indexing(X, chosen), rows.labels[chosen]), rows.sample_weight
-        weights = None if own is None else own[chosen]
-        return Part(of, lambda proba: score(*known, proba, weights))
+    def part(places: NDArray[np.int64]) -> Part:
+        numbers = scored[places]
+        X_part, y_part = _safe_indexing(X, numbers), rows.labels[numbers]
+        weights = None if rows.sample_weight is None else rows.sample_weight[numbers]
+        return Part(places, lambda proba: score(X_part, y_part, proba, weights))
 
-    return [part(of) for of in places]
+    return [part(each) for each in places]
 
 
-def deal_out(of_parts: list[T], n_repeats: int) -> list[list[T]]:
+def by_repeat(of_parts: list[T], n_repeats: int) -> list[list[T]]:
     """Return the items for each repeat: the first item, of all rows, in each of them, and that of each part in one."""
     whole, *parts = of_parts
     return [[whole, *parts[repeat::n_repeats]] for repeat in range(n_repeats)]
 
 
-def measure_falls(before: list[list[float]], after: Iterable[list[float]]) -> tuple[NDArray[np.float64], float]:
-    """Return the drops of the score at every repeat and the standard error of their mean, given scores of parts."""
-    falls = [np.subtract(*pair) for pair in zip(before, after)]
-    of_repeats = np.array([fall[0] for fall in falls])
-    return of_repeats, standard_error(of_repeats, np.concatenate([fall[1:] for fall in falls]))
+def score_drops(before: list[list[float]], after: Iterable[list[float]]) -> tuple[NDArray[np.float64], float]:
+    """Return the drop of the score in each repeat, and the standard error of their mean, from scores `by_repeat`."""
+    drops = [np.subtract(*scores) for scores in zip(before, after)]
+    of_repeats = np.array([drop[0] for drop in drops])
+    return of_repeats, standard_error(of_repeats, np.concatenate([drop[1:] for drop in drops]))
 
 
 def standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64]) -> float:
@@ -364,23 +363,22 @@ def standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64
     return float(np.sqrt(max(variance, by_permutation / n_repeats)))
 
 
-class _Walks:
-    """Sums of leaf frequencies over the trees for which a row is out of bag, with and without permuted features."""
+class _OutOfBagSums:
+    """Sums of predictions over the trees for which a row is out of bag, with and without permuted features."""
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed = forest, rows, n_repeats, seed
         self.run = run_in_threads(n_jobs)
         self.n_features = rows.X.shape[1]
         self.any_missing = bool(np.isnan(rows.X).any())
-        packed, bags = forest._pack(), rows.bags
-        trees = range(bags.n_trees)
-        (sums,) = sum_out_of_bag(rows, [(trees, packed)], [trees], len(forest.classes_), n_jobs)
-        self.baseline, self.n_unseen = sums.total[bags.all_kept], sums.n_trees[bags.all_kept]
+        trees, kept = range(rows.bags.n_trees), rows.bags.all_kept
+        (sums,) = sum_out_of_bag(rows, [(trees, forest._pack())], [trees], len(forest.classes_), n_jobs)
+        self.baseline, self.n_trees = sums.total[kept], sums.n_trees[kept]
 
     def permuted(self) -> Iterator[tuple[range, NDArray[np.float64]]]:
         """Yield some features at a time, and their sums, (n_features * n_repeats, n_rows, n_classes)."""
         per_feature = self.n_repeats * len(self.baseline) * (self.baseline.shape[1] + 1) * 8
-        size = min(max(1, _MOST_BYTES // per_feature), WORD_FEATURES)
+        size = min(max(1, _MOST_BYTES // per_feature), MOST_FEATURES)
         for start in range(0, self.n_features, size):
             features = range(start, min(start + size, self.n_features))
             columns = np.concatenate(list(self.run(self._permute, features)))
@@ -395,24 +393,19 @@ class _Walks:
     def _sums(self, features: range, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums for every permuted column."""
         packed, bags = self.forest._pack(), self.rows.bags
-        paths = path_words(self.forest.trees_, packed, features.start)
-        totals = np.zeros((len(columns), *self.baseline.shape))
+        paths = PathFeatures.of(self.forest.trees_, features.start)
+        totals = np.empty((len(columns), *self.baseline.shape))
 
-        def add(task: tuple[int, int]) -> None:
+        def fill(task: tuple[int, int]) -> None:
             block, first_column = task
-            chosen = bags.rows(block)
-            places = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(chosen))
-            X = np.ascontiguousarray(self.rows.X[chosen], dtype=np.float64)
-            counts = bags.counts(block, range(bags.n_trees))
-            homes = find_homes(packed.arguments(paths), X, counts, self.any_missing)
-            scratch = [np.empty(WALK_ROWS, dtype) for dtype in (np.uint64, np.uint32, np.uint64)]
+            numbers = bags.rows(block)
+            places = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(numbers))
+            X = np.ascontiguousarray(self.rows.X[numbers], dtype=np.float64)
+            rows = PermutedRows(packed, paths, X, bags.counts(block, range(bags.n_trees)), self.any_missing)
             for i in range(first_column, min(first_column + _TASK_COLUMNS, len(columns))):
-                number = i // self.n_repeats
-                new = X, features[number], np.uint64(1) << np.uint64(number), columns[i, places]
-                sums = totals[i, places]
-                add_permuted(*(*packed.arguments(packed.values), *new, self.any_missing, homes, sums, *scratch))
+                totals[i, places] = rows.sums(features[i // self.n_repeats], columns[i, places])
 
         tasks = [(block, i) for block in range(bags.n_blocks) for i in range(0, len(columns), _TASK_COLUMNS)]
-        for _ in self.run(add, tasks):
+        for _ in self.run(fill, tasks):
             pass
         return totals

@@ -67,19 +67,19 @@ def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = 
         names = model.split_features_
     if names is None:
         return _NumberedNames(n_features)
-    return _one_each("feature_names", names, n_features, "features")
+    return _check_number("feature_names", names, n_features, "features")
 
 
 def class_names_of(model: Any, n_classes: int, given: Sequence[str] | None = None) -> list[str]:
     """Return the names of the classes: those given, else the labels seen in `fit`, else their numbers."""
     names = getattr(model, "classes_", range(n_classes)) if given is None else given
-    return _one_each("class_names", names, n_classes, "classes")
+    return _check_number("class_names", names, n_classes, "classes")
 
 
-def _one_each(what: str, names: Any, n_expected: int, things: str) -> list[str]:
-    """Return names as strings after a check of their number."""
+def _check_number(parameter: str, names: Any, n_expected: int, plural: str) -> list[str]:
+    """Return names as strings; raise ValueError for a wrong number of them."""
     if len(names) != n_expected:
-        raise ValueError(f"{what} has {len(names)} names, but the model has {n_expected} {things}")
+        raise ValueError(f"{parameter} has {len(names)} names, but the model has {n_expected} {plural}")
     return [str(name) for name in np.asarray(names).tolist()]
 
 
@@ -124,11 +124,11 @@ def conditions(
 def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: bool) -> Iterator[str]:
     """Yield the names, or else the codes, of the categories on the side without missing values."""
     goes_left = tree.goes_left(node) if tree.has_set(node) else np.arange(MISSING_CODE) <= tree.threshold[node]
-    known: Sequence[Any] = range(MISSING_CODE) if names is None else names
+    categories: Sequence[Any] = range(MISSING_CODE) if names is None else names
     for code in np.flatnonzero(goes_left != missing_left).tolist():
         # The last code is shared by all categories from there on.
-        stop = len(known) if code == MISSING_CODE - 1 else code + 1
-        yield from map(str, known[code:stop])
+        stop = len(categories) if code == MISSING_CODE - 1 else code + 1
+        yield from map(str, categories[code:stop])
 
 
 def check_count(name: str, value: int, least: int) -> None:

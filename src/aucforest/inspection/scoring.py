@@ -45,7 +45,7 @@ def _g_mean(fold: FittedFold) -> float:
 
 
 def _mean_of_trees(fold: FittedFold, name: str) -> float:
-    """Return the mean of an attribute of the trees, of a stack those of all its forests."""
+    """Return the mean of an attribute of the trees, which for a stack are those of all its forests."""
     members = getattr(fold.forest, "members_", {"forest": fold.forest}).values()
     return float(np.mean([getattr(tree, name) for member in members for tree in getattr(member, "trees_", ())]))
 
@@ -85,10 +85,10 @@ def find_metric(name: str) -> Metric:
     """Return a metric by name: one of METRICS, or for example "precision_at_0.01"; raise ValueError for other names."""
     if name in METRICS:
         return METRICS[name]
-    found = find_at_k(name)
-    if found is None:
+    at_k = find_at_k(name)
+    if at_k is None:
         names = ", ".join([*METRICS, "precision_at_K", "recall_at_K", "lift_at_K"])
         raise ValueError(f"metrics must be among {names} (K such as 0.01 or 100), got {name!r}")
-    title, metric, k = found
+    title, metric, k = at_k
     upper = np.inf if metric is lift_at_k else 1.0
     return Metric(title, True, lambda fold: fold.score(partial(class_at_k, metric, k)), upper, of="ranking")

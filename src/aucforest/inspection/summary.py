@@ -69,11 +69,11 @@ class ForestSummary(HtmlTable):
     def __repr__(self) -> str:
         used = np.count_nonzero(self.splits_by_feature)
         most = int(self.splits_by_feature.argmax())
-        of_features = f"{used} of {len(self.splits_by_feature)} features used"
+        features = f"{used} of {len(self.splits_by_feature)} features used"
         if used:
-            of_features += f", most often {self.feature_names[most]!r}"
+            features += f", most often {self.feature_names[most]!r}"
         size = f"{self.n_nodes.sum():,} nodes, {self.n_bytes.sum() / 2**20:.1f} MiB"
-        lines = [f"{self.n_trees} trees, {size}, {of_features}", f"{'':20}{'min':>12}{'mean':>12}{'max':>12}"]
+        lines = [f"{self.n_trees} trees, {size}, {features}", f"{'':20}{'min':>12}{'mean':>12}{'max':>12}"]
         for name, values in self._columns().items():
             decimals = 0 if values.dtype.kind == "i" else 2
             cells = f"{values.min():>12,.{decimals}f}{values.mean():>12,.2f}{values.max():>12,.{decimals}f}"

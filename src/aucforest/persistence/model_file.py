@@ -58,7 +58,7 @@ class StoredModel:
             raise ModelFormatError(f"the array {name} is missing")
         array = self._arrays.pop(name)
         fits = shape is None or (
-            array.ndim == len(shape) and all(n in (-1, found) for n, found in zip(shape, array.shape))
+            array.ndim == len(shape) and all(wanted in (-1, n) for wanted, n in zip(shape, array.shape))
         )
         if not fits or array.dtype not in map(np.dtype, dtypes):
             wanted = " or ".join(np.dtype(dtype).name for dtype in dtypes)
@@ -149,10 +149,10 @@ def _check_brackets(text: str) -> None:
 
 def _split(header: Mapping[str, str]) -> tuple[int, str, str]:
     """Return version, checksum and metadata; ModelFormatError if the format is unknown or newer than `VERSION`."""
-    found = re.fullmatch("([1-9][0-9]{0,8}) ([0-9a-f]{8}) (.*)", header.get(_NAME, ""))
-    if found is None:
+    match = re.fullmatch("([1-9][0-9]{0,8}) ([0-9a-f]{8}) (.*)", header.get(_NAME, ""))
+    if match is None:
         raise ModelFormatError("not a model file of aucforest")
-    version, checksum, text = found.groups()
+    version, checksum, text = match.groups()
     if int(version) > VERSION:
         raise ModelFormatError(f"written by a newer aucforest: format {version}, but this one supports up to {VERSION}")
     return int(version), checksum, text

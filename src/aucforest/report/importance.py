@@ -38,12 +38,12 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
         return [part.score(proba[part.places]) for part in parts]
 
     baseline = scores(parts, rows.scores[chosen])
-    of_repeats, before = importance.deal_out(parts, n_repeats), importance.deal_out(baseline, n_repeats)
+    of_repeats, before = importance.by_repeat(parts, n_repeats), importance.by_repeat(baseline, n_repeats)
     importances, errors = np.empty((len(names), n_repeats)), np.empty(len(names))
     for feature in range(len(names)):
         tables = (permuted(X, feature, generator.permutation(chosen.size)) for _ in range(n_repeats))
         after = [scores(of_repeat, scores_of(rows.model, table)) for of_repeat, table in zip(of_repeats, tables)]
-        importances[feature], errors[feature] = importance.measure_falls(before, after)
+        importances[feature], errors[feature] = importance.score_drops(before, after)
     return PermutationImportance(
         importances=importances,
         importances_stderr=errors,

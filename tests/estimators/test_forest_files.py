@@ -1,4 +1,4 @@
-"""Whatever a fit leaves is saved and comes back to the last bit: a walk over options and over extreme data."""
+"""What files hold of forests: every option and every threshold comes back."""
 
 import numba
 import numpy as np
@@ -6,11 +6,12 @@ import pandas as pd
 import pytest
 
 from aucforest import AUCTreeClassifier, LinearAUCClassifier
-
-from .data import make_table, small_forest, small_tree
-from .test_model_files import assert_same_model, assert_same_predictions, saved
+from tests.estimators.data import make_table, small_forest, small_tree
+from tests.estimators.test_model_files import assert_same_model, assert_same_predictions, saved
 
 N_ROWS = 60
+
+
 RANDOM = np.random.default_rng(0)
 
 
@@ -44,7 +45,7 @@ def frame():
     return columns, y, None
 
 
-DATA = {
+TABLES = {
     "two classes": with_values(np.copy),
     "three classes": with_values(np.copy, 3),
     "a class of few rows": lambda: (table()[0], (np.arange(N_ROWS) < 3).astype(int), None),
@@ -84,6 +85,8 @@ RULES = [
     None, "prevalence", "gmean", "youden", "f1", 0.0, 0.3, 1.0,
     *({"cost": [[0.0, a, b], [c, 0.0, d], [a, b, 0.0]]} for a, b, c, d in ((3, 1, 1, 2), (0, 0, 1, 1), (1e307,) * 4)),
 ]  # fmt: skip
+
+
 OPTIONS = [
     {}, *({"criterion": name} for name in ("gini", "entropy", "log_loss", "hellinger", difference)),
     {"splitter": "random"}, {"splitter": "random", "max_bins": None, "max_features": None},
@@ -122,14 +125,14 @@ def assert_comes_back(model, X, folder):
 
 
 @pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", TABLES)
 @pytest.mark.filterwarnings("ignore")
 def test_every_option(name, half, tmp_path):
-    (X, y, weights), refused = DATA[name](), []
+    (X, y, weights), refused = TABLES[name](), []
     linear = [LinearAUCClassifier(), LinearAUCClassifier(solver="sga", max_iter=3, random_state=0)]
     trees = [small_tree(), AUCTreeClassifier(max_bins=None, splitter="random", random_state=0)]
     forests = [made(options, y, X.shape[1]) for options in OPTIONS]
-    first = (list(DATA).index(name) + half) % 2
+    first = (list(TABLES).index(name) + half) % 2
     for model in (*forests, *trees, *linear)[first::2]:
         try:
             model.fit(X, y, weights)
@@ -141,10 +144,10 @@ def test_every_option(name, half, tmp_path):
     assert len(refused) <= 7, refused
 
 
-@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("name", TABLES)
 @pytest.mark.filterwarnings("ignore")
 def test_every_threshold(name, tmp_path):
-    (X, y, weights), n_set = DATA[name](), 0
+    (X, y, weights), n_set = TABLES[name](), 0
     forest = small_forest(20).fit(X, y, weights)
     for rule in RULES:
         if isinstance(rule, dict):

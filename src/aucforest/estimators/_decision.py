@@ -1,22 +1,32 @@
-"""The threshold of forests and stacks, and the order of two classes: in files the positive one is last."""
+"""The decision of forests and stacks: the threshold, and which of two classes is positive; in files it is the last."""
 
 from copy import copy
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from aucforest.estimators._model_files import Model
-from aucforest.estimators.thresholds import OF_ROWS, TunedRule, is_of_positive, warn_of_positive
+from aucforest.estimators.thresholds import (
+    OF_ROWS,
+    TunedRule,
+    check_threshold,
+    fixed_threshold,
+    is_of_positive,
+    is_tuned,
+    warn_of_positive,
+)
 from aucforest.metrics.validation import class_codes
 
 
-class ClassOrder(Model):
+class DecisionModel(Model):
     """Base of the models that the command line fits, which have a threshold, and whose classes can be reversed."""
 
+    # The arguments of `set_threshold` that give the training data again.
+    _training_arguments: ClassVar[tuple[str, ...]] = ("X", "y")
     # Whether the command line fitted the model with the first of two classes as the positive one, in reverse order.
     _positive_first: bool = False
     _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
@@ -25,6 +35,57 @@ class ClassOrder(Model):
     threshold: Any
     threshold_: Any
     oob_decision_function_: NDArray[np.float64]
+
+    def set_threshold(
+        self, threshold: Any, X: Any = None, y: Any = None, sample_weight: Any = None, *, oob: bool = True
+    ) -> Self:
+        """Change the threshold of `predict` without fitting anew.
+
+        Parameters
+        ----------
+        threshold
+            The new value of the parameter `threshold`. Costs of each sample are ``{"cost": array}`` here.
+        X, y, sample_weight
+            The samples on which the threshold is tuned, needed only by rules that are tuned.
+        oob : bool, default=True
+            Whether these are the training data, whose out-of-bag probabilities are used. A forest knows their groups; a
+            stack does not, and does not need X. With False they are other samples, such as a validation set, and there
+            is no `threshold_std_`.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If the rule is unknown or not defined for this number of classes, if it needs samples, if the samples are
+            not the training data with ``oob=True``, or if they are of one class.
+        """
+        check_is_fitted(self, "classes_")
+        check_threshold(threshold, len(self.classes_), None if y is None else np.size(y))
+        if not is_tuned(threshold, len(self.classes_)):
+            self._set_fixed_threshold(threshold)
+        else:
+            needed = self._training_arguments if oob else ("X", "y")
+            if any({"X": X, "y": y}[name] is None for name in needed):
+                samples = (
+                    f"out-of-bag samples: pass the {' and '.join(needed)} of fit" if oob else "samples: pass X and y"
+                )
+                raise ValueError(f"threshold={threshold!r} is tuned on {samples}")
+            tune = self._tune_out_of_bag if oob else self._tune_on
+            tune(threshold, X, y, sample_weight)
+        self.threshold = threshold
+        return self
+
+    def _set_fixed_threshold(self, threshold: Any) -> None:
+        """Set the threshold by a rule that is not tuned."""
+        self.threshold_ = fixed_threshold(threshold, self.class_prior_)
+        self.__dict__.pop("threshold_std_", None)
+
+    def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        """Set the threshold by out-of-bag probabilities of the training data, which are given once more."""
+        raise NotImplementedError
 
     def _warn_of_positive(self, threshold: Any) -> None:
         """Warn if a rule for the positive class may be meant for the other one."""
@@ -74,11 +135,11 @@ class ClassOrder(Model):
         """Reverse the order of the two classes in all attributes and parameters; two calls restore the model."""
         self.classes_, self.class_prior_ = self.classes_[::-1], self.class_prior_[::-1]
         if self.threshold_ is not None:
-            given, known = self.threshold_, self._thresholds
+            threshold, before = self.threshold_, self._thresholds
             # The other class is predicted if its probability is above 1 - threshold, and not if it is equal.
-            reflected = max(0.0, float(np.nextafter(1.0 - given, 2.0)))
-            self.threshold_ = known[0] if known is not None and known[1] == given else reflected
-            self._thresholds = given, self.threshold_
+            reflected = max(0.0, float(np.nextafter(1.0 - threshold, 2.0)))
+            self.threshold_ = before[0] if before is not None and before[1] == threshold else reflected
+            self._thresholds = threshold, self.threshold_
         if hasattr(self, "oob_decision_function_"):
             self.oob_decision_function_ = self.oob_decision_function_[:, ::-1].copy()
         self._reverse_parameters()

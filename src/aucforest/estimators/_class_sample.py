@@ -1,0 +1,38 @@
+"""Random samples of rows with at most a number of rows of each class."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Number of rows that are searched at a time for those of a class.
+_MASK_ROWS = 2**20
+
+
+def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: int) -> NDArray[np.int64]:
+    """Return the positions, in ascending order, of a random sample of at most so many rows of each class."""
+    generator, sample = np.random.default_rng(seed), []
+    for k in range(n_classes):
+        is_class = labels == k
+        n_rows = np.count_nonzero(is_class)
+        ranks = np.arange(n_rows) if n_rows <= most else generator.choice(n_rows, most, replace=False, shuffle=False)
+        sample.append(_positions(is_class, np.sort(ranks)))
+    return np.sort(np.concatenate(sample))
+
+
+def _positions(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the position of the r-th True of a mask for ascending ranks r; the mask is read in blocks."""
+    positions, n_passed = [np.empty(0, dtype=np.int64)], 0
+    for start in range(0, len(mask), _MASK_ROWS):
+        in_block = np.flatnonzero(mask[start : start + _MASK_ROWS])
+        first, last = np.searchsorted(ranks, (n_passed, n_passed + len(in_block)))
+        positions.append(start + in_block[ranks[first:last] - n_passed])
+        n_passed += len(in_block)
+    return np.concatenate(positions)
+
+
+def class_factors(labels: NDArray[Any], sample_labels: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the factors of the weights of sampled rows that restore the class frequencies of all rows."""
+    n_classes = int(labels.max()) + 1
+    counts, sample_counts = (np.bincount(codes, minlength=n_classes) for codes in (labels, sample_labels))
+    return np.asarray(counts / np.maximum(sample_counts, 1))[sample_labels]

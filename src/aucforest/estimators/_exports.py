@@ -1,0 +1,151 @@
+"""Exports of trees to scikit-learn and ONNX, as methods of the estimators."""
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from aucforest.estimators._calibration import LEAST
+from aucforest.estimators._prediction import TreePrediction
+from aucforest.exports.onnx import Ensemble, write_onnx
+from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
+from aucforest.tables.columns import like
+from aucforest.tables.sparse import SparseRows
+from aucforest.tree.tree import MISSING_CODE
+
+
+class TreeExports(TreePrediction):
+    """Base of the models whose trees can be exported."""
+
+    _as_sklearn: ClassVar[Any] = staticmethod(as_random_forest)
+
+    @property
+    def _n_codes(self) -> dict[int, int]:
+        """The number of codes of each categorical feature."""
+        return {feature: min(len(categories), MISSING_CODE) for feature, categories in self.categories_.items()}
+
+    def encode(self, X: Any) -> Any:
+        """Return X in the form that exported models read: float32, with codes for categories.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_split_features), float32, or a table or sparse matrix of the type of X
+            A pandas, polars or pyarrow table keeps its type and index, with the columns ``split_features_``; treelite
+            and onnxruntime need ``np.asarray(encode(X))``. The code of a category is its position in ``categories_``,
+            at most 254. Missing and unseen values are NaN.
+        """
+        check_is_fitted(self, "trees_")
+        valid = self._validate_X(X, reset=False)
+        if isinstance(valid, SparseRows):
+            return valid.matrix.astype(np.float32)
+        return like(X, valid.astype(np.float32), self.split_features_.tolist() if self.dates_ else None)
+
+    def to_sklearn(self) -> Any:
+        """Convert the model to a fitted scikit-learn classifier with the same trees.
+
+        Tools that read scikit-learn's trees, such as `shap.TreeExplainer`, `sklearn.tree.plot_tree` or
+        `treelite.sklearn.import_model` (forests only), can use it. Missing values are supported by all of them.
+
+        Returns
+        -------
+        CalibratedForestClassifier, RandomForestClassifier, or DecisionTreeClassifier for a tree
+            ``predict_proba`` gives the same probabilities, up to 1e-12, on float32 values. A calibrated forest, as by
+            default, becomes a `CalibratedForestClassifier`, because scikit-learn's forest cannot store the
+            calibration. Pass its ``estimator``, the forest before calibration, to tools that read trees.
+
+        Raises
+        ------
+        ValueError
+            If the nodes that are copied for categorical splits take more than 1.25 GiB. `to_onnx` copies no nodes.
+        NotImplementedError
+            If the tree format of the installed scikit-learn differs from that of versions 1.6 to 1.9.
+
+        Notes
+        -----
+        scikit-learn rounds X to float32, so a value that is very close to a threshold may go to the other side. It does
+        not accept infinite values. Categories must be passed as codes: see `encode`.
+
+        ``predict`` returns the most probable class; for another threshold use
+        `sklearn.model_selection.FixedThresholdClassifier`. Shrinkage is included. Impurities and
+        ``feature_importances_`` are Gini's.
+
+        A categorical split becomes one threshold for each run of consecutive codes, and the nodes below are copied for
+        each. The weights of the copies assume that samples are spread evenly over the categories of a side.
+        SHAP values without background data use these weights, those with background data do not.
+
+        Examples
+        --------
+        >>> import shap
+        >>> from aucforest import AUCForestClassifier
+        >>> from aucforest.datasets import load_abalone
+        >>> X, rings = load_abalone(return_X_y=True)
+        >>> X = X.astype("float32")
+        >>> forest = AUCForestClassifier(20, max_depth=6, random_state=0).fit(X, rings >= 18)
+        >>> explainer = shap.TreeExplainer(forest.to_sklearn().estimator)
+        >>> values = explainer.shap_values(X[:5])[:, :, 1]
+        >>> total = values.sum(axis=1) + explainer.expected_value[1]
+        >>> before_calibration = forest.to_sklearn().estimator.predict_proba(X[:5])[:, 1]
+        >>> bool(abs(total - before_calibration).max() < 1e-9)
+        True
+        """
+        check_is_fitted(self, "trees_")
+        model = self._as_sklearn(self.trees_, self.classes_, self._n_codes)
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.split_features_
+        return model if self._calibration is None else CalibratedForestClassifier(model, self._calibration)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the classifier to an ONNX file, including its calibration and threshold.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write. The model has one input, ``X`` of shape (n_samples, n_split_features), float32, with NaN
+            for missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,)
+            and ``probabilities`` of shape (n_samples, n_classes), float32.
+
+        Raises
+        ------
+        ImportError
+            If onnx is not installed.
+        TypeError
+            If labels are not str, bool or numbers of at most 64 bits.
+
+        Notes
+        -----
+        On the same float32 values, probabilities equal those of `predict_proba` up to 1e-6, and labels equal those of
+        `predict` unless two classes are that close to a tie. The operators are those of ONNX 1.12 and ai.onnx.ml 3.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import onnxruntime
+        >>> from aucforest import AUCForestClassifier
+        >>> from aucforest.datasets import load_abalone
+        >>> X, rings = load_abalone(return_X_y=True)
+        >>> X = X.astype("float32")
+        >>> forest = AUCForestClassifier(20, random_state=0).fit(X, rings >= 18)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "forest.onnx"
+        ...     forest.to_onnx(path)
+        ...     session = onnxruntime.InferenceSession(path)
+        >>> labels, probabilities = session.run(None, {"X": X})
+        >>> bool(abs(probabilities - forest.predict_proba(X)).max() < 1e-6)
+        True
+        """
+        check_is_fitted(self, "trees_")
+        write_onnx(path, self._ensemble, self.classes_, getattr(self, "threshold_", None))
+
+    @property
+    def _ensemble(self) -> Ensemble:
+        """What an export to ONNX needs to know of the trees and their calibration."""
+        calibration = self._calibration
+        logit_map = None if calibration is None else (calibration.slope, calibration.intercepts, LEAST)
+        return Ensemble(self.trees_, self._n_codes, logit_map)

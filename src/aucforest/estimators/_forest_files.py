@@ -1,0 +1,201 @@
+"""What model files hold of trees and forests."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._calibration import Calibration
+from aucforest.estimators._mixture import describe_mixture
+from aucforest.estimators._model_files import OF_FIT, Part, require
+from aucforest.fitting.bootstrap import SampleRecord, digest_groups, stream_of
+from aucforest.persistence.folded_trees import fold, unfold
+from aucforest.persistence.model_file import Arrays, StoredModel
+from aucforest.persistence.plain_values import labels_from_plain, labels_to_plain
+from aucforest.tables.columns import feature_kinds
+from aucforest.tables.dates import DateColumn, Dates, are_parts, is_zone, n_added
+from aucforest.tree.features import NUMERIC
+
+
+def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    categories = [[feature, labels_to_plain(labels)] for feature, labels in model.categories_.items()]
+    dates = [[feature, list(parts), zone] for feature, (parts, zone) in model.dates_.items()]
+    return fold(model.trees_), {"categories": categories} | ({"dates": dates} if dates else {})
+
+
+def _restore_trees(model: Any, stored: StoredModel) -> None:
+    n_features = model.n_features_in_
+    model.categories_ = {}
+    for item in stored.take("categories", list):
+        require(isinstance(item, list) and len(item) == 2 and type(item[0]) is int, "categories are not in pairs")
+        feature, labels = item[0], labels_from_plain(item[1])
+        require(0 <= feature < n_features, f"there are categories of feature {feature}, but {n_features} features")
+        model.categories_[feature] = labels
+    model.dates_ = _restore_dates(model, stored.take("dates", list)) if "dates" in stored else {}
+    n_features += n_added(model.dates_)
+    set_features = np.flatnonzero(feature_kinds(model.categories_, n_features) != NUMERIC)
+    model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
+
+
+def _restore_dates(model: Any, items: list[Any]) -> Dates:
+    """Return what is made of columns of dates; files of before have none."""
+    dates: Dates = {}
+    for item in items:
+        is_column = isinstance(item, list) and len(item) == 3 and type(item[0]) is int and isinstance(item[1], list)
+        require(is_column, "dates are not of columns, with parts and zones")
+        feature, parts, zone = item
+        is_numeric = 0 <= feature < model.n_features_in_ and feature not in model.categories_ | dates
+        require(is_numeric, f"there are dates in feature {feature}, which is none or of another kind")
+        require(are_parts(parts), "the parts of dates are unknown")
+        require(zone is None or (isinstance(zone, str) and is_zone(zone)), "the zone of dates is unknown")
+        dates[feature] = DateColumn(tuple(parts), zone)
+    return dates
+
+
+def _restore_tree(model: Any, stored: StoredModel) -> None:
+    _restore_trees(model, stored)
+    require(len(model.trees_) == 1, f"{type(model).__name__} has {len(model.trees_)} trees instead of one")
+
+
+def store_decision(model: Any) -> Arrays:
+    """Return class frequencies, threshold and out-of-bag results of a forest or a stack."""
+    names = ("class_prior_", "threshold_", "threshold_std_", "oob_score_", "oob_decision_function_")
+    values = {name: getattr(model, name, None) for name in names}
+    return {name: np.asarray(value, dtype=np.float64) for name, value in values.items() if value is not None}
+
+
+def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
+    arrays = store_decision(forest) | {"shrinkage_": np.array(forest.shrinkage_)}
+    if (calibration := forest.calibration_) is not None:
+        slope, intercepts, *evidence = calibration
+        arrays["calibration"] = np.array([slope, *evidence, *intercepts])
+    variants = list(dict.fromkeys(forest.variants_))
+    arrays["variants"] = np.array([variants.index(variant) for variant in forest.variants_], dtype=np.int64)
+    metadata = {
+        "seed": forest._seed,
+        "drawn": [list(record)[: 6 if record.n_groups else 4] for record in forest._sample_records],
+    }
+    metadata["variants"] = [list(variant) for variant in variants]
+    if forest._groups is not None:
+        arrays["groups"] = forest._groups
+    if hasattr(forest, "mixture_"):
+        criterion, splitter, n_trees, _, *scores = forest.mixture_.values()
+        metadata["mixture"] = [criterion.tolist(), splitter.tolist()]
+        arrays |= {"mixture_n_trees": n_trees, "mixture_scores": np.stack(scores)}
+    return arrays, metadata
+
+
+def _restore_variants(forest: Any, stored: StoredModel) -> None:
+    if "variants" not in stored:
+        # Files of before: all trees are alike.
+        forest.variants_ = [(str(forest.criterion), str(forest.splitter))] * len(forest.trees_)
+        return
+    variants, places = stored.take("variants", list), stored.take_array("variants", "q", (len(forest.trees_),))
+    require(all(_are_names(variant, 2) for variant in variants), "variants are not pairs of names")
+    require(np.all((places >= 0) & (places < len(variants))), "the variants of trees are unknown")
+    forest.variants_ = [tuple(variants[place]) for place in places]
+    if "mixture" in stored:
+        names = stored.take("mixture", list)
+        n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
+        fits = len(names) == 2 and n_variants > 1 and all(_are_names(column, n_variants) for column in names)
+        require(fits, "mixture has no names")
+        n_trees = stored.take_array("mixture_n_trees", "q", (n_variants,))
+        require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), "mixture has no numbers of trees")
+        scores = stored.take_array("mixture_scores", "d", (2, n_variants))
+        require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), "mixture has no scores")
+        forest.mixture_ = describe_mixture(names[0], names[1], n_trees, scores[0], scores[1])
+
+
+def _are_names(value: Any, n: int) -> bool:
+    return isinstance(value, list) and len(value) == n and all(isinstance(name, str) for name in value)
+
+
+def _restore_sampling(forest: Any, stored: StoredModel) -> None:
+    forest._sample_records = []
+    for item in stored.take("drawn", list):
+        require(isinstance(item, list) and len(item) in (3, 4, 6) and isinstance(item[1], list), "drawn is invalid")
+        n_rows, sizes, replace, *rest = item
+        require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn has invalid numbers of rows")
+        require(type(replace) is bool, "drawn does not say whether rows were replaced")
+        # Files of before do not know the stream, and only trees that sampled groups have some.
+        defaults: list[Any] = [stream_of(n_rows), 0, ""]
+        stream, n_groups, digest = rest + defaults[len(rest) :]
+        require(isinstance(stream, str), "drawn does not name the random stream")
+        require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
+        forest._sample_records.append(SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest))
+    forest._groups = None
+    if "groups" in stored:
+        groups = forest._groups = stored.take_array("groups", "i", (-1,))
+        require(len(groups) > 0 and groups.min() >= 0, "groups are not numbered from 0")
+        sampled = [(record.n_rows, record.n_groups, record.groups) for record in forest._sample_records]
+        is_sampled = (len(groups), int(groups.max()) + 1, digest_groups(groups)) in sampled
+        require(is_sampled, "groups are not those that trees sampled")
+
+
+def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | None:
+    evidence = [float("nan"), 0.0]
+    if "calibration" in stored:
+        slope, *numbers = stored.take_array("calibration", "d", (3 + n_classes,))
+        evidence, intercepts = numbers[:2], np.array(numbers[2:])
+    elif "prior_correction" in stored:
+        # Files of before calibrated only forests that sampled classes at different rates.
+        slope, *numbers = stored.take_array("prior_correction", "d", (1 + n_classes,))
+        intercepts = np.array(numbers)
+    else:
+        return None
+    require(0.0 < slope < np.inf, "the slope of the calibration is not positive")
+    # The intercept of a class that is never sampled is -inf.
+    require(np.all(intercepts < np.inf) and intercepts.max() > -np.inf, "the calibration is not finite")
+    require(not evidence[0] < 0.0 and 0.0 <= evidence[1] < 2.0**53, "the evidence of the calibration is not valid")
+    return Calibration(float(slope), intercepts, float(evidence[0]), int(evidence[1]))
+
+
+def restore_decision(model: Any, stored: StoredModel) -> None:
+    """Set what `store_decision` returned."""
+    n_classes = len(model.classes_)
+    prior = model.class_prior_ = stored.take_array("class_prior_", "d", (n_classes,))
+    require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are not class frequencies")
+    for name in ("threshold_std_", "oob_score_"):
+        if name in stored:
+            setattr(model, name, float(stored.take_array(name, "d", ())))
+    if "oob_decision_function_" in stored:
+        proba = model.oob_decision_function_ = stored.take_array("oob_decision_function_", "d", (-1, n_classes))
+        require(not np.any((proba < 0.0) | (proba > 1.0)), "oob_decision_function_ are not probabilities")
+    model.threshold_ = _restore_threshold(stored, n_classes)
+
+
+def _restore_forest(forest: Any, stored: StoredModel) -> None:
+    n_classes = len(forest.classes_)
+    _restore_variants(forest, stored)
+    forest._seed = stored.take("seed", int)
+    require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
+    _restore_sampling(forest, stored)
+    restore_decision(forest, stored)
+    forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))
+    require(0.0 <= forest.shrinkage_ < np.inf, f"shrinkage_ is {forest.shrinkage_}")
+    forest.calibration_ = _restore_calibration(stored, n_classes)
+    if "positive_first" in stored and stored.take("positive_first", bool):
+        # Files of before hold the classes in sorted order.
+        require(n_classes == 2, "positive_first is for two classes")
+        forest._reverse_classes()
+        for name in OF_FIT:
+            forest.__dict__.pop(name, None)
+
+
+def _restore_threshold(stored: StoredModel, n_classes: int) -> float | NDArray[np.float64] | None:
+    """Return what `predict` goes by: nothing, a probability of two classes, or class frequencies or costs of any."""
+    if "threshold_" not in stored:
+        return None
+    threshold, costs = stored.take_array("threshold_", "d"), (n_classes, n_classes)
+    require(threshold.shape in (() if n_classes == 2 else (n_classes,), costs), "threshold_ does not fit the classes")
+    if threshold.ndim == 0:
+        # A probability, or infinity where it is best to predict nothing but the first class.
+        require(0.0 <= threshold <= 1.0 or threshold == np.inf, f"threshold_ is {threshold}")
+        return float(threshold)
+    require(np.all(np.isfinite(threshold)), "threshold_ is not finite")
+    return threshold
+
+
+TREE_PART = Part(_store_trees, _restore_tree)
+TREES_PART = Part(_store_trees, _restore_trees)
+FOREST_PART = Part(_store_forest, _restore_forest)

@@ -1,0 +1,119 @@
+"""Validation of X and y, and the features that trees split: numbers, codes of categories, and parts of dates."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
+
+from aucforest.estimators._model_files import Model
+from aucforest.metrics.validation import unmask
+from aucforest.tables.columns import (
+    Categories,
+    as_table,
+    check_numeric,
+    check_table,
+    encode,
+    find_categorical,
+    has_codes,
+    learn,
+)
+from aucforest.tables.dates import Dates, check_same_kind, expand, find_dates, has_dates, split_names, table_of
+from aucforest.tables.sparse import SparseRows, as_csr
+
+
+class FeatureModel(Model):
+    """Base of the models that make the features of trees of the columns of X."""
+
+    categories_: Categories
+    dates_: Dates
+    categorical_features: Any
+    date_parts: Any
+    classes_: NDArray[Any]
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        return tags
+
+    def _validate_X(
+        self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None
+    ) -> Any:
+        """Validate X, and y if it is given, and encode categories and dates; errors name the column.
+
+        With reset=True, the categories are learned from the rows in `kept`, or from all rows if it is None.
+        """
+        if not reset and self._is_plain(X):
+            return X
+        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+        X = unmask(X)
+        check_table(X)
+        if issparse(X):
+            return self._validate_sparse(X, reset=reset, y=y)
+        matrix = None
+        if reset:
+            matrix = self._learn(X, kept)
+        else:
+            is_coded = bool(self.categories_ or self.dates_ or has_codes(X))
+            table = as_table(X) if is_coded else table_of(X)
+            if table is not None and (is_coded or has_dates(table)):
+                validate_data(self, X, skip_check_array=True, reset=False)  # the columns, before they are used
+                check_same_kind(table, self.dates_, self.categories_)
+                matrix = encode(expand(table, self.dates_), self.categories_)
+        try:
+            if matrix is None:
+                return validate_data(self, X, y, reset=reset, **options)
+            if not reset:
+                return check_array(matrix, estimator=self, **options)
+            validate_data(self, X, skip_check_array=True)
+            return check_X_y(matrix, y, estimator=self, **options)
+        except (TypeError, ValueError) as error:
+            if "Complex data" in str(error):
+                raise ValueError("Complex data not supported: X and y must be real") from None
+            # These are messages of float() for strings and for other objects.
+            if "could not convert" in str(error) or "float() argument" in str(error):
+                check_numeric(X)
+            raise
+
+    def _learn(self, X: Any, kept: NDArray[np.int64] | None) -> NDArray[Any] | None:
+        """Find categorical columns and dates, and return X as a matrix of features.
+
+        The matrix is None if X has neither of them and no Arrow dictionary, because scikit-learn can convert X.
+        """
+        given = self.categorical_features
+        table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
+        categorical = find_categorical(table, given)
+        self.categories_, self.dates_ = {}, find_dates(table, self.date_parts, categorical)
+        if table is None or not (categorical or self.dates_ or has_codes(X)):
+            return None
+        expanded, warns = expand(table, self.dates_), isinstance(given, str)
+        matrix, self.categories_ = learn(expanded, categorical, kept, warns=warns)
+        return matrix
+
+    def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
+        """Validate a sparse X, and y if it is given; all features are numeric."""
+        given = self.categorical_features if reset else list(self.categories_)
+        if given is not None and len(given) > 0 and not isinstance(given, str):
+            raise ValueError("X is sparse, but categorical features need a dense X or a table: pass X.toarray()")
+        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+        if reset:
+            self.categories_, self.dates_ = {}, {}
+        valid = validate_data(self, as_csr(X), y, reset=reset, accept_sparse="csr", **options)
+        return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
+
+    def _is_plain(self, X: Any) -> bool:
+        """Return whether X is valid without conversion; scikit-learn's checks take longer than predicting one row."""
+        is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
+        has_features = is_matrix and X.shape[1] == self.n_features_in_
+        return has_features and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
+
+    @property
+    def split_features_(self) -> NDArray[Any]:
+        """The names of the features of the trees: the columns of X, with several features for each column of dates."""
+        check_is_fitted(self, "trees_")
+        names = getattr(self, "feature_names_in_", None)
+        names = [f"feature_{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
+        return np.array(split_names(names, self.dates_), dtype=object)

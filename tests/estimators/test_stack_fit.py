@@ -1,0 +1,273 @@
+"""The members of a stack, the evidence for them, and their combination."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import cross_val_predict
+from sklearn.utils.class_weight import compute_sample_weight
+
+from aucforest import AUCForestClassifier, AUCStackingClassifier
+from tests.estimators.data import digest, make_table, small_forest
+from tests.estimators.stacks import assert_same, fitted_state, small_stack
+from tests.reference import stacking as reference
+
+X, Y = make_table(n_rows=300, missing=0.05)
+
+
+X3, Y3 = make_table(n_rows=300, n_classes=3, seed=1)
+
+
+FILLED = np.nan_to_num(X)
+
+
+WEIGHT = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 300)
+
+
+GROUPS = np.random.default_rng(1).integers(60, size=300)
+
+
+class Recorder(LogisticRegression):
+    """Records the groups that it is fitted to and predicts, which are in the last column."""
+
+    calls: list = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight=None):
+        self.calls.append(("fit", set(X[:, -1])))
+        return super().fit(X, y, sample_weight)
+
+    def predict_proba(self, X):
+        self.calls.append(("predict", set(X[:, -1])))
+        return super().predict_proba(X)
+
+
+class Contrary(Recorder):
+    """Predicts the classes that it should not."""
+
+    def predict_proba(self, X):
+        return 1.0 - super().predict_proba(X)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "weight", "params"),
+    [
+        (2, None, {}),
+        (3, WEIGHT, {}),
+        (3, None, {"class_weight": {0: 1.0, 1: 5.0, 2: 2.0}}),
+        (3, WEIGHT, {"class_weight": "balanced"}),
+        (3, None, {"class_weight": "balanced_subsample"}),
+        (2, WEIGHT, {"sampling": "balanced"}),
+        (2, None, {"calibration": None, "criterion": "gini"}),
+    ],
+)
+def test_it_is_the_reference(n_classes, weight, params):
+    """Of a forest, another one with the weights of residuals, and logistic regressions of five folds."""
+    table, y = (FILLED, Y) if n_classes == 2 else (X3, Y3)
+    stack = small_stack(stack={"linear": LogisticRegression(), "penalty": 2.0}, **params).fit(table, y, weight)
+    forest = small_forest(30, oob_score=True, **params).fit(table, y, weight)
+    p = forest.oob_decision_function_
+    given = weight if weight is not None else np.ones(300)
+    of_class = params.get("class_weight")
+    of_class = "balanced" if of_class == "balanced_subsample" else of_class
+    # "balanced" is by the sample weights
+    balanced = given.sum() / (n_classes * np.bincount(y, given))[y]
+    given = given * (balanced if of_class == "balanced" else compute_sample_weight(of_class, y))
+    kept = given > 0.0
+    given = given / given[kept].mean()
+    residual = clone(stack.members_["residual"]).fit(table, y, given * np.where(kept, 1.0 - p[np.arange(300), y], 0.0))
+    assert digest(residual) == digest(stack.members_["residual"])
+    linear = np.full_like(p, np.nan)
+    fold = np.empty(kept.sum(), dtype=int)
+    for k in range(n_classes):
+        fold[y[kept] == k] = np.arange(np.count_nonzero(y[kept] == k)) % 5
+    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
+    fit_weight = {"sample_weight": given[kept]}
+    model = LogisticRegression()
+    linear[kept] = cross_val_predict(model, table[kept], y[kept], cv=splits, method="predict_proba", params=fit_weight)
+    expected = LogisticRegression().fit(table[kept], y[kept], given[kept])
+    np.testing.assert_allclose(stack.members_["linear"].predict_proba(table), expected.predict_proba(table), rtol=1e-5)
+
+    def scores(p, q, r):
+        return [np.log(p), reference.residual_score(np.clip(q, 1e-9, None), p), np.log(r)]
+
+    of_rows = [score[kept] for score in scores(p, residual.oob_decision_function_, linear)]
+    counts = [given[(y == k) & kept] for k in range(n_classes)]
+    n_rarer = n_classes**2 / (4 * sum(np.sum(w**2) / w.sum() ** 2 for w in counts))
+    weights = given[kept] * (given[kept].sum() / np.sum(given[kept] ** 2))
+    coef, intercept = reference.combine(of_rows, y[kept], weights, 2.0 * (1.0 + 600.0 / n_rarer))
+    np.testing.assert_allclose(stack.coef_, coef, atol=1e-3)
+    np.testing.assert_allclose(stack.intercept_, intercept, atol=1e-3)
+    of_new = scores(forest.predict_proba(table), residual.predict_proba(table), expected.predict_proba(table))
+    for found, members, rows in ((stack.oob_decision_function_[kept], of_rows, range(kept.sum())),
+                                 (stack.predict_proba(table), of_new, range(300))):  # fmt: skip
+        by_hand = np.exp([reference.class_scores(coef, intercept, members, row) for row in rows])
+        np.testing.assert_allclose(found, by_hand / by_hand.sum(axis=1, keepdims=True), atol=1e-3)
+    assert np.isnan(stack.oob_decision_function_[~kept]).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_members_that_are_left_out(n_classes):
+    table, y = (X, Y) if n_classes == 2 else (X3, Y3)
+    options = [
+        ("residual", {"linear": None}),
+        ("linear", {"residual": False}),
+        (None, {"linear": None, "residual": False}),
+    ]
+    for name, without in options:
+        stack = small_stack(stack=without).fit(table, y)
+        assert list(stack.members_) == (["forest"] if name is None else ["forest", name])
+        assert stack.coef_.shape == (len(stack.members_),)
+        assert stack.intercept_.sum() == pytest.approx(0.0, abs=1e-12)
+        np.testing.assert_allclose(stack.predict_proba(table).sum(axis=1), 1.0)
+    if n_classes == 2:
+        forest = stack.members_["forest"]
+        assert spearmanr(stack.predict_proba(table)[:, 1], forest.predict_proba(table)[:, 1])[0] == 1.0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_large_penalty_leaves_the_forest(n_classes):
+    table, y = (X, Y) if n_classes == 2 else (X3, Y3)
+    stack = small_stack(stack={"penalty": 1e12}).fit(table, y)
+    np.testing.assert_allclose(stack.coef_, [1, 0, 0], atol=1e-9)
+    ours, theirs = (model.predict_proba(table) for model in (stack, stack.members_["forest"]))
+    if n_classes == 2:
+        assert roc_auc_score(y, ours[:, 1]) == pytest.approx(roc_auc_score(y, theirs[:, 1]), abs=1e-9)
+    np.testing.assert_allclose(np.log(ours) - np.log(theirs) - stack.intercept_, 0.0 * ours, atol=0.1)
+
+
+def test_one_sample_of_a_class_is_no_evidence():
+    y = (np.arange(300) == 7).astype(int)
+    stack = small_stack().fit(X, y)
+    assert stack.coef_.tolist() == [1.0]
+    assert list(stack.members_) == ["forest"]
+    np.testing.assert_allclose(stack.predict_proba(X), stack.members_["forest"].predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("n_rare", [2, 5, 10])
+def test_a_rare_class_is_little_evidence(n_rare):
+    rare = np.argsort(-FILLED[:, 0])[:n_rare]
+    y = np.isin(np.arange(300), rare).astype(int)
+    stack = small_stack(50).fit(FILLED, y)
+    np.testing.assert_allclose(stack.coef_, [1, 0, 0], atol=0.15)
+    np.testing.assert_allclose(stack.predict_proba(FILLED), stack.members_["forest"].predict_proba(FILLED), atol=0.15)
+
+
+@pytest.mark.parametrize("n_groups", [9, 10])
+def test_few_groups_are_no_evidence(n_groups):
+    groups = np.repeat(np.arange(60), 5)
+    y = np.array(["no", "yes"])[(groups < n_groups).astype(int)]
+    table = np.hstack((np.random.default_rng(0).normal(size=(60, 3))[groups], y[:, None] == "yes"))
+    if n_groups == 10:
+        assert small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups).coef_.shape == (3,)
+        return
+    sentence = "^groups: only 9 groups have samples of class 'yes', fewer than 10: out-of-bag scores are too low"
+    with pytest.warns(UserWarning, match=sentence) as caught:
+        stack = small_stack().fit(table, y, groups=groups)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert stack.coef_.tolist() == [1.0]
+    np.testing.assert_allclose(stack.predict_proba(table), stack.members_["forest"].predict_proba(table))
+    refused = "^threshold='gmean' cannot be tuned out of bag: only 9 groups have samples of class 'yes', fewer than 10"
+    with pytest.raises(ValueError, match=refused), pytest.warns(UserWarning, match=sentence):
+        small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups)
+
+
+@pytest.mark.parametrize("params", [{}, {"class_weight": "balanced"}], ids=str)
+@pytest.mark.parametrize("groups", [None, GROUPS], ids=["rows", "groups"])
+def test_samples_of_weight_0_change_nothing(params, groups):
+    kept = WEIGHT > 0
+    stack = small_stack(**params).fit(X3, Y3, WEIGHT, groups)
+    fewer = small_stack(**params).fit(X3[kept], Y3[kept], WEIGHT[kept], None if groups is None else groups[kept])
+    assert np.isnan(stack.oob_decision_function_[~kept]).all()
+    assert np.isfinite(stack.oob_decision_function_[kept]).all()
+    stack.oob_decision_function_ = stack.oob_decision_function_[kept]
+    assert_same(fitted_state(stack, X3), fitted_state(fewer, X3))
+
+
+def test_class_weights_move_probabilities():
+    for given in (None, "balanced", {0: 1, 1: 1, 2: 20}):
+        stack, weight = small_stack(class_weight=given).fit(X3, Y3), compute_sample_weight(given, Y3)
+        mean = np.average(stack.oob_decision_function_, axis=0, weights=weight)
+        np.testing.assert_allclose(mean, np.bincount(Y3, weight) / weight.sum(), atol=1e-4)
+
+
+def test_groups_stay_together():
+    Recorder.calls.clear()
+    table = np.column_stack((FILLED, GROUPS))
+    small_stack(stack={"linear": Recorder()}).fit(table, Y, groups=np.array([f"group {g}" for g in GROUPS]))
+    whole, *folds = Recorder.calls
+    assert whole == ("fit", set(GROUPS))
+    assert [what for what, _ in folds] == ["fit", "predict"] * 5
+    for (_, fitted), (_, predicted) in zip(folds[::2], folds[1::2], strict=True):
+        assert not fitted & predicted
+        assert fitted | predicted == set(GROUPS)
+    # Without groups they are in both.
+    Recorder.calls.clear()
+    small_stack(stack={"linear": Recorder()}).fit(table, Y)
+    assert Recorder.calls[1][1] & Recorder.calls[2][1]
+
+
+def test_a_member_that_harms_is_not_asked():
+    stack = small_stack(stack={"linear": Contrary()}).fit(FILLED, Y)
+    assert stack.coef_[2] == 0.0
+    Recorder.calls.clear()
+    ours = stack.predict_proba(FILLED)
+    assert Recorder.calls == []
+    np.testing.assert_allclose(
+        ours, small_stack(stack={"linear": None}).fit(FILLED, Y).predict_proba(FILLED), atol=1e-3
+    )
+
+
+def test_two_samples_of_a_class_are_in_different_folds():
+    stack = small_stack(stack={"linear": LogisticRegression()}).fit(FILLED, np.where(np.arange(300) < 2, 2, Y))
+    assert stack.coef_.shape == (3,)
+    assert np.all(stack.oob_decision_function_[:2, 2] > 0.0)
+
+
+def test_one_warning_of_samples_that_are_never_out_of_bag():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stack = small_stack(4).fit(X, Y)
+    n_unknown = np.count_nonzero(np.isnan(stack.oob_decision_function_[:, 0]))
+    assert [str(warning.message) for warning in caught] == [
+        f"{n_unknown} of 300 samples are not out of bag for any of 4 trees: they have no out-of-bag probability and are"
+        " ignored in oob_score_ and in the combination"
+    ]
+    assert caught[0].filename == __file__
+
+
+def test_copies_of_a_sample_in_a_group_are_one_sample():
+    """The members say how much a group says; a group of 20 copies is no more evidence than one row."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(150, 3))
+    y = (table.sum(axis=1) + rng.normal(size=150) > 0.0).astype(int)
+    groups = np.repeat(np.arange(150), 20)
+    stack = small_stack(20).fit(np.repeat(table, 20, axis=0), y[groups], groups=groups)
+    alone = small_stack(20).fit(table, y)
+    np.testing.assert_allclose(stack.coef_, alone.coef_, atol=0.35)
+
+
+def test_the_unit_of_weights_does_not_matter():
+    for unit in (1e-4, 1e-199):
+        one, other = (small_stack(20).fit(X, Y, np.full(300, weight)) for weight in (1.0, unit))
+        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n_trees", "seed"), [(1, 7), (3, 9)])
+def test_a_class_without_a_sample_that_all_members_can_score(n_trees, seed):
+    y = np.zeros(300, dtype=int)
+    y[:4] = 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        stack = small_stack(n_trees).set_params(forest__random_state=seed).fit(X, y)
+    assert np.abs(stack.intercept_).max() < 6.0
+
+
+def test_no_sample_out_of_bag():
+    forest = AUCForestClassifier(5, sampling="subsample", max_samples=1.0, random_state=0)
+    with pytest.warns(UserWarning, match="300 of 300 samples are not out of bag"):
+        stack = AUCStackingClassifier(forest, oob_score=True).fit(X, Y)
+    assert np.isnan(stack.oob_score_)
