@@ -67,7 +67,7 @@ def test_the_same_dates_in_files_of_every_kind(tables, tmp_path):
     for table, options in ((train, ()), (tables / "other.csv", format_)):
         assert run("evaluate", tmp_path / "csv", table, "--target", "label", *options).exit_code == 0
     shown = run("inspect", tmp_path / "csv").stdout
-    assert all(name in shown for name in NAMES)
+    assert all(name in shown for name in (*NAMES, "9 features of 4 columns"))
     assert "booked: day of week = " in run("predict", tmp_path / "csv", train, "--reasons", "2").stdout
     assert f",reason_{len(NAMES)}\n" in run("predict", tmp_path / "csv", train, "--reasons", "99").stdout
 
@@ -122,7 +122,7 @@ def test_options(tables, tmp_path):
     assert model.split_features_.tolist() == ["booked: year", "amount", "booked: day of week"]
     refused = run("fit", tables / "train.csv", "--target", "label", "--out", tmp_path / "n", "--date-parts", "none")
     assert refused.exit_code == 1
-    assert "Error: X: column 'booked' is not numeric but datetime64[s]; encode dates and times" in refused.stderr
+    assert "Error: X: column 'booked' is not numeric but timestamp[s]; encode dates and times" in refused.stderr
     usual = "fit", tables / "train.csv", "--target", "label", "--out", tmp_path / "n"
     check_usage(
         run(*usual, "--date-parts", "week"), "must be auto, none or some of time, year, month, day, day of week,"

@@ -17,8 +17,9 @@ def write_folder(folder, rows, kind):
         part.to_csv(path, index=False) if kind == "csv" else part.to_parquet(path)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "csv"])
-@pytest.mark.parametrize("validate", [[], ["--validate", 2]], ids=["out of core", "in memory"])
+@pytest.mark.parametrize(
+    ("kind", "validate"), [("csv", []), ("parquet", ["--validate", 2])], ids=["out of core", "in memory"]
+)
 def test_a_folder_of_files_is_one_table(files, tmp_path, kind, validate):
     train, test = tmp_path / "train", tmp_path / "test"
     write_folder(train, mixed(300, 0), kind)

@@ -306,12 +306,13 @@ def check_said(result, wanted):
 def test_all_commands(table, tmp_path):
     messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv")}
     train, test = messy.files(tmp_path)
-    to_fit = messy.arguments("--trees", 30, *messy.fit_options)
+    to_fit = messy.arguments("--trees", 15, *messy.fit_options)
     fitted = run("fit", train, *to_fit, "--out", path["model"], "--reference", path["reference.csv"])
     check_said(fitted, messy.fit)
-    streamed = run("fit", train, *to_fit, "--out", tmp_path / "s", "--memory-limit", "1GB")
-    check_said(streamed, messy.fit)
-    assert (tmp_path / "s").read_bytes() == path["model"].read_bytes()
+    if train.suffix == ".csv":
+        streamed = run("fit", train, *to_fit, "--out", tmp_path / "s", "--memory-limit", "1GB")
+        check_said(streamed, messy.fit)
+        assert (tmp_path / "s").read_bytes() == path["model"].read_bytes()
     assert len(aucforest.load(path["model"]).dates_) == messy.n_dates
     check_said(run("evaluate", path["model"], test, *messy.arguments()), messy.predict)
     predict = ["predict", path["model"], test, *messy.arguments()[2:], "--out"]
@@ -331,8 +332,8 @@ def test_all_commands(table, tmp_path):
         assert len(forest.dates_) == messy.n_dates
 
 
-# every fourth: what a table says does not depend on the model
-@pytest.mark.parametrize("table", TABLES[::4], ids=lambda table: table.__name__)
+# What a table says does not depend on the model.
+@pytest.mark.parametrize("table", [stray_text, dates_with_a_zone], ids=lambda table: table.__name__)
 def test_all_commands_take_a_stack(table, tmp_path):
     """What is said is what is said of a forest."""
     messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv", "page.html")}
@@ -385,7 +386,7 @@ def test_python(table):
 
 
 # A page takes longer than all else together.
-PAGES = [stray_text, unseen_categories, leak, german_dates]
+PAGES = [leak, german_dates]
 WALK = [*PAGES, *(pytest.param(table, marks=pytest.mark.slow) for table in TABLES if table not in PAGES)]
 
 

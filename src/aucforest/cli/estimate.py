@@ -9,13 +9,15 @@ from rich.table import Table
 from rich.text import Text
 
 from aucforest._files import write_whole
-from aucforest.cli._inputs import open_table, without_stray
-from aucforest.cli._options import DateFormat, Encoding, JsonOut, PlotOut, Separator, StrayText, names_in
+from aucforest.cli._inputs import open_again, read_columns, say
+from aucforest.cli._options import JsonOut, PlotOut, names_in, takes_csv_format
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
-from aucforest.tables.csv_format import CsvFormat
-from aucforest.tables.kinds import find_column, nearest
+from aucforest.tables.csv import typed_labels
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.kinds import nearest
+from aucforest.tables.sources import stray_notes
 
 # The exit code of --fail-on-alert.
 ALERT = 3
@@ -37,6 +39,7 @@ def _check_metrics(metrics: str) -> str:
     return metrics
 
 
+@takes_csv_format()
 def estimate(
     reference: Annotated[
         Path,
@@ -97,10 +100,7 @@ def estimate(
     fail_on_alert: Annotated[
         bool, typer.Option("--fail-on-alert", help=f"Exit with code {ALERT} if there is an alert.")
     ] = False,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    date_format: DateFormat = None,
-    stray_text: StrayText = "number",
+    csv_format: CsvFormat = DEFAULT_FORMAT,
     json_out: JsonOut = None,
     csv_out: Annotated[Path | None, typer.Option("--csv", help="CSV file for the table.", metavar="OUT")] = None,
     plot_out: PlotOut = None,
@@ -123,7 +123,6 @@ def estimate(
         )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     frames = _read(reference, columns, csv_format, time or ""), _read(new, columns, csv_format, target)
     of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
@@ -155,12 +154,14 @@ def estimate(
 
 def _read(file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, optional: str = "") -> Any:
     """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one."""
-    with open_table(file, csv_format) as table:
-        for name in {name for names in columns.values() for name in names} - {optional}:
-            find_column(table, name)
-        content = table.whole()
-    if table.is_text and csv_format.stray_text == "number":
-        content = without_stray(content, columns["features"])
+    names = list(dict.fromkeys(name for of_option in columns.values() for name in of_option))
+    labels = [*columns["target"], *columns["prediction"]]
+    with open_again(file, csv_format, as_text=labels) as table:
+        names = [name for name in names if name != optional or name in table.columns]
+        content = read_columns(table, names)
+        say(stray_notes(table, names))
+        for name in set(labels) & set(names) if table.is_text else ():
+            content = content.set_column(names.index(name), name, typed_labels(content.column(name)))
     return content.to_pandas(date_as_object=False)
 
 

@@ -134,10 +134,6 @@ class ParquetFiles(Files):
         """Return the schema of batches of the given columns."""
         return pa.schema([self._schema.field(name) for name in columns])
 
-    def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an Arrow table of all columns in canonical types; `as_text` has no effect for Parquet."""
-        return pa.Table.from_batches(self.batches(self.columns), schema=self._schema)
-
     def place(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
         file, row = self.file_of(row)
