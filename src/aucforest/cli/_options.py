@@ -45,12 +45,12 @@ Time = Annotated[
 ]
 
 
-def _usage(check: Callable[[str], str]) -> Callable[[str | None], str | None]:
-    """Return the callback of an option whose value is checked: what is not valid is a usage error."""
+def usage(check: Callable[[str], Any]) -> Callable[[str | None], Any]:
+    """Return the callback of an option whose value is checked or converted: a ValueError becomes a usage error."""
 
-    def callback(value: str | None) -> str | None:
+    def callback(value: str | None) -> Any:
         try:
-            return value if value is None else check(value)
+            return None if value is None else check(value)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
 
@@ -61,7 +61,7 @@ _SEPARATOR = Annotated[
     str | None,
     typer.Option(
         metavar="CHARACTER",
-        callback=_usage(check_separator),
+        callback=usage(check_separator),
         help=r"The character between the values of a CSV, such as ';' or '\t'. Default: a comma, for .tsv a tab.",
     ),
 ]
@@ -69,7 +69,7 @@ _ENCODING = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        callback=_usage(check_encoding),
+        callback=usage(check_encoding),
         help="The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.",
     ),
 ]
@@ -77,7 +77,7 @@ _DATE_FORMAT = Annotated[
     str | None,
     typer.Option(
         metavar="FORMAT",
-        callback=_usage(check_date_format),
+        callback=usage(check_date_format),
         help="The format of dates in a CSV, such as %d.%m.%Y or '%m/%d/%Y %H:%M'; those as 2024-12-31 need none.",
     ),
 ]

@@ -25,6 +25,7 @@ from aucforest.cli._options import (
     Weight,
     names_in,
     takes_csv_format,
+    usage,
 )
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
@@ -41,11 +42,11 @@ SIGNIFICANT = 0.05
 
 
 def _check_criteria(criteria: str) -> str:
-    """Raise a usage error if a criterion is unknown."""
-    known = ("auto", STACK, *CRITERIA)
+    """Return a list of criteria; ValueError if one is unknown."""
+    possible = ("auto", STACK, *CRITERIA)
     for name in names_in(criteria):
-        if name not in known:
-            raise typer.BadParameter(f"{name!r} is not among {', '.join(known)}{nearest(name, known)}")
+        if name not in possible:
+            raise ValueError(f"{name!r} is not among {', '.join(possible)}{nearest(name, possible)}")
     return criteria
 
 
@@ -64,7 +65,7 @@ def compare(
         str,
         typer.Option(
             metavar="A,B",
-            callback=_check_criteria,
+            callback=usage(_check_criteria),
             help=f"Split criteria ({', '.join(CRITERIA)}), auto for a mixed forest, or stack for a stack of it; gini is"
             " always included.",
         ),

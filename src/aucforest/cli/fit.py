@@ -25,6 +25,7 @@ from aucforest.cli._options import (
     Weight,
     names_in,
     takes_csv_format,
+    usage,
 )
 from aucforest.cli._outputs import (
     QUALITY,
@@ -65,15 +66,6 @@ from aucforest.tables.spreadsheets import SPREADSHEET
 _Model = AUCForestClassifier | AUCStackingClassifier
 # Maximum bytes of a CSV that is read into memory, where it takes up to 1 GB, unless a limit or a folder is given.
 _SMALL = 2**25
-
-
-def _check_bytes(memory_limit: str | None) -> str | None:
-    if memory_limit is not None:
-        try:
-            parse_bytes(memory_limit, "--memory-limit")
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-    return memory_limit
 
 
 @takes_csv_format()
@@ -150,7 +142,9 @@ def fit(
     memory_limit: Annotated[
         str | None,
         typer.Option(
-            metavar="BYTES", callback=_check_bytes, help="Memory beside the forest, such as 500MB; 2GiB by default."
+            metavar="BYTES",
+            callback=usage(lambda limit: parse_bytes(limit, "--memory-limit")),
+            help="Memory beside the forest, such as 500MB; 2GiB by default.",
         ),
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,

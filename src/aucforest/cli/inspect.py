@@ -105,11 +105,11 @@ def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.i
     dates, n_columns = getattr(forest, "dates_", {}), forest.n_features_in_
     features = []
     for feature, importance in zip(which.tolist(), importances[which].tolist()):
-        known = categories[feature].tolist() if feature in categories else None
+        listed = categories[feature].tolist() if feature in categories else None
         column = dates.get(column_of(feature, n_columns, dates))
         made = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
-        kind = made if known is None else "categorical"
-        features.append({"name": names[feature], "kind": kind, "categories": known, "importance": importance})
+        kind = made if listed is None else "categorical"
+        features.append({"name": names[feature], "kind": kind, "categories": listed, "importance": importance})
     return features
 
 
@@ -136,10 +136,10 @@ def _features_table(title: str, features: list[dict[str, Any]], n_features: int,
         notes = [f"and {left_out} less important features, which are in --json", *notes]
     rows = []
     for feature in features:
-        kind, known = feature["kind"], feature["categories"]
-        if known is not None:
-            more = f", ... ({len(known)} in all)" if len(known) > MOST_CATEGORIES else ""
-            kind = f"categorical: {', '.join(map(repr, known[:MOST_CATEGORIES]))}{more}"
+        kind, labels = feature["kind"], feature["categories"]
+        if labels is not None:
+            more = f", ... ({len(labels)} in all)" if len(labels) > MOST_CATEGORIES else ""
+            kind = f"categorical: {', '.join(map(repr, labels[:MOST_CATEGORIES]))}{more}"
         rows.append([feature["name"], kind, f"{feature['importance']:.3f}"])
     headings = ["feature", "kind", ">importance"]
     return rich_table(title, headings, rows, caption="; ".join(notes) or None)
