@@ -78,50 +78,52 @@ def test_folds_forward_in_time(visits, form, tmp_path):
 FEW = dict.fromkeys(range(300), "no") | dict.fromkeys(range(9), "yes")
 
 
-@pytest.mark.parametrize(
-    ("column", "change", "option", "sentence"),
-    [
-        (
-            "date",
-            {3: "soon"},
-            "--time date",
-            "line 5: column 'date' has the value 'soon', which is no date",
-        ),
-        (
-            "date",
-            {0: "soon"},
-            "--time date",
-            "line 2: column 'date' has the value 'soon', which is no date",
-        ),
-        ("date", {3: "13.1.24"}, "--time date", "'13.1.24', which is no date, or not in the format of the others"),
-        ("date", {3: None}, "--time date", "visits.csv, line 5: column 'date' has no date"),
-        (
-            "date",
-            dict.fromkeys(range(300), "2024-02-03"),
-            "--time date",
-            "5 folds need at least 6 distinct times",
-        ),
-        ("date", dict.fromkeys(range(300)), "--time date", "visits.csv, line 2: column 'date' has no date"),
-        (
-            "date",
-            dict(enumerate([True, False] * 150)),
-            "--time date",
-            "has type bool, but times must be dates or numbers",
-        ),
-        ("label", FEW, "--time row", "fold 0 has no test sample of class yes: use fewer folds"),
-        ("label", FEW, "--groups customer", " sample of class yes: use fewer folds"),
-        ("customer", {4: None}, "--groups customer", "line 6: column 'customer' has no value: every row needs a group"),
-        ("customer", dict(enumerate(["1", "2"] * 150)), "--groups customer", "5 folds need at least 5 groups, found 2"),
-        ("customer", dict.fromkeys(range(300), "001"), "--groups customer", "has only one group, '001'"),
-        ("date", {}, "--groups custommer", "no column 'custommer'; did you mean 'customer'?"),
-        ("date", {}, "--time dat", "no column 'dat'; did you mean 'date'?"),
-    ],
-)
-def test_bad_groups_and_times_are_one_line(visits, column, change, option, sentence):
-    frame = pd.read_csv(visits, dtype={"customer": str}).assign(row=range(300))
-    frame[column] = frame[column].astype(object)
-    for row, value in change.items():
-        frame.loc[row, column] = value
-    frame.to_csv(visits, index=False)
-    arguments = ["--target", "label", "--positive", "yes", "--trees", 3, "--drop", "customer,date,row"]
-    check_refusal(run(visits, *arguments, *option.split()), sentence)
+BAD = [
+    (
+        "date",
+        {3: "soon"},
+        "--time date",
+        "line 5: column 'date' has the value 'soon', which is no date",
+    ),
+    (
+        "date",
+        {0: "soon"},
+        "--time date",
+        "line 2: column 'date' has the value 'soon', which is no date",
+    ),
+    ("date", {3: "13.1.24"}, "--time date", "'13.1.24', which is no date, or not in the format of the others"),
+    ("date", {3: None}, "--time date", "visits.csv, line 5: column 'date' has no date"),
+    (
+        "date",
+        dict.fromkeys(range(300), "2024-02-03"),
+        "--time date",
+        "5 folds need at least 6 distinct times",
+    ),
+    ("date", dict.fromkeys(range(300)), "--time date", "visits.csv, line 2: column 'date' has no date"),
+    (
+        "date",
+        dict(enumerate([True, False] * 150)),
+        "--time date",
+        "has type bool, but times must be dates or numbers",
+    ),
+    ("label", FEW, "--time row", "fold 0 has no test sample of class yes: use fewer folds"),
+    ("label", FEW, "--groups customer", " sample of class yes: use fewer folds"),
+    ("customer", {4: None}, "--groups customer", "line 6: column 'customer' has no value: every row needs a group"),
+    ("customer", dict(enumerate(["1", "2"] * 150)), "--groups customer", "5 folds need at least 5 groups, found 2"),
+    ("customer", dict.fromkeys(range(300), "001"), "--groups customer", "has only one group, '001'"),
+    ("date", {}, "--groups custommer", "no column 'custommer'; did you mean 'customer'?"),
+    ("date", {}, "--time dat", "no column 'dat'; did you mean 'date'?"),
+]
+
+
+def test_bad_groups_and_times_are_one_line(visits):
+    original = visits.read_text()
+    for column, change, option, sentence in BAD:
+        visits.write_text(original)
+        frame = pd.read_csv(visits, dtype={"customer": str}).assign(row=range(300))
+        frame[column] = frame[column].astype(object)
+        for row, value in change.items():
+            frame.loc[row, column] = value
+        frame.to_csv(visits, index=False)
+        arguments = ["--target", "label", "--positive", "yes", "--trees", 3, "--drop", "customer,date,row"]
+        check_refusal(run(visits, *arguments, *option.split()), sentence)

@@ -153,8 +153,8 @@ def named(kinds, fit):
 
 
 def some_slow(names):
-    """Mark the forms of integers between the narrowest and the widest as slow."""
-    slow = re.compile(r"u?int(16|32)$", re.IGNORECASE)
+    """Mark most widths of integers as slow: signed and unsigned ones keep one each, indices of dictionaries one."""
+    slow = re.compile(r"u?int(16|32)$|by (int8|int64|uint64)$|[^y] (uint8|int64)$", re.IGNORECASE)
     return [pytest.param(name, marks=pytest.mark.slow) if slow.search(name) else name for name in names]
 
 
