@@ -6,7 +6,7 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from aucforest.cli._inputs import open_again, read_columns
+from aucforest.cli._inputs import open_again, open_once, read_columns
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from tests.cli.data import check_refusal, check_usage, mixed, run
 
@@ -53,6 +53,11 @@ def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
     path = spreadsheet(pd.DataFrame({"day": ["31.12.2024", None, "01.02.2024"]}))
     (column,) = read(path, CsvFormat(";", "utf-16", "%d.%m.%Y")).columns
     assert column.to_pylist() == [date(2024, 12, 31), None, date(2024, 2, 1)]
+
+
+def test_the_place_of_a_row_that_is_read_once_is_its_number(spreadsheet):
+    with open_once(spreadsheet(pd.DataFrame({"a": [1, 2]}))) as table:
+        assert table.place(1) == "t.xlsx, row 2"
 
 
 def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
-from aucforest.cli._labels import label_reader, labels_for_model, with_positive_last
+from aucforest.cli._labels import OPTION, labels_for_model, with_positive_last
 from aucforest.cli._options import STANDARD
 from aucforest.estimators._model_files import read_as_fitted
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, CsvTable, is_csv
@@ -36,7 +36,7 @@ from aucforest.tables.kinds import (
     is_number,
     to_features,
 )
-from aucforest.tables.labels import find_comparison, read_target, read_weights
+from aucforest.tables.labels import LabelReader, find_comparison, read_target, read_weights
 from aucforest.tables.notes import suspicious_columns
 from aucforest.tables.sources import ParquetFiles, open_source, stray_notes
 from aucforest.tables.spreadsheets import SPREADSHEET, spreadsheet_as_csv
@@ -91,7 +91,7 @@ def open_once(file: Path, csv_format: CsvFormat = DEFAULT_FORMAT) -> Iterator[Cs
     """Open a table that is read once; all columns of a CSV are strings."""
     if _is_stream(file):
         with _open_csv(file, csv_format) as (handle, name, csv_format):
-            yield CsvTable(handle, name, file, csv_format)
+            yield CsvTable(handle, name, file if is_csv(file) else None, csv_format)
     else:
         yield cast(CsvFiles | ParquetFiles, open_source(file, as_text=None, csv_format=csv_format))
 
@@ -179,7 +179,7 @@ def read_training(
         for name in [*columns.roles, *drop, *keep]:
             find_column(table, name)
         features = feature_names(table, [*columns.roles, *drop])
-        reader = label_reader(table, target, positive)
+        reader = LabelReader(table, target, positive, OPTION)
         classes, y, weights, group_numbers = read_target(table, reader, weight, groups)
         classes, y = with_positive_last(reader, classes, y, positive)
         data = Labelled(_title(table, target, positive), None, y, weights, classes, group_numbers)

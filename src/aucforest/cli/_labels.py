@@ -14,13 +14,10 @@ from aucforest.tables.labels import LabelReader, not_label, refuse_missing
 # A target is not accepted if it has more than MOST_LABELS distinct labels and on average fewer than LEAST_ROWS rows of
 # each, or LEAST_ROWS_OF_INTEGERS if they are integers, which may be a quantity.
 MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
+# The option of the positive label in messages.
+OPTION = "--positive "
 # Pairs of labels of which the second is positive even if it is more frequent.
 _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
-
-
-def label_reader(table: Columns, target: str, positive: str | None) -> LabelReader:
-    """Return a reader of labels whose messages name the option of the positive label."""
-    return LabelReader(table, target, positive, option="--positive ")
 
 
 def with_positive_last(
@@ -65,7 +62,7 @@ def labels_for_model(model: Any, table: Columns, column: Any, target: str, posit
     if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(classes[1])):
         raise ValueError(f"--positive must be the model's, but is {positive!r}; its classes are {_listed(classes)}")
     if is_one_against_others or (positive is not None and kind == FLAG):
-        reader = label_reader(table, target, str(classes[1]) if positive is None else positive)
+        reader = LabelReader(table, target, str(classes[1]) if positive is None else positive, OPTION)
         reader.add(column)
         return classes[reader.finish()[1]]
     class_of_word = {str(label).lower(): label for label in classes.tolist()}
