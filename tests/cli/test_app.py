@@ -28,12 +28,12 @@ def test_the_commands_are_those_of_the_documentation():
     assert all(command in result.stdout for command in COMMANDS)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_has_an_example(command):
-    result = run(command, "--help")
-    assert result.exit_code == 0
-    said = " ".join(result.stdout.split())
-    assert f"Example: aucforest {' '.join(example(command))}" in said
+def test_help_has_an_example():
+    for command in COMMANDS:
+        result = run(command, "--help")
+        assert result.exit_code == 0
+        said = " ".join(result.stdout.split())
+        assert f"Example: aucforest {' '.join(example(command))}" in said
 
 
 def test_the_examples_run(tmp_path, monkeypatch):

@@ -160,7 +160,7 @@ def test_the_rarer_of_two_labels_is_positive(tmp_path):
     [
         (None, "(prevalence)"),
         ("prevalence", "(prevalence)"),
-        ("0.3", "0.3 (0.3)"),
+        ("0.3", "at least 0.3\n"),
         ("argmax", "the most probable class"),
     ],
 )

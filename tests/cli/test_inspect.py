@@ -77,6 +77,7 @@ def test_a_stack_shows_its_members_and_the_trees_of_its_forest(stack):
     assert [each["importance"] for each in content["features"]] == forest.feature_importances_.tolist()
     assert [each["kind"] for each in content["features"]] == ["numeric", "categorical", "numeric", "categorical"]
     assert "importances are those of the stack's forest" in result.stderr
+    assert content["fitted_calibration_of_forest"]["slope"] == forest.calibration_.slope
     result = run("inspect", stack.path, "--text", 3)
     assert result.stdout == export_text(forest.estimators_[3], decimals=3, show_proba=True) + "\n"
     assert result.stderr.startswith("Note: the tree is of the stack's forest, ")

@@ -104,10 +104,6 @@ def as_read(*names):
     return lambda table: table.assign(**{name: lambda t, name=name: t[name].astype(str) for name in names})
 
 
-def no_flaws():
-    return Messy(*both())
-
-
 def stray_text():
     train, test = map(as_read("amount"), both())
     train.loc[[5, 7], "amount"] = ["unknown", "1,234.5"]
@@ -171,10 +167,6 @@ def with_dates(spell, **more):
 
     train, test = both(booked=lambda table: spell(moments(table)))
     return Messy(train, test, **{"in_python": parsed, "n_dates": 1, **more})
-
-
-def iso_dates():
-    return with_dates(lambda times: times.dt.strftime("%Y-%m-%dT%H:%M"))
 
 
 def dates_with_a_zone():
@@ -250,13 +242,6 @@ def leak_of_order():
     )
 
 
-def unseen_categories():
-    train, test = both()
-    test.loc[:7, "channel"] = ["fax", "telex"] * 4
-    sentence = "column 'channel': 8 of 80 rows (10 %) have a category that training has not seen ('fax', 'telex')"
-    return Messy(train, test, predict=[sentence])
-
-
 def identifier():
     sentence = "column 'id': every value is distinct, as in an identifier; consider --drop id"
     tables = both(id=lambda table: [f"{len(table)}-{row:05d}x" for row in table.index])
@@ -274,9 +259,9 @@ def constant_and_empty():
 
 
 TABLES = [
-    no_flaws, stray_text, stray_text_kept, mixed_types, decimal_comma, dates_as_text, leak, leak_of_order,
-    unseen_categories, identifier, constant_and_empty, iso_dates, dates_with_a_zone, german_dates, dates_of_parquet,
-    dates_and_other_text, another_encoding, folder_of_parquet,
+    stray_text, stray_text_kept, mixed_types, decimal_comma, dates_as_text, leak, leak_of_order, identifier,
+    constant_and_empty, dates_with_a_zone, german_dates, dates_of_parquet, dates_and_other_text, another_encoding,
+    folder_of_parquet,
 ]  # fmt: skip
 
 
@@ -306,12 +291,13 @@ def check_said(result, wanted):
 def test_all_commands(table, tmp_path):
     messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv")}
     train, test = messy.files(tmp_path)
-    to_fit = messy.arguments("--trees", 30, *messy.fit_options)
+    to_fit = messy.arguments("--trees", 15, *messy.fit_options)
     fitted = run("fit", train, *to_fit, "--out", path["model"], "--reference", path["reference.csv"])
     check_said(fitted, messy.fit)
-    streamed = run("fit", train, *to_fit, "--out", tmp_path / "s", "--memory-limit", "1GB")
-    check_said(streamed, messy.fit)
-    assert (tmp_path / "s").read_bytes() == path["model"].read_bytes()
+    if train.suffix == ".csv":
+        streamed = run("fit", train, *to_fit, "--out", tmp_path / "s", "--memory-limit", "1GB")
+        check_said(streamed, messy.fit)
+        assert (tmp_path / "s").read_bytes() == path["model"].read_bytes()
     assert len(aucforest.load(path["model"]).dates_) == messy.n_dates
     check_said(run("evaluate", path["model"], test, *messy.arguments()), messy.predict)
     predict = ["predict", path["model"], test, *messy.arguments()[2:], "--out"]
@@ -331,8 +317,8 @@ def test_all_commands(table, tmp_path):
         assert len(forest.dates_) == messy.n_dates
 
 
-# every fourth: what a table says does not depend on the model
-@pytest.mark.parametrize("table", TABLES[::4], ids=lambda table: table.__name__)
+# What a table says does not depend on the model.
+@pytest.mark.parametrize("table", [stray_text, dates_with_a_zone], ids=lambda table: table.__name__)
 def test_all_commands_take_a_stack(table, tmp_path):
     """What is said is what is said of a forest."""
     messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv", "page.html")}
@@ -349,7 +335,9 @@ def test_all_commands_take_a_stack(table, tmp_path):
     check_said(run("report", path["model"], test, *messy.arguments(), "--out", path["page.html"]), messy.predict)
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
+@pytest.mark.parametrize(
+    "table", [stray_text, mixed_types, dates_as_text, dates_of_parquet, folder_of_parquet], ids=lambda t: t.__name__
+)
 def test_python(table):
     """As pandas and polars frames: a warning or an error names what is not right, all else is predicted."""
     messy = table()
@@ -385,7 +373,7 @@ def test_python(table):
 
 
 # A page takes longer than all else together.
-PAGES = [stray_text, unseen_categories, leak, german_dates]
+PAGES = [leak, german_dates]
 WALK = [*PAGES, *(pytest.param(table, marks=pytest.mark.slow) for table in TABLES if table not in PAGES)]
 
 

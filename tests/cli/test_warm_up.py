@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 # without the packages of the command line
 WARM_UP = """
 import sys
@@ -48,5 +50,6 @@ def test_warming_up_needs_no_extra(tmp_path):
     run(tmp_path, WARM_UP)
 
 
+@pytest.mark.slow
 def test_fits_compile_nothing_afterwards(tmp_path):
     run(tmp_path, FITS)

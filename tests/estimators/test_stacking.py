@@ -180,6 +180,8 @@ def test_float32_and_infinite_values():
     one, other = (small_stack(20).fit(table.astype(dtype), Y) for dtype in (np.float32, np.float64))
     assert_same(fitted_state(one, table), fitted_state(other, table.astype(np.float32)))
     assert np.isfinite(one.predict_proba(table)).all()
+    with pytest.raises(ValueError, match=r"^X has 2 features, but AUCStackingClassifier is expecting"):
+        one.predict_proba(table[:, :2])
     lists = small_stack(20).fit(table.tolist(), Y.tolist())
     np.testing.assert_array_equal(lists.predict_proba(table.tolist()), one.predict_proba(table))
     masked = np.ma.masked_invalid(X)

@@ -57,11 +57,10 @@ FRAMES = {
 }  # fmt: skip
 
 
-@both
 @pytest.mark.parametrize("kind", FRAMES)
-def test_frames_of_every_kind_give_the_same_trees(make, kind):
+def test_frames_of_every_kind_give_the_same_trees(kind):
     table = FRAMES[kind]
-    expected, model = make().fit(FRAMES["pandas str"], Y), make().fit(table, Y)
+    expected, model = small_forest().fit(FRAMES["pandas str"], Y), small_forest().fit(table, Y)
     assert digest(model) == digest(expected)
     assert any(len(tree.sets) > 0 for tree in model.trees_)
     assert model.categories_.keys() == {4}
@@ -71,20 +70,18 @@ def test_frames_of_every_kind_give_the_same_trees(make, kind):
         np.testing.assert_array_equal(model.predict_proba(other), expected.predict_proba(frame()))
 
 
-@both
 @pytest.mark.parametrize("given", [["kind"], [4], [np.int64(4)], [False] * 4 + [True], np.arange(5) == 4])
-def test_names_indices_and_masks_select_the_same_columns(make, given):
-    expected = make().fit(frame(), Y)
-    model = make(categorical_features=given).fit(frame(), Y)
+def test_names_indices_and_masks_select_the_same_columns(given):
+    expected = small_tree().fit(frame(), Y)
+    model = small_tree(categorical_features=given).fit(frame(), Y)
     assert digest(model) == digest(expected)
     if not isinstance(given[0], str):
         table = frame().to_numpy(object)
-        assert digest(make(categorical_features=given).fit(table, Y)) == digest(expected)
+        assert digest(small_tree(categorical_features=given).fit(table, Y)) == digest(expected)
         np.testing.assert_array_equal(model.apply(frame()), expected.apply(frame()))
 
 
-@both
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+@pytest.mark.parametrize(("make", "dtype"), [(small_tree, np.float32), (small_forest, np.int16)])
 def test_numeric_columns_can_be_categorical(make, dtype):
     codes = pd.Series(KINDS).map({"ash": 7, "elm": -3, "fir": 40, "oak": 0, "yew": 12}).fillna(99)
     table = np.nan_to_num(np.column_stack([codes, 10 * X[:, 1:]])).astype(dtype)

@@ -2,21 +2,19 @@
 
 import gzip
 import io
-import os
 import sys
-import threading
 from contextlib import nullcontext
 from datetime import date
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
-from aucforest.cli._inputs import open_table
-from aucforest.tables import csv, files
+from aucforest.tables import csv
 from aucforest.tables.csv import MISSING, CsvFiles, CsvTable
-from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.kinds import find_column
 from aucforest.tables.sources import open_source
 
@@ -33,12 +31,24 @@ def written(tmp_path):
     return write
 
 
+def in_types(path, csv_format=DEFAULT_FORMAT):
+    """Return a CSV as a table in types that fit all rows."""
+    source = open_source(path, csv_format=csv_format)
+    return pa.Table.from_batches(source.batches(source.columns), schema=source.schema(source.columns))
+
+
+def in_strings(path, csv_format=DEFAULT_FORMAT):
+    """Return a CSV that is read once, in batches of strings, as rows."""
+    with path.open("rb") as handle:
+        table = CsvTable(handle, path.name, path, csv_format)
+        return [row for batch in table.batches(table.columns) for row in batch.to_pylist()]
+
+
 def test_types_fit_all_rows(written, monkeypatch):
     """If a value in a late row is not a number, all values stay strings with their spelling."""
     monkeypatch.setattr(csv, "_BLOCK", 100)
     path = written("a,b,c\n" + "01,2,\n" * 500 + "other,2.5,x\n")
-    with open_table(path) as table:
-        content = table.whole()
+    content = in_types(path, CsvFormat(stray_text="text"))
     assert content.schema.types == [pa.string(), pa.float64(), pa.string()]
     assert set(content.column("a").to_pylist()) == {"01", "other"}
     assert content.column("c").null_count == 500
@@ -48,13 +58,15 @@ def test_missing_value_markers_are_those_of_pandas(written):
     """pandas reads each of them as missing, in numeric and string columns, and a few other strings not."""
     words = [*MISSING, "none", "-", "0"]
     frame = pd.read_csv(io.StringIO("a,b\n" + "".join(f"{word},x\n" for word in words)))
-    with open_table(written("a,b\n" + "".join(f"{word},x\n" for word in words))) as table:
-        missing = [value is None for value in table.whole().column("a").to_pylist()]
+    content = in_types(written("a,b\n" + "".join(f"{word},x\n" for word in words)))
+    missing = [value is None for value in content.column("a").to_pylist()]
     assert missing == frame["a"].isna().tolist() == [word in MISSING for word in words]
 
 
 def test_batches_are_unchanged_strings(written):
-    with open_table(written('\ufeffa,b\r\n01,NA\r\n,"x,""y"""\r\n3, z\r\n')) as table:
+    path = written('\ufeffa,b\r\n01,NA\r\n,"x,""y"""\r\n3, z\r\n')
+    with path.open("rb") as handle:
+        table = CsvTable(handle, "t.csv", path)
         assert table.columns == ["a", "b"]
         batches = list(table.batches(["b", "a"]))
         assert table.done(3) == 1.0
@@ -64,57 +76,32 @@ def test_batches_are_unchanged_strings(written):
 
 def test_place_is_the_first_line_of_a_row(written):
     path = written('a,b\n1,2\n\n"3\n4",5\n\n6,7\n8,9\n')
-    with open_table(path) as table:
+    with path.open("rb") as handle:
+        table = CsvTable(handle, "table.csv", path)
         assert [table.place(row) for row in range(4)] == [f"table.csv, line {line}" for line in (2, 4, 7, 8)]
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_quote_that_is_not_closed(written, monkeypatch, whole):
+def test_a_quote_that_is_not_closed(written, monkeypatch):
     monkeypatch.setattr(csv, "_BLOCK", 1000)
     path = written("a,b\n" + "1,2\n" * 10 + '"3,4\n' + "1,2\n" * 1000)
-    with pytest.raises(ValueError, match="a quote may not be closed"), open_table(path) as table:
-        table.whole() if whole else list(table.batches(["a"]))
+    with pytest.raises(ValueError, match="a quote may not be closed"):
+        in_strings(path)
 
 
-def test_a_pipe_can_be_read(tmp_path):
-    """Messages name rows instead of lines, because a pipe, as from <(...) of a shell, cannot be read again."""
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=path.write_text, args=("a,b\n1,2\n3\n",))
-    writer.start()
-    with pytest.raises(ValueError, match="pipe, row 2: the header has 2 columns"), open_table(path) as table:
-        table.whole()
-    writer.join()
-
-
-def read(path, separator=None, encoding=None):
-    """Return the rows as batches of text, as a whole table, and as a source that is read again."""
-    csv_format = CsvFormat(separator, encoding)
-    with open_table(path, csv_format) as table:
-        batches = [row for batch in table.batches(table.columns) for row in batch.to_pylist()]
-    with open_table(path, csv_format) as table:
-        whole = table.whole()
-    source = open_source(path, csv_format=csv_format)
-    again = [row for batch in source.batches(source.columns) for row in batch.to_pylist()]
-    return batches, whole.to_pylist(), again
-
-
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".CSV.gz", ".tsv.gz"])
-@pytest.mark.parametrize("separator", [None, ";", r"\t", "|"])
+@pytest.mark.parametrize(
+    ("ending", "separator"), [(".csv", ";"), (".tsv", None), (".CSV.gz", r"\t"), (".tsv.gz", "|"), (".csv.gz", None)]
+)
 def test_separators_and_compressed_files(tmp_path, monkeypatch, ending, separator):
-    """Values can contain other separators, and all three ways of reading return the same."""
+    """Values can contain other separators, and both ways of reading return the same."""
     monkeypatch.setattr(csv, "_BLOCK", 200)
     given = separator or ("\t" if ending.startswith(".tsv") else ",")
     frame = pd.DataFrame({"a": range(300), "b": [f"{i},;\t|\n" for i in range(300)]})
     text = frame.to_csv(sep="\t" if given == r"\t" else given, index=False)
     path = tmp_path / f"t{ending}"
     path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
-    batches, whole, again = read(path, separator)
-    assert whole == again == frame.to_dict("records")
-    assert batches == frame.astype(str).to_dict("records")
     csv_format = CsvFormat(separator)
-    with open_table(path, csv_format) as table:
-        assert [table.place(row) for row in (0, 1)] == [f"t{ending}, line {line}" for line in (2, 4)]
+    assert in_types(path, csv_format).to_pylist() == frame.to_dict("records")
+    assert in_strings(path, csv_format) == frame.astype(str).to_dict("records")
     assert [open_source(path, csv_format=csv_format).place(row) for row in (0, 1)] == [
         f"t{ending}, line {line}" for line in (2, 4)
     ]
@@ -124,17 +111,15 @@ def test_a_bad_row_of_a_compressed_file_is_named(tmp_path):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"a;b\n1;2\n3\n"))
     with pytest.raises(ValueError, match=r"t\.csv\.gz, line 3: the header has 2 columns, but the row has 1"):
-        read(path, ";")
+        in_strings(path, CsvFormat(";"))
 
 
 @pytest.mark.parametrize("content", [b"a,b\n1,2\n", gzip.compress(b"a,b\n" + b"1,2\n" * 10**6)[:-99]])
 def test_a_compressed_file_that_is_broken(tmp_path, content):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"cannot read t.csv.gz"), open_table(path) as table:
-        table.whole()
-    with pytest.raises(ValueError, match=r"cannot read t.csv.gz"), open_table(path) as table:
-        list(table.batches(["a"]))
+    with pytest.raises(ValueError, match=r"cannot read t.csv.gz"):
+        in_strings(path)
 
 
 @pytest.mark.parametrize(
@@ -152,25 +137,16 @@ def test_a_compressed_file_that_is_broken(tmp_path, content):
 def test_another_separator_is_suggested(tmp_path, header, name, sentence):
     path = tmp_path / name
     path.write_text(f"{header}\n1\n")
-    for opened in (open_table, lambda path: nullcontext(open_source(path))):
-        with pytest.raises(ValueError) as caught, opened(path):
-            pass
-        assert sentence in str(caught.value)
+    with pytest.raises(ValueError) as caught:
+        open_source(path)
+    assert sentence in str(caught.value)
 
 
 def test_one_column_may_have_any_name(tmp_path):
     """No other separator is suggested if one is passed."""
     path = tmp_path / "t.csv"
     path.write_text("a;b\n1\n")
-    assert read(path, ",")[1] == [{"a;b": 1}]
-
-
-def test_batches_of_wide_tables_have_few_rows(tmp_path):
-    pd.DataFrame(0.0, index=range(50), columns=[f"c{i}" for i in range(100)]).to_parquet(tmp_path / "t.parquet")
-    with pytest.MonkeyPatch.context() as patch, open_table(tmp_path / "t.parquet") as table:
-        patch.setattr(files, "_CELLS", 1000)
-        assert [batch.num_rows for batch in table.batches(table.columns)] == [10] * 5
-        assert table.done(50) == 1.0
+    assert in_types(path, CsvFormat(",")).to_pylist() == [{"a;b": 1}]
 
 
 # Values of different types to Arrow's reader, which change the type of a column if they occur in a late row.
@@ -184,15 +160,14 @@ WORDS = [
 
 def test_types_are_those_inferred_by_arrow(written, monkeypatch):
     """Columns have one value, each pair of values, or a value in the last row that changes the type."""
-    monkeypatch.setattr(csv, "_BLOCK", 1000)
     columns = {f"{one}|{other}": [one] * 50 + [other] for one in WORDS for other in WORDS}
     path = written(pd.DataFrame(columns).to_csv(index=False))
-    monkeypatch.setattr(csv, "_BLOCK", 2**20)
-    with open_table(path) as table:
-        expected = table.whole()
-    source = open_source(path, csv_format=CsvFormat(stray_text="text"))
-    assert source.schema(source.columns).equals(expected.schema)
-    assert pa.Table.from_batches(source.batches(source.columns)).equals(expected)
+    convert = pyarrow.csv.ConvertOptions(null_values=MISSING, strings_can_be_null=True)
+    expected = pyarrow.csv.read_csv(path, convert_options=convert)
+    monkeypatch.setattr(csv, "_BLOCK", 20_000)
+    content = in_types(path, CsvFormat(stray_text="text"))
+    assert content.schema.equals(expected.schema)
+    assert content.equals(expected)
     assert len(set(expected.schema.types)) == 11
 
 
@@ -278,9 +253,8 @@ def test_encodings(tmp_path, monkeypatch, encoding, ending):
     frame = pd.DataFrame({"größe": range(300), "b": [f"{i} €\nü" for i in range(300)]})
     text, path = frame.to_csv(index=False).encode(encoding), tmp_path / f"t{ending}"
     path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
-    batches, whole, again = read(path, None, encoding)
-    assert whole == again == frame.to_dict("records")
-    assert batches == frame.astype(str).to_dict("records")
+    assert in_types(path, CsvFormat(None, encoding)).to_pylist() == frame.to_dict("records")
+    assert in_strings(path, CsvFormat(None, encoding)) == frame.astype(str).to_dict("records")
     assert open_source(path, csv_format=CsvFormat(None, encoding)).place(1) == f"t{ending}, line 4"
 
 
@@ -290,11 +264,7 @@ def test_days_in_another_format(written, monkeypatch):
     numbers = [f"{i % 28 + 1:02d}" for i in range(60)]
     rows = "".join(f"{day}.02.2024,2024-02-{day},\n" for day in numbers)
     path = written(f"a,b,c\n2024-02-29,,01.02.2024\n{rows},,2024-02-29 12:00\n")
-    csv_format = CsvFormat(date_format="%d.%m.%Y")
-    with open_table(path, csv_format) as table:
-        whole = table.whole()
-    source = open_source(path, csv_format=csv_format)
-    assert pa.Table.from_batches(source.batches(source.columns)).equals(whole)
+    whole = in_types(path, CsvFormat(date_format="%d.%m.%Y"))
     assert whole.schema.types == [pa.date32(), pa.date32(), pa.timestamp("s")]
     days = [date(2024, 2, int(day)) for day in numbers]
     assert whole["a"].to_pylist() == [date(2024, 2, 29), *days, None]
@@ -321,8 +291,8 @@ def test_utf8_that_is_read_as_another_encoding(tmp_path, monkeypatch, text, writ
     sentence = rf"^t.csv is valid UTF-8, but is read as {given}: leave out --encoding \(in Python, encoding\)$"
     expected = pytest.warns(UserWarning, match=sentence) if is_suspicious else nullcontext()
     with expected, path.open("rb") as handle:
-        table = CsvTable(handle, "t.csv", path, CsvFormat(None, given)).whole()
-    assert (table.column(0).to_pylist() == text.split()) != is_suspicious
+        batches = list(CsvTable(handle, "t.csv", path, CsvFormat(None, given)).batches(["a"]))
+    assert ([value for batch in batches for value in batch["a"].to_pylist()] == text.split()) != is_suspicious
 
 
 IN_CP1252 = "pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
@@ -343,18 +313,9 @@ IN_UTF_16 = "pass its encoding, such as --encoding utf-16 (in Python, encoding='
 def test_another_encoding_is_suggested(tmp_path, text, written, given, sentence):
     path, csv_format = tmp_path / "t.csv", CsvFormat(None, given)
     path.write_bytes(text.encode(written))
-
-    def read_batches():
-        with open_table(path, csv_format) as table:
-            return list(table.batches(["b", "a"]))
-
-    def read_whole():
-        with open_table(path, csv_format) as table:
-            return table.whole()
-
-    for attempt in (read_batches, read_whole, lambda: open_source(path, csv_format=csv_format).schema(["a"])):
+    for read in (in_strings, in_types):
         with pytest.raises(ValueError) as caught:
-            attempt()
+            read(path, csv_format)
         assert str(caught.value) == sentence
 
 
@@ -382,10 +343,9 @@ def test_another_encoding_is_suggested(tmp_path, text, written, given, sentence)
 def test_what_is_wrong_with_a_header_without_the_column(tmp_path, header, separator, hint):
     path, csv_format = tmp_path / "t.csv", CsvFormat(separator)
     path.write_text(f"{header}\na,b,label\n1,2,3\n")
-    for opened in (open_table(path, csv_format), nullcontext(open_source(path, csv_format=csv_format))):
-        with opened as table, pytest.raises(ValueError) as caught:
-            find_column(table, "label")
-        assert str(caught.value) == f"t.csv has no column 'label'{hint}"
+    with pytest.raises(ValueError) as caught:
+        find_column(open_source(path, csv_format=csv_format), "label")
+    assert str(caught.value) == f"t.csv has no column 'label'{hint}"
 
 
 @pytest.mark.parametrize("at", [0, 250, 499], ids=["first", "middle", "last"])

@@ -61,9 +61,8 @@ def test_place_is_the_file_and_its_row(folder):
     assert open_source(table()).place(4) == "the Table, row 5"
 
 
-def test_whole_tables_and_proportions_read(folder):
+def test_proportions_read(folder):
     source = ParquetFiles(sorted(folder.glob("part*.parquet")), "t")
-    assert source.whole(as_text=["a"]).equals(table())
     assert [source.done(n_rows) for n_rows in (0, 12, 50)] == [0.0, 0.24, 1.0]
 
 

@@ -6,10 +6,15 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from aucforest.cli._inputs import open_table
-from aucforest.tables.csv_format import CsvFormat
-from aucforest.tables.spreadsheets import read_spreadsheet
+from aucforest.cli._inputs import open_again, open_once, read_columns
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from tests.cli.data import check_refusal, check_usage, mixed, run
+
+
+def read(path, csv_format=DEFAULT_FORMAT):
+    """Return all columns of a table."""
+    with open_again(path, csv_format) as table:
+        return read_columns(table, table.columns)
 
 
 @pytest.fixture
@@ -30,10 +35,9 @@ def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path, spreadshe
     dates = {"day": pd.date_range("2024-01-31", periods=250).astype("M8[s]"), "at": pd.Timestamp("2024-02-29 10:30")}
     rows = mixed(250, 1).round({"width": 6, "weight": 2}).assign(**dates)
     with pytest.warns(UserWarning, match="^t.xlsx has 2 sheets: the first, 'rows', is read$"):
-        table = read_spreadsheet(spreadsheet(rows, notes=rows[:3])).whole()
+        table = read(spreadsheet(rows, notes=rows[:3]))
     rows.assign(day=rows["day"].dt.strftime("%Y-%m-%d")).to_csv(tmp_path / "t.csv", index=False)
-    with open_table(tmp_path / "t.csv") as expected:
-        assert table.equals(expected.whole())
+    assert table.equals(read(tmp_path / "t.csv"))
     written = []
     for name in ("t.xlsx", "t.csv"):
         spreadsheet(rows)
@@ -47,14 +51,19 @@ def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path, spreadshe
 
 def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
     path = spreadsheet(pd.DataFrame({"day": ["31.12.2024", None, "01.02.2024"]}))
-    (column,) = read_spreadsheet(path, CsvFormat(";", "utf-16", "%d.%m.%Y")).whole().columns
+    (column,) = read(path, CsvFormat(";", "utf-16", "%d.%m.%Y")).columns
     assert column.to_pylist() == [date(2024, 12, 31), None, date(2024, 2, 1)]
+
+
+def test_the_place_of_a_row_that_is_read_once_is_its_number(spreadsheet):
+    with open_once(spreadsheet(pd.DataFrame({"a": [1, 2]}))) as table:
+        assert table.place(1) == "t.xlsx, row 2"
 
 
 def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):
     path, fit = spreadsheet(mixed(10, 0).assign(label=None)), ("--target", "label", "--out", tmp_path / "m")
     refused = run("fit", path, *fit)
-    check_refusal(refused, "column 'label' has 10 missing labels, the first in t.xlsx, row 1")
+    check_refusal(refused, "column 'label' has 10 missing labels, the first in t.xlsx, line 2")
     limited = run("fit", path, *fit, "--memory-limit", "1GB")
     check_usage(limited, "--memory-limit: is for CSV and Parquet files")
     (tmp_path / "no.xlsx").write_bytes(b"PK")

@@ -1,17 +1,16 @@
 """Arguments and options that several commands have."""
 
 from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from aucforest.tables.csv_format import check_date_format, check_encoding, check_separator
+from aucforest.tables.csv_format import CsvFormat, check_date_format, check_encoding, check_separator
 from aucforest.tree.criteria import CRITERIA
 
-# A target is not accepted if it has more than MOST_LABELS distinct labels and on average fewer than LEAST_ROWS rows of
-# each, or LEAST_ROWS_OF_INTEGERS if they are integers, which may be a quantity.
-MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
 STANDARD = Path("-")
 
 TABLE_HELP = (
@@ -46,50 +45,50 @@ Time = Annotated[
 ]
 
 
-def _usage(check: Callable[[str], str]) -> Callable[[str | None], str | None]:
-    """Return the callback of an option whose value is checked: what is not valid is a usage error."""
+def usage(check: Callable[[str], Any]) -> Callable[[str | None], Any]:
+    """Return the callback of an option whose value is checked or converted: a ValueError becomes a usage error."""
 
-    def callback(value: str | None) -> str | None:
+    def callback(value: str | None) -> Any:
         try:
-            return value if value is None else check(value)
+            return None if value is None else check(value)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
 
     return callback
 
 
-Separator = Annotated[
+_SEPARATOR = Annotated[
     str | None,
     typer.Option(
         metavar="CHARACTER",
-        callback=_usage(check_separator),
+        callback=usage(check_separator),
         help=r"The character between the values of a CSV, such as ';' or '\t'. Default: a comma, for .tsv a tab.",
     ),
 ]
-Encoding = Annotated[
+_ENCODING = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        callback=_usage(check_encoding),
+        callback=usage(check_encoding),
         help="The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.",
     ),
 ]
-DateFormat = Annotated[
+_DATE_FORMAT = Annotated[
     str | None,
     typer.Option(
         metavar="FORMAT",
-        callback=_usage(check_date_format),
+        callback=usage(check_date_format),
         help="The format of dates in a CSV, such as %d.%m.%Y or '%m/%d/%Y %H:%M'; those as 2024-12-31 need none.",
     ),
 ]
-StrayText = Annotated[
+_STRAY_TEXT = Annotated[
     Literal["number", "text"],
     typer.Option(
         help="What becomes of a CSV's column of numbers with a few other values, such as 'unknown' or '1,234.5' (fewer"
         " than 10 %): a column of numbers, where these are missing, or a column of text.",
     ),
 ]
-StrayTextOfModel = Annotated[
+_STRAY_TEXT_FOR_MODEL = Annotated[
     Literal["number", "text"],
     typer.Option(
         "--stray-text",
@@ -97,6 +96,36 @@ StrayTextOfModel = Annotated[
         " than 10 %, or an error (text).",
     ),
 ]
+
+
+def takes_csv_format(*, for_model: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that puts the options of a CSV in place of the parameter `csv_format` of a command.
+
+    With `for_model` True, the types of columns are those that a model expects.
+    """
+    stray_text = _STRAY_TEXT_FOR_MODEL if for_model else _STRAY_TEXT
+    types = (_SEPARATOR, _ENCODING, _DATE_FORMAT, stray_text)
+    options = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=type_)
+        for (name, default), type_ in zip(CsvFormat()._asdict().items(), types)
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_options(**values: Any) -> None:
+            csv_format = CsvFormat(**{name: values.pop(name) for name in CsvFormat._fields})
+            command(csv_format=csv_format, **values)
+
+        own, parameters = signature(command), list[Parameter]()
+        for parameter in own.parameters.values():
+            parameter = parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            parameters += options if parameter.name == "csv_format" else [parameter]
+        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return with_options
+
+    return decorate
+
+
 if TYPE_CHECKING:
     Criterion = str
 else:

@@ -27,6 +27,7 @@ from aucforest._files import file_beside, write_whole
 from aucforest.cli._options import STANDARD
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics import auc_confidence_interval
+from aucforest.tables.dates import n_added
 from aucforest.tables.kinds import holds_text
 from aucforest.tables.sources import is_table
 
@@ -62,14 +63,27 @@ def describe_members(weights: dict[str, float]) -> str:
     return f"members: {', '.join(f'{name} {weight:.2g}' for name, weight in weights.items())}"
 
 
+def n_features(model: Any) -> int:
+    """Return the number of features of a model, of which several may be made of a column of dates."""
+    return int(model.n_features_in_) + n_added(getattr(model, "dates_", {}))
+
+
+def describe_features(model: Any) -> str:
+    """Return a text with the numbers of columns and features of a model."""
+    categorical, dates = getattr(model, "categories_", {}), getattr(model, "dates_", {})
+    kinds = f"{len(categorical)} of them categorical" + (f", {len(dates)} of dates" if dates else "")
+    return f"{model.n_features_in_} columns, {kinds}; {n_features(model)} features"
+
+
 def describe_threshold(model: Any, rule: str) -> str:
-    """Return a line that describes the decision threshold."""
+    """Return a line that describes the decision threshold, and the rule by which it was chosen if that is another."""
     threshold = getattr(model, "threshold_", None)
     if threshold is None:
         return "labels: the most probable class"
     if np.ndim(threshold) > 0:
         return f"labels: by {rule}"
-    return f"labels: {model.classes_[1]} where its probability is at least {threshold:.4g} ({rule})"
+    chosen = "" if rule[0] in ".0123456789" else f" ({rule})"
+    return f"labels: {model.classes_[1]} where its probability is at least {threshold:.4g}{chosen}"
 
 
 def probability(option: str, text: str, *words: str) -> float:

@@ -11,30 +11,30 @@ from rich.table import Table
 from rich.text import Text
 
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, read_training
+from aucforest.cli._inputs import Labelled, TrainingColumns, read_training
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
-    DateFormat,
-    Encoding,
     Groups,
     Jobs,
     JsonOut,
     PlotOut,
     Positive,
     Seed,
-    Separator,
-    StrayText,
     Time,
     Weight,
     names_in,
+    takes_csv_format,
+    usage,
 )
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.comparison import STACK, decimals
 from aucforest.inspection.scoring import find_metric
-from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.columns import read_table
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.dates import find_dates, n_added
 from aucforest.tables.kinds import nearest
 from aucforest.tree.criteria import CRITERIA
 
@@ -42,14 +42,15 @@ SIGNIFICANT = 0.05
 
 
 def _check_criteria(criteria: str) -> str:
-    """Raise a usage error if a criterion is unknown."""
-    known = ("auto", STACK, *CRITERIA)
+    """Return a list of criteria; ValueError if one is unknown."""
+    possible = ("auto", STACK, *CRITERIA)
     for name in names_in(criteria):
-        if name not in known:
-            raise typer.BadParameter(f"{name!r} is not among {', '.join(known)}{nearest(name, known)}")
+        if name not in possible:
+            raise ValueError(f"{name!r} is not among {', '.join(possible)}{nearest(name, possible)}")
     return criteria
 
 
+@takes_csv_format()
 def compare(
     file: Annotated[
         Path | None,
@@ -64,7 +65,7 @@ def compare(
         str,
         typer.Option(
             metavar="A,B",
-            callback=_check_criteria,
+            callback=usage(_check_criteria),
             help=f"Split criteria ({', '.join(CRITERIA)}), auto for a mixed forest, or stack for a stack of it; gini is"
             " always included.",
         ),
@@ -77,10 +78,7 @@ def compare(
     ] = "auto",
     weight: Weight = None,
     drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    date_format: DateFormat = None,
-    stray_text: StrayText = "number",
+    csv_format: CsvFormat = DEFAULT_FORMAT,
     trees: Annotated[int, typer.Option(min=1, help="Number of trees of each forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Number of stratified folds.")] = 5,
     repeats: Annotated[
@@ -110,8 +108,8 @@ def compare(
         raise typer.BadParameter("must name the column of class labels", param_hint="--target")
     check_outputs(json_out, plot_out, inputs=[file])
     if file is not None and target is not None:
-        csv_format = CsvFormat(separator, encoding, date_format, stray_text)
-        data = read_training(file, target, positive, weight, names_in(drop), csv_format, groups=groups, time=time)
+        columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time)
+        data = read_training(file, columns, csv_format)
     else:
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))
@@ -177,7 +175,8 @@ def _as_json(data: Labelled, comparison: CriteriaComparison) -> dict[str, Any]:
     return {
         "data": data.title,
         "n_samples": len(data.y),
-        "n_features": data.X.shape[1],
+        "n_columns": data.X.shape[1],
+        "n_features": data.X.shape[1] + n_added(find_dates(read_table(data.X), "auto")),
         "class_counts": dict(zip(map(str, data.classes.tolist()), np.bincount(data.y).tolist())),
         "verdict": comparison.verdict(),
         "summary": [row._asdict() for row in comparison.summary()],

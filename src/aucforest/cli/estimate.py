@@ -9,34 +9,33 @@ from rich.table import Table
 from rich.text import Text
 
 from aucforest._files import write_whole
-from aucforest.cli._inputs import open_table, without_stray
-from aucforest.cli._options import DateFormat, Encoding, JsonOut, PlotOut, Separator, StrayText, names_in
+from aucforest.cli._inputs import open_again, read_columns, say
+from aucforest.cli._options import JsonOut, PlotOut, names_in, takes_csv_format, usage
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
-from aucforest.tables.csv_format import CsvFormat
-from aucforest.tables.kinds import find_column, nearest
+from aucforest.tables.csv import typed_labels
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.kinds import nearest
+from aucforest.tables.sources import stray_notes
 
 # The exit code of --fail-on-alert.
 ALERT = 3
 # Metrics that can be requested. Those of costs need a cost matrix; the first ones only need scores.
-_KNOWN = tuple(name for name in NAMES if name not in COSTS)
+_METRICS = tuple(name for name in NAMES if name not in COSTS)
 _OF_SCORES = ("roc_auc", "average_precision")
 _PROBABILITY = "probability_"
 
 
 def _check_metrics(metrics: str) -> str:
-    """Raise a usage error if a metric is unknown."""
+    """Return a list of metrics; ValueError if one is unknown."""
     for name in names_in(metrics):
-        try:
-            is_known = name in _KNOWN or proportion_at_k(name) is not None
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-        if not is_known:
-            raise typer.BadParameter(f"{name!r} is not among {', '.join((*_KNOWN, *AT_K))}{nearest(name, _KNOWN)}")
+        if name not in _METRICS and proportion_at_k(name) is None:
+            raise ValueError(f"{name!r} is not among {', '.join((*_METRICS, *AT_K))}{nearest(name, _METRICS)}")
     return metrics
 
 
+@takes_csv_format()
 def estimate(
     reference: Annotated[
         Path,
@@ -80,10 +79,10 @@ def estimate(
     metrics: Annotated[
         str,
         typer.Option(
-            help=f"Metrics to estimate: {', '.join(_KNOWN)}; precision_at_K and recall_at_K, where K is the proportion"
-            " of rows with the highest scores, such as 0.01.",
+            help=f"Metrics to estimate: {', '.join(_METRICS)}; precision_at_K and recall_at_K, where K is the"
+            " proportion of rows with the highest scores, such as 0.01.",
             metavar="A,B",
-            callback=_check_metrics,
+            callback=usage(_check_metrics),
         ),
     ] = "roc_auc",
     size: Annotated[int | None, typer.Option(help="Number of rows of a chunk.")] = None,
@@ -97,10 +96,7 @@ def estimate(
     fail_on_alert: Annotated[
         bool, typer.Option("--fail-on-alert", help=f"Exit with code {ALERT} if there is an alert.")
     ] = False,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    date_format: DateFormat = None,
-    stray_text: StrayText = "number",
+    csv_format: CsvFormat = DEFAULT_FORMAT,
     json_out: JsonOut = None,
     csv_out: Annotated[Path | None, typer.Option("--csv", help="CSV file for the table.", metavar="OUT")] = None,
     plot_out: PlotOut = None,
@@ -123,21 +119,20 @@ def estimate(
         )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     frames = _read(reference, columns, csv_format, time or ""), _read(new, columns, csv_format, target)
     of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
-    known, asked = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
+    labelled, rows = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
     if period is not None:
-        times = known["time"], asked["time"]  # a reference without times is divided into equal chunks
+        times = labelled["time"], rows["time"]  # a reference without times is divided into equal chunks
         chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, cast(Any, period)) for t in times]
     else:
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
-    cbpe.fit(known["score"], known["target"], known["prediction"], X=known["features"], chunks=chunks[0])
-    y_true, X = asked["target"], asked["features"]
-    result = cbpe.estimate(asked["score"], asked["prediction"], y_true=y_true, X=X, chunks=chunks[1])
+    cbpe.fit(labelled["score"], labelled["target"], labelled["prediction"], X=labelled["features"], chunks=chunks[0])
+    y_true, X = rows["target"], rows["features"]
+    result = cbpe.estimate(rows["score"], rows["prediction"], y_true=y_true, X=X, chunks=chunks[1])
     console(json_out).print(_as_table(f"{new.name}, estimated from {reference.name}", result))
     write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
     if csv_out is not None:
@@ -155,12 +150,14 @@ def estimate(
 
 def _read(file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, optional: str = "") -> Any:
     """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one."""
-    with open_table(file, csv_format) as table:
-        for name in {name for names in columns.values() for name in names} - {optional}:
-            find_column(table, name)
-        content = table.whole()
-    if table.is_text and csv_format.stray_text == "number":
-        content = without_stray(content, columns["features"])
+    names = list(dict.fromkeys(name for of_option in columns.values() for name in of_option))
+    labels = [*columns["target"], *columns["prediction"]]
+    with open_again(file, csv_format, as_text=labels) as table:
+        names = [name for name in names if name != optional or name in table.columns]
+        content = read_columns(table, names)
+        say(stray_notes(table, names))
+        for name in set(labels) & set(names) if table.is_text else ():
+            content = content.set_column(names.index(name), name, typed_labels(content.column(name)))
     return content.to_pandas(date_as_object=False)
 
 
@@ -213,10 +210,10 @@ def _as_table(title: str, result: CBPEResult) -> Table:
         alert = "yes" if row.alert else "" if math.isnan(row.lower_limit) and not valid else "no"
         cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), alert, valid, _spell((shift.psi,))]
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
-    known = [place for place in range(len(headings)) if any(row[place].plain for row in rows)]
-    shown = [[row[place] for place in known] for row in rows]
+    filled = [place for place in range(len(headings)) if any(row[place].plain for row in rows)]
+    shown = [[row[place] for place in filled] for row in rows]
     narrow = {"collapse_padding": True, "pad_edge": False}  # mostly fits into 80 characters
-    return rich_table(title, [headings[place] for place in known], shown, caption=caption, **narrow)
+    return rich_table(title, [headings[place] for place in filled], shown, caption=caption, **narrow)
 
 
 def _report_shifts(result: CBPEResult) -> None:
@@ -230,13 +227,13 @@ def _report_shifts(result: CBPEResult) -> None:
         "domain AUC": (shift.domain_auc, shift.domain_auc_limit, 1),
         "effective sample size": (shift.effective_sample_size, shift.effective_sample_size_limit, -1),
     }
-    found = [
+    measured = [
         f"{name} {value:.4g} (limit {limit:.4g})"
         for name, (value, limit, sign) in measures.items()
         if sign * (value - limit) > 0.0
     ]
     typer.echo(
-        f"shifts beyond limits: {len(beyond)} of {len(result.shifts)} chunks, first {chunk}: {', '.join(found)}",
+        f"shifts beyond limits: {len(beyond)} of {len(result.shifts)} chunks, first {chunk}: {', '.join(measured)}",
         err=True,
     )
 

@@ -10,16 +10,13 @@ from sklearn.metrics import confusion_matrix
 from aucforest.cli._inputs import Labelled, read_for_model, read_model, say
 from aucforest.cli._options import (
     Data,
-    DateFormat,
-    Encoding,
     Jobs,
     JsonOut,
     Model,
     Positive,
-    Separator,
-    StrayTextOfModel,
     Target,
     Weight,
+    takes_csv_format,
 )
 from aucforest.cli._outputs import (
     QUALITY,
@@ -38,7 +35,7 @@ from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number
 from aucforest.report.data import trained_on
-from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.predictions import labels_of
 
 
@@ -52,6 +49,7 @@ def _check_alerts(alerts: str) -> str:
     raise typer.BadParameter(f"must be a proportion of the rows, such as 0.01, or a number from 1 on, but is {alerts}")
 
 
+@takes_csv_format(for_model=True)
 def evaluate(
     model: Model,
     data: Data,
@@ -75,10 +73,7 @@ def evaluate(
             " proportion such as 0.01, or a number such as 100. For two classes.",
         ),
     ] = "0.01",
-    separator: Separator = None,
-    encoding: Encoding = None,
-    date_format: DateFormat = None,
-    stray_text: StrayTextOfModel = "number",
+    csv_format: CsvFormat = DEFAULT_FORMAT,
     json_out: JsonOut = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -93,7 +88,6 @@ def evaluate(
     check_outputs(json_out, inputs=[model, data])
     forest = read_model(model, jobs)
     rule = _set_threshold(forest, threshold)
-    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     rows = read_for_model(forest, data, target, positive, weight, csv_format)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
-from aucforest.cli._inputs import open_table, read_model, say
-from aucforest.cli._options import TABLE_HELP, DateFormat, Encoding, Model, Separator, StrayTextOfModel
+from aucforest.cli._inputs import open_once, read_model, say
+from aucforest.cli._options import TABLE_HELP, Model, takes_csv_format
 from aucforest.cli._outputs import check_outputs, check_suffix
-from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.kinds import ModelColumns
 
 # Maximum difference of probabilities, which are float32 in ONNX.
@@ -26,6 +26,7 @@ _TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}
 PredictProba = Callable[[NDArray[np.float32]], NDArray[Any]]
 
 
+@takes_csv_format(for_model=True)
 def export(
     model: Model,
     onnx: Annotated[Path | None, typer.Option(metavar="OUT", help="The .onnx file to write.")] = None,
@@ -36,10 +37,7 @@ def export(
         Path | None,
         typer.Option(metavar="DATA", help=f"Rows on which the files and the model must agree. {TABLE_HELP}"),
     ] = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    date_format: DateFormat = None,
-    stray_text: StrayTextOfModel = "number",
+    csv_format: CsvFormat = DEFAULT_FORMAT,
 ) -> None:
     """Write a model as an ONNX file, or a forest as a scikit-learn forest in a skops file.
 
@@ -58,7 +56,7 @@ def export(
     forest = read_model(model)
     for option, out, method in (("--onnx", onnx, "to_onnx"), ("--sklearn", sklearn, "to_sklearn")):
         if out is not None and not hasattr(forest, method):
-            hint = ": use --onnx" if hasattr(forest, "to_onnx") else ""
+            hint = ": use --onnx" if onnx is None and hasattr(forest, "to_onnx") else ""
             raise ValueError(f"{option}: {type(forest).__name__} has no such export{hint}")
     outs = {kind: out for kind, out in (("ONNX", onnx), ("scikit-learn", sklearn)) if out is not None}
     with ExitStack() as stack:
@@ -69,7 +67,6 @@ def export(
             skops = import_optional("skops.io", purpose="--sklearn", extra="skops")
             skops.dump(forest.to_sklearn(), beside["scikit-learn"])
         if check is not None:
-            csv_format = CsvFormat(separator, encoding, date_format, stray_text)
             readers = {"ONNX": _read_onnx, "scikit-learn": _read_skops}
             _compare(forest, {kind: readers[kind](file) for kind, file in beside.items()}, check, csv_format)
     for kind, out in outs.items():
@@ -93,7 +90,7 @@ def _read_skops(file: Path) -> PredictProba:
 def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_format: CsvFormat) -> None:
     """Compare probabilities for values rounded to float32, which the files read; raise ValueError if they differ."""
     n_rows, rounding, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
-    with open_table(data, csv_format) as table:
+    with open_once(data, csv_format) as table:
         columns = ModelColumns(forest, table, csv_format=csv_format)
         for batch in table.batches(columns.names):
             typed = columns.typed(batch, n_rows)

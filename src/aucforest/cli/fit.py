@@ -1,7 +1,6 @@
 """``aucforest fit``: a forest or a stack from a labelled table."""
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,23 +12,21 @@ from sklearn.base import clone
 
 from aucforest._memory import parse_bytes
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, read_labels, read_training, say, say_of_rows
+from aucforest.cli._inputs import Labelled, TrainingColumns, read_training
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
     Criterion,
-    DateFormat,
-    Encoding,
     Groups,
     Jobs,
     JsonOut,
     Positive,
     Seed,
-    Separator,
-    StrayText,
     Time,
     Weight,
     names_in,
+    takes_csv_format,
+    usage,
 )
 from aucforest.cli._outputs import (
     QUALITY,
@@ -39,16 +36,18 @@ from aucforest.cli._outputs import (
     check_outputs,
     check_suffix,
     console,
+    describe_features,
     describe_members,
     describe_threshold,
     metrics_table,
+    n_features,
     positive_class,
     probability,
     table_writer,
     write_json,
 )
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.outofcore import fit_source, open_training
+from aucforest.estimators.outofcore import fit_source
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.estimators.thresholds import RULES
 from aucforest.fitting.target import Target
@@ -58,10 +57,10 @@ from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.tables.csv import is_csv
-from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.dates import PARTS
-from aucforest.tables.kinds import decode, find_column
-from aucforest.tables.sources import is_table, stray_notes
+from aucforest.tables.kinds import decode
+from aucforest.tables.sources import is_table
 from aucforest.tables.spreadsheets import SPREADSHEET
 
 _Model = AUCForestClassifier | AUCStackingClassifier
@@ -69,15 +68,7 @@ _Model = AUCForestClassifier | AUCStackingClassifier
 _SMALL = 2**25
 
 
-def _check_bytes(memory_limit: str | None) -> str | None:
-    if memory_limit is not None:
-        try:
-            parse_bytes(memory_limit, "--memory-limit")
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-    return memory_limit
-
-
+@takes_csv_format()
 def fit(
     train: Annotated[Path, typer.Argument(metavar="TRAIN", help=TABLE_HELP)],
     target: Annotated[str, typer.Option(metavar="COLUMN", help=TARGET_HELP)],
@@ -151,14 +142,13 @@ def fit(
     memory_limit: Annotated[
         str | None,
         typer.Option(
-            metavar="BYTES", callback=_check_bytes, help="Memory beside the forest, such as 500MB; 2GiB by default."
+            metavar="BYTES",
+            callback=usage(lambda limit: parse_bytes(limit, "--memory-limit")),
+            help="Memory beside the forest, such as 500MB; 2GiB by default.",
         ),
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    date_format: DateFormat = None,
-    stray_text: StrayText = "number",
+    csv_format: CsvFormat = DEFAULT_FORMAT,
     json_out: JsonOut = None,
 ) -> None:
     """Fit a forest or a stack to a labelled table and write it to a model file.
@@ -181,7 +171,7 @@ def fit(
     limit = "--memory-limit" if memory_limit is not None else "--folder" if folder is not None else None
     if limit is not None and estimator == "stack":
         raise typer.BadParameter("is for --model forest: a stack is fitted in memory", param_hint=limit)
-    streams = estimator == "forest" and _streams(train, is_validated=validate is not None, limit=limit)
+    in_batches = estimator == "forest" and _reads_batches(train, is_validated=validate is not None, limit=limit)
     forest = AUCForestClassifier(
         trees,
         criterion=criterion,
@@ -198,78 +188,103 @@ def fit(
     )
     own: dict[str, Any] = {"threshold": _rule(threshold), "oob_score": True}
     model = AUCStackingClassifier(forest, **own) if estimator == "stack" else forest.set_params(**own)
-    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
     kept = [name for name in names_in(keep) if name != target]
-    metrics: dict[str, list[MetricValue]] = {}
-    by_time: list[dict[str, Any]] = []
-    if streams:
-        others = [target, *(name for name in (weight, groups) if name is not None)]
-        table, features = open_training(train, others, names_in(drop), csv_format)
-        for name in kept:
-            find_column(table, name)
-        data = read_labels(table, target, positive, weight, groups)
-        say(stray_notes(table, [*features, *kept]))
-        say_of_rows(table, features, data.y)
-    else:
-        data = read_training(
-            train, target, positive, weight, names_in(drop), csv_format, groups=groups, time=time, keep=kept
-        )
+    columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time, kept)
+    data = read_training(train, columns, csv_format, in_batches=in_batches)
     if reference is not None:
         _check_names([*kept, target, *_prediction_names(data)], train)
+    metrics: dict[str, list[MetricValue]] = {"out of bag": []}
+    time_folds: list[dict[str, Any]] = []
     if validate is not None:
         cv = split_rows(data, validate, 1, seed)
-        by_time = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
+        time_folds = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
         by = groups or time
         kind = f"{validate} folds" if by is None else f"{validate} folds by {by}"
-        metrics = {kind: _cross_validate(model, data, cv, seed)}
+        metrics[kind] = _cross_validate(model, data, cv, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
-    if streams:
-        columns = {"target": target, "sample_weight": weight, "positive": str(data.classes[-1]), "features": features}
-        columns |= {} if groups is None else {"groups": groups}
-        rows = Target(np.arange(len(data.classes)), data.y, data.weight, data.groups)
-        fit_source(forest, table, columns, rows, memory_limit=memory_limit or "2GiB", folder=folder)
+    if in_batches:
+        _fit_in_batches(forest, data, columns, memory_limit, folder)
     else:
         model.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
     model._name_classes(data.classes)
-    proba, members = model.oob_decision_function_, getattr(model, "members_", {})
+    proba = model.oob_decision_function_
     seen = np.isfinite(proba[:, 0])  # rows that are out of bag for any tree
-    metrics = {"out of bag": [_out_of_bag(model, data, seen)], **metrics}
-    # Not useful to the users of the file: out-of-bag probabilities of the training data, and settings of this machine.
+    metrics["out of bag"] = [_out_of_bag(model, data, seen)]
+    _save(model, out)
+    _print(model, data, threshold, metrics, time_folds, json_out)
+    if reference is not None:
+        _write_reference(reference, data, kept, _scored(model, data, target, proba, seen), seen)
+
+
+def _fit_in_batches(
+    forest: AUCForestClassifier,
+    data: Labelled,
+    columns: TrainingColumns,
+    memory_limit: str | None,
+    folder: Path | None,
+) -> None:
+    """Fit a forest to a table that is read batch by batch."""
+    names: dict[str, Any] = {
+        "target": columns.target,
+        "sample_weight": columns.weight,
+        "positive": str(data.classes[-1]),
+    }
+    names |= {"features": data.features} | ({} if columns.groups is None else {"groups": columns.groups})
+    rows = Target(np.arange(len(data.classes)), data.y, data.weight, data.groups)
+    fit_source(forest, data.source, names, rows, memory_limit=memory_limit or "2GiB", folder=folder)
+
+
+def _save(model: _Model, out: Path) -> None:
+    """Write a model without what is of no use to the users of the file.
+
+    That is the out-of-bag probabilities of the training data, and settings of this machine.
+    """
     settings = {"n_jobs": None, "verbose": 0}
-    for each in (*members.values(), forest, model):
-        vars(each).pop("oob_decision_function_", None)
-        each.set_params(**{name: value for name, value in settings.items() if name in each.get_params(deep=False)})
+    nested = [model.forest] if isinstance(model, AUCStackingClassifier) else []
+    for estimator in (*getattr(model, "members_", {}).values(), *nested, model):
+        vars(estimator).pop("oob_decision_function_", None)
+        own = estimator.get_params(deep=False)
+        estimator.set_params(**{name: value for name, value in settings.items() if name in own})
     model.save(out)
     typer.echo(f"model: {out}", err=True)
+
+
+def _print(
+    model: _Model,
+    data: Labelled,
+    threshold: str,
+    metrics: dict[str, list[MetricValue]],
+    time_folds: list[dict[str, Any]],
+    json_out: Path | None,
+) -> None:
+    """Print the metrics and a description of the model, and write them as JSON."""
     counts = dict(zip(map(str, model.classes_.tolist()), np.bincount(data.y).tolist()))
-    weights = dict(zip(members, model.coef_.tolist())) if members else {}
+    members = dict(zip(model.members_, model.coef_.tolist())) if isinstance(model, AUCStackingClassifier) else {}
     to = console(json_out)
     to.print(metrics_table(data.title, metrics))
-    if by_time:
-        to.print(time_folds_table(by_time))
-    to.print(_describe(model, counts), markup=False, highlight=False)
-    to.print(describe_threshold(model, threshold), markup=False, highlight=False)
-    if weights:
-        to.print(describe_members(weights), markup=False, highlight=False)
+    if time_folds:
+        to.print(time_folds_table(time_folds))
+    rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
+    lines = [
+        f"{positive_class(model)}{len(data.y):,} rows ({rows}); {describe_features(model)}",
+        describe_threshold(model, threshold),
+        *([describe_members(members)] if members else []),
+    ]
+    to.print("\n".join(lines), markup=False, highlight=False)
     content = {
         "data": data.title,
         "n_samples": len(data.y),
-        "n_features": model.n_features_in_,
+        "n_columns": model.n_features_in_,
+        "n_features": n_features(model),
         "class_counts": counts,
         "threshold": np.asarray(model.threshold_).tolist(),
         "metrics": {kind: [metric._asdict() for metric in measured] for kind, measured in metrics.items()},
     }
-    more: dict[str, Any] = {"members": weights, "time_folds": by_time}
-    write_json(json_out, content | {name: value for name, value in more.items() if value})
-    if reference is not None:
-        scored = _scored(model, data, target, proba, seen)
-        schema = table.schema(kept) if streams else data.kept.schema
-        batches = table.batches(kept) if streams else data.kept.to_batches()
-        _write_reference(reference, scored, seen, schema, batches if kept else ())
-        typer.echo(f"reference: {reference}", err=True)
+    optional: dict[str, Any] = {"members": members, "time_folds": time_folds}
+    write_json(json_out, content | {name: value for name, value in optional.items() if value})
 
 
-def _streams(train: Path, is_validated: bool, limit: str | None) -> bool:
+def _reads_batches(train: Path, is_validated: bool, limit: str | None) -> bool:
     """Return whether a table is read batch by batch; raise a usage error if it cannot be, but an option limits it."""
     can_stream = train.is_dir() or (train.is_file() and is_table(train))
     is_small = train.is_file() and is_csv(train) and train.stat().st_size <= _SMALL
@@ -283,14 +298,6 @@ def _streams(train: Path, is_validated: bool, limit: str | None) -> bool:
     elif train.suffix.lower() == SPREADSHEET:
         what = "CSV and Parquet files"
     raise typer.BadParameter(f"is for {what}", param_hint=limit)
-
-
-def _describe(model: _Model, counts: dict[str, int]) -> str:
-    """Return a line with the numbers of rows by class and of features."""
-    rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    features = f"{model.n_features_in_} features, {len(model.categories_)} of them categorical"
-    features += f", {len(model.dates_)} of dates" if model.dates_ else ""
-    return f"{positive_class(model)}{sum(counts.values()):,} rows ({rows}); {features}"
 
 
 def _date_parts(listed: str) -> str | list[str] | None:
@@ -349,19 +356,22 @@ def _scored(model: _Model, data: Labelled, target: str, proba: NDArray[np.float6
     return pa.table({target: data.classes[data.y[seen]], **columns})
 
 
-def _write_reference(out: Path, scored: Any, seen: NDArray[np.bool_], kept: Any, batches: Iterable[Any]) -> None:
-    """Write kept columns, of which there are batches of all rows, beside labels and predictions of the rows seen."""
-    types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept.types]
-    schema = pa.schema([*zip(kept.names, types), *scored.schema])
+def _write_reference(out: Path, data: Labelled, kept: list[str], scored: Any, seen: NDArray[np.bool_]) -> None:
+    """Write kept columns beside labels and predictions of the rows seen."""
+    kept_schema = data.kept.schema if data.source is None else data.source.schema(kept)
+    batches = data.kept.to_batches() if data.source is None else data.source.batches(kept)
+    types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
+    schema = pa.schema([*zip(kept, types), *scored.schema])
     with table_writer(out, schema) as write:
-        if not kept.names:
+        if not kept:
             write(scored)
         n_rows = n_seen = 0
-        for batch in batches:
+        for batch in batches if kept else ():
             rows = batch.filter(pa.array(seen[n_rows : n_rows + batch.num_rows]))
-            beside = scored.slice(n_seen, rows.num_rows)
-            write(pa.table([*map(decode, rows.columns), *beside.columns], schema=schema))
+            predictions = scored.slice(n_seen, rows.num_rows)
+            write(pa.table([*map(decode, rows.columns), *predictions.columns], schema=schema))
             n_rows, n_seen = n_rows + batch.num_rows, n_seen + rows.num_rows
+    typer.echo(f"reference: {out}", err=True)
 
 
 def _cross_validate(model: _Model, data: Labelled, cv: Any, seed: int) -> list[MetricValue]:

@@ -58,7 +58,8 @@ def inspect(
     to.print(_facts_table(facts))
     most_important = np.argsort(-importances, kind="stable")[:MOST_FEATURES]
     notes = [] if forest is model else ["importances are those of the stack's forest"]
-    to.print(_features_table(_features(forest, importances, most_important), len(importances), notes))
+    title = f"{len(importances)} features of {forest.n_features_in_} columns"
+    to.print(_features_table(title, _features(forest, importances, most_important), len(importances), notes))
     if json_out is not None:
         features = _features(forest, importances, np.arange(len(importances)))
         write_json(json_out, facts | {"features": features}, "JSON")
@@ -82,7 +83,8 @@ def _facts(model: Any, file: Path) -> dict[str, Any]:
     forest: Any = forest_of(model) or model
     if getattr(forest, "calibration_", None) is not None:
         calibration = forest.calibration_._asdict()
-        facts["fitted_calibration"] = calibration | {"intercepts": calibration["intercepts"].tolist()}
+        name = "fitted_calibration" if forest is model else "fitted_calibration_of_forest"
+        facts[name] = calibration | {"intercepts": calibration["intercepts"].tolist()}
     if hasattr(forest, "trees_"):
         summary = forest_summary(forest)
         facts["trees"] = {
@@ -103,11 +105,11 @@ def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.i
     dates, n_columns = getattr(forest, "dates_", {}), forest.n_features_in_
     features = []
     for feature, importance in zip(which.tolist(), importances[which].tolist()):
-        known = categories[feature].tolist() if feature in categories else None
+        listed = categories[feature].tolist() if feature in categories else None
         column = dates.get(column_of(feature, n_columns, dates))
         made = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
-        kind = made if known is None else "categorical"
-        features.append({"name": names[feature], "kind": kind, "categories": known, "importance": importance})
+        kind = made if listed is None else "categorical"
+        features.append({"name": names[feature], "kind": kind, "categories": listed, "importance": importance})
     return features
 
 
@@ -127,17 +129,17 @@ def _facts_table(facts: dict[str, Any]) -> Table:
     return rich_table(None, ["", ""], rows, show_header=False)
 
 
-def _features_table(features: list[dict[str, Any]], n_features: int, notes: list[str]) -> Table:
+def _features_table(title: str, features: list[dict[str, Any]], n_features: int, notes: list[str]) -> Table:
     """Return a table of the most important features, with notes below it."""
     left_out = n_features - len(features)
     if left_out > 0:
         notes = [f"and {left_out} less important features, which are in --json", *notes]
     rows = []
     for feature in features:
-        kind, known = feature["kind"], feature["categories"]
-        if known is not None:
-            more = f", ... ({len(known)} in all)" if len(known) > MOST_CATEGORIES else ""
-            kind = f"categorical: {', '.join(map(repr, known[:MOST_CATEGORIES]))}{more}"
+        kind, labels = feature["kind"], feature["categories"]
+        if labels is not None:
+            more = f", ... ({len(labels)} in all)" if len(labels) > MOST_CATEGORIES else ""
+            kind = f"categorical: {', '.join(map(repr, labels[:MOST_CATEGORIES]))}{more}"
         rows.append([feature["name"], kind, f"{feature['importance']:.3f}"])
     headings = ["feature", "kind", ">importance"]
-    return rich_table(f"{n_features} features", headings, rows, caption="; ".join(notes) or None)
+    return rich_table(title, headings, rows, caption="; ".join(notes) or None)

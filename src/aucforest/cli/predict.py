@@ -10,26 +10,24 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from aucforest.cli._inputs import open_table, read_model, say
+from aucforest.cli._inputs import open_once, read_model, say
 from aucforest.cli._options import (
     STANDARD,
     Data,
-    DateFormat,
-    Encoding,
     Jobs,
     Model,
-    Separator,
-    StrayTextOfModel,
     names_in,
+    takes_csv_format,
 )
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import explain
-from aucforest.tables.csv_format import CsvFormat
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.dates import n_added
 from aucforest.tables.predictions import Notes, Predictions, labels_of
 
 
+@takes_csv_format(for_model=True)
 def predict(
     model: Model,
     data: Data,
@@ -39,10 +37,7 @@ def predict(
     reasons: Annotated[
         int, typer.Option(min=0, metavar="K", help="Add columns with the K features that move each prediction most.")
     ] = 0,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    date_format: DateFormat = None,
-    stray_text: StrayTextOfModel = "number",
+    csv_format: CsvFormat = DEFAULT_FORMAT,
     jobs: Jobs = -1,
 ) -> None:
     """Predict the rows of a table of any size, batch by batch.
@@ -63,8 +58,7 @@ def predict(
     forest, kept = read_model(model, jobs), names_in(keep)
     columns = TextColumn("predicting"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn()
     bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
-    with open_table(data, csv_format) as table:
+    with open_once(data, csv_format) as table:
         predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons), csv_format), 0
         with table_writer(out, predictions.schema) as write, bar:
             task = bar.add_task("", total=None, rows=0)

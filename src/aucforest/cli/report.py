@@ -7,27 +7,24 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from aucforest.cli._inputs import Labelled, can_read_again, open_table, read_for_model, read_model
+from aucforest.cli._inputs import Labelled, can_read_again, open_again, read_columns, read_for_model, read_model
 from aucforest.cli._options import (
     Data,
-    DateFormat,
-    Encoding,
     Jobs,
     Model,
     Positive,
     Seed,
-    Separator,
-    StrayTextOfModel,
     Target,
     Weight,
     names_in,
+    takes_csv_format,
 )
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.report import report as report_on
-from aucforest.tables.csv_format import CsvFormat
-from aucforest.tables.kinds import find_column
+from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 
 
+@takes_csv_format(for_model=True)
 def report(
     model: Model,
     data: Data,
@@ -50,10 +47,7 @@ def report(
     intended_use: Annotated[
         str | None, typer.Option(metavar="TEXT", help="For which decisions the model is meant; shown on the page.")
     ] = None,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    date_format: DateFormat = None,
-    stray_text: StrayTextOfModel = "number",
+    csv_format: CsvFormat = DEFAULT_FORMAT,
     seed: Seed = 0,
     jobs: Jobs = -1,
 ) -> None:
@@ -63,7 +57,7 @@ def report(
     """
     check_suffix("--out", out, (".html", ".htm"))
     check_outputs(out, inputs=[model, data, train])
-    forest, csv_format = read_model(model, jobs), CsvFormat(separator, encoding, date_format, stray_text)
+    forest = read_model(model, jobs)
     test = read_for_model(forest, data, target, positive, weight, csv_format)
     training = Labelled("", None, None)
     if train is not None:
@@ -96,7 +90,5 @@ def _read_groups(data: Path, names: list[str], csv_format: CsvFormat) -> Any:
     """Read the columns of subgroups, which need not be those of the model."""
     if not can_read_again(data):
         raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint="--by")
-    with open_table(data, csv_format) as table:
-        for name in names:
-            find_column(table, name)
-        return table.whole(as_text=[]).select(names).to_pandas()
+    with open_again(data, csv_format._replace(stray_text="text")) as table:
+        return read_columns(table, names).to_pandas()

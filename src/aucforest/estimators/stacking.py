@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_n_features, check_is_fitted
 
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._combination import SMALLEST, Combination
@@ -234,7 +234,13 @@ class AUCStackingClassifier(StackFit):
             The classes are in the order of ``classes_``.
         """
         check_is_fitted(self, "members_")
+        self._check_n_features(X)
         return Combination(self.coef_, self.intercept_).apply(self._scores(X))
+
+    def _check_n_features(self, X: Any) -> None:
+        """Raise ValueError in the name of the stack, not of its forest, if a matrix has too few or too many columns."""
+        if getattr(X, "ndim", 0) == 2:
+            _check_n_features(self, X, reset=False)
 
     @property
     def categories_(self) -> Categories:
@@ -265,7 +271,9 @@ class AUCStackingClassifier(StackFit):
         ndarray of shape (n_samples, n_split_features), float32, or a table or sparse matrix of the type of X
             See `AUCForestClassifier.encode`.
         """
-        return self._forest.encode(X)
+        forest = self._forest
+        self._check_n_features(X)
+        return forest.encode(X)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to an ONNX file, including its threshold, without the members of weight 0.

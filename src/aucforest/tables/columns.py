@@ -95,26 +95,26 @@ def column_name(table: Table, feature: int) -> str:
     return f"column {repr(table.columns[feature]) if isinstance(table, nw.DataFrame) else feature}"
 
 
-def find_categorical(table: Table | None, given: Any) -> list[int]:
-    """Return the indices of the categorical columns; `given` is the parameter `categorical_features`."""
+def find_categorical(table: Table | None, columns: Any) -> list[int]:
+    """Return the indices of the categorical columns; `columns` is the parameter `categorical_features`."""
     frame = table if isinstance(table, nw.DataFrame) else None
-    if isinstance(given, str):
+    if isinstance(columns, str):
         return [] if frame is None else [j for j, kind in enumerate(frame.schema.values()) if kind in _CATEGORICAL]
-    if given is None or table is None:
+    if columns is None or table is None:
         return []
-    given, n_features = list(given), table.shape[1]
-    if given and all(isinstance(item, bool | np.bool_) for item in given):
-        if len(given) != n_features:
-            raise ValueError(f"categorical_features is a mask for {len(given)} columns, but X has {n_features}")
-        return [j for j in range(n_features) if given[j]]
-    if all(isinstance(item, str) for item in given):
-        return sorted({_index_of(name, None if frame is None else frame.columns) for name in given})
-    if not all(isinstance(item, Integral) for item in given):
-        raise ValueError(f"categorical_features must be column names, indices or a boolean mask, but is {given}")
-    for item in given:
+    columns, n_features = list(columns), table.shape[1]
+    if columns and all(isinstance(item, bool | np.bool_) for item in columns):
+        if len(columns) != n_features:
+            raise ValueError(f"categorical_features is a mask for {len(columns)} columns, but X has {n_features}")
+        return [j for j in range(n_features) if columns[j]]
+    if all(isinstance(item, str) for item in columns):
+        return sorted({_index_of(name, None if frame is None else frame.columns) for name in columns})
+    if not all(isinstance(item, Integral) for item in columns):
+        raise ValueError(f"categorical_features must be column names, indices or a boolean mask, but is {columns}")
+    for item in columns:
         if not 0 <= item < n_features:
             raise ValueError(f"categorical_features has the index {item}, but X has {n_features} columns")
-    return sorted({int(item) for item in given})
+    return sorted({int(item) for item in columns})
 
 
 def _index_of(name: str, names: Sequence[str] | None) -> int:
@@ -174,10 +174,10 @@ def _read_chunks(chunks: list[Any]) -> Factor:
     indices = [np.empty(0, dtype=np.int32)]
     for chunk in chunks:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
-        found = [index_of.setdefault(value, len(index_of)) for value in encoded.dictionary.to_pylist()]
+        places = [index_of.setdefault(value, len(index_of)) for value in encoded.dictionary.to_pylist()]
         # The cast is for unsigned indices, which cannot be -1.
         of_chunk = encoded.indices.cast("int32").fill_null(-1).to_numpy()
-        indices.append(np.array([*found, -1], dtype=np.int32)[of_chunk])
+        indices.append(np.array([*places, -1], dtype=np.int32)[of_chunk])
     return Factor(list(index_of), np.concatenate(indices))
 
 
@@ -295,8 +295,8 @@ def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
         return Counted(*np.unique(column[column == column], return_counts=True))
     indices = column.indices[kept]
     counts = np.bincount(indices[indices >= 0], minlength=len(column.values))
-    found = [i for i, value in enumerate(column.values) if counts[i] > 0 and not is_missing(value)]
-    return Counted([column.values[i] for i in found], counts[found])
+    present = [i for i, value in enumerate(column.values) if counts[i] > 0 and not is_missing(value)]
+    return Counted([column.values[i] for i in present], counts[present])
 
 
 def warn_of_text(columns: dict[str, Counted]) -> None:
@@ -314,11 +314,11 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
     else:
         index_of = {value: i for i, value in enumerate(values)}
         try:
-            known = sorted(values)
+            ordered = sorted(values)
         except TypeError as error:
             raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
-        categories = np.fromiter(known, dtype=object, count=len(known))
-        counts = counts[[index_of[value] for value in known]]
+        categories = np.fromiter(ordered, dtype=object, count=len(ordered))
+        counts = counts[[index_of[value] for value in ordered]]
     if len(categories) <= _SHARED_CODE:
         return categories
     common = np.zeros(len(categories), dtype=np.bool_)

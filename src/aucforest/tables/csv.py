@@ -1,7 +1,4 @@
-"""CSV tables.
-
-`CsvTable` is read once: in batches of strings, or whole. `CsvFiles` are read several times, in types that fit all rows.
-"""
+"""CSV tables: `CsvTable` is read once, in batches; `CsvFiles` several times, in types that fit all rows."""
 
 import codecs
 import csv
@@ -11,7 +8,6 @@ import time
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from io import BufferedReader, BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
@@ -30,7 +26,7 @@ from aucforest.tables.csv_format import (
     has_one_byte,
 )
 from aucforest.tables.files import Files, check_names, check_same_names, split
-from aucforest.tables.kinds import MISSING, WORDS, as_days, is_number, parse_dates, to_numbers
+from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
 from aucforest.tables.texts import StrayText
 
 CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
@@ -105,25 +101,6 @@ class CsvTable:
         """Return the schema of batches of the given columns."""
         return pa.schema([(name, pa.string()) for name in columns])
 
-    def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an Arrow table of all columns, in types that fit all rows; the columns `as_text` stay strings."""
-        try:
-            table = pyarrow.csv.read_csv(**self._options(self.columns, dict.fromkeys(as_text, pa.string())))
-        except (pa.ArrowInvalid, OSError, UnicodeError) as error:
-            if str(error) == "Empty CSV file":
-                raise ValueError(f"{self.name} has a header, but no rows") from error
-            self._raise(error)
-        for name, column in zip(table.column_names, table.columns):
-            for row, value in enumerate(column if pa.types.is_binary(column.type) else ()):
-                try:
-                    str(value.as_py() or b"", "utf-8")
-                except UnicodeDecodeError:
-                    raise ValueError(f"{self.place(row)}: column {name!r} {_NOT_UTF8.format('cp1252')}") from None
-            if self._date_format is not None and column.type == pa.timestamp("s"):
-                with suppress(pa.ArrowInvalid):
-                    table = table.set_column(table.column_names.index(name), name, as_days(column))
-        return table
-
     def _hint(self) -> str:
         """Return the end of an error message on a missing column if the header is suspicious, else ""."""
         wanted, first = self._wanted_separator(), self.columns[0]
@@ -178,20 +155,20 @@ class CsvTable:
             return content
         content = BufferedReader(content, _BLOCK)
         if has_one_byte(self._encoding) and _is_utf8(content.peek()):
-            what = f"{self.name} is valid UTF-8, but is read as {self._encoding}"
-            warnings.warn(f"{what}: leave out --encoding (in Python, encoding)", stacklevel=3)
+            sentence = f"{self.name} is valid UTF-8, but is read as {self._encoding}"
+            warnings.warn(f"{sentence}: leave out --encoding (in Python, encoding)", stacklevel=3)
         return BufferedReader(pa.transcoding_input_stream(pa.PythonFile(content, "r"), self._encoding, "utf-8"))
 
     def _wanted_separator(self) -> str | None:
         """Return what the user should do if the only column name of the header contains another common separator."""
         own, header = self._separator, self.columns[0]
-        other = max((separator for separator in _SEPARATORS if separator != own), key=header.count)
-        n_others = header.count(other)
-        if len(self.columns) > 1 or n_others == 0:
+        candidate = max((separator for separator in _SEPARATORS if separator != own), key=header.count)
+        count = header.count(candidate)
+        if len(self.columns) > 1 or count == 0:
             return None
-        wanted, (found, quoted) = _SEPARATORS.get(own, (repr(own),))[0], _SEPARATORS[other]
+        own_name, (name, quoted) = _SEPARATORS.get(own, (repr(own),))[0], _SEPARATORS[candidate]
         return (
-            f"the header has no {wanted} but {n_others} {found}{'s' if n_others > 1 else ''}: pass --separator {quoted}"
+            f"the header has no {own_name} but {count} {name}{'s' if count > 1 else ''}: pass --separator {quoted}"
             f" (in Python, separator={quoted})"
         )
 
@@ -199,25 +176,25 @@ class CsvTable:
         """Raise an error of the parser as ValueError with the line number in place of the row number."""
         sentence = str(error)
         if isinstance(error, UnicodeError):
-            what = f"it is not encoded in {self._encoding}"
+            reason = f"it is not encoded in {self._encoding}"
             if self._encoding is None and isinstance(error, UnicodeDecodeError):
                 is_utf16 = error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-                what = f"the header {_NOT_UTF8.format('utf-16' if is_utf16 else 'cp1252')}"
-            raise ValueError(f"cannot read {self.name}: {what}") from None
+                reason = f"the header {_NOT_UTF8.format('utf-16' if is_utf16 else 'cp1252')}"
+            raise ValueError(f"cannot read {self.name}: {reason}") from None
         if "straddles two block boundaries" in sentence:
             sentence = f"{self.name} has a line of more than {_BLOCK >> 20} MiB: a quote may not be closed"
             raise ValueError(sentence) from error
-        found = re.search(r"(?:column #(\d+): )?Row #(\d+): (?:Expected (\d+) columns, got (\d+))?", sentence)
-        if found is None:
+        match = re.search(r"(?:column #(\d+): )?Row #(\d+): (?:Expected (\d+) columns, got (\d+))?", sentence)
+        if match is None:
             raise ValueError(f"cannot read {self.name}: {sentence}") from error
-        column, row, wanted, given = found.groups()
-        why = sentence[found.end() :]
-        if wanted is not None:
-            why = f"the header has {wanted} columns, but the row has {given}"
+        column, row, n_expected, n_values = match.groups()
+        reason = sentence[match.end() :]
+        if n_expected is not None:
+            reason = f"the header has {n_expected} columns, but the row has {n_values}"
         elif column is not None:
-            why = _NOT_UTF8.format("cp1252") if "invalid UTF8" in sentence else f"cannot be read: {why}"
-            why = f"column {self.columns[int(column)]!r} {why}"
-        raise ValueError(f"{self.place(int(row) - 1)}: {why}") from error
+            reason = _NOT_UTF8.format("cp1252") if "invalid UTF8" in sentence else f"cannot be read: {reason}"
+            reason = f"column {self.columns[int(column)]!r} {reason}"
+        raise ValueError(f"{self.place(int(row) - 1)}: {reason}") from error
 
 
 class CsvFiles(Files):
@@ -306,11 +283,6 @@ class CsvFiles(Files):
                 self._types[name] = pa.null() if name in empty else types[0] if types else pa.string()
         return pa.schema([(name, self._types[name]) for name in columns])
 
-    def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an Arrow table as that of `CsvTable`, which leaves stray text where it is."""
-        typed = CsvFiles(self._files, self.name, as_text, self._format._replace(stray_text="text"))
-        return pa.Table.from_batches(typed.batches(self.columns), schema=typed.schema(self.columns))
-
     def done(self, n_rows: int) -> None:
         """Return None: how many rows there are is not known."""
 
@@ -363,6 +335,12 @@ def parse_labels(distinct: Any) -> Any:
     other_flags = pa.types.is_boolean(parsed.type) and any(labels <= flags for flags in _OTHER_FLAGS)
     leading_zero = is_number(parsed.type) and any(re.match(r"\s*[-+]?0\d", label) for label in labels)
     return distinct if len(parsed) != len(distinct) or other_flags or leading_zero else parsed
+
+
+def typed_labels(column: Any) -> Any:
+    """Return a column of labels of a CSV, which are strings, in the type that Arrow infers; see `parse_labels`."""
+    distinct = pc.unique(column.drop_null())
+    return parse_labels(distinct).take(pc.index_in(column, distinct))
 
 
 class _Lent:

@@ -82,9 +82,9 @@ PARTS = ("time", *_CALENDAR)
 
 def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: Sequence[int] = ()) -> Dates:
     """Return what is made of each column of dates or durations except `others`; `parts` is `date_parts`."""
-    found: Dates = {}
+    dates: Dates = {}
     if table is None:
-        return found
+        return dates
     for feature, kind in _kinds(table):
         if feature in others:
             continue
@@ -93,8 +93,8 @@ def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: S
                 f"X: {column_name(table, feature)} is not numeric but {kind.type}; encode dates and times as numbers"
             )
         zone = kind.zone if kind.zone is None or is_zone(kind.zone) else "UTC"
-        found[feature] = DateColumn(SECONDS, None) if kind.is_duration else DateColumn(_chosen(parts, kind), zone)
-    return found
+        dates[feature] = DateColumn(SECONDS, None) if kind.is_duration else DateColumn(_chosen(parts, kind), zone)
+    return dates
 
 
 def _chosen(parts: str | Sequence[str], kind: _Kind) -> tuple[str, ...]:
@@ -148,8 +148,8 @@ def n_added(dates: Dates) -> int:
 
 def split_names(names: Sequence[Any], dates: Dates) -> list[Any]:
     """Return the names of all features, given those of the columns."""
-    found = [f"{name}: {dates[feature].parts[0]}" if feature in dates else name for feature, name in enumerate(names)]
-    return found + [f"{names[feature]}: {part}" for feature, column in dates.items() for part in column.parts[1:]]
+    first = [f"{name}: {dates[feature].parts[0]}" if feature in dates else name for feature, name in enumerate(names)]
+    return first + [f"{names[feature]}: {part}" for feature, column in dates.items() for part in column.parts[1:]]
 
 
 def column_of(feature: int, n_columns: int, dates: Dates) -> int:
@@ -248,14 +248,14 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
             nothing = np.full(len(values), "NaT", dtype="m8[s]" if column.parts == SECONDS else "M8[s]")
             return nothing, nothing
         type_ = values.dtype if isinstance(values, nw.Series) or values.dtype != object else "other values"
-        what = "durations" if column.parts == SECONDS else "dates"
-        raise ValueError(f"X: {name} had {what} in fit, but holds {type_} now: pass {what}, not numbers or text")
+        kinds = "durations" if column.parts == SECONDS else "dates"
+        raise ValueError(f"X: {name} had {kinds} in fit, but holds {type_} now: pass {kinds}, not numbers or text")
     if kind.is_duration != (column.parts == SECONDS):
-        one, other = ("durations", "dates") if kind.is_duration else ("dates", "durations")
-        raise ValueError(f"X: {name} holds {one}, but had {other} in fit")
+        now, before = ("durations", "dates") if kind.is_duration else ("dates", "durations")
+        raise ValueError(f"X: {name} holds {now}, but had {before} in fit")
     if (kind.zone is None) != (column.zone is None):
-        one, other = "no time zone" if kind.zone is None else f"the time zone {kind.zone}", column.zone or "none"
-        raise ValueError(f"X: {name} has {one}, but had {other} in fit: convert it, or set its zone")
+        zone = "no time zone" if kind.zone is None else f"the time zone {kind.zone}"
+        raise ValueError(f"X: {name} has {zone}, but had {column.zone or 'none'} in fit: convert it, or set its zone")
     return _read_values(values, kind.is_duration, column.zone, name)
 
 
@@ -263,8 +263,8 @@ def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) ->
     """Return dates or durations in UTC and on the wall clock of a zone."""
     if isinstance(values, nw.Series):
         if zone is not None and isinstance(values.dtype, nw.Datetime):
-            in_utc, there = (values.dt.convert_time_zone(some).dt.replace_time_zone(None) for some in ("UTC", zone))
-            return in_utc.to_numpy(), there.to_numpy()
+            utc, wall = (values.dt.convert_time_zone(name).dt.replace_time_zone(None) for name in ("UTC", zone))
+            return utc.to_numpy(), wall.to_numpy()
         values = (values.cast(nw.Datetime("us")) if values.dtype == nw.Date else values).to_numpy()
     if values.dtype.kind in "Mm":
         return values, values
@@ -275,19 +275,19 @@ def _read_objects(
     values: list[Any], is_duration: bool, zone: str | None, name: str
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return Python's dates or durations in UTC and on the wall clock of a zone."""
-    known = [value for value in values if not is_missing(value)]
-    wanted = _DURATIONS if is_duration else _DATES
-    stranger = next((value for value in known if not isinstance(value, wanted)), None)
+    present = [value for value in values if not is_missing(value)]
+    types = _DURATIONS if is_duration else _DATES
+    stranger = next((value for value in present if not isinstance(value, types)), None)
     if stranger is not None:
         raise ValueError(f"X: {name} holds dates, but also {stranger!r}")
-    if any((_zone(value) is None) != (zone is None) for value in known):
+    if any((_zone(value) is None) != (zone is None) for value in present):
         raise ValueError(f"X: {name} holds dates with and without a time zone: use one of the two")
-    kind, places = "m8[us]" if is_duration else "M8[us]", None if zone is None else (UTC, ZoneInfo(zone))
-    found = []
-    for place in places or (None, None):
-        listed = [None if is_missing(value) else _plain(value, place) for value in values]
-        found.append(np.array(listed, dtype=kind))
-    return found[0], found[1]
+
+    def read(clock: Any) -> NDArray[Any]:
+        listed = [None if is_missing(value) else _plain(value, clock) for value in values]
+        return np.array(listed, dtype="m8[us]" if is_duration else "M8[us]")
+
+    return (read(None), read(None)) if zone is None else (read(UTC), read(ZoneInfo(zone)))
 
 
 def _plain(value: Any, zone: Any) -> Any:
@@ -343,10 +343,10 @@ def _kind_of_objects(values: NDArray[Any]) -> _Kind | None:
         return _Kind(type(first).__name__, True, False, None)
     if not isinstance(first, _DATES):
         return None
-    known = [value for value in values.tolist() if isinstance(value, datetime) and not is_missing(value)]
-    zones = {_zone(value) for value in known} or {None}
+    times = [value for value in values.tolist() if isinstance(value, datetime) and not is_missing(value)]
+    zones = {_zone(value) for value in times} or {None}
     zone = zones.pop() if len(zones) == 1 else "UTC" if None not in zones else _zone(first)
-    return _Kind(type(first).__name__, False, len(known) > 0 or isinstance(first, np.datetime64), zone)
+    return _Kind(type(first).__name__, False, len(times) > 0 or isinstance(first, np.datetime64), zone)
 
 
 def _zone(value: Any) -> str | None:

@@ -52,12 +52,12 @@ def check_names(name: str, columns: Sequence[str]) -> None:
             raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
 
 
-def check_same_names(first: Path, wanted: Sequence[str], file: Path, given: Sequence[str]) -> None:
+def check_same_names(first: Path, first_names: Sequence[str], file: Path, names: Sequence[str]) -> None:
     """Raise ValueError if the column names of a file differ from those of the first file."""
-    if wanted != given:
-        odd = [name for name in [*given, *wanted] if not (name in wanted and name in given)]
-        what = f"column {odd[0]!r}" if odd else "the order of its columns"
-        raise ValueError(f"{file.name} differs from {first.name} in {what}")
+    if names != first_names:
+        odd = [name for name in [*names, *first_names] if not (name in names and name in first_names)]
+        difference = f"column {odd[0]!r}" if odd else "the order of its columns"
+        raise ValueError(f"{file.name} differs from {first.name} in {difference}")
 
 
 def rows_of_batch(n_columns: int) -> int:

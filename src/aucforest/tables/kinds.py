@@ -174,8 +174,8 @@ def to_numbers(column: Any, stray: StrayText, first_row: int = 0) -> Any:
 def _parse(column: Any, kind: str, name: str, place: Place, date_format: str | None = None) -> Any:
     """Return strings as numbers, booleans or dates; ValueError with the first value that cannot be converted."""
     column = pc.utf8_trim_whitespace(column)
-    if (found := _cast(column, kind, date_format)) is not None:
-        return found
+    if (converted := _cast(column, kind, date_format)) is not None:
+        return converted
     row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind, date_format) is None)
     value = column[row].as_py()
     raise ValueError(
@@ -186,8 +186,8 @@ def _parse(column: Any, kind: str, name: str, place: Place, date_format: str | N
 def _cast(column: Any, kind: str, date_format: str | None = None) -> Any:
     """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
     if kind == DURATION:
-        found = _cast_dates(pc.binary_join_element_wise("1970-01-01", column, " "), _DATE_TYPES[kind], None)
-        return None if found is None else found.cast(pa.time64(found.type.unit))
+        times = _cast_dates(pc.binary_join_element_wise("1970-01-01", column, " "), _DATE_TYPES[kind], None)
+        return None if times is None else times.cast(pa.time64(times.type.unit))
     if kind in _TEMPORAL:
         return _cast_dates(column, _DATE_TYPES[kind], date_format if kind == DATE else None)
     if kind == NUMBER:
@@ -245,10 +245,9 @@ def check_types(schema: Any) -> None:
         if _is_temporal(field.type) or is_number(type_) or holds_text(type_):
             continue
         if not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
-            what = "features must be numeric, string, boolean, or dates"
             raise ValueError(
-                f"column {field.name!r} has type {field.type}: {what}; leave it out with --drop"
-                f" {shlex.quote(field.name)} (in Python, drop=[{field.name!r}])"
+                f"column {field.name!r} has type {field.type}: features must be numeric, string, boolean, or dates;"
+                f" leave it out with --drop {shlex.quote(field.name)} (in Python, drop=[{field.name!r}])"
             )
 
 
@@ -301,7 +300,7 @@ class ModelColumns:
             kind_of(categories[j].tolist()) if j in categories else _kind_of_dates(dates[j]) if j in dates else NUMBER
             for j in range(len(self.names))
         ]
-        self._categories = {self.names[j]: pa.array(known.tolist()) for j, known in categories.items()}
+        self._categories = {self.names[j]: pa.array(values.tolist()) for j, values in categories.items()}
 
     def typed(self, batch: Any, first_row: int) -> Any:
         """Return the features of a batch as an Arrow table in the kinds of the model.
@@ -314,16 +313,16 @@ class ModelColumns:
 
     def _read(self, column: Any, kind: str, name: str, first_row: int) -> Any:
         """Return a column of a batch in its kind; stray text and unseen categories are counted."""
-        known = self._categories.get(name)
-        if kind == NUMBER and known is None and self._format.stray_text == "number":
+        categories = self._categories.get(name)
+        if kind == NUMBER and categories is None and self._format.stray_text == "number":
             column = decode(column)
             if holds_text(column.type):
                 return to_numbers(as_text(column), self._stray.setdefault(name, StrayText()), first_row)
         table, date_format = self._table, self._format.date_format
         column = as_kind(column, kind, name, lambda row: table.place(first_row + row), table.missing, date_format)
-        if known is not None and len(known) > 0:
-            given = column.drop_null()
-            unseen = given.filter(pc.invert(pc.is_in(given, known.cast(given.type))))
+        if categories is not None and len(categories) > 0:
+            values = column.drop_null()
+            unseen = values.filter(pc.invert(pc.is_in(values, categories.cast(values.type))))
             if len(unseen) > 0:
                 n_before, seen = self._unseen.get(name, (0, {}))
                 seen |= dict.fromkeys(pc.unique(unseen).to_pylist()[: _MOST_UNSEEN - len(seen)])
@@ -332,16 +331,16 @@ class ModelColumns:
 
     def stray_notes(self) -> list[str]:
         """Return sentences on the stray text of all batches; ValueError if there is too much in a column."""
-        found = []
+        notes = []
         for name, stray in self._stray.items():
             if stray.is_rare:
-                found.append(read_as_missing(name, stray, can_be_text=False))
+                notes.append(read_as_missing(name, stray, can_be_text=False))
             elif stray.first_row is not None:
                 raise ValueError(
                     f"{self._table.place(stray.first_row)}: column {name!r} has the value {stray.examples[0]!r}, which"
                     f" is not {NUMBER}; {stray}"
                 )
-        return found
+        return notes
 
     def unseen_notes(self) -> list[str]:
         """Return sentences on the unseen categories of all batches."""

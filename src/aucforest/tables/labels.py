@@ -25,16 +25,16 @@ _COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<
 
 def find_comparison(positive: str | None) -> Callable[[Any], Any] | None:
     """Return a function that compares a column with a number, from a string such as ">=18"; None for other strings."""
-    found = re.fullmatch(r"(>=|<=|>|<)\s*([-+.\w]+)", positive or "")
-    if found is None:
+    match = re.fullmatch(r"(>=|<=|>|<)\s*([-+.\w]+)", positive or "")
+    if match is None:
         return None
     try:
-        bound = float(found[2])
+        bound = float(match[2])
     except ValueError:
         return None
     if math.isnan(bound):
         raise ValueError(f"{positive!r} compares with NaN, which no number is above or below")
-    return lambda column: _COMPARISONS[found[1]](column.cast(pa.float64(), safe=False), bound)
+    return lambda column: _COMPARISONS[match[1]](column.cast(pa.float64(), safe=False), bound)
 
 
 class LabelReader:
@@ -102,17 +102,17 @@ class LabelReader:
 
     def _labels(self) -> list[Any]:
         """Return the labels in the order of the codes of their values; see `_read`."""
-        found = list(self._code_of)
+        values = list(self._code_of)
         if not self._table.is_text:
-            return found
+            return values
         if self._positive is None:
-            return self._typed(parse_labels(pa.array(found, pa.string()))).to_pylist()
-        if self._comparison is None or any(value & 1 for value in found):
-            return [bool(value & 1) for value in found]
+            return self._typed(parse_labels(pa.array(values, pa.string()))).to_pylist()
+        if self._comparison is None or any(value & 1 for value in values):
+            return [bool(value & 1) for value in values]
         if self._not_numbers is not None:
             raise self._not_numbers
         self._seen.clear()
-        return [bool(value & 2) for value in found]
+        return [bool(value & 2) for value in values]
 
     def _typed(self, column: Any) -> Any:
         """Return a column of labels as strings, integers or booleans; ValueError for other types and fractions."""
@@ -160,22 +160,18 @@ class LabelReader:
         labels = self._labels()
         if self._n_missing:
             refuse_missing(self._table, self.target, self._n_missing, self._first_missing)
-        found = sorted(set(labels))
-        if self._positive is not None and True not in found:
+        distinct = sorted(set(labels))
+        if self._positive is not None and True not in distinct:
             seen = sorted(self._seen)
             more = f" and {len(seen) - 10} more" if seen[10:] else ""
-            what = f"label {self._positive!r}; its labels are {', '.join(map(repr, seen[:10]))}{more}"
-            raise ValueError(f"column {self.target!r} has no {what if seen else f'number {self._positive}'}")
-        classes = np.array(found, dtype=self._dtype)
-        if len(found) == 1:
+            missing = f"label {self._positive!r}; its labels are {', '.join(map(repr, seen[:10]))}{more}"
+            raise ValueError(f"column {self.target!r} has no {missing if seen else f'number {self._positive}'}")
+        classes = np.array(distinct, dtype=self._dtype)
+        if len(distinct) == 1:
             raise ValueError(f"column {self.target!r} has only one class, {classes[0]}: at least 2 are needed")
-        self._classes = {value: code for code, value in enumerate(found)}
+        self._classes = {value: code for code, value in enumerate(distinct)}
         class_of_code = np.array([self._classes[label] for label in labels], dtype=np.uint16)
-        codes = np.empty(self._n_rows, dtype=np.uint16)
-        start = 0
-        for part in self._parts:
-            codes[start : start + len(part)] = class_of_code[part]
-            start += len(part)
+        codes = np.concatenate([class_of_code[part] for part in self._parts])
         self._parts.clear()
         return classes, codes
 
@@ -187,8 +183,8 @@ class LabelReader:
         """
         others = [label for label in self._seen if label != self._positive]
         negative = others[0] if len(others) == 1 else not_label(self._positive)
-        found = parse_labels(pa.array([negative, self._positive]))
-        return np.array(found.to_pylist() if pa.types.is_integer(found.type) else [negative, self._positive])
+        labels = parse_labels(pa.array([negative, self._positive]))
+        return np.array(labels.to_pylist() if pa.types.is_integer(labels.type) else [negative, self._positive])
 
     def read_again(self, column: Any) -> NDArray[np.uint16]:
         """Return the class index of each row, after `finish`; _NO_CLASS for labels that are not classes."""
@@ -205,10 +201,10 @@ def refuse_missing(table: Columns, target: str, n_missing: int, first: int) -> N
     raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.place(first)}")
 
 
-def _encode(column: Any, code_of: Callable[[Any], int]) -> NDArray[np.uint16]:
+def _encode(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) -> NDArray[Any]:
     """Return the code of each row, from a function that returns the code of a value."""
     values = pc.unique(column)
-    codes = np.array([code_of(value) for value in values.to_pylist()], dtype=np.uint16)
+    codes = np.array([code_of(value) for value in values.to_pylist()], dtype=dtype)
     return codes[pc.index_in(column, values).to_numpy()]
 
 
@@ -224,8 +220,8 @@ class SteadyRows:
         for batch in self._source.batches([*columns, self._reader.target], first_row, rows):
             expected = self._labels[start : start + batch.num_rows]
             # The caller checks the number of rows.
-            found = self._reader.read_again(batch.column(self._reader.target))[: len(expected)]
-            if not np.array_equal(found, expected):
+            labels = self._reader.read_again(batch.column(self._reader.target))[: len(expected)]
+            if not np.array_equal(labels, expected):
                 raise ValueError(
                     f"{self.name} returned different rows, or in a different order, when it was read again: sort it, or"
                     " write it to a Parquet file first"
@@ -276,15 +272,16 @@ def read_target(
     Weights and groups are None without a column of them.
     """
     weights, numbers, number_of, n_rows = [], [], dict[Any, int](), 0
+
+    def number(group: Any) -> int:
+        return number_of.setdefault(group, len(number_of))
+
     for batch in source.batches([reader.target, *(name for name in (weight, groups) if name is not None)]):
         reader.add(batch.column(reader.target))
         if weight is not None:
             weights.append(read_weights(source, batch.column(weight), weight, n_rows))
         if groups is not None:
-            of_batch = read_groups(source, batch.column(groups), groups, n_rows)
-            values = pc.unique(of_batch)
-            of_values = [number_of.setdefault(value, len(number_of)) for value in values.to_pylist()]
-            numbers.append(np.array(of_values, dtype=np.int32)[pc.index_in(of_batch, values).to_numpy()])
+            numbers.append(_encode(read_groups(source, batch.column(groups), groups, n_rows), number, np.int32))
         n_rows += batch.num_rows
     if n_rows == 0:
         raise ValueError(f"{source.name} has {'a header, but ' if source.is_text else ''}no rows")

@@ -56,18 +56,18 @@ def suspicious_columns(
     column 'id': every value is distinct, as in an identifier; consider --drop id
     """
     frame = read_table(table)
-    found: dict[str, list[str]] = {}
+    names_by_kind: dict[str, list[str]] = {}
     leaks: dict[str, float] = {}
     for feature, name in enumerate(_names_of(table, frame)):
         column = read_column(frame, feature)
         kind = _kind(column, len(frame), with_text=n_rows is None)
         if kind is not None:
-            found.setdefault(kind, []).append(name)
+            names_by_kind.setdefault(kind, []).append(name)
         if labels is not None and kind not in (_EMPTY, _CONSTANT) and (auc := _separation(column, labels)) is not None:
             leaks[name] = auc
     place = {_EMPTY: 0, _CONSTANT: 1, _IDENTIFIER: 3}
-    kinds = sorted(found, key=lambda kind: place.get(kind, 2))
-    notes = [_sentence(kind, found[kind], drop) for kind in kinds] + ([_leak_sentence(leaks)] if leaks else [])
+    kinds = sorted(names_by_kind, key=lambda kind: place.get(kind, 2))
+    notes = [_sentence(kind, names_by_kind[kind], drop) for kind in kinds] + ([_leak_sentence(leaks)] if leaks else [])
     if n_rows is None or n_rows == len(frame):
         return notes
     return [f"in {len(frame):,} of {n_rows:,} rows, {note.removesuffix(_UNUSED)}" for note in notes]
@@ -75,8 +75,10 @@ def suspicious_columns(
 
 def _kind(column: Column, n_rows: int, with_text: bool) -> str | None:
     """Return the kind of note on a column, or None if it is not suspicious."""
-    if with_text and isinstance(column, Factor) and (note := text_note(*_listed(column))) is not None:
-        return note
+    if with_text and isinstance(column, Factor):
+        values, counts = count_values(column, None)
+        if (note := text_note(list(values), counts.tolist())) is not None:
+            return note
     for rows in (np.arange(min(n_rows, _HEAD)), None):
         values, counts = count_values(column, rows)
         n_known, n_checked = int(np.sum(counts)), n_rows if rows is None else len(rows)
@@ -87,12 +89,6 @@ def _kind(column: Column, n_rows: int, with_text: bool) -> str | None:
     if len(values) == 0:
         return _EMPTY
     return _CONSTANT if is_constant else _IDENTIFIER if n_known >= _LEAST_ROWS else None
-
-
-def _listed(factor: Factor) -> tuple[list[Any], list[int]]:
-    """Return the distinct values of a column and how often each occurs."""
-    values, counts = count_values(factor, None)
-    return list(values), counts.tolist()
 
 
 def _are_integers_or_text(values: Any) -> bool:
@@ -114,9 +110,9 @@ def _separation(column: Column, labels: NDArray[Any]) -> float | None:
     auc = 0.0
     for rows in (head, np.arange(len(labels))):
         areas = []
-        for one, other in combinations(present, 2):
-            pair = rows[(labels[rows] == one) | (labels[rows] == other)]
-            areas.append(_auc(column, pair, labels[pair] == other))
+        for negative, positive in combinations(present, 2):
+            pair = rows[(labels[rows] == negative) | (labels[rows] == positive)]
+            areas.append(_auc(column, pair, labels[pair] == positive))
         auc = float(np.mean(areas))
         if auc < _SEPARATES:
             return None
@@ -176,15 +172,15 @@ def _columns(names: list[str]) -> str:
 
 def unseen_categories(table: Any, categories: Categories) -> list[str]:
     """Return a sentence for each categorical column of a table with categories that are not among the known ones."""
-    frame, found = read_table(table), []
+    frame, notes = read_table(table), []
     names = _names_of(table, frame)
-    for feature, known in categories.items():
+    for feature, labels in categories.items():
         values, counts = count_values(read_column(frame, feature), None)
-        is_known = set(known.tolist())
-        unseen = {value: n for value, n in zip(list(values), counts.tolist()) if value not in is_known}
+        seen = set(labels.tolist())
+        unseen = {value: n for value, n in zip(list(values), counts.tolist()) if value not in seen}
         if unseen:
-            found.append(unseen_note(names[feature], sum(unseen.values()), len(frame), list(unseen)))
-    return found
+            notes.append(unseen_note(names[feature], sum(unseen.values()), len(frame), list(unseen)))
+    return notes
 
 
 def _names_of(table: Any, frame: Table) -> list[str]:

@@ -63,11 +63,11 @@ class Predictions:
         for batch in self._table.batches(list(dict.fromkeys([*self._columns.names, *self._kept]))):
             X = self._columns.features(self._columns.typed(batch, n_rows))
             proba = self._model.predict_proba(X)
-            found: dict[str, Any] = dict(zip(self._probabilities, proba.T))
+            made: dict[str, Any] = dict(zip(self._probabilities, proba.T))
             if self._proba is not True:
-                found[_LABEL] = labels_of(self._model, X, proba).tolist()
-            found |= dict(zip(self._notes.names, self._notes.write(X, proba)))
-            values = [found[name] if name in found else batch.column(name) for name in self.schema.names]
+                made[_LABEL] = labels_of(self._model, X, proba).tolist()
+            made |= dict(zip(self._notes.names, self._notes.write(X, proba)))
+            values = [made[name] if name in made else batch.column(name) for name in self.schema.names]
             columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
             yield pa.record_batch(columns, schema=self.schema)
             n_rows += batch.num_rows

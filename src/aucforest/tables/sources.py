@@ -92,13 +92,22 @@ def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None,
     return CsvFiles(files, name, as_text, csv_format) if all(are_csv) else ParquetFiles(files, name)
 
 
-class ParquetFiles(Files):
-    """Parquet files with the same schema as one table."""
+class _Typed:
+    """A table whose schema is known, unlike that of a CSV."""
 
     is_text = False
     hint = ""
     missing: Sequence[str] = ()
     stray: Mapping[str, StrayText] = {}
+    _schema: Any
+
+    def schema(self, columns: Sequence[str]) -> Any:
+        """Return the schema of batches of the given columns."""
+        return pa.schema([self._schema.field(name) for name in columns])
+
+
+class ParquetFiles(_Typed, Files):
+    """Parquet files with the same schema as one table."""
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         super().__init__(files, name)
@@ -130,14 +139,6 @@ class ParquetFiles(Files):
                     if rest.num_rows > 0:
                         yield rest
 
-    def schema(self, columns: Sequence[str]) -> Any:
-        """Return the schema of batches of the given columns."""
-        return pa.schema([self._schema.field(name) for name in columns])
-
-    def whole(self, as_text: Sequence[str] = ()) -> Any:
-        """Return an Arrow table of all columns in canonical types; `as_text` has no effect for Parquet."""
-        return pa.Table.from_batches(self.batches(self.columns), schema=self._schema)
-
     def place(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
         file, row = self.file_of(row)
@@ -156,13 +157,8 @@ class ParquetFiles(Files):
         }
 
 
-class Streams:
+class Streams(_Typed):
     """A table in memory or a query, which is read by a new Arrow stream each time."""
-
-    is_text = False
-    hint = ""
-    missing: Sequence[str] = ()
-    stray: Mapping[str, StrayText] = {}
 
     def __init__(self, source: Any) -> None:
         self._source, self.name = source, f"the {type(source).__name__}"
@@ -179,10 +175,6 @@ class Streams:
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         return split(_canonical_batches(self._reader(), self.schema(columns)), first_row, rows)
-
-    def schema(self, columns: Sequence[str]) -> Any:
-        """Return the schema of batches of the given columns."""
-        return pa.schema([self._schema.field(name) for name in columns])
 
     def place(self, row: int) -> str:
         """Return the name of the source and the number of the row, counted from 1."""
@@ -222,9 +214,9 @@ def _groups_from(metadata: Any, row: int) -> tuple[int, list[int]]:
     return ends[n_before - 1] if n_before > 0 else 0, list(range(n_before, len(ends)))
 
 
-def _check_schema(first: Path, wanted: Any, file: Path, given: Any) -> None:
+def _check_schema(first: Path, first_schema: Any, file: Path, schema: Any) -> None:
     """Raise ValueError if the columns of a file differ from those of the first file in name, order or type."""
-    check_same_names(first, wanted.names, file, given.names)
-    for one, other in zip(wanted, given):
-        if one.type != other.type:
-            raise ValueError(f"column {one.name!r} is {one.type} in {first.name}, but {other.type} in {file.name}")
+    check_same_names(first, first_schema.names, file, schema.names)
+    for name, first_type, type_ in zip(schema.names, first_schema.types, schema.types):
+        if type_ != first_type:
+            raise ValueError(f"column {name!r} is {first_type} in {first.name}, but {type_} in {file.name}")

@@ -2,22 +2,19 @@
 
 import csv
 import warnings
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from aucforest._optional import import_optional
-from aucforest.tables.csv import CsvTable
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 
 SPREADSHEET = ".xlsx"
 
 
-def read_spreadsheet(file: Path, csv_format: CsvFormat = DEFAULT_FORMAT) -> CsvTable:
+def spreadsheet_as_csv(file: Path) -> bytes:
     """Return the first sheet of a spreadsheet as a CSV, with dates in ISO format; ValueError if it cannot be read.
 
-    The cells of a column may be of several types, as in a CSV: so the rules for both are the same. What `csv_format`
-    says about values holds for cells of text.
+    The cells of a column may be of several types, as in a CSV: so the rules for both are the same.
     """
     calamine = import_optional("python_calamine", purpose=f"reading {file.name}", extra="xlsx")
     try:
@@ -29,8 +26,7 @@ def read_spreadsheet(file: Path, csv_format: CsvFormat = DEFAULT_FORMAT) -> CsvT
         warnings.warn(f"{file.name} has {len(names)} sheets: the first, {names[0]!r}, is read", stacklevel=2)
     written = StringIO()
     csv.writer(written).writerows([[_without_fraction(cell) for cell in row] for row in rows])
-    csv_format = csv_format._replace(separator=",", encoding=None)
-    return CsvTable(BytesIO(written.getvalue().encode()), file.name, csv_format=csv_format)
+    return written.getvalue().encode()
 
 
 def _without_fraction(cell: Any) -> Any:
