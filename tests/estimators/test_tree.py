@@ -15,7 +15,7 @@ CRITERIA = ["auc", "gini", "entropy", "hellinger"]
 both = pytest.mark.parametrize("make", [small_tree, small_forest])
 
 
-@parametrize_with_checks([AUCTreeClassifier(), AUCTreeClassifier(criterion="gini", max_bins=None, max_features="sqrt")])
+@parametrize_with_checks([AUCTreeClassifier()])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
