@@ -12,9 +12,9 @@ from hypothesis import settings
 
 import aucforest
 
-# the first example of a test may compile a kernel; .ci/run has the thorough profile for some of the tests
+# the first example of a test may compile a kernel; .ci/run has the thorough profile for the tests of trees
 settings.register_profile("quick", deadline=None, max_examples=20)
-settings.register_profile("thorough", deadline=None, max_examples=150)
+settings.register_profile("thorough", deadline=None, max_examples=50)
 settings.load_profile("quick")
 
 # What takes longest is begun first, so that no process waits for another one at the end.

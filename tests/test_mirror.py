@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[1]
 # Modules without logic of their own.
 WITHOUT_A_TEST = {"cli/options": "annotations, which the tests of every command read"}
 
-# Test files of no module, which walk through all of a folder or of the package; beside them the tests of other libraries.
+# Test files of no module, which walk through all of a folder or of the package.
 WITHOUT_A_MODULE = {
     "docs": "the pages",
     "imports": "the imports of all modules",
