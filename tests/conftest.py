@@ -20,18 +20,16 @@ settings.load_profile("quick")
 # What takes longest is begun first, so that no process waits for another one at the end.
 _LONG = (
     "test_compile",
-    "test_coverage",
-    "test_criteria",
     "test_dask",
-    "test_faults",
-    "test_reports",
-    "test_model_parts",
-    "test_forest.py",
     "test_docs",
+    "test_evidence",
+    "test_forest.py",
     "test_forms",
-    "test_golden",
-    "test_resuming",
-    "test_stranger",
+    "test_job",
+    "test_out_of_bag",
+    "test_stacking",
+    "test_thresholds",
+    "test_tree.py",
 )
 
 
@@ -67,7 +65,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class OneCluster(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "the cluster" if "tests/distributed/" in file and "resuming" not in file else file
+            return "the cluster" if "tests/distributed/" in file else file
 
     config.option.loadscopereorder = False  # which is by the number of tests
     return OneCluster(config, log) if config.getoption("dist") == "loadfile" else None
