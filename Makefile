@@ -1,13 +1,13 @@
 # Every target sets up .venv first, from the extras in pyproject.toml; a stamp per extra keeps that from being repeated.
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow kernels lint format bench picture docs clean
+.PHONY: help demo test slow kernels lint format bench picture docs package clean
 
 PYTHON ?= python3.11
 # a version manager may offer a command that fails when it is called, so the interpreter is run once
 python_works = $(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null
 base_python := $(shell for name in $(PYTHON) python3; do $(call python_works,$$name) && echo $$name && break; done)
 
-bin := .venv/bin
+bin := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 # files to processes, two at least: many tests wait for one core
 parallel := --numprocesses logical --maxprocesses 4 --dist loadfile
 # all that Sphinx makes: what an earlier build left would not follow the code
@@ -17,9 +17,10 @@ help:
 	@echo "make demo    a forest, its peers and split criteria on a rare class, and a report; results in out/"
 	@echo "make test    lint, types, tests and doctests"
 	@echo "make slow    the tests marked slow"
-	@echo "make lint    ruff, mypy and notebooks without outputs alone; make format repairs what can be repaired"
+	@echo "make lint    ruff, mypy, notebooks without outputs, the workflow file; make format repairs what can be repaired"
 	@echo "make bench   the benchmarks, each against its named peer"
 	@echo "make picture the pictures of the README and of the page on criteria"
+	@echo "make package the sdist and the wheel, in dist"
 	@echo "make docs    the documentation, in docs/_build/html, notebooks run anew; a warning is an error"
 
 demo: .venv/.cli
@@ -45,6 +46,7 @@ lint: .venv/.dev
 	$(bin)/ruff format --check
 	$(bin)/nbstripout --verify notebooks/*.ipynb
 	$(bin)/mypy
+	$(bin)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 format: .venv/.dev
 	$(bin)/ruff check --fix
@@ -58,6 +60,11 @@ docs: .venv/.docs
 	rm -rf $(pages)
 	$(bin)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build/html
 
+package: .venv/.dev
+	rm -rf dist
+	$(bin)/python -m build --quiet
+	$(bin)/twine check --strict dist/*
+
 picture: .venv/.cli
 	$(bin)/python docs/readme_picture.py
 	$(bin)/python docs/criteria_picture.py
@@ -67,6 +74,6 @@ clean:
 
 .venv/.%: pyproject.toml
 	@test -n "$(base_python)" || { echo "no working Python 3.11 or newer: name one with make PYTHON=..." >&2; exit 1; }
-	test -x $(bin)/python || $(base_python) -m venv .venv
+	test -d $(bin) || $(base_python) -m venv .venv
 	$(bin)/python -m pip install --quiet --editable ".[$*]"
 	touch $@

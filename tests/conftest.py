@@ -2,38 +2,59 @@
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-# the first example of a test may compile a kernel; .ci/run has the thorough profile for some of the tests
-settings.register_profile("quick", deadline=None, max_examples=50)
-settings.register_profile("thorough", deadline=None, max_examples=150)
+import aucforest
+
+# the first example of a test may compile a kernel; .ci/run has the thorough profile for the tests of trees
+settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("thorough", deadline=None, max_examples=50)
 settings.load_profile("quick")
 
 # What takes longest is begun first, so that no process waits for another one at the end.
 _LONG = (
     "test_compile",
-    "test_estimation",
-    "test_criteria",
     "test_dask",
-    "test_faults",
-    "test_html",
-    "test_model_parts",
-    "test_forest.py",
     "test_docs",
+    "test_evidence",
+    "test_forest.py",
     "test_forms",
-    "test_golden",
-    "test_resuming",
-    "test_stranger",
+    "test_job",
+    "test_out_of_bag",
+    "test_stacking",
+    "test_thresholds",
+    "test_tree.py",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the files that take longest first."""
     items.sort(key=lambda item: not item.path.name.startswith(_LONG))
+
+
+def _refused(fit: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(fit)  # subclasses in test modules are asked for the arguments of their fit
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("a model is fitted as a test module is imported: let a fixture fit it")
+
+    return refuse
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[Any]:
+    """Let no test module fit a model as it is imported: every process would, even for a single test."""
+    public = (getattr(aucforest, name) for name in aucforest.__all__)
+    with pytest.MonkeyPatch.context() as patch:
+        for estimator in public:
+            if isinstance(estimator, type) and hasattr(estimator, "fit"):
+                patch.setattr(estimator, "fit", _refused(estimator.fit))
+        return (yield)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -44,7 +65,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class OneCluster(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = super()._split_scope(nodeid)
-            return "the cluster" if "tests/distributed/" in file and "resuming" not in file else file
+            return "the cluster" if "tests/distributed/" in file else file
 
     config.option.loadscopereorder = False  # which is by the number of tests
     return OneCluster(config, log) if config.getoption("dist") == "loadfile" else None

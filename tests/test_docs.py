@@ -20,11 +20,17 @@ PAGES = {
 }
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
+# Their forests and comparisons are of a size that shows something.
+LONG = {
+    "docs/tutorial.md",
+    *(f"docs/howto/{name}.md" for name in ("alert_budgets", "criteria", "monitoring", "reports")),
+}
+
 
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=pytest.mark.slow) if "tutorial" in page else page
+        pytest.param(page, marks=pytest.mark.slow) if page in LONG else page
         for page, text in PAGES.items()
         if ">>> " in text
     ],

@@ -1,14 +1,16 @@
-"""sdist and wheel: what is in them, and that the wheel works in a clean environment without extras."""
+"""sdist and wheel: what is in them, and that the wheel works with the lowest versions and with the newest Python."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import aucforest
 
@@ -26,6 +28,21 @@ assert (load("forest.aucforest").predict_proba(X) == forest.predict_proba(X)).al
 assert len(load_flights().target) == 40_000
 print(f"out-of-bag ROC AUC {forest.oob_score_:.3f}")
 """
+
+
+# What the quick tests need beside the dependencies: extras, and tools of the extra dev.
+EXTRAS = ["cli", "xlsx", "onnx", "dask"]
+TOOLS = ["pytest", "hypothesis", "openpyxl", "polars"]
+
+# Each asks other libraries: frames and Arrow, numba, Typer, matplotlib, ONNX, Dask.
+QUICK_TESTS = [
+    "tests/estimators/test_golden.py",
+    "tests/tables/test_columns.py",
+    "tests/metrics/test_roc.py",
+    "tests/cli/test_fit.py",
+    "tests/exports/test_onnx.py",
+    "tests/distributed/test_prediction.py",
+]
 
 
 def run(*command, **options):
@@ -57,14 +74,44 @@ def wheel(built):
     return next(built.glob("*.whl"))
 
 
-@pytest.fixture(scope="module", params=sorted({sys.executable, newest_python()}))
-def python(request, wheel, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("installed")
-    run(request.param, "-m", "venv", folder, check=True)
+def lowest_versions():
+    """Return constraints of pip: the lowest versions that pyproject.toml allows of dependencies, extras and tools."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    texts = [*project["dependencies"], *(text for extra in EXTRAS for text in extras[extra])]
+    texts += [text for text in extras["dev"] if Requirement(text).name in TOOLS]
+    constraints = set()
+    for requirement in map(Requirement, texts):
+        (bound,) = requirement.specifier
+        assert bound.operator == ">=", requirement
+        constraints.add(f"{requirement.name}=={bound.version}")
+    return "\n".join(sorted(constraints))
+
+
+def environment(folder, python, constraints):
+    """Return the interpreter of a new environment, and what installs packages there."""
+    run(python, "-m", "venv", folder, check=True)
     interpreter = folder / "bin" / "python"
-    installed = run(interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
-    assert installed.returncode == 0, installed.stderr
-    return interpreter
+    (folder / "constraints.txt").write_text(constraints)
+
+    def install(*packages):
+        command = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        installed = run(*command, "--constraint", folder / "constraints.txt", *packages)
+        assert installed.returncode == 0, installed.stderr
+
+    return interpreter, install
+
+
+@pytest.fixture(scope="module", params=["the lowest versions", "the newest Python"])
+def clean(request, wheel, tmp_path_factory):
+    """Return the interpreter and the installer of an environment that has the wheel without extras."""
+    lowest = request.param == "the lowest versions"
+    folder = tmp_path_factory.mktemp("installed")
+    python, install = environment(
+        folder, sys.executable if lowest else newest_python(), lowest_versions() if lowest else ""
+    )
+    install(wheel)
+    return python, install
 
 
 def test_twine_finds_no_fault(built):
@@ -95,13 +142,23 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert "aucforest/py.typed" in held
 
 
-def test_it_needs_its_dependencies_alone(python, tmp_path):
-    finished = run(python, "-c", FIT, cwd=tmp_path)
+def test_it_needs_its_dependencies_alone(clean, tmp_path):
+    finished = run(clean[0], "-c", FIT, cwd=tmp_path)
     assert re.fullmatch(r"out-of-bag ROC AUC 0\.\d{3}\n", finished.stdout), finished.stderr
 
 
-def test_the_command_line_says_how_to_get_it(python, tmp_path):
+def test_the_command_line_says_how_to_get_it(clean, tmp_path):
+    python, _ = clean
     finished = run(python, "-m", "aucforest", cwd=tmp_path)
     assert finished.returncode == 1
     assert finished.stderr == "the command line needs typer: pip install aucforest[cli]\n"
     assert run(python.with_name("aucforest"), cwd=tmp_path).stderr == finished.stderr
+
+
+def test_quick_tests_pass(clean, wheel):
+    """Last of all, since extras are installed. Warnings are none of ours: versions that are years apart meet there."""
+    python, install = clean
+    install(f"{wheel}[{','.join(EXTRAS)}]", *TOOLS)
+    options = ["-q", "-p", "no:cacheprovider", "-o", "filterwarnings="]
+    finished = run(python, "-m", "pytest", *options, *QUICK_TESTS, cwd=ROOT)
+    assert finished.returncode == 0, finished.stdout[-5000:]

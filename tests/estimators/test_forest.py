@@ -56,15 +56,26 @@ def inherent(forest):
     return dict.fromkeys((f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")), reason)
 
 
+UNDEFINED = "ignore:(ROC AUC|Hand and Till's M) is not defined"
+
+
+@parametrize_with_checks([AUCForestClassifier(4)], expected_failed_checks=inherent)
+@pytest.mark.filterwarnings(UNSCORED, UNDEFINED)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
-        AUCForestClassifier(4),
+        AUCForestClassifier(4, bootstrap=False, class_weight="balanced_subsample"),
+        AUCForestClassifier(4, sampling="balanced"),
         AUCForestClassifier(4, criterion="gini", max_bins=None, oob_score=True, max_samples=0.5, n_jobs=2),
     ],
     expected_failed_checks=inherent,
 )
-@pytest.mark.filterwarnings(UNSCORED, "ignore:(ROC AUC|Hand and Till's M) is not defined")
-def test_scikit_learn(estimator, check):
+@pytest.mark.filterwarnings(UNSCORED, UNDEFINED)
+def test_scikit_learn_of_other_parameters(estimator, check):
     check(estimator)
 
 

@@ -16,13 +16,17 @@ SOLVERS = ["lbfgs", "sga"]
 
 
 def inherent(model):
-    if model.solver == "lbfgs":
-        return {}
     return {"check_sample_weight_equivalence_on_dense_data": "pairs are drawn: repeated rows are drawn apart"}
 
 
-@parametrize_with_checks([LinearAUCClassifier()], expected_failed_checks=inherent)
+@parametrize_with_checks([LinearAUCClassifier()])
 def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([LinearAUCClassifier(solver="sga", max_iter=300)], expected_failed_checks=inherent)
+def test_scikit_learn_of_gradient_ascent(estimator, check):
     check(estimator)
 
 

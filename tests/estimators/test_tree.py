@@ -28,7 +28,7 @@ CRITERIA = ["auc", "gini", "entropy", "hellinger"]
 both = pytest.mark.parametrize("make", [small_tree, small_forest])
 
 
-@parametrize_with_checks([AUCTreeClassifier(max_bins=None)])
+@parametrize_with_checks([AUCTreeClassifier()])
 def test_scikit_learn(estimator, check):
     check(estimator)
 
