@@ -514,8 +514,8 @@ def test_all_that_trees_depend_on_is_in_the_digest():
     waiting += ["aucforest.estimators._paths", "aucforest.metrics.roc"]
     while waiting:
         name = waiting.pop()
-        # checks of what users give, files, memory, progress and imports of extras decide nothing
-        if name not in found and part(name) not in ("_files", "_memory", "_progress", "_optional"):
+        # checks of what users give, files, memory, time, progress and imports of extras decide nothing
+        if name not in found and part(name) not in ("_files", "_memory", "_numba_private", "_progress", "_optional"):
             found.add(name)
             waiting += graph[name]
     files = {path.relative_to(PACKAGE.parent).with_suffix("").as_posix() for path in set().union(*deciding)}

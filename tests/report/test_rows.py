@@ -14,13 +14,13 @@ from sklearn.pipeline import make_pipeline
 from aucforest.report import report
 from aucforest.report.rows import score_rows
 from tests.estimators.data import small_forest
-from tests.tables.test_rows import FOREST, FORMS, SPARSE, X, Y
+from tests.tables.test_rows import FORMS, SPARSE, X, Y, fitted_forest
 
 QUICK = {"n_bootstrap": 2, "n_repeats": 1, "random_state": 0, "title": "t"}
 
 
 def page_of(X):
-    return report(FOREST, X, Y, X_train=X, y_train=Y, **QUICK).html
+    return report(fitted_forest(), X, Y, X_train=X, y_train=Y, **QUICK).html
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_what_is_no_matrix_is_left_to_the_pipeline():
 
 def test_sparse_rows_have_no_columns_for_subgroups():
     with pytest.raises(ValueError, match=r"^by names 'feature_0', which is no column of X_test$"):
-        report(FOREST, csr_array(X), Y, by="feature_0", **QUICK)
+        report(fitted_forest(), csr_array(X), Y, by="feature_0", **QUICK)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """X in every form that `predict_proba` takes gives the results of the same array, in every public function."""
 
 import warnings
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -28,8 +28,16 @@ RANDOM = np.random.default_rng(0)
 X = np.where(RANDOM.random((120, 4)) < 0.6, np.round(RANDOM.normal(size=(120, 4)), 2), 0.0)
 Y = (X[:, 0] + X[:, 1] > 0.3).astype(int)
 NAMES = [f"feature_{j}" for j in range(4)]
-FOREST = small_forest(20, oob_score=True).fit(X, Y)
-TREE = AUCTreeClassifier(random_state=0).fit(X, Y)
+
+
+@cache
+def fitted_forest():
+    return small_forest(20, oob_score=True).fit(X, Y)
+
+
+@cache
+def fitted_tree():
+    return AUCTreeClassifier(random_state=0).fit(X, Y)
 
 
 class ArrayLike:
@@ -68,7 +76,7 @@ FORMS = {**SPARSE, **DENSE}
 
 
 def encoded(X):
-    found = FOREST.encode(X)
+    found = fitted_forest().encode(X)
     return found.toarray() if sp.issparse(found) else np.asarray(found)
 
 
@@ -79,30 +87,32 @@ def compared(X):
 
 def shift(X):
     whole = Chunks.by_number(1)  # without limits of shifts, for which each chunk takes a domain classifier
-    monitor = CBPE.from_forest(FOREST, Y, X, metrics=["roc_auc"], chunks=whole)
-    (found,) = monitor.estimate(FOREST.predict_proba(X), X=X, chunks=whole).shifts.values()
+    monitor = CBPE.from_forest(fitted_forest(), Y, X, metrics=["roc_auc"], chunks=whole)
+    (found,) = monitor.estimate(fitted_forest().predict_proba(X), X=X, chunks=whole).shifts.values()
     return found
 
 
 CALLS = {
     "fit": lambda X: small_forest(3).fit(X, Y).predict_proba(X),
-    "apply": lambda X: FOREST.apply(X),
-    "decision_path": lambda X: FOREST.decision_path(X)[0].toarray(),
-    "predict": lambda X: FOREST.predict(X),
+    "apply": lambda X: fitted_forest().apply(X),
+    "decision_path": lambda X: fitted_forest().decision_path(X)[0].toarray(),
+    "predict": lambda X: fitted_forest().predict(X),
     "encode": encoded,
-    "score": lambda X: FOREST.score(X, Y),
+    "score": lambda X: fitted_forest().score(X, Y),
     "set_threshold": lambda X: small_forest(9).fit(X, Y).set_threshold("gmean", X, Y).threshold_,
     "tree": lambda X: AUCTreeClassifier(random_state=0).fit(X, Y).predict_proba(X),
-    "tree.apply": lambda X: TREE.apply(X),
-    "tree.decision_path": lambda X: TREE.decision_path(X).toarray(),
-    "explain": lambda X: explain(FOREST, X).values,
+    "tree.apply": lambda X: fitted_tree().apply(X),
+    "tree.decision_path": lambda X: fitted_tree().decision_path(X).toarray(),
+    "explain": lambda X: explain(fitted_forest(), X).values,
     "oob_permutation_importance": lambda X: (
-        oob_permutation_importance(FOREST, X, Y, n_repeats=1, random_state=0).importances
+        oob_permutation_importance(fitted_forest(), X, Y, n_repeats=1, random_state=0).importances
     ),
-    "OOBCurveDisplay": lambda X: OOBCurveDisplay.from_estimator(FOREST, X, Y).scores,
-    "ThresholdCurveDisplay": lambda X: ThresholdCurveDisplay.from_estimator(FOREST, X, Y).curves["F1"],
-    "RocCurveDisplay": lambda X: RocCurveDisplay.from_estimator(FOREST, X, Y, band=None).lines_[0].get_xydata(),
-    "GainsDisplay": lambda X: GainsDisplay.from_estimator(FOREST, X, Y).lines_[0].get_xydata(),
+    "OOBCurveDisplay": lambda X: OOBCurveDisplay.from_estimator(fitted_forest(), X, Y).scores,
+    "ThresholdCurveDisplay": lambda X: ThresholdCurveDisplay.from_estimator(fitted_forest(), X, Y).curves["F1"],
+    "RocCurveDisplay": lambda X: (
+        RocCurveDisplay.from_estimator(fitted_forest(), X, Y, band=None).lines_[0].get_xydata()
+    ),
+    "GainsDisplay": lambda X: GainsDisplay.from_estimator(fitted_forest(), X, Y).lines_[0].get_xydata(),
     "compare_criteria": compared,
     "CBPE": shift,
 }
@@ -198,6 +208,6 @@ def test_the_matrix_of_the_caller_is_kept():
     for form in ("coo", "csr", "bsr"):
         matrix = sp.csr_matrix(X).asformat(form)
         before = matrix.copy()
-        FOREST.predict_proba(matrix)
+        fitted_forest().predict_proba(matrix)
         assert (matrix != before).nnz == 0
         np.testing.assert_array_equal(matrix.data, before.data)
