@@ -22,8 +22,10 @@ OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 # Their forests and comparisons are of a size that shows something.
 LONG = {
+    "docs/gallery.md",
     "docs/tutorial.md",
-    *(f"docs/howto/{name}.md" for name in ("alert_budgets", "criteria", "monitoring", "reports")),
+    *(f"docs/howto/{name}.md" for name in ("alert_budgets", "criteria", "explanations", "monitoring", "rare_classes")),
+    *(f"docs/howto/{name}.md" for name in ("reports", "thresholds")),
 }
 
 

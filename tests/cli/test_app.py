@@ -36,6 +36,7 @@ def test_help_has_an_example():
         assert f"Example: aucforest {' '.join(example(command))}" in said
 
 
+@pytest.mark.slow
 def test_the_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, n in (("train", 100), ("test", 90), ("reference", 2000), ("new", 2000)):

@@ -216,6 +216,7 @@ def test_figures_on_standard_output(table, tmp_path):
     assert "ROC AUC" in result.stderr
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_a_command(tmp_path):
     command = [sys.executable, "-m", "aucforest", "compare", *FAST, "--json", tmp_path / "a.json"]
     finished = subprocess.run(command, capture_output=True, text=True)

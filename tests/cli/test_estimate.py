@@ -147,6 +147,7 @@ def test_alerts_end_with_3_if_that_is_asked_for(files, tmp_path):
     assert [line.split()[-3] for line in calm.stdout.splitlines() if "roc_auc" in line] == ["no", "no"]
 
 
+@pytest.mark.slow
 def test_shifted_features_are_an_alert(files, tmp_path):
     """Though scores are as before; the table says yes and no, and a sentence says what differs."""
     moved = tmp_path / "moved.csv"

@@ -57,6 +57,7 @@ def test_folders_that_are_no_tables(files, tmp_path):
     check_refusal(run(*arguments, tmp_path / "t"), "t: some are CSV files and others are not")
 
 
+@pytest.mark.slow
 def test_an_encoding_is_read_by_every_command(tmp_path, monkeypatch):
     """The results are those of the same table in UTF-8."""
     monkeypatch.chdir(tmp_path)

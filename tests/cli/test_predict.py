@@ -116,6 +116,7 @@ def test_kept_columns_of_parquet_keep_their_types(files, tmp_path):
     assert predicted["colour"].fillna("").tolist() == rows["colour"].astype(object).fillna("").tolist()
 
 
+@pytest.mark.slow
 def test_through_pipes(files, expected):
     """A real command, with bytes in and out."""
     command = [sys.executable, "-m", "aucforest", "predict", str(files.model_aucforest), "-"]

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pytest
 
 import aucforest
 from aucforest.report import report
@@ -10,6 +11,7 @@ from tests.cli.data import check_refusal, check_usage, mixed, run
 from tests.cli.test_predict import frame_of
 
 
+@pytest.mark.slow
 def test_the_page_is_that_of_python(files, tmp_path):
     out = tmp_path / "page.html"
     options = ["--target", "label", "--out", out, "--title", "A", "--train", files.train_csv]
@@ -44,6 +46,7 @@ def test_refusals(files, tmp_path):
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.slow
 def test_subgroups_of_columns_that_the_model_does_not_know(files, tmp_path):
     test = mixed(250, 1)
     test["region"] = np.where(np.arange(250) < 100, "north", "south")

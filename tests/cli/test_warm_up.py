@@ -46,6 +46,7 @@ def run(folder: Path, program: str) -> None:
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_warming_up_needs_no_extra(tmp_path):
     run(tmp_path, WARM_UP)
 

@@ -31,8 +31,7 @@ def local():
     return AUCForestClassifier(**OPTIONS).fit(X, Y)
 
 
-@pytest.mark.parametrize("n_parts", [1, 7])
-@pytest.mark.parametrize("strategy", ["auto", "gather"])
+@pytest.mark.parametrize(("strategy", "n_parts"), [("auto", 1), ("gather", 7)])
 def test_the_forest_is_that_of_all_rows(client, local, n_parts, strategy):
     forest = DaskAUCForestClassifier(**OPTIONS, strategy=strategy).fit(*chunked(n_parts, X, Y))
     assert_same(local, forest)

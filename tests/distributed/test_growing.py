@@ -85,13 +85,12 @@ def fit_on_cluster(n_parts, **options):
     return fit
 
 
-def some_slow(names):
-    """Mark every second one as slow."""
-    return [name if place % 2 == 0 else pytest.param(name, marks=pytest.mark.slow) for place, name in enumerate(names)]
+# Kernels of codes of 32 bits are compiled for them alone.
+OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in FORESTS[3::16] if name not in MIXED]
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("name", some_slow(sorted({*FORESTS[3::16], *MIXED})))
+@pytest.mark.parametrize("name", [*MIXED, *OTHERS])
 def test_golden_forest_replicated(name):
     if callable(golden.CASES[name].params.get("criterion")):
         pytest.skip("a function of this file's process")
@@ -99,9 +98,8 @@ def test_golden_forest_replicated(name):
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("name", some_slow(sorted({*FORESTS[11::32], *MIXED})))
-@pytest.mark.parametrize("n_parts", [2, pytest.param(5, marks=pytest.mark.slow)])
-def test_golden_forest_gathered(name, n_parts):
+@pytest.mark.parametrize("name", [*MIXED, *OTHERS])
+def test_golden_forest_gathered(name):
     if callable(golden.CASES[name].params.get("criterion")):
         pytest.skip("a function of this file's process")
-    check(name, fit_on_cluster(n_parts, strategy="gather"))
+    check(name, fit_on_cluster(5, strategy="gather"))

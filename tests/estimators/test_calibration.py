@@ -92,8 +92,7 @@ def test_two_classes_are_a_logistic_regression():
     assert fitted.slope_std == pytest.approx(np.sqrt(np.linalg.inv(information)[0, 0]), rel=0.01)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("slope", [0.4, 2.5])
+@pytest.mark.parametrize(("n_classes", "slope"), [(2, 0.4), (3, 2.5)])
 @pytest.mark.parametrize("rates", [None, [1.0, 3.0, 0.5]], ids=["as they are", "sampled at rates"])
 def test_the_reference(n_classes, slope, rates):
     """Halves of different trees, extrapolated; few samples, so that the penalty counts."""

@@ -27,8 +27,7 @@ def by_hand(forest, table, amount):
     return np.mean(values, axis=0)
 
 
-@pytest.mark.parametrize("amount", [None, 0, 0.5, 30])
-@pytest.mark.parametrize("bootstrap", [True, False])
+@pytest.mark.parametrize(("amount", "bootstrap"), [(None, True), (0, False), (0.5, True), (30, False)])
 @pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
 def test_amounts_that_are_given(amount, bootstrap, table, labels):
     forest = small_forest(3, shrinkage=amount, bootstrap=bootstrap, max_depth=4).fit(table, labels)

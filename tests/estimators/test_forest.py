@@ -137,6 +137,7 @@ def test_results_do_not_depend_on_the_backend():
     assert json.loads(output) == dict.fromkeys(["sequential", "threading", "loky", "multiprocessing"], True)
 
 
+@pytest.mark.slow
 def test_ctrl_c_during_a_fit():
     process = run_python(
         """

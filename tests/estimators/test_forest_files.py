@@ -87,19 +87,21 @@ RULES = [
 ]  # fmt: skip
 
 
-OPTIONS = [
-    {}, *({"criterion": name} for name in ("gini", "entropy", "log_loss", "hellinger", difference)),
-    {"splitter": "random"}, {"splitter": "random", "max_bins": None, "max_features": None},
-    {"max_bins": None}, {"max_bins": 2}, {"max_leaf_nodes": 3}, {"max_depth": 1},
-    {"min_gain": 1e9, "criterion": "gini"},
-    {"min_samples_leaf": 10}, {"min_weight_fraction_leaf": 0.3}, {"monotonic_cst": "all"},
-    {"bootstrap": False}, {"max_samples": 1}, {"sampling": "subsample"}, {"sampling": "rates"},
-    *({"sampling": name, "calibration": each} for name in ("stratified", "balanced") for each in ("auto", None)),
-    *({"class_weight": weight} for weight in ("balanced", "balanced_subsample", "tiny")),
-    *({"shrinkage": amount} for amount in (None, 0, 1e-300, 7.5, 1e308)),
-    {"categorical_features": [0, 1]}, {"n_estimators": 1},
-    *({"oob_score": score, "n_estimators": 20} for score in (True, "balanced_accuracy", "average_precision")),
+COMMON = [
+    {}, {"criterion": "gini"}, {"criterion": difference}, {"splitter": "random"}, {"max_bins": None},
+    {"max_leaf_nodes": 3}, {"monotonic_cst": "all"}, {"bootstrap": False}, {"sampling": "rates"},
+    {"sampling": "balanced", "calibration": "auto"}, {"class_weight": "balanced"}, {"categorical_features": [0, 1]},
     {"oob_score": True, "threshold": "f1", "sampling": "balanced", "n_estimators": 20},
+]  # fmt: skip
+RARE = [
+    *({"criterion": name} for name in ("entropy", "log_loss", "hellinger")),
+    {"splitter": "random", "max_bins": None, "max_features": None}, {"max_bins": 2}, {"max_depth": 1},
+    {"min_gain": 1e9, "criterion": "gini"}, {"min_samples_leaf": 10}, {"min_weight_fraction_leaf": 0.3},
+    {"max_samples": 1}, {"sampling": "subsample"}, {"sampling": "balanced", "calibration": None},
+    *({"sampling": "stratified", "calibration": each} for each in ("auto", None)),
+    *({"class_weight": weight} for weight in ("balanced_subsample", "tiny")),
+    *({"shrinkage": amount} for amount in (None, 0, 1e-300, 7.5, 1e308)), {"n_estimators": 1},
+    *({"oob_score": score, "n_estimators": 20} for score in (True, "balanced_accuracy", "average_precision")),
 ]  # fmt: skip
 
 
@@ -124,16 +126,15 @@ def assert_comes_back(model, X, folder):
         tree.validate()
 
 
-@pytest.mark.parametrize("half", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("options", [COMMON, pytest.param(RARE, marks=pytest.mark.slow)], ids=["common", "rare"])
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.filterwarnings("ignore")
-def test_every_option(name, half, tmp_path):
+def test_every_option(name, options, tmp_path):
     (X, y, weights), refused = TABLES[name](), []
     linear = [LinearAUCClassifier(), LinearAUCClassifier(solver="sga", max_iter=3, random_state=0)]
     trees = [small_tree(), AUCTreeClassifier(max_bins=None, splitter="random", random_state=0)]
-    forests = [made(options, y, X.shape[1]) for options in OPTIONS]
-    first = (list(TABLES).index(name) + half) % 2
-    for model in (*forests, *trees, *linear)[first::2]:
+    forests = [made(each, y, X.shape[1]) for each in options]
+    for model in (*forests, *trees, *linear):
         try:
             model.fit(X, y, weights)
         except ValueError as error:

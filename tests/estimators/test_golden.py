@@ -58,12 +58,16 @@ def test_all_cases_are_recorded():
     assert list(RECORDED) == list(golden.CASES)
 
 
-@pytest.mark.parametrize("name", golden.CASES)
+# Kernels of codes of 32 bits are compiled for these tests alone.
+CASES = [pytest.param(name, marks=pytest.mark.slow if "32 bits" in name else ()) for name in golden.CASES]
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_golden_forest(name):
     check(name)
 
 
-@pytest.mark.parametrize("name", [*FORESTS[::30], *MIXED])
+@pytest.mark.parametrize("name", [name for name in [*FORESTS[::30], *MIXED] if "32 bits" not in name])
 def test_golden_forest_in_threads(name):
     check(name, n_jobs=2)
 
@@ -78,12 +82,12 @@ def fit_from_table(model, X, y, sample_weight):
     return model
 
 
-@pytest.mark.parametrize("name", sorted({*FORESTS[::5], *MIXED}))
+@pytest.mark.parametrize("name", sorted(name for name in {*FORESTS[::10], *MIXED} if "32 bits" not in name))
 def test_golden_forest_out_of_core(name):
     check(name, fit_from_table)
 
 
-@pytest.mark.parametrize("name", sorted({*FORESTS[2::10], *MIXED}))
+@pytest.mark.parametrize("name", sorted(name for name in {*FORESTS[2::20], *MIXED} if "32 bits" not in name))
 def test_golden_forest_out_of_core_from_copies(name, monkeypatch):
     copy_rows(monkeypatch)
     check(name, fit_from_table)

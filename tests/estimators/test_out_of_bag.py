@@ -142,6 +142,7 @@ def test_labels_by_a_tuned_threshold_are_by_those_of_other_rows():
     assert 0.5 < forest.oob_score_ < best
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* not out of bag")
 def test_noise_is_not_predicted():
     params = {"criterion": "gini", "max_depth": 4, "shrinkage": 0.0, "threshold": "gmean"}
@@ -155,7 +156,7 @@ def test_noise_is_not_predicted():
 
 
 @pytest.mark.parametrize("names", [["fraud", "genuine"], [-3, 0]], ids=str)
-@pytest.mark.parametrize("scoring", ["f1", "recall", "average_precision", "neg_brier_score", "roc_auc"])
+@pytest.mark.parametrize("scoring", ["f1", "average_precision"])
 @pytest.mark.parametrize("threshold", ["gmean"])
 def test_the_second_of_two_classes_is_positive_whatever_its_label(scoring, names, threshold):
     forests = [small_forest(60, oob_score=scoring, threshold=threshold) for _ in range(2)]

@@ -125,7 +125,7 @@ READ = {
 
 
 @pytest.mark.filterwarnings("ignore:X. column 'late'. 1 of 3,000 values is no number")
-@pytest.mark.parametrize("positive", [None, "b"])
+@pytest.mark.parametrize("positive", [None, pytest.param("b", marks=pytest.mark.slow)])
 def test_the_forest_of_a_csv_is_that_of_parquet_and_of_memory(monkeypatch, tmp_path, positive):
     """With a column that one word in the last row makes text, quotes around line breaks, and gaps."""
     monkeypatch.setattr(csv, "_BLOCK", 10_000)

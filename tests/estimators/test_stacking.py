@@ -37,6 +37,7 @@ GROUPS = np.random.default_rng(1).integers(60, size=300)
 NAMES = np.array(["a", "b", "c"])
 
 
+@pytest.mark.slow  # the checks of forests are those of the members
 @parametrize_with_checks(
     [AUCStackingClassifier(AUCForestClassifier(4))],
     expected_failed_checks=lambda stack: inherent(stack.forest),

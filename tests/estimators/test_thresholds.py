@@ -66,6 +66,7 @@ def test_rules_that_are_tuned(rule, params, weight):
     assert (jobs.threshold_, jobs.threshold_std_) == (forest.threshold_, forest.threshold_std_)
 
 
+@pytest.mark.slow
 def test_the_spread_of_a_threshold():
     """A threshold over resampled trees varies less the more trees there are, and as much as over other trees."""
     spreads = [

@@ -450,6 +450,7 @@ def die_in_write(n_whole):
     Path.write_bytes = write
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like that there")
 def test_a_fit_that_is_killed_goes_on_where_it_was(tmp_path):
     folder, n_files = tmp_path / "fit", 0

@@ -44,6 +44,7 @@ def test_equals_the_double_loop(loss, rows, eps, weighted, grouped):
     assert_is_the_double_loop(positive, scores, loss, eps, weights if weighted else None, groups if grouped else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "eps"),
     # exp(-x) itself overflows 800 eps apart

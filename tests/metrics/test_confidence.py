@@ -212,6 +212,7 @@ def coverage(n_positive, n_negative, auc, spread=1.0, n_runs=1000):
     return covered / n_runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_positive", "n_negative", "auc"), [(5, 95, 0.6), (5, 95, 0.9), (5, 95, 0.99), (50, 950, 0.9), (50, 950, 0.99)]
 )

@@ -37,6 +37,7 @@ def test_a_share_of_two_poisson_counts_is_a_proportion_of_their_sum():
     assert share_interval(part, rest) == pytest.approx(score_interval(0.3, 0.01, 1.96), abs=0.005)
 
 
+@pytest.mark.slow
 def test_bootstrap_intervals_cover():
     covered = []
     for seed in range(60):

@@ -153,6 +153,7 @@ def test_few_expected_positives_use_simulations():
     assert row.low == pytest.approx(soft_auc_interval(few, few).low, abs=0.04)
 
 
+@pytest.mark.slow
 def test_importance_weights_make_a_curve_for_the_chunk():
     """P(y | x) is the same everywhere, but the score misses a feature whose distribution moves."""
     random = np.random.default_rng(0)

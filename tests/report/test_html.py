@@ -27,6 +27,7 @@ def comparison():
     return compare_criteria(X, Y, criteria=["auc", "gini"], verbose=0, random_state=0, **options)
 
 
+@pytest.mark.slow
 def test_importances_are_those_out_of_bag_where_training_rows_are_given(forest, forest_page):
     page = Page(forest_page.html)
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
@@ -47,6 +48,7 @@ def test_equal_seeds_give_equal_pages_with_progress_on_request(forest, capfd):
     assert capfd.readouterr().err.count("report: ") >= 1
 
 
+@pytest.mark.slow
 def test_sparse_rows_and_rows_that_were_trained_on():
     """Sparse rows have no columns to describe; a warning stands on the page."""
     model = LogisticRegression().fit(X[TRAIN], Y[TRAIN])
