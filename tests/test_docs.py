@@ -1,5 +1,6 @@
 """What the pages promise: their examples print what they say, their links and every public name lead somewhere."""
 
+import ast
 import doctest
 import inspect
 import re
@@ -76,6 +77,23 @@ def test_every_public_name_is_in_the_reference():
     names.update(*(part.__all__ for part in parts))
     reference = "\n".join(text for page, text in PAGES.items() if page.startswith("docs/reference/"))
     assert names == set(re.findall(r"^   (\w+)$", reference, flags=re.MULTILINE))
+
+
+def test_every_module_is_in_the_architecture_with_its_first_sentence():
+    package = ROOT / "src" / "aucforest"
+    modules = [path for path in package.rglob("*.py") if path.name != "__init__.py"]
+    sentences = {
+        path: inspect.cleandoc(ast.get_docstring(ast.parse(path.read_text())).split("\n\n")[0]) for path in modules
+    }
+    text = PAGES["docs/architecture.md"]
+    chapters = dict(
+        zip(
+            re.findall(r"^### `(\w+)`$", text, flags=re.MULTILINE), re.split(r"^### `.*$", text, flags=re.MULTILINE)[1:]
+        )
+    )
+    for path, sentence in sentences.items():
+        chapter = text if path.parent == package else chapters[path.parent.name]
+        assert f"- `{path.name}`: {' '.join(sentence.split())}\n" in chapter
 
 
 def test_every_extra_is_in_the_table():
