@@ -58,6 +58,19 @@ def test_compilation_is_told_once_until_there_is_a_pause(monkeypatch):
     assert said == [sentence, sentence]
 
 
+def test_the_notice_says_how_often_code_is_compiled(monkeypatch, tmp_path):
+    """A folder for the cache helps only if there is one to set."""
+    monkeypatch.setattr(_compile, "_watch", watch := SimpleNamespace(how_often="once"))
+    kernel(add_one)
+    assert watch.how_often == "once"
+    # no file, so there is no folder beside it
+    kernel(eval("lambda x: x"))
+    assert watch.how_often == "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
+    monkeypatch.setattr(_compile, "_numba_private", None)
+    kernel(add_one)
+    assert watch.how_often == "in each process, because it cannot cache code of this version of numba"
+
+
 def test_by_code_calls_the_function_of_a_code_or_the_last_one():
     call = by_code({0: device(lambda x: x), 7: device(lambda x: 2 * x), 3: device(lambda x: 3 * x)})
     call_with = bare_kernel(lambda code, x: call(code, x))

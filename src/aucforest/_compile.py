@@ -2,6 +2,12 @@
 
 ``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division; callers exclude
 division by zero. ``fastmath`` is never used: it would reorder sums, which changes ties, and remove checks for NaN.
+
+kernel           called by Python; may allocate; cached on disk
+device           called by kernels; may allocate; compiled into them
+bare_kernel      called by Python; may not allocate; cached on disk
+bare_device      called by bare kernels; may not allocate; inlined into them
+outlined_device  called by bare kernels; may not allocate; compiled into them, but not inlined
 """
 
 import gc
@@ -10,7 +16,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -28,7 +33,7 @@ except (ImportError, AttributeError):
 
 F = TypeVar("F", bound=Callable[..., object])
 
-# Seconds of compilation that are not worth a sentence, and without any, after which the next one is news.
+# Seconds of compiling before a notice; seconds of pause after which a new notice is due.
 _NOTICEABLE, _PAUSE = 1.0, 3.0
 
 
@@ -46,19 +51,24 @@ def _digest_sources() -> str:
     return digest.hexdigest()[:16]
 
 
+def _is_ours(event: Any) -> bool:
+    """Return whether the function that numba compiles is one of the package."""
+    return bool(event.data["dispatcher"].py_func.__module__.startswith("aucforest."))
+
+
 class _Watch(event.Listener):
-    """Tells whoever watches that kernels are compiled, once that is noticeable, and keeps the garbage collector off.
+    """Prints a notice if compiling kernels takes long, and keeps the garbage collector off meanwhile.
 
     The collector finds little and scans all objects of numba each time. Numba lets one thread compile at a time.
     """
 
     def __init__(self) -> None:
-        self.is_cached = True
+        self.how_often = "once"
         self._depth, self._is_said, self._started, self._ended = 0, False, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
-        """Take note that a function is compiled, which may be for another one that is."""
-        if not event.data["dispatcher"].py_func.__module__.startswith("aucforest."):
+        """Take note that a function is compiled, perhaps while one that calls it is."""
+        if not _is_ours(event):
             return
         now = time.monotonic()
         if self._depth == 0:
@@ -69,12 +79,11 @@ class _Watch(event.Listener):
         self._depth += 1
         if not self._is_said and now - self._started > _NOTICEABLE:
             self._is_said = True
-            how_often = "once" if self.is_cached else "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
-            say(f"aucforest is compiled for this machine, which takes 10 to 30 seconds, {how_often}")
+            say(f"aucforest is compiled for this machine, which takes 10 to 30 seconds, {self.how_often}")
 
     def on_end(self, event: Any) -> None:
         """Take note of the end."""
-        if not event.data["dispatcher"].py_func.__module__.startswith("aucforest."):
+        if not _is_ours(event):
             return
         self._depth -= 1
         if self._depth == 0:
@@ -88,24 +97,29 @@ event.register("numba:compile", _watch)
 
 # computed at import, because the imported code is compiled and not later edits
 _SOURCES = _digest_sources()
-_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# None stands for numba's own compiler.
+_KERNEL_COMPILER = None if _numba_private is None else _numba_private.KernelCompiler
+_DEVICE_COMPILER = None if _numba_private is None else _numba_private.DeviceCompiler
+_OPTIONS = {"nogil": True, "error_model": "numpy", "pipeline_class": _KERNEL_COMPILER}
 # Without `_nrt` there is no reference counting: atomic counts of passed arrays cost more than the work on a small node.
-_BARE_OPTIONS = _OPTIONS | {"_nrt": False, "no_cfunc_wrapper": True}
-_DEVICE_OPTIONS = _BARE_OPTIONS | {"no_cpython_wrapper": True}
-if _numba_private is not None:
-    _OPTIONS["pipeline_class"] = _BARE_OPTIONS["pipeline_class"] = _numba_private.KernelCompiler
-    _DEVICE_OPTIONS["pipeline_class"] = _numba_private.DeviceCompiler
+_BARE_OPTIONS = {**_OPTIONS, "_nrt": False, "no_cfunc_wrapper": True}
+_BARE_DEVICE_OPTIONS = {**_BARE_OPTIONS, "no_cpython_wrapper": True, "pipeline_class": _DEVICE_COMPILER}
 
 
 def _compile_cached(function: F, options: dict[str, Any]) -> F:
-    """Compile a function and cache its machine code on disk, if there is a cache folder."""
+    """Compile a function and cache its machine code on disk, if that is possible."""
+    if numba.config.DISABLE_JIT:
+        return function
     compiled: F
-    if _numba_private is not None:
-        with suppress(RuntimeError, AttributeError):  # there is no folder for a cache, or NUMBA_DISABLE_JIT is set
+    if _numba_private is None:
+        _watch.how_often = "in each process, because it cannot cache code of this version of numba"
+    else:
+        try:
             compiled = numba.njit(cache=True, **options)(function)
             _numba_private.use_code_files(compiled, _SOURCES)
             return compiled
-    _watch.is_cached = False
+        except RuntimeError:  # there is no folder for a cache
+            _watch.how_often = "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
     compiled = numba.njit(**options)(function)
     return compiled
 
@@ -128,18 +142,19 @@ def bare_kernel(function: F) -> F:
 
 def bare_device(function: F) -> F:
     """Compile a function for bare kernels."""
-    compiled: F = numba.njit(**_DEVICE_OPTIONS, forceinline=True)(function)
+    compiled: F = numba.njit(**_BARE_DEVICE_OPTIONS, forceinline=True)(function)
     return compiled
 
 
 def outlined_device(function: F) -> F:
     """Compile a rarely used function for bare kernels, which is not inlined, so that its callers compile faster."""
-    compiled: F = numba.njit(**_DEVICE_OPTIONS)(function)
+    compiled: F = numba.njit(**_BARE_DEVICE_OPTIONS)(function)
     return compiled
 
 
 def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
-    """Return a compiled f(code, *arguments) that calls the function of the code, or the last one for any other code."""
+    """Return f(code, *arguments): the last function serves any code that is not that of another."""
+    # A chain of conditions, because numba calls constant functions only.
     (code, first), *others = functions.items()
     if not others:
         return bare_device(lambda given, *arguments: first(*arguments))
@@ -158,24 +173,25 @@ _SCORER = numba.types.int64(_DOUBLES, _DOUBLES, _DOUBLES, numba.types.int64, num
 
 @lru_cache(maxsize=64)
 def compile_scorer(function: Any) -> Any:
-    """Compile f(left, totals) -> score into a loop over splits with a fixed address, its attribute `address`.
+    """Compile f(left, totals) -> score into a C function that scores many splits; `.address` is its address.
 
-    The loop takes (lefts, totals, scores, n_splits, n_classes), pointers to doubles and int64, and returns 1 if the
-    function raised an exception, else 0. ValueError if the function does not compile, or does not return a number.
+    It takes (lefts, totals, scores, n_splits, n_classes), pointers to doubles and int64, and returns 1 if f raised an
+    exception, else 0. ValueError if f does not compile, or does not return a number.
     """
 
-    def score(lefts, totals, scores, n_splits, n_classes):
-        left, total = numba.carray(lefts, (n_splits, n_classes)), numba.carray(totals, (n_classes,))
-        score = numba.carray(scores, (n_splits,))
+    def score_splits(lefts_address, totals_address, scores_address, n_splits, n_classes):
+        lefts = numba.carray(lefts_address, (n_splits, n_classes))
+        totals = numba.carray(totals_address, (n_classes,))
+        scores = numba.carray(scores_address, (n_splits,))
         try:
             for i in range(n_splits):
-                score[i] = function(left[i], total)
+                scores[i] = function(lefts[i], totals)
         except Exception:
             return 1
         return 0
 
     try:
-        return numba.cfunc(_SCORER)(score)
+        return numba.cfunc(_SCORER)(score_splits)
     except Exception as error:
         name = function.py_func.__name__
         raise ValueError(
@@ -218,7 +234,7 @@ def prefetch(typing_context, array, row, column):
 
 @intrinsic
 def call_scorer(typing_context, address, lefts, totals, scores, n_splits):
-    """Call the loop at an address from `compile_scorer`; `lefts` has a row of class totals for each split."""
+    """Call the C function at an address from `compile_scorer`; `lefts` has a row of class totals for each split."""
 
     def generate(context, builder, signature, arguments):
         word, doubles = ir.IntType(64), ir.DoubleType().as_pointer()

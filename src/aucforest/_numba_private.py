@@ -1,7 +1,7 @@
-"""All that `aucforest._compile` uses of numba's private parts.
+"""The private parts of numba that `aucforest._compile` uses: the parts it can do without.
 
-It has to do with time and files only: without this module, kernels compute the same. `_compile` leaves it out if numba
-has changed such that it cannot be imported.
+They save time only: without this module, kernels compute the same. `_compile` does without it if numba has changed such
+that it cannot be imported.
 """
 
 import hashlib
@@ -25,6 +25,7 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 class CodeFiles:
     """The machine code of a kernel on disk, one file for each signature.
 
+    It offers numba's cache file interface: load, save, flush.
     It replaces the index that numba keeps for a kernel, which has two faults. It only depends on the file of the
     kernel, so it would miss edits of the functions that the kernel calls; here, file names have a digest of all
     sources. And two processes that compile a kernel for different types at once could overwrite each other's code.
@@ -52,7 +53,8 @@ class CodeFiles:
         with suppress(OSError):  # without a file, the kernel is compiled again
             saved = dumps(code)
             write_whole(self.path(key), hashlib.sha256(saved).digest() + saved)
-            for path in self._folder.glob(f"*.{self._kernel.rpartition('.')[2]}.*nb[ci]*"):
+            python_tag = self._kernel.rpartition(".")[2]  # code of other versions of Python stays
+            for path in self._folder.glob(f"*.{python_tag}.*nb[ci]*"):
                 if self._sources not in path.name:
                     path.unlink(missing_ok=True)
 
@@ -68,7 +70,7 @@ def use_code_files(compiled: Any, sources: str) -> None:
 
 
 @lru_cache(maxsize=1)
-def _remember_types(context: Any) -> Any:
+def _remembering_context(context: Any) -> Any:
     """Return a typing context that keeps the types of calls, each of which type inference resolves about ten times."""
     context, types = copy(context), {}
     resolve = context.resolve_function_type
@@ -76,10 +78,11 @@ def _remember_types(context: Any) -> Any:
     def resolve_once(function: Any, args: Any, kws: Any) -> Any:
         key = function, tuple(args), tuple(dict(kws).items())
         try:
-            if key not in types:
-                types[key] = resolve(function, args, kws)
+            is_known = key in types
         except TypeError:  # a literal slice has no hash
             return resolve(function, args, kws)
+        if not is_known:
+            types[key] = resolve(function, args, kws)
         return types[key]
 
     context.resolve_function_type = resolve_once
@@ -91,7 +94,7 @@ class KernelCompiler(Compiler):
 
     def __init__(self, typing_context: Any, *others: Any) -> None:
         super().__init__(typing_context, *others)
-        self.state.typingctx = _remember_types(typing_context)
+        self.state.typingctx = _remembering_context(typing_context)
 
 
 class _NoMachineCode:

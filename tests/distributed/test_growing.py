@@ -11,7 +11,7 @@ from joblib import parallel_config
 
 from aucforest import AUCForestClassifier
 from aucforest.distributed import DaskAUCForestClassifier
-from aucforest.distributed._executor import DaskExecutor, WorkerStop
+from aucforest.distributed._executor import DaskExecutor, watch_task
 from aucforest.distributed._growing import cut_tasks
 from tests.estimators import golden
 from tests.estimators.test_golden import FORESTS, MIXED, check
@@ -38,9 +38,9 @@ def test_short_trees_share_tasks():
 
 
 def run_until_stopped(started, stopped):
-    stop = WorkerStop()
+    stop = watch_task()
     started.touch()
-    while not stop[0]:
+    while not stop():
         time.sleep(0.01)
     stopped.touch()
 

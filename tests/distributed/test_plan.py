@@ -3,6 +3,8 @@
 import re
 from dataclasses import replace
 
+import pytest
+
 from aucforest.distributed._plan import Workers, plan_on_cluster
 from aucforest.fitting.plan import FitSize
 from aucforest.tree.samples import MOST_ROWS
@@ -81,14 +83,18 @@ def test_what_a_worker_needs_is_told():
     assert "set max_samples, or use more memory, or fewer threads" in gathered.advice
 
 
-def test_the_samples_that_are_asked_for_fit():
-    large = {"n_rows": 1_000_000_000, "memory": 32 * GIB}
-    too_large = plan(**large, tree_rows=632_000_000)
-    assert too_large.worker_bytes > 32 * GIB
+@pytest.mark.parametrize(
+    ("sizes", "least"),
+    [({"n_rows": 10**9, "memory": 32 * GIB, "tree_rows": 632_000_000}, 10**7), ({"memory": 2**28}, 10**3)],
+)
+def test_the_samples_that_are_asked_for_fit(sizes, least):
+    """With small samples, tasks gather the rows of several trees."""
+    too_large = plan(**sizes)
+    assert too_large.worker_bytes > sizes["memory"]
     max_samples = int(re.search(r"set max_samples=(\d+), or use more memory", too_large.advice)[1])
-    assert max_samples > 10_000_000
-    assert plan(**large, tree_rows=max_samples).worker_bytes <= 32 * GIB
-    assert plan(**large, tree_rows=max_samples + 1).worker_bytes > 32 * GIB
+    assert max_samples > least
+    assert plan(**sizes | {"tree_rows": max_samples}).worker_bytes <= sizes["memory"]
+    assert plan(**sizes | {"tree_rows": max_samples + 1}).worker_bytes > sizes["memory"]
 
 
 def test_the_plan_is_a_table():

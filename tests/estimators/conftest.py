@@ -7,4 +7,4 @@ from aucforest.fitting import growing as _growing
 
 @pytest.fixture(autouse=True)
 def threads_for_little_work(monkeypatch):
-    monkeypatch.setattr(_growing, "_LEAST_TASK", 0.0)
+    monkeypatch.setattr(_growing, "_LEAST_TASK_SECONDS", 0.0)

@@ -202,7 +202,7 @@ def test_trees_of_other_criteria_are_scored_for_shrinkage():
 
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_threads(n_jobs, monkeypatch):
-    monkeypatch.setattr(growing, "_LEAST_TASK", -1.0)
+    monkeypatch.setattr(growing, "_LEAST_TASK_SECONDS", -1.0)
     one, other = (mixed(criterion=["auc", "entropy"], n_jobs=n).fit(X3, Y3) for n in (1, n_jobs))
     assert one.variants_ == other.variants_
     np.testing.assert_array_equal(one.predict_proba(X3), other.predict_proba(X3))

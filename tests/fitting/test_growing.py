@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,10 +11,7 @@ from joblib import parallel_config
 
 from aucforest.fitting import growing as _growing
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.growing import (
-    run_in_threads,
-    tree_weights,
-)
+from aucforest.fitting.growing import estimate_seconds, thread_map, tree_weights
 from aucforest.fitting.spec import GrowthParams, combine_weights, tree_keys
 from tests.estimators.data import digest, make_table, small_forest
 from tests.fitting.rows import code_rows, grow_trees
@@ -55,12 +53,12 @@ def test_balancing_draws_without_a_class():
 @pytest.mark.parametrize("n_jobs", [1, 2, None])
 def test_the_parallel_map(n_jobs):
     for n_items in (0, 1, 5):
-        assert list(run_in_threads(n_jobs)(lambda i: i * i, range(n_items))) == [i * i for i in range(n_items)]
+        assert list(thread_map(n_jobs)(lambda i: i * i, range(n_items))) == [i * i for i in range(n_items)]
 
 
 def test_short_tasks_are_done_one_by_one(monkeypatch):
-    monkeypatch.setattr(_growing, "_LEAST_TASK", 1e-3)
-    threads = [set(run_in_threads(2, seconds)(lambda _: threading.get_ident(), range(9))) for seconds in (1e-4, 1e-2)]
+    monkeypatch.setattr(_growing, "_LEAST_TASK_SECONDS", 1e-3)
+    threads = [set(thread_map(2, seconds)(lambda _: threading.get_ident(), range(9))) for seconds in (1e-4, 1e-2)]
     assert threads[0] == {threading.get_ident()}
     assert threading.get_ident() not in threads[1]
 
@@ -75,7 +73,7 @@ def test_a_parallel_map_that_is_given_up_begins_nothing_more():
         if i == 0:
             raise KeyboardInterrupt
 
-    results = run_in_threads(2)(wait, range(100))
+    results = thread_map(2)(wait, range(100))
     threading.Timer(0.2, go_on.set).start()
     with pytest.raises(KeyboardInterrupt):
         list(results)
@@ -85,8 +83,13 @@ def test_a_parallel_map_that_is_given_up_begins_nothing_more():
 def test_the_parallel_map_shares_memory_whatever_the_backend():
     seen = []
     with parallel_config(backend="loky", n_jobs=2):
-        assert list(run_in_threads(None)(seen.append, range(6))) == [None] * 6
+        assert list(thread_map(None)(seen.append, range(6))) == [None] * 6
     assert sorted(seen) == list(range(6))
+
+
+def test_the_time_of_a_tree_is_never_zero():
+    growth, _ = training(n_sampled=60)
+    assert 0 < estimate_seconds(replace(growth, n_sampled=0)) < estimate_seconds(growth)
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])

@@ -87,7 +87,7 @@ from tests.fitting.test_on_disk import fit
 source, folder = sys.argv[1:]
 on_disk._BATCH_CELLS, on_disk._CHUNK_CELLS = 800, 4000
 # quick trees would be saved together
-growing._LEAST_BATCH = 0.0
+growing._LEAST_BATCH_SECONDS = 0.0
 
 def kill_at(owner, name, n, after):
     # threads call at the same time: each call has its own number

@@ -11,7 +11,7 @@ from tests.estimators.data import make_table, small_forest
 
 def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
     X, y = make_table(n_rows=400)
-    monkeypatch.setattr(growing, "_LEAST_BATCH", 0.0)
+    monkeypatch.setattr(growing, "_LEAST_BATCH_SECONDS", 0.0)
     params = {"criterion": "auc", "bootstrap": True, "shrinkage": 0.0}
     trees = small_forest(40, **params).fit(X, y).trees_
     n_bytes = sum(tree.nbytes for tree in trees)

@@ -26,7 +26,7 @@ from aucforest.tree.criteria import (
     start_scores,
 )
 from aucforest.tree.histogram import add_to_cells, clear, list_filled, make_histogram, next_bin, present_classes
-from aucforest.tree.scan import _LONG, Limits, Splits, scan_many, scan_pair
+from aucforest.tree.scan import _LONG, Constraint, Splits, scan_many, scan_pair
 from aucforest.tree.splitter import SplitBuffers
 from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
@@ -70,7 +70,7 @@ def scan_counts(code, counts, totals, keeps_empty, missing_left, span, gain, buf
     histogram = make_histogram(n_listed, len(counts), classes, False, cells, buffers.histogram)
     first = max(span[0], histogram.first)
     stop = min(span[1], histogram.n_bins if histogram.has_missing and not missing_left else histogram.n_bins - 1)
-    splits = Splits(histogram, classes, first, stop, missing_left, Limits(False, 0, 0.0, 1.0))
+    splits = Splits(histogram, classes, first, stop, missing_left, Constraint(False, 0, 0.0, 1.0))
     if classes.n == 2:
         gain, place = _scan_pair(code, splits, gain, buffers)
     else:

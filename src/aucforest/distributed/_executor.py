@@ -190,15 +190,11 @@ class _Completed:
             yield from zip(batch, self._executor.gather(batch))
 
 
-class WorkerStop:
-    """A substitute for the array that stops growing: its item is whether this task was cancelled."""
-
-    def __init__(self) -> None:
-        worker = import_distributed().get_worker()
-        self._task = worker.state.tasks[worker.get_current_task()]
-
-    def __getitem__(self, place: int) -> bool:
-        return self._task.state == "cancelled"
+def watch_task() -> Callable[[], bool]:
+    """Return a function that returns whether the current task was cancelled."""
+    worker = import_distributed().get_worker()
+    task = worker.state.tasks[worker.get_current_task()]
+    return lambda: task.state == "cancelled"
 
 
 def import_distributed() -> Any:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.distributed._executor import DaskExecutor, WorkerStop, import_distributed
+from aucforest.distributed._executor import DaskExecutor, import_distributed, watch_task
 from aucforest.fitting.growing import estimate_seconds, grow_batch, grow_rows, make_buffers
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.tree import Tree
 
 # Minimum and maximum seconds of a task: its overhead is small, and little work is lost with a worker.
-_LEAST_TASK, _MOST_TASK = 0.5, 20.0
+_LEAST_TASK_SECONDS, _MOST_TASK_SECONDS = 0.5, 20.0
 
 # The rows of trees in a part, and the number of times that each is in the sample of the tree.
 _Samples = list[tuple[Part, NDArray[np.uint16]]]
@@ -22,7 +22,7 @@ _Samples = list[tuple[Part, NDArray[np.uint16]]]
 def grow_replicated(part: Any, growth: Growth, keys: list[int], executor: DaskExecutor) -> Grown:
     """Yield indices of keys and their trees in the order of completion; the part is copied to all workers."""
     shared, running = executor.share(growth), {}
-    most_trees = int(_MOST_TASK / estimate_seconds(growth))
+    most_trees = int(_MOST_TASK_SECONDS / estimate_seconds(growth))
     # The longest tasks first.
     for task in cut_tasks(len(keys), executor.n_workers, estimate_seconds(growth), most_trees):
         running[executor.submit(_grow, shared, part, [keys[i] for i in task], in_order=True)] = task
@@ -59,7 +59,7 @@ def grow_gathered(
 def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float, most_trees: int) -> list[range]:
     """Return tasks with decreasing numbers of trees, so that workers finish at about the same time."""
     most = max(1, most_trees)
-    least = max(1, min(most, int(_LEAST_TASK / tree_seconds), n_trees // (4 * n_workers)))
+    least = max(1, min(most, int(_LEAST_TASK_SECONDS / tree_seconds), n_trees // (4 * n_workers)))
     bounds = [0]
     while bounds[-1] < n_trees:
         left = n_trees - bounds[-1]
@@ -69,7 +69,7 @@ def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float, most_trees: int
 
 def _grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
     """Grow trees until the task is cancelled."""
-    trees = grow_batch(growth, part, WorkerStop(), [], keys)
+    trees = grow_batch(growth, part, watch_task(), [], keys)
     if len(trees) < len(keys):
         # The task is computed again if it was requested again after its cancellation.
         raise import_distributed().Reschedule()
@@ -88,6 +88,5 @@ def _grow_samples(growth: Growth, keys: list[int], samples: list[_Samples]) -> l
     for key, of_tree in zip(keys, zip(*samples)):
         part = Part.joined([rows for rows, _ in of_tree])
         counts = np.concatenate([counts for _, counts in of_tree])
-        nodes, unit = grow_rows(growth.of_tree(key), part, counts, key, work)
-        trees.append(Tree.from_nodes(nodes, unit, growth.by_set))
+        trees.append(grow_rows(growth, part, counts, key, work))
     return trees

@@ -17,7 +17,7 @@ from aucforest.distributed import _tasks
 from aucforest.distributed._collections import Partitions, align_columns, known_lengths, split
 from aucforest.distributed._executor import ClusterError, DaskExecutor, merge_by_groups
 from aucforest.distributed._growing import grow_gathered, grow_replicated
-from aucforest.distributed._plan import Plan, plan_on_cluster
+from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding, places_within, sample_for_bins
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
@@ -217,13 +217,13 @@ class RowsOnCluster(TrainingTable):
         return running.sums
 
 
-def choose_plan(executor: DaskExecutor, strategy: str, spec: FitSpec, target: Target, n_features: int) -> Plan:
+def choose_plan(executor: DaskExecutor, strategy: str, spec: FitSpec, target: Target, n_features: int) -> ClusterPlan:
     """Return the plan of a fit on the current cluster."""
     size = FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes))
     return plan_on_cluster(size, executor.workers(), strategy)
 
 
-def explain_plan(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> Plan:
+def explain_plan(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> ClusterPlan:
     """Return the plan of a fit, for collections of whole rows."""
     target, names = _read_target_only(executor, forest, X, y, sample_weight), _get_feature_names(X._meta)
     dates = find_columns(X._meta, X.shape[1], forest._params())[1]

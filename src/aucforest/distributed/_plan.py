@@ -38,25 +38,13 @@ class Workers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The plan for growing a forest on a cluster; its text is a table.
-
-    Attributes
-    ----------
-    size : FitSize
-        The sizes that the memory of the fit depends on.
-    workers : Workers
-        The workers of the cluster.
-    strategy : {"replicate", "gather"}
-        Whether trees grow from the codes of all rows, or from those of the rows in their samples.
-    reason : str
-        Why this strategy was chosen.
-    """
+class ClusterPlan:
+    """The plan for growing a forest on a cluster; its text is a table."""
 
     size: FitSize
     workers: Workers
-    strategy: str
-    reason: str
+    strategy: str  # whether trees grow from the codes of all rows ("replicate") or of those in their samples ("gather")
+    reason: str  # why this strategy was chosen
 
     @property
     def n_parts(self) -> int:
@@ -88,7 +76,8 @@ class Plan:
         parts = -(-(matrix + size.sample_bytes) // max(1, self.workers.n_workers))
         if self.strategy == "replicate":
             return parts + matrix + n_threads * size.thread_bytes(size.n_rows)
-        gathered = _COPIES * self.trees_per_task * size.copy_bytes
+        # A task gathers the rows of some trees, of _PART_BYTES at most, or those of one tree.
+        gathered = _COPIES * min(max(size.copy_bytes, _PART_BYTES), size.n_trees * size.copy_bytes)
         counts = COUNT_BYTES * -(-size.n_rows // self.n_parts)
         return parts + n_threads * (gathered + counts + size.thread_bytes(size.tree_rows))
 
@@ -130,13 +119,12 @@ class Plan:
         return "\n".join(f"{name:<16} {text}" for name, text in table.items())
 
 
-def plan_on_cluster(size: FitSize, workers: Workers, strategy: str) -> Plan:
+def plan_on_cluster(size: FitSize, workers: Workers, strategy: str) -> ClusterPlan:
     """Choose where trees grow; `strategy` is that of `DaskAUCForestClassifier`."""
     if strategy != "auto":
-        return Plan(size, workers, strategy, "as requested")
-    room = _ROWS_FRACTION * workers.memory
+        return ClusterPlan(size, workers, strategy, "as requested")
     binned = f"the binned data, {format_bytes(size.matrix_bytes)}"
     fraction = f"{_ROWS_FRACTION:.0%} of {format_bytes(workers.memory)}"
-    if size.matrix_bytes <= room and size.n_rows <= MOST_ROWS:
-        return Plan(size, workers, "replicate", f"{binned}, fit into {fraction}")
-    return Plan(size, workers, "gather", f"{binned}, do not fit into {fraction}")
+    if size.matrix_bytes <= _ROWS_FRACTION * workers.memory and size.n_rows <= MOST_ROWS:
+        return ClusterPlan(size, workers, "replicate", f"{binned}, fit into {fraction}")
+    return ClusterPlan(size, workers, "gather", f"{binned}, do not fit into {fraction}")

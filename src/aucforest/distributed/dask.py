@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest.distributed._collections import align, as_rows, is_collection, refuse_collections
 from aucforest.distributed._executor import DaskExecutor, default_client
 from aucforest.distributed._on_cluster import RowsOnCluster, explain_plan
-from aucforest.distributed._plan import STRATEGIES, Plan
+from aucforest.distributed._plan import STRATEGIES, ClusterPlan
 from aucforest.distributed._prediction import predict_lazily
 from aucforest.distributed._sketches import accuracy
 from aucforest.estimators.forest import AUCForestClassifier
@@ -210,7 +210,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             self._fit_rows(table, start)
         return self
 
-    def explain_plan(self, X: Any, y: Any = None, sample_weight: Any = None) -> Plan:
+    def explain_plan(self, X: Any, y: Any = None, sample_weight: Any = None) -> ClusterPlan:
         """Explain how `fit` would distribute the work over the cluster.
 
         Parameters
@@ -224,7 +224,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
         Returns
         -------
-        Plan
+        ClusterPlan
             Size of the binned data, memory of workers, the strategy and its reason, number of parts, and size of
             messages; ``print`` shows it as a table.
         """

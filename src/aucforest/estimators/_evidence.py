@@ -10,7 +10,7 @@ from aucforest.estimators._calibration import CalibrationSample, n_of_rarer
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._paths import add_shrunk, leaves_out_of_bag
 from aucforest.estimators.thresholds import MeanOfTrees
-from aucforest.fitting.growing import run_in_threads
+from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.multiclass import average_pairs
 from aucforest.metrics.ranking import mann_whitney, rank_columns
@@ -171,7 +171,7 @@ class OutOfBagScores:
 
         # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
         seconds = _ROW_TIME * len(self._table) * len(trees) / max(len(parts), 1)
-        for _ in run_in_threads(self._n_jobs, seconds)(add_part, parts):
+        for _ in thread_map(self._n_jobs, seconds)(add_part, parts):
             pass
 
     def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:

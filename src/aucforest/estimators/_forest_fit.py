@@ -165,17 +165,17 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
-        target, n_classes, scored, score_bytes = table.target, len(table.target.classes), None, 0
+        target, n_classes, scored, evidence_bytes = table.target, len(table.target.classes), None, 0
         variants = resolve_variants(self.criterion, self.splitter)
         is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
         if self.bootstrap and target.few_groups is None and is_chosen:
             n_variants = start.count_variants(variants)
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
             n_amounts = len(amounts_to_score(self.shrinkage, n_variants))
-            score_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
+            evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
         if is_tuned(self.threshold, n_classes):
             # sums over groups of trees, twice
-            score_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
+            evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
         return FitSpec.resolve(
             self._params(),
             target,
@@ -185,7 +185,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             n_trees_before=len(start.trees),
             scored=scored,
             n_sums=self._n_sums(n_classes),
-            score_bytes=score_bytes,
+            evidence_bytes=evidence_bytes,
             dates=table.dates,
         )
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._calibration import Calibration
 from aucforest.estimators._validation import FeatureModel
-from aucforest.fitting.growing import run_in_threads
+from aucforest.fitting.growing import thread_map
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.prediction import PackedTrees, WalkNodes, add_probabilities, add_row, find_leaves
@@ -72,7 +72,7 @@ class TreePrediction(FeatureModel):
     def _run_over_trees(self) -> ParallelMap:
         """Return a `map` over trees for functions whose time is proportional to the number of nodes."""
         n_nodes = np.mean([tree.n_nodes for tree in self.trees_])
-        return run_in_threads(self._n_jobs, _NODE_TIME * float(n_nodes))
+        return thread_map(self._n_jobs, _NODE_TIME * float(n_nodes))
 
     def _walk_blocks(self, packed: PackedTrees, X: NDArray[Any], walk: Callable[..., None]) -> None:
         """Call ``walk(rows, nodes, block, active, found)`` for blocks of rows, as the kernels of traversal take them.
@@ -89,7 +89,7 @@ class TreePrediction(FeatureModel):
             active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
             walk(rows, packed.nodes_for(block), block, active, found)
 
-        for _ in run_in_threads(self._n_jobs)(walk_block, range(0, len(X), n_rows)):
+        for _ in thread_map(self._n_jobs)(walk_block, range(0, len(X), n_rows)):
             pass
 
     def _add_trees(self, packed: PackedTrees, X: NDArray[Any], total: NDArray[np.float64]) -> None:

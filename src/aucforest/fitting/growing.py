@@ -1,4 +1,4 @@
-"""Growing of trees from coded rows: weights of the rows in a tree, buffers, and growing in parallel."""
+"""Growing of trees from coded rows: weights, buffers, parallel maps. A tree's key seeds all its random numbers."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,19 +16,19 @@ from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.growing import Workspace, branch_rows, grow_tree, make_workspace
 from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, take_samples
-from aucforest.tree.tree import Nodes, Tree
+from aucforest.tree.tree import Tree
 
 # With more batches threads end at about the same time, with fewer ones buffers are allocated less often.
 _BATCHES_PER_JOB = 8
 # Minimum seconds of a batch, since allocating buffers takes a part of that.
-_LEAST_BATCH = 5e-3
+_LEAST_BATCH_SECONDS = 5e-3
 # Minimum seconds of a task for threads; shorter ones wait longer for the global interpreter lock than they take.
-_LEAST_TASK = 3e-4
+_LEAST_TASK_SECONDS = 3e-4
 # Approximate seconds per row, level of a tree and feature that is searched at a node.
-_ROW_TIME = 2e-9
+_ROW_SECONDS = 2e-9
 
 
-def run_in_threads(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
+def thread_map(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
     """Return a parallel `map` over shared memory, which runs short tasks one after the other, without threads.
 
     It does not use joblib, which polls its threads every 10 ms. This is longer than small forests take.
@@ -36,7 +36,7 @@ def run_in_threads(n_jobs: int | None, task_seconds: float = np.inf) -> Parallel
 
     def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
         items = list(items)
-        n_threads = min(effective_n_jobs(n_jobs), len(items)) if task_seconds > _LEAST_TASK else 1
+        n_threads = min(effective_n_jobs(n_jobs), len(items)) if task_seconds > _LEAST_TASK_SECONDS else 1
         return map_in_threads(function, items, n_threads) if n_threads > 1 else map(function, items)
 
     return run
@@ -53,11 +53,11 @@ def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads
     threads.shutdown()
 
 
-def _run_anywhere(n_jobs: int | None, task_seconds: float) -> ParallelMap:
+def _backend_map(n_jobs: int | None, task_seconds: float) -> ParallelMap:
     """Return a parallel `map` on the active joblib backend, which is threads by default."""
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):
-        return run_in_threads(n_jobs, task_seconds)
+        return thread_map(n_jobs, task_seconds)
     return_as = "generator" if backend.supports_return_generator else "list"
     # Copy on write, because kernels would be compiled again for read-only arrays.
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, mmap_mode="c")
@@ -94,8 +94,9 @@ def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: 
     return make_workspace(columns, growth.tree_params(0), most_rows, growth.n_classes, last_rows, table)
 
 
-def grow_rows(growth: Growth, part: Part, counts: NDArray[np.uint16], key: int, work: Workspace) -> tuple[Nodes, float]:
-    """Grow a tree from rows and their counts; return its nodes, in the memory of `work`, and its unit of weight."""
+def grow_rows(growth: Growth, part: Part, counts: NDArray[np.uint16], key: int, work: Workspace) -> Tree:
+    """Grow a tree of its variant from rows and their counts."""
+    growth = growth.of_tree(key)
     custom_criterion = growth.params.custom_criterion
     weights, unit = tree_weights(growth, part, counts)
     n_samples = take_samples(part.labels, counts, len(weights) == 0, work.samples)
@@ -107,11 +108,13 @@ def grow_rows(growth: Growth, part: Part, counts: NDArray[np.uint16], key: int, 
     nodes = grow_tree(columns, growth.tree_params(tree_weight), n_samples, key, work)
     if custom_criterion is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {custom_criterion.py_func.__name__} raised an exception")
-    return nodes, unit
+    return Tree.from_nodes(nodes, unit, growth.by_set)
 
 
-def grow_batch(growth: Growth, part: Part, stopped: Any, spare: list[Workspace], keys: list[int]) -> list[Tree]:
-    """Grow trees from a part until ``stopped[0]`` is true; buffers are taken from `spare` and returned to it."""
+def grow_batch(
+    growth: Growth, part: Part, is_stopped: Callable[[], object], spare: list[Workspace], keys: list[int]
+) -> list[Tree]:
+    """Grow trees from a part until `is_stopped` returns true; buffers are taken from `spare` and returned to it."""
     trees: list[Tree] = []
     try:
         work = spare.pop()
@@ -119,11 +122,10 @@ def grow_batch(growth: Growth, part: Part, stopped: Any, spare: list[Workspace],
         n_rows = min(part.n_rows, growth.n_sampled) if part.copies_rows else part.n_rows
         work = make_buffers(growth, part.codes, n_rows)
     for key in keys:
-        if stopped[0]:
+        if is_stopped():
             return trees
         rows, counts = part.sample(key)
-        nodes, unit = grow_rows(growth.of_tree(key), rows, counts, key, work)
-        trees.append(Tree.from_nodes(nodes, unit, growth.by_set))
+        trees.append(grow_rows(growth, rows, counts, key, work))
     # Reused by the next batch, because freed buffers would leave gaps of memory between the trees.
     spare.append(work)
     return trees
@@ -131,20 +133,20 @@ def grow_batch(growth: Growth, part: Part, stopped: Any, spare: list[Workspace],
 
 def estimate_seconds(growth: Growth) -> float:
     """Return the approximate seconds of one thread for a tree."""
-    n_rows = growth.n_sampled
-    return float(_ROW_TIME * max(n_rows, 1) * np.log2(n_rows + 1) * growth.params.max_features)
+    n_rows = max(growth.n_sampled, 1)
+    return float(_ROW_SECONDS * n_rows * np.log2(n_rows + 1) * growth.params.max_features)
 
 
 def grow_batches(growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1) -> Grown:
     """Yield indices of keys and their trees, grown on the active joblib backend, which is threads by default."""
     n_threads, seconds = effective_n_jobs(n_jobs), estimate_seconds(growth)
-    at_least, at_most = int(_LEAST_BATCH / seconds), -(-len(keys) // n_threads)
+    at_least, at_most = int(_LEAST_BATCH_SECONDS / seconds), -(-len(keys) // n_threads)
     size = max(1, min(max(len(keys) // (_BATCHES_PER_JOB * n_threads), at_least), at_most))
     batches = [range(start, min(start + size, len(keys))) for start in range(0, len(keys), size)]
     stopped = np.zeros(1, dtype=np.bool_)
-    run = _run_anywhere(n_jobs, seconds)
+    grow = partial(grow_batch, growth, part, stopped.any, [])
     try:
-        grown = run(partial(grow_batch, growth, part, stopped, []), [[keys[i] for i in batch] for batch in batches])
+        grown = _backend_map(n_jobs, seconds)(grow, [[keys[i] for i in batch] for batch in batches])
         yield from zip(batches, grown)
     finally:
         # Threads that still grow trees stop when the fit is interrupted.

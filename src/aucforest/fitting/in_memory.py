@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.coding import Coding, with_coarse_times
-from aucforest.fitting.growing import grow_batches, run_in_threads
+from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.parts import Grown, Growth, Part
-from aucforest.fitting.plan import FitSize, check_fit
+from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit, warn_of_regression
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
@@ -45,15 +45,18 @@ class RowsInMemory(TrainingTable):
         return coding
 
     def _check(self, spec: FitSpec, n_codes: int) -> None:
-        """Raise ValueError if the fit would take too much memory."""
+        """Raise ValueError if the fit would take too much memory, and warn of a regression target."""
         n_rows, n_classes = len(self.target.kept_labels), len(self.target.classes)
-        check_fit(FitSize.of(spec, n_rows, self.n_features, n_classes, n_codes), spec.n_threads, spec.n_sums)
+        size = FitSize.of(spec, n_rows, self.n_features, n_classes, n_codes)
+        n_bytes = bytes_in_memory(size, spec.n_threads, spec.n_sums)
+        check_fit(size, n_bytes)
+        warn_of_regression(size, n_bytes)
 
     def _bin(self, matrix: NDArray[Any], spec: FitSpec) -> BinnedMatrix:
         """Return the codes of the rows of positive weight."""
         target, by_set = self.target, feature_kinds(self._categories, self.n_features) != NUMERIC
         X = matrix if target.kept is None else matrix[target.kept]
-        run = run_in_threads(spec.n_jobs)
+        run = thread_map(spec.n_jobs)
         binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
         if not times_in(self.dates) or spec.max_bins is None:
             return binned
@@ -68,7 +71,7 @@ class RowsInMemory(TrainingTable):
         if most > MAX_BINS:
             self._check(spec, most + 1)
         codes = np.empty((self.n_features, len(target.kept_labels)), dtype=code_dtype(most))
-        options = {"max_bins": spec.max_bins, "weights": target.kept_weight, "run": run_in_threads(spec.n_jobs)}
+        options = {"max_bins": spec.max_bins, "weights": target.kept_weight, "run": thread_map(spec.n_jobs)}
         return bin_blocks(matrix.columns(target.kept), codes, **options)
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:

@@ -22,7 +22,7 @@ from aucforest.fitting.coding import (
     sample_for_bins,
     summarize,
 )
-from aucforest.fitting.growing import grow_batches, run_in_threads
+from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums
 from aucforest.fitting.parts import Grown, Growth, Part
@@ -182,7 +182,7 @@ class RowsOnDisk(TrainingTable):
         whole = merge_all([summary for _, summary in merged], spec.max_bins)
         if isinstance(spec.categorical_features, str):
             warn_of_text({whole.names[feature]: counted for feature, counted in whole.counted.items()})
-        return choose_coding(whole, sample_weight, spec.max_bins, self.dates, run_in_threads(self._plan.n_readers))
+        return choose_coding(whole, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
 
     def _write_codes(self) -> None:
         """Write the missing codes, and keep the values of the rows of `FitSpec.scored`."""

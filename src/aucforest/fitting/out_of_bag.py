@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
-from aucforest.fitting.growing import run_in_threads
+from aucforest.fitting.growing import thread_map
 from aucforest.tree.prediction import PackedTrees, add_probabilities
 
 # Number of parts of the rows for what is estimated without the part of a row, or for a jackknife.
@@ -200,7 +200,7 @@ def sum_out_of_bag(
         of_group = replace(bags, keys=bags.keys[group.start : group.stop])
         of_ranges = [within(trees, group) for trees in ranges]
         add_block = partial(_add_block, running, training, of_group, packed, of_ranges)
-        for _ in run_in_threads(n_jobs)(add_block, range(bags.n_blocks)):
+        for _ in thread_map(n_jobs)(add_block, range(bags.n_blocks)):
             pass
     return running.sums
 

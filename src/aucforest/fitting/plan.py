@@ -11,34 +11,32 @@ from dataclasses import dataclass, replace
 from joblib import effective_n_jobs
 
 from aucforest._memory import check_memory, format_bytes
-from aucforest.fitting.spec import FitSpec, GrowthParams
+from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
 from aucforest.tree.growing import branch_rows
 from aucforest.tree.samples import MOST_ROWS
 
-# More than _MANY_CLASSES classes with fewer than _LEAST_OF_CLASS samples on average are probably a quantity.
-_LEAST_OF_CLASS, _MANY_CLASSES = 10, 50
-# Bytes of a thread for the number of times that a row is in the sample of a tree.
-COUNT_BYTES = 2
-# Bytes of a thread for a row that is in the sample of a tree, and is sorted by node.
-_SAMPLE_BYTES = 24
-# Bytes of a copied row besides its codes and its weight: its number, its label and its count.
-_COPIED_BYTES = 12
-# Bytes of a node with two classes, and of each more class: its total and its frequency.
-_NODE_BYTES, _CLASS_BYTES = 49, 16
-# Bytes of a thread for the weight of a row, and for a weight that depends on the sample of the tree.
-_WEIGHT_BYTES, _BALANCED_BYTES = 8, 12
-# Bytes of a feature besides its codes: the bounds of a bin or two, and what trees and bins keep for each feature.
-_FEATURE_BYTES = 100
-# Bytes of a histogram for each code, and for each cell, which is a class at a code.
-_CODE_BYTES, _CELL_BYTES = 48, 21
-# One code in _BRANCH_PART is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7.
-_BRANCH_PART = 7
-# Bytes of a sampled value while bins are computed: for all features, and for the current feature, also with weights.
-_SAMPLED_BYTES, _SORTED_BYTES, _WEIGHED_BYTES = 16, 8, 40
-# Bytes of batches for each reading thread and for reading ahead, and the maximum number of such threads.
-_BATCH_BYTES, _MOST_READERS = 2**26, 8
+# A target of more classes than _MANY_CLASSES with fewer samples than _LEAST_OF_CLASS on average is warned of.
+_MANY_CLASSES = 50
+_LEAST_OF_CLASS = 10
+_REGRESSION_ADVICE = "y looks like a regression target: predict whether it exceeds a threshold, y > threshold"
+COUNT_BYTES = 2  # of a thread for the number of times that a row is in the sample of a tree
+_SAMPLE_BYTES = 24  # of a thread for a row that is in the sample of a tree, and is sorted by node
+_COPIED_BYTES = 12  # of a copied row besides its codes and its weight: its number, its label and its count
+_NODE_BYTES = 49  # of a node with two classes
+_CLASS_BYTES = 16  # of each more class of a node: its total and its frequency
+_WEIGHT_BYTES = 8  # of a thread for the weight of a row
+_BALANCED_BYTES = 12  # of a thread for the weight of a row that depends on the sample of the tree
+_FEATURE_BYTES = 100  # of a feature besides its codes: the bounds of bins, and what trees keep for each feature
+_CODE_BYTES = 48  # of a histogram for each code
+_CELL_BYTES = 21  # of a histogram for each cell, which is a class at a code
+_BRANCH_PART = 7  # one code in so many is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7
+_SAMPLED_BYTES = 16  # of a sampled value while bins are computed
+_SORTED_BYTES = 8  # of a sampled value of the feature whose bins are computed, in addition
+_WEIGHED_BYTES = 40  # the same with weights
+_BATCH_BYTES = 2**26  # of the batches of a thread that reads, and of each of two that are read ahead
+_MOST_READERS = 8  # maximum number of threads that read
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class FitSize:
     max_features: int  # number of features that are searched at a node
     weight_bytes: int  # of a thread for the weight of a row; 0 without weights
     sample_bytes: int = 0  # of the sizes of all samples by block
-    score_bytes: int = 0  # of the sums for the choice of shrinkage and variants
+    evidence_bytes: int = 0  # of the sums for the choice of shrinkage and variants
 
     @classmethod
     def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
@@ -64,7 +62,6 @@ class FitSize:
         params, sampler = spec.params, spec.sampler
         if n_codes is None:
             n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
-        weight_bytes = 0 if spec.weights is None else _WEIGHT_BYTES
         return cls(
             n_rows=n_rows,
             n_features=n_features,
@@ -74,11 +71,11 @@ class FitSize:
             tree_rows=n_rows if sampler is None else sampler.n_distinct,
             # For two classes, leaves are assumed to have two rows on average.
             leaf_rows=max(params.min_samples_leaf, 2 if n_classes == 2 else 1),
-            most_leaves=_most_leaves(params),
+            most_leaves=min(2 ** min(params.max_depth, 40), params.max_leaf_nodes or 2**40),
             max_features=params.max_features,
-            weight_bytes=_BALANCED_BYTES if params.balanced_subsample else weight_bytes,
+            weight_bytes=_BALANCED_BYTES if params.balanced_subsample else 0 if spec.weights is None else _WEIGHT_BYTES,
             sample_bytes=0 if sampler is None else sampler.bytes_of_tree * spec.numbers.stop,
-            score_bytes=spec.score_bytes,
+            evidence_bytes=spec.evidence_bytes,
         )
 
     @property
@@ -93,8 +90,8 @@ class FitSize:
 
     @property
     def feature_bytes(self) -> int:
-        """Bytes of the codes of all rows, and of what is kept for each feature."""
-        return self.matrix_bytes + _FEATURE_BYTES * self.n_features
+        """Bytes of what is kept for each feature besides the codes of the rows."""
+        return _FEATURE_BYTES * self.n_features
 
     @property
     def histogram_bytes(self) -> int:
@@ -116,8 +113,8 @@ class FitSize:
         of_matrix = n_rows * (COUNT_BYTES + self.weight_bytes)
         return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + self.histogram_bytes
 
-    def sum_bytes(self, n_rows: int) -> int:
-        """Return the bytes of the sums of class frequencies over trees, and of the numbers of trees, for all rows."""
+    def out_of_bag_bytes(self, n_rows: int) -> int:
+        """Return the bytes of out-of-bag sums of class frequencies over trees, and of the numbers of these trees."""
         return 8 * (self.n_classes + 1) * n_rows
 
     def most_tree_rows(self, n_bytes: int, bytes_of: Callable[["FitSize"], int]) -> int:
@@ -127,41 +124,36 @@ class FitSize:
         return max(n_fitting - 1, 0)
 
 
-def _most_leaves(params: GrowthParams) -> int:
-    """Return the maximum number of leaves of a tree that its parameters allow."""
-    by_depth: int = 2 ** min(params.max_depth, 40)
-    return by_depth if params.max_leaf_nodes is None else min(by_depth, params.max_leaf_nodes)
-
-
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance.
 
     So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
     """
     growing = min(n_threads, size.n_trees) * size.thread_bytes(size.n_rows)
-    sums = n_sums * size.sum_bytes(size.n_rows) + size.score_bytes
-    return size.feature_bytes + size.sample_bytes + growing + sums
+    sums = n_sums * size.out_of_bag_bytes(size.n_rows) + size.evidence_bytes
+    return size.matrix_bytes + size.feature_bytes + size.sample_bytes + growing + sums
 
 
-def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
-    """Raise ValueError before a fit in memory starts if it would take too much memory.
-
-    Warn of a target that looks like one of regression: of many classes with few samples each.
-    """
-    n_bytes, is_quantity = bytes_in_memory(size, n_threads, n_sums), size.n_classes > size.n_rows // _LEAST_OF_CLASS
+def check_fit(size: FitSize, n_bytes: int) -> None:
+    """Raise ValueError before a fit in memory starts if its `bytes_in_memory` are too many."""
     what = (
         f"growing {size.n_trees} trees on {size.n_rows:,} samples, {size.n_features:,} features and"
         f" {size.n_classes:,} classes"
     )
     advice = "set max_depth, max_leaf_nodes, max_samples or a larger min_samples_leaf, or a smaller n_jobs"
-    if is_quantity:
-        advice = "y looks like a regression target: predict whether it exceeds a threshold, y > threshold"
-    of_features = size.feature_bytes > n_bytes / 2
-    check_memory(n_bytes, what, "select fewer features, or pass fewer samples" if of_features else advice)
-    if is_quantity and size.n_classes > _MANY_CLASSES:
+    if size.matrix_bytes + size.feature_bytes > n_bytes / 2:
+        advice = "select fewer features, or pass fewer samples"
+    elif size.n_classes > size.n_rows // _LEAST_OF_CLASS:
+        advice = _REGRESSION_ADVICE
+    check_memory(n_bytes, what, advice)
+
+
+def warn_of_regression(size: FitSize, n_bytes: int) -> None:
+    """Warn of a target of many classes with few samples each, which is probably one of regression."""
+    if size.n_classes > max(_MANY_CLASSES, size.n_rows // _LEAST_OF_CLASS):
         warnings.warn(
             f"y has {size.n_classes:,} classes of {size.n_rows / size.n_classes:.1f} samples on average, and the fit"
-            f" takes about {format_bytes(n_bytes)} beside the trees; {advice}",
+            f" takes about {format_bytes(n_bytes)} beside the trees; {_REGRESSION_ADVICE}",
             stacklevel=7,
         )
 
@@ -184,58 +176,59 @@ class DiskPlan:
 
     n_threads: int  # that grow trees
     n_readers: int  # threads that read and encode batches
-    copies_rows: bool  # whether trees grow from copies of their rows, or from the mapped codes of all rows
+    copies_rows: bool  # whether trees grow from copies of their rows ("gather" on a cluster), or from the mapped codes
     n_bytes: int  # beside the trees
 
     @property
     def reason(self) -> str:
         """The way in which trees grow, and why."""
-        if self.copies_rows:
-            return "the binned data do not fit into the limit, copies of the rows of trees do"
-        return "the binned data fit into the limit"
+        copies = "do not fit into the limit, copies of the rows of trees do"
+        return f"the binned data {copies if self.copies_rows else 'fit into the limit'}"
+
+
+def _bytes_with_codes(size: FitSize, n_threads: int, fixed: int, reading: int, sums: int) -> int:
+    """Return the bytes of a fit whose trees grow from the mapped codes of all rows."""
+    growing = min(n_threads, size.n_trees) * size.thread_bytes(size.n_rows)
+    return fixed + max(reading, size.matrix_bytes + max(growing, sums))
+
+
+def _bytes_with_copies(size: FitSize, n_threads: int, fixed: int, reading: int, sums: int) -> int:
+    """Return the bytes of a fit whose trees grow from copies of their rows."""
+    tree_bytes = size.n_rows * COUNT_BYTES + size.copy_bytes + size.thread_bytes(size.tree_rows)
+    return fixed + max(reading, min(n_threads, size.n_trees) * tree_bytes, sums)
 
 
 def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> DiskPlan:
     """Choose the plan out of core, with a limit of bytes in addition to the trees.
 
     Trees grow from the mapped codes if they fit into the limit with at least one thread, else from copies of their
-    rows. Pages of the mapped codes do not count then: they are read from end to end, and may go at any time.
-
-    Raises
-    ------
-    ValueError
-        When the limit is too small for both.
+    rows. Pages of the mapped codes do not count then: they are read from end to end, and may go at any time. ValueError
+    if the limit is too small for both, or if the rows of a tree are too many.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes))
-    fixed = _bytes_of_target(spec, target) + size.sample_bytes + _FEATURE_BYTES * n_features
-    sums = size.sum_bytes(len(target.labels)) * spec.n_sums + size.score_bytes
+    fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes
+    sums = size.out_of_bag_bytes(len(target.labels)) * spec.n_sums + size.evidence_bytes
     readers = range(min(n_threads, _MOST_READERS), 1, -1)
     n_readers = next((n for n in readers if fixed + _bytes_of_reading(spec, size, n) <= limit), 1)
     reading = _bytes_of_reading(spec, size, n_readers)
-
-    def needed(n_threads: int, copies_rows: bool, size: FitSize = size) -> int:
-        n_growing = min(n_threads, size.n_trees)
-        if copies_rows:
-            of_tree = size.n_rows * COUNT_BYTES + size.copy_bytes + size.thread_bytes(size.tree_rows)
-            return fixed + max(reading, n_growing * of_tree, sums)
-        growing = n_growing * size.thread_bytes(size.n_rows)
-        return fixed + max(reading, size.matrix_bytes + max(growing, sums))
-
-    is_possible = {False: size.n_rows <= MOST_ROWS, True: size.tree_rows <= MOST_ROWS}
-    ways = [copies_rows for copies_rows in (False, True) if is_possible[copies_rows]]
-    for copies_rows in ways:
+    ways = [(False, size.n_rows, _bytes_with_codes), (True, size.tree_rows, _bytes_with_copies)]
+    ways = [way for way in ways if way[1] <= MOST_ROWS]
+    for copies_rows, _, bytes_of in ways:
         for n in range(n_threads, 0, -1):
-            if needed(n, copies_rows) <= limit:
-                return DiskPlan(n, n_readers, copies_rows, needed(n, copies_rows))
-    n_fitting = size.most_tree_rows(limit, lambda smaller: needed(1, True, smaller))
-    if spec.sampler is not None:
-        n_fitting //= spec.sampler.rows_per_unit
-    fitting = f", or max_samples={n_fitting}" if n_fitting > 0 else ""
-    least = min((needed(1, copies_rows) for copies_rows in ways), default=0)
+            if (n_bytes := bytes_of(size, n, fixed, reading, sums)) <= limit:
+                return DiskPlan(n, n_readers, copies_rows, n_bytes)
+    n_fitting = size.most_tree_rows(limit, lambda smaller: _bytes_with_copies(smaller, 1, fixed, reading, sums))
+    n_fitting //= 1 if spec.sampler is None else spec.sampler.rows_per_unit
+    if not ways:
+        raise ValueError(
+            f"the sample of a tree has {size.tree_rows:,} rows, more than the {MOST_ROWS:,} that a tree can grow from:"
+            f" set max_samples{f'={n_fitting}' if n_fitting > 0 else ''}"
+        )
+    least = min(bytes_of(size, 1, fixed, reading, sums) for _, _, bytes_of in ways)
     raise ValueError(
         f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: in addition"
-        f" to the trees {least:,} bytes are needed{fitting}"
+        f" to the trees {least:,} bytes are needed{f', or max_samples={n_fitting}' if n_fitting > 0 else ''}"
     )
 
 

@@ -100,7 +100,7 @@ class FitSpec:
         rising.
     n_sums : int
         How many sums of probabilities out of bag are kept for every row at a time.
-    score_bytes : int
+    evidence_bytes : int
         Bytes of the sums that are kept for the rows of `scored`.
     n_jobs : int or None
     verbose : int
@@ -117,7 +117,7 @@ class FitSpec:
     numbers: range
     scored: NDArray[np.int64]
     n_sums: int
-    score_bytes: int
+    evidence_bytes: int
     n_jobs: int | None
     verbose: int
 
@@ -132,7 +132,7 @@ class FitSpec:
         n_trees_before: int = 0,
         scored: NDArray[np.int64] | None = None,
         n_sums: int = 0,
-        score_bytes: int = 0,
+        evidence_bytes: int = 0,
         dates: Dates | None = None,
     ) -> "FitSpec":
         """Resolve the parameters of a tree or forest by name; raise ValueError or TypeError if one is not valid.
@@ -158,7 +158,7 @@ class FitSpec:
             numbers=range(n_trees_before, params.get("n_estimators", 1)),
             scored=np.empty(0, dtype=np.int64) if scored is None else scored,
             n_sums=n_sums,
-            score_bytes=score_bytes,
+            evidence_bytes=evidence_bytes,
             n_jobs=params.get("n_jobs", 1),
             verbose=params.get("verbose", 0),
         )

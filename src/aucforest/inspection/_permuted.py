@@ -21,28 +21,28 @@ MOST_FEATURES = 64  # number of features in a `PathFeatures`, one for each bit
 class PathFeatures(NamedTuple):
     """Which of up to MOST_FEATURES consecutive features are on the path from the root to each leaf."""
 
-    first: int  # the first of the features
-    bits: NDArray[np.uint64]  # bit b is set if the feature first + b is on the path, (n_all_leaves,)
+    first_feature: int
+    bits: NDArray[np.uint64]  # bit b is set if the feature first_feature + b is on the path, (n_all_leaves,)
 
     @classmethod
-    def of(cls, trees: Sequence[Tree], first: int) -> "PathFeatures":
-        """Return the features from `first` on that are on the paths in trees."""
+    def of(cls, trees: Sequence[Tree], first_feature: int) -> "PathFeatures":
+        """Return the features from `first_feature` on that are on the paths in trees."""
         bits = []
         for tree in trees:
             of_nodes = np.empty(tree.n_nodes, dtype=np.uint64)
-            _find_path_features(tree.feature, tree.left_child, first, of_nodes)
+            _find_path_features(tree.feature, tree.left_child, first_feature, of_nodes)
             bits.append(of_nodes[tree.is_leaf])
-        return cls(first, np.concatenate(bits))
+        return cls(first_feature, np.concatenate(bits))
 
 
 @bare_kernel
-def _find_path_features(feature, left_child, first, bits):
+def _find_path_features(feature, left_child, first_feature, bits):
     """Write the bits of `PathFeatures` for each node of a tree; children come after their parents."""
     bits[0] = 0
     for node in range(len(feature)):
         if feature[node] == LEAF:
             continue
-        of_children, bit = bits[node], feature[node] - first
+        of_children, bit = bits[node], feature[node] - first_feature
         if 0 <= bit < MOST_FEATURES:
             of_children |= np.uint64(1) << np.uint64(bit)
         bits[left_child[node]] = bits[left_child[node] + 1] = of_children
@@ -62,15 +62,15 @@ class OutOfBagLeaves(NamedTuple):
     ) -> "OutOfBagLeaves":
         """Return the leaves of rows; `counts` is how often each is in the sample of a tree, (n_trees, n_rows)."""
         leaves = np.empty(counts.shape, dtype=np.int64)
-        active, found = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
-        find_leaves(packed.nodes, packed.first, X, counts, active, found, leaves)
+        active, nodes = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
+        find_leaves(packed.nodes, packed.first, X, counts, active, nodes, leaves)
         n_entries, blocks = [0], []
         for start in range(0, len(X), BLOCK_ROWS):
             tree, row = np.nonzero(counts[:, start : start + BLOCK_ROWS] == 0)
             leaf = leaves[tree, start + row]
-            path = packed.first_leaf[tree] + packed.nodes.numbers[packed.first[tree] + leaf]
+            leaf_number = packed.first_leaf[tree] + packed.nodes.numbers[packed.first[tree] + leaf]
             n_entries.extend(np.bincount(tree, minlength=len(counts)).tolist())
-            blocks.append((row.astype(np.uint32), leaf.astype(np.uint32), paths.bits[path]))
+            blocks.append((row.astype(np.uint32), leaf.astype(np.uint32), paths.bits[leaf_number]))
         return cls(np.cumsum(n_entries), *map(np.concatenate, zip(*blocks)))
 
 
@@ -78,7 +78,7 @@ class PermutedRows:
     """Some rows, to sum their out-of-bag predictions with other values of a feature.
 
     `counts` is how often each row is in the bootstrap sample of each tree, (n_trees, n_rows), and `any_missing` says
-    whether values are missing in the rows or in the columns that are put in. X is changed temporarily.
+    whether values are missing in the rows or in the columns that are put in. One thread changes X and restores it.
     """
 
     def __init__(
@@ -96,40 +96,41 @@ class PermutedRows:
         """Return the sums of out-of-bag predictions, (n_rows, n_classes), with `column` as the values of a feature."""
         packed, X = self._packed, self._X
         total = np.zeros((len(X), packed.values.shape[1]))
-        active, leaves = np.empty(BLOCK_ROWS, dtype=np.uint64), np.empty(BLOCK_ROWS, dtype=np.uint32)
+        buffers = np.empty(BLOCK_ROWS, dtype=np.uint64), np.empty(BLOCK_ROWS, dtype=np.uint32)
         before = X[:, feature].copy()
         # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
         is_changed = before != column
-        moves = is_changed.astype(np.uint64) << np.uint64(feature - self._paths.first)
+        changed_bits = is_changed.astype(np.uint64) << np.uint64(feature - self._paths.first_feature)
         X[:, feature] = column
-        _add_leaves(
-            packed.nodes, packed.first, packed.values, packed.first_leaf,
-            X, self._any_missing, self._leaves, moves, active, leaves, total,
-        )  # fmt: skip
+        trees = packed.arguments(packed.values)
+        _sum_out_of_bag(trees, X, self._any_missing, self._leaves, changed_bits, buffers, total)
         X[:, feature] = before
         return total
 
 
 @bare_kernel
-def _add_leaves(nodes, first, values, first_leaf, X, any_missing, out_of_bag, moves, active, leaves, total):
+def _sum_out_of_bag(trees, X, any_missing, out_of_bag, changed_bits, buffers, total):
     """Add the leaf frequencies of all trees for which a row is out of bag, in order.
 
-    A row descends a tree again if the path to its leaf has a feature whose bit is set in `moves`, (n_rows,).
+    A row descends a tree again if the path to its leaf has a feature whose bit is set in `changed_bits`, (n_rows,).
     """
+    nodes, first_node, values, first_leaf = trees
+    active, leaves = buffers
     place = 0
     for start in range(0, len(X), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
-        block, block_moves, sums = X[rows], moves[rows], total[rows]
-        for tree in range(len(first) - 1):
+        block, block_bits, sums = X[rows], changed_bits[rows], total[rows]
+        for tree in range(len(first_node) - 1):
             entries = range(np.uint64(out_of_bag.starts[place]), np.uint64(out_of_bag.starts[place + 1]))
             place += 1
             n_active = np.uint64(0)
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])
                 leaves[row] = out_of_bag.leaves[entry]
+                # Each row is written, and stays if it is counted: a branch would be unpredictable.
                 active[n_active] = row
-                n_active += np.uint64((out_of_bag.path_features[entry] & block_moves[row]) != np.uint64(0))
-            tree_nodes, leaf_values = nodes_of(nodes, first, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
+                n_active += np.uint64((out_of_bag.path_features[entry] & block_bits[row]) != np.uint64(0))
+            tree_nodes, leaf_values = nodes_of(nodes, first_node, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
             walk(tree_nodes, block, any_missing, active[:n_active], leaves)
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])

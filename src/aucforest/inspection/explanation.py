@@ -13,7 +13,7 @@ from aucforest._memory import check_memory
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest.estimators._base import TreeBasedClassifier
-from aucforest.fitting.growing import run_in_threads
+from aucforest.fitting.growing import thread_map
 from aucforest.inspection.models import category_names_of, check_count, feature_names_of, name_of_class
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
@@ -407,5 +407,5 @@ def _add_trees(
                 add_shapley_values(tree, values[k], columns, scratch, sums)
             total[k, rows] += sums.T
 
-    for _ in run_in_threads(n_jobs)(add, range(0, len(X), shape[-1])):
+    for _ in thread_map(n_jobs)(add, range(0, len(X), shape[-1])):
         pass

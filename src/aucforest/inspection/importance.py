@@ -13,7 +13,7 @@ from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, training_rows
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.growing import run_in_threads
+from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.inspection._permuted import MOST_FEATURES, PathFeatures, PermutedRows
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
@@ -291,7 +291,7 @@ def oob_permutation_importance(
     with progress_bar(total=sums.n_features, desc="features", verbose=verbose) as progress:
         for features, totals in sums.permuted():
             tasks = zip(totals, parts_of_repeats * len(features))
-            after = iter(run_in_threads(n_jobs)(lambda task: scores(*task), tasks))
+            after = iter(thread_map(n_jobs)(lambda task: scores(*task), tasks))
             for feature in features:
                 importances[feature], errors[feature] = score_drops(before, after)
                 progress.update()
@@ -368,7 +368,7 @@ class _OutOfBagSums:
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed = forest, rows, n_repeats, seed
-        self.run = run_in_threads(n_jobs)
+        self.run = thread_map(n_jobs)
         self.n_features = rows.X.shape[1]
         self.any_missing = bool(np.isnan(rows.X).any())
         trees, kept = range(rows.bags.n_trees), rows.bags.all_kept

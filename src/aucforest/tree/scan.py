@@ -4,7 +4,10 @@ Monotonic constraints: every node has limits, and a split is allowed if the freq
 children are within the limits of the node and, for a constrained feature, in the order of the constraint. The mean of
 the two frequencies becomes a limit of both children of such a split, so that no later split can reverse the order;
 other splits pass the limits of the node to the children unchanged. A split that only separates missing values from the
-others is not along the feature, so its order is free.
+others is not along the feature, so its order is free. There are monotonic constraints for two classes only.
+
+Scores order the splits of a node like their gains, but each criterion has its own unit of them. Indices of bins are
+np.uint64, because each access with a signed index would check whether it counts from the end of the array.
 """
 
 from typing import NamedTuple
@@ -35,16 +38,16 @@ from aucforest.tree.histogram import (
 _CROWDED = 2
 # With at least _LONG splits of two classes, whole blocks of _BLOCK splits are ruled out at once.
 _LONG, _BLOCK = np.uint64(104), np.uint64(32)
-# The bar is raised to this fraction of a score, minus the rounding error of ties.
-_NEARLY = 1.0 - 1e-9
+# The bar is raised to this fraction of a score, so that rounding errors do not rule out the split of that score.
+_BELOW_SCORE = 1.0 - 1e-9
 
 
-class Limits(NamedTuple):
-    """The conditions of monotonic constraints on a split."""
+class Constraint(NamedTuple):
+    """The monotonic constraint of a feature in a node."""
 
-    is_constrained: bool  # whether there are any constraints; if not, the other fields are ignored
+    is_active: bool  # whether any feature is constrained; if not, the other fields are ignored
     sign: int  # 1 if the frequency of the second class must increase with the feature, -1 if decrease, 0 if free
-    low: float  # bounds of the frequencies in both children
+    low: float  # limits of the frequencies in both children
     high: float
 
 
@@ -56,12 +59,12 @@ class Splits(NamedTuple):
     first: int | np.int64
     stop: int | np.int64
     missing_left: bool
-    limits: Limits
+    constraint: Constraint
 
 
 @bare_device
-def is_bounded(params):
-    """Return whether there are minimum sizes of leaves, so that a split must check the sizes of its children."""
+def has_minimum_sizes(params):
+    """Return whether leaves have a minimum size, so that a split must check the sizes of its children."""
     return params.min_samples_leaf > 1 or params.min_weight_leaf > 0
 
 
@@ -71,20 +74,20 @@ def find_admissible(histogram, classes, missing_left, n_samples, params):
     n_bins = histogram.n_bins
     # Only the right child may consist of missing values alone, because the same split on the left would be a duplicate.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
-    if not is_bounded(params):
+    if not has_minimum_sizes(params):
+        # Histograms of two classes may have all codes; those before the lowest code in the node are empty bins.
         return histogram.first, stop
     node_weight, samples, weight = classes.weight, np.int64(0), np.int64(0)
     if missing_left:
         samples, weight = np.int64(histogram.missing_samples), sum_of(histogram.missing[: classes.n])
-    first = stop
+    n_too_small = np.int64(0)  # splits whose left child is too small, which come first
     for t in range(stop):
         samples += histogram.samples[t]
         weight += weight_of_bin(histogram, t)
         if n_samples - samples < params.min_samples_leaf or node_weight - weight < params.min_weight_leaf:
-            return min(first, t), t
-        if first == stop and samples >= params.min_samples_leaf and weight >= params.min_weight_leaf:
-            first = t
-    return first, stop
+            return n_too_small, t
+        n_too_small += samples < params.min_samples_leaf or weight < params.min_weight_leaf
+    return n_too_small, stop
 
 
 @bare_device
@@ -95,18 +98,18 @@ def second_frequency(first, second):
 
 @bare_device
 def _is_allowed(splits, left_0, left_1, place):
-    """Return whether the split after a bin satisfies the constraints."""
-    limits, totals = splits.limits, splits.classes.totals
+    """Return whether the split after a bin satisfies the constraint."""
+    constraint, totals = splits.constraint, splits.classes.totals
     left = second_frequency(left_0, left_1)
     right = second_frequency(totals[0] - left_0, totals[1] - left_1)
-    if min(left, right) < limits.low or max(left, right) > limits.high:
+    if min(left, right) < constraint.low or max(left, right) > constraint.high:
         return False
     only_missing_right = place + 1 == splits.histogram.n_bins
-    return only_missing_right or limits.sign * (right - left) >= 0.0
+    return only_missing_right or constraint.sign * (right - left) >= 0.0
 
 
 # Two classes: most splits are ruled out by `Criterion.exceeds`, which costs less than the score. The best split so far
-# is a tuple of its gain, the bar that a better score exceeds, and its bin.
+# is a tuple of its score, the bar that a better score exceeds, and its bin.
 
 
 @bare_device
@@ -116,24 +119,18 @@ def _bits_of(score):
 
 
 @bare_device
-def _as_score(bits):
-    """Return the score with these bits."""
-    return np.int64(bits).view(np.float64)
-
-
-@bare_device
-def _scan_exactly(criterion, splits, bins, left, gain, buffers):
-    """Return (gain, place) of the best split by exact scores, which cost so little that branches would not pay."""
+def _scan_integer_scores(criterion, splits, bins, left, best_score, buffers):
+    """Return (score, place) of the best split, only for AUC whose scores are exact integers: they cost no branches."""
     start, stop = bins
     left_0, left_1 = left
-    totals, best, place = splits.classes.totals, _bits_of(gain), np.int64(-1)
+    totals, best, place = splits.classes.totals, _bits_of(best_score), np.int64(-1)
     for t in range(start, stop):
         moved_0, moved_1 = weights_of_pair(splits.histogram, t)
         left_0, left_1 = left_0 + moved_0, left_1 + moved_1
         score = _bits_of(criterion.pair(left_0, left_1, totals[0], totals[1], buffers.score))
         place = np.int64(t) if score > best else place
         best = max(score, best)
-    return _as_score(best), place
+    return np.int64(best).view(np.float64), place
 
 
 @bare_device
@@ -141,7 +138,7 @@ def _scan_bins(criterion, splits, bins, left, best, buffers):
     """Return the best split after the splits of some bins, given the class totals on the left of the first one."""
     t, stop = bins
     left_0, left_1 = left
-    gain, bar, place = best
+    best_score, bar, place = best
     total_0, total_1 = splits.classes.totals[0], splits.classes.totals[1]
     while t < stop:
         may_win = False
@@ -152,11 +149,11 @@ def _scan_bins(criterion, splits, bins, left, best, buffers):
             may_win = criterion.exceeds(left_0, left_1, total_0, total_1, bar)
             t += np.uint64(1)
         last = np.int64(t) - 1
-        if may_win and (not splits.limits.is_constrained or _is_allowed(splits, left_0, left_1, last)):
+        if may_win and (not splits.constraint.is_active or _is_allowed(splits, left_0, left_1, last)):
             score = criterion.pair(left_0, left_1, total_0, total_1, buffers.score)
             if score > bar:
-                gain, bar, place = score, score + pair_rounding(criterion.code, total_0, total_1), last
-    return gain, bar, place
+                best_score, bar, place = score, score + pair_rounding(criterion.code, total_0, total_1), last
+    return best_score, bar, place
 
 
 @bare_device
@@ -180,7 +177,7 @@ def _raise_bar(criterion, classes, bins, bar, buffers):
         left_0, left_1 = buffers.sums[0, t], buffers.sums[1, t]
         if criterion.exceeds(left_0, left_1, total_0, total_1, bar):
             score = criterion.pair(left_0, left_1, total_0, total_1, buffers.score)
-            bar = max(bar, _NEARLY * score - pair_rounding(criterion.code, total_0, total_1))
+            bar = max(bar, _BELOW_SCORE * score - pair_rounding(criterion.code, total_0, total_1))
     return bar
 
 
@@ -189,7 +186,8 @@ def _any_exceeds(criterion, classes, bins, bar, sums):
     """Return whether any split of a block may exceed the bar; compilers vectorize the loop."""
     start, stop = bins
     sums_0, sums_1 = sums[0], sums[1]
-    total_0, total_1, n_above = classes.totals[0], classes.totals[1], np.uint64(0)
+    total_0, total_1 = classes.totals[0], classes.totals[1]
+    n_above = np.uint64(0)
     for t in range(start, stop):
         n_above += np.uint64(criterion.exceeds(sums_0[t], sums_1[t], total_0, total_1, bar))
     return n_above > np.uint64(0)
@@ -197,46 +195,46 @@ def _any_exceeds(criterion, classes, bins, bar, sums):
 
 @bare_device
 def _scan_blocks(criterion, splits, bins, left, best, buffers):
-    """Do what `_scan_bins` does for many bins, of which whole blocks are ruled out at once."""
+    """Return what `_scan_bins` returns; this pays for _LONG bins or more, whose blocks are ruled out at once."""
     start, stop = bins
-    gain, bar, place = best
+    best_score, bar, place = best
     sums = buffers.sums
     _sum_pairs(splits.histogram, bins, left, sums)
-    if not splits.limits.is_constrained:
+    if not splits.constraint.is_active:
         bar = _raise_bar(criterion, splits.classes, bins, bar, buffers)
     while start < stop:
         end = min(start + _BLOCK, stop)
         block = start, end
         if _any_exceeds(criterion, splits.classes, block, bar, sums):
-            gain, bar, place = _scan_bins(criterion, splits, block, left, (gain, bar, place), buffers)
+            best_score, bar, place = _scan_bins(criterion, splits, block, left, (best_score, bar, place), buffers)
         start, left = end, (sums[0, end - np.uint64(1)], sums[1, end - np.uint64(1)])
-    return gain, bar, place
+    return best_score, bar, place
 
 
 @bare_device
-def scan_pair(criterion, splits, gain, buffers):
-    """Return (gain, place) of the best split of two classes."""
+def scan_pair(criterion, splits, best_score, buffers):
+    """Return (score, place) of the best split of two classes."""
     bins = np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))
     left_totals, totals = buffers.score.left[:2], splits.classes.totals
     sum_left(splits.histogram, np.int64(splits.first) - 1, splits.missing_left, left_totals)
     left = left_totals[0], left_totals[1]
     rounding = pair_rounding(criterion.code, totals[0], totals[1])
-    best = gain, gain + rounding, np.int64(-1)
+    best = best_score, best_score + rounding, np.int64(-1)
     if bins[1] - bins[0] >= _LONG:
-        gain, _, place = _scan_blocks(criterion, splits, bins, left, best, buffers)
-    elif rounding == 0.0 and not splits.limits.is_constrained:
-        gain, place = _scan_exactly(criterion, splits, bins, left, gain, buffers)
+        best_score, _, place = _scan_blocks(criterion, splits, bins, left, best, buffers)
+    elif rounding == 0.0 and not splits.constraint.is_active:
+        best_score, place = _scan_integer_scores(criterion, splits, bins, left, best_score, buffers)
     else:
-        gain, _, place = _scan_bins(criterion, splits, bins, left, best, buffers)
-    return gain, place
+        best_score, _, place = _scan_bins(criterion, splits, bins, left, best, buffers)
+    return best_score, place
 
 
 @bare_device
-def scan_many(criterion, splits, gain, buffers):
-    """Return (gain, place) of the best split of more than two classes."""
+def scan_many(criterion, splits, best_score, buffers):
+    """Return (score, place) of the best split of more than two classes."""
     histogram, classes, totals = splits.histogram, splits.classes, splits.classes.totals
     left = buffers.score.left[: classes.n]
-    bar, place = gain + ROUNDING, np.int64(-1)
+    bar, place = best_score + ROUNDING, np.int64(-1)
     crowded = histogram.starts[histogram.n_bins] > _CROWDED * histogram.n_bins
     state = criterion.start(totals, bar, crowded, buffers.score)
     for label in range(np.uint64(classes.n)):
@@ -254,25 +252,25 @@ def scan_many(criterion, splits, gain, buffers):
         if np.int64(t) >= splits.first:
             state, score = criterion.score(state, bar, left, totals, buffers.score)
             if score > bar:
-                gain, place, bar = score, np.int64(t), score + ROUNDING
-    return gain, place
+                best_score, place, bar = score, np.int64(t), score + ROUNDING
+    return best_score, place
 
 
 @outlined_device
-def _scan_custom(splits, gain, buffers):
-    """Return (gain, place) of the best split by a user-defined criterion, which scores many splits in one call."""
+def _scan_custom(splits, best_score, buffers):
+    """Return (score, place) of the best split by a user-defined criterion, which scores many splits in one call."""
     histogram, classes, custom = splits.histogram, splits.classes, buffers.custom
     left, place, n_pending = buffers.score.left[: classes.n], np.int64(-1), 0
     sum_left(histogram, -1, splits.missing_left, left)
     for t in range(splits.stop):
         add_bin(histogram, t, left)
-        if t < splits.first or (splits.limits.is_constrained and not _is_allowed(splits, left[0], left[1], t)):
+        if t < splits.first or (splits.constraint.is_active and not _is_allowed(splits, left[0], left[1], t)):
             continue
         n_pending = add_split(custom, n_pending, left, classes, t)
         if n_pending == len(custom.places):
-            gain, place = score_pending(custom, n_pending, gain, place)
+            best_score, place = score_pending(custom, n_pending, best_score, place)
             n_pending = 0
-    return score_pending(custom, n_pending, gain, place) if n_pending > 0 else (gain, place)
+    return score_pending(custom, n_pending, best_score, place) if n_pending > 0 else (best_score, place)
 
 
 _scan_pair = by_criterion(scan_pair)
@@ -280,10 +278,10 @@ _scan_many = by_criterion(scan_many)
 
 
 @bare_device
-def scan(criterion, splits, gain, buffers):
-    """Return (gain, place) of the best split with more than the given gain; place, its last bin, is -1 for none."""
+def scan(criterion, splits, best_score, buffers):
+    """Return (score, place) of the best split with more than the given score; place, its last bin, is -1 for none."""
     if criterion == CUSTOM_CRITERION:
-        return _scan_custom(splits, gain, buffers)
+        return _scan_custom(splits, best_score, buffers)
     if splits.classes.n == 2:
-        return _scan_pair(criterion, splits, gain, buffers)
-    return _scan_many(criterion, splits, gain, buffers)
+        return _scan_pair(criterion, splits, best_score, buffers)
+    return _scan_many(criterion, splits, best_score, buffers)

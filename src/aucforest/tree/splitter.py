@@ -32,7 +32,7 @@ from aucforest.tree.histogram import (
 )
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import Columns, add_code, has_code
-from aucforest.tree.scan import Limits, Splits, find_admissible, is_bounded, scan
+from aucforest.tree.scan import Constraint, Splits, find_admissible, has_minimum_sizes, scan
 from aucforest.tree.tree import SET_WORDS
 
 
@@ -148,7 +148,7 @@ def find_split(node, features, params, buffers):
     left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
     arrays = left, buffers.codes_left, buffers.codes_right
     best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, *arrays)
-    is_constrained, with_samples = len(params.signs) > 0, is_bounded(params)
+    is_constrained, with_samples = len(params.signs) > 0, has_minimum_sizes(params)
     # Larger nodes may have counted the next feature already.
     may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
     for t in range(len(features)):
@@ -163,12 +163,13 @@ def find_split(node, features, params, buffers):
             only, sampled = sample_split(kind, histogram, classes, feature, names, values, key, buffers.order)
         else:
             order_bins(kind, params.criterion, histogram, classes, buffers.order)
-        limits = Limits(is_constrained, params.signs[feature] if is_constrained else 0, node.low, node.high)
+        sign = params.signs[feature] if is_constrained else 0
+        constraint = Constraint(is_constrained, sign, node.low, node.high)
         for side in range(2 if histogram.has_missing else 1):
             first, stop = find_admissible(histogram, classes, side == 1, len(node.samples), params)
             if only >= 0:
                 first, stop = max(first, only), min(stop, only + 1)
-            splits = Splits(histogram, classes, first, stop, side == 1, limits)
+            splits = Splits(histogram, classes, first, stop, side == 1, constraint)
             gain, place = scan(params.criterion, splits, best.gain, buffers)
             if place >= 0:
                 next_code, missing_left = _store_split(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
