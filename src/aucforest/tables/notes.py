@@ -131,8 +131,7 @@ def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.boo
 
 def _sentence(kind: str, names: list[str], drop: bool) -> str:
     """Return the sentence of a note with the names of its columns."""
-    more = f" and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else ""
-    option = f"; consider --drop {shlex.quote(','.join(names))}" if not more else "; consider --drop"
+    option = "; consider --drop" if names[_MOST_NAMES:] else f"; consider --drop {shlex.quote(','.join(names))}"
     return f"{_columns(list(map(repr, names)))}: {kind}{option if drop and kind == _IDENTIFIER else ''}"
 
 
