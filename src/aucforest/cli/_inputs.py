@@ -38,7 +38,7 @@ from aucforest.tables.kinds import (
 )
 from aucforest.tables.labels import LabelReader, find_comparison, read_target, read_weights
 from aucforest.tables.notes import suspicious_columns
-from aucforest.tables.sources import ParquetFiles, open_source, stray_notes
+from aucforest.tables.sources import ParquetFiles, Source, open_source, stray_notes
 from aucforest.tables.spreadsheets import SPREADSHEET, spreadsheet_as_csv
 
 # The maximum number of rows of a table read batch by batch that notes are on, and the places that they are taken from.
@@ -58,11 +58,6 @@ class TrainingColumns(NamedTuple):
     groups: str | None = None
     time: str | None = None
     keep: Sequence[str] = ()
-
-    @property
-    def roles(self) -> list[str]:
-        """The columns of labels, weights, groups and times."""
-        return [name for name in (self.target, self.weight, self.groups, self.time) if name is not None]
 
 
 class Labelled(NamedTuple):
@@ -97,15 +92,13 @@ def open_once(file: Path, csv_format: CsvFormat = DEFAULT_FORMAT) -> Iterator[Cs
 
 
 @contextmanager
-def open_again(
-    file: Path, csv_format: CsvFormat = DEFAULT_FORMAT, as_text: Sequence[str] = ()
-) -> Iterator[CsvFiles | ParquetFiles]:
+def open_again(file: Path, csv_format: CsvFormat = DEFAULT_FORMAT, as_text: Sequence[str] = ()) -> Iterator[Source]:
     """Open a table that is read several times, in types that fit all rows; the columns `as_text` of a CSV are strings.
 
     What can be read only once is copied to a temporary file.
     """
     if not _is_stream(file) or (is_csv(file) and can_read_again(file)):
-        yield cast(CsvFiles | ParquetFiles, open_source(file, as_text, csv_format))
+        yield open_source(file, as_text, csv_format)
         return
     with TemporaryDirectory() as folder, _open_csv(file, csv_format) as (handle, name, csv_format):
         copy = Path(folder, name)
@@ -140,7 +133,7 @@ def _open_csv(file: Path, csv_format: CsvFormat) -> Iterator[tuple[BinaryIO, str
             yield handle, file.name, csv_format
 
 
-def read_columns(table: CsvFiles | ParquetFiles, names: Sequence[str]) -> Any:
+def read_columns(table: Source, names: Sequence[str]) -> Any:
     """Return some columns of a table in the types that fit all rows."""
     names = list(dict.fromkeys(names))
     for name in names:
@@ -175,10 +168,11 @@ def read_training(
     """Read training data, and say what is suspicious; if it is read `in_batches`, its features are left in the file."""
     target, positive, weight, drop, groups, time, keep = columns
     as_text = [name for name in (target, weight, groups) if name is not None]
+    others = [*as_text, *([] if time is None else [time])]
     with open_again(file, csv_format, as_text) as table:
-        for name in [*columns.roles, *drop, *keep]:
+        for name in [*others, *drop, *keep]:
             find_column(table, name)
-        features = feature_names(table, [*columns.roles, *drop])
+        features = feature_names(table, [*others, *drop])
         reader = LabelReader(table, target, positive, OPTION)
         classes, y, weights, group_numbers = read_target(table, reader, weight, groups)
         classes, y = with_positive_last(reader, classes, y, positive)
@@ -187,8 +181,7 @@ def read_training(
         if in_batches:
             _say_of_rows(table, features, y)
             return data._replace(source=table, features=features)
-        others = [name for name in (groups, time) if name is not None]
-        content = read_columns(table, [*features, *others, *keep])
+        content = read_columns(table, [*features, *(name for name in (groups, time) if name is not None), *keep])
         X = content.select(features)
         say(suspicious_columns(X, y, drop=True))
         return data._replace(
@@ -199,7 +192,7 @@ def read_training(
         )
 
 
-def _say_of_rows(table: CsvFiles | ParquetFiles, features: Sequence[str], labels: NDArray[Any]) -> None:
+def _say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
     """Say what is suspicious in rows of a table that is read batch by batch: the first of a CSV, else from all over."""
     n_rows = len(labels)
     n_blocks = 1 if table.is_text or n_rows <= _MOST_ROWS else _BLOCKS

@@ -57,45 +57,30 @@ def usage(check: Callable[[str], Any]) -> Callable[[str | None], Any]:
     return callback
 
 
-_SEPARATOR = Annotated[
-    str | None,
-    typer.Option(
-        metavar="CHARACTER",
-        callback=usage(check_separator),
-        help=r"The character between the values of a CSV, such as ';' or '\t'. Default: a comma, for .tsv a tab.",
-    ),
-]
-_ENCODING = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        callback=usage(check_encoding),
-        help="The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.",
-    ),
-]
-_DATE_FORMAT = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FORMAT",
-        callback=usage(check_date_format),
-        help="The format of dates in a CSV, such as %d.%m.%Y or '%m/%d/%Y %H:%M'; those as 2024-12-31 need none.",
-    ),
-]
-_STRAY_TEXT = Annotated[
-    Literal["number", "text"],
-    typer.Option(
-        help="What becomes of a CSV's column of numbers with a few other values, such as 'unknown' or '1,234.5' (fewer"
-        " than 10 %): a column of numbers, where these are missing, or a column of text.",
-    ),
-]
-_STRAY_TEXT_FOR_MODEL = Annotated[
-    Literal["number", "text"],
-    typer.Option(
-        "--stray-text",
-        help="What values such as 'unknown' are in a column of numbers: missing (number), as long as they are fewer"
-        " than 10 %, or an error (text).",
-    ),
-]
+def _checked_option(metavar: str, check: Callable[[str], Any], text: str) -> Any:
+    """Return the type of an option of text that is checked; `text` is its help."""
+    return Annotated[str | None, typer.Option(metavar=metavar, callback=usage(check), help=text)]
+
+
+_SEPARATOR = _checked_option(
+    "CHARACTER",
+    check_separator,
+    r"The character between the values of a CSV, such as ';' or '\t'. Default: a comma, for .tsv a tab.",
+)
+_ENCODING = _checked_option("NAME", check_encoding, "The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.")
+_DATE_FORMAT = _checked_option(
+    "FORMAT",
+    check_date_format,
+    "The format of dates in a CSV, such as %d.%m.%Y or '%m/%d/%Y %H:%M'; those as 2024-12-31 need none.",
+)
+_STRAY_TEXT = (
+    "What becomes of a CSV's column of numbers with a few other values, such as 'unknown' or '1,234.5' (fewer than"
+    " 10 %): a column of numbers, where these are missing, or a column of text."
+)
+_STRAY_TEXT_FOR_MODEL = (
+    "What values such as 'unknown' are in a column of numbers: missing (number), as long as they are fewer than 10 %,"
+    " or an error (text)."
+)
 
 
 def takes_csv_format(*, for_model: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -103,8 +88,8 @@ def takes_csv_format(*, for_model: bool = False) -> Callable[[Callable[..., None
 
     With `for_model` True, the types of columns are those that a model expects.
     """
-    stray_text = _STRAY_TEXT_FOR_MODEL if for_model else _STRAY_TEXT
-    types = (_SEPARATOR, _ENCODING, _DATE_FORMAT, stray_text)
+    stray_text = typer.Option("--stray-text", help=_STRAY_TEXT_FOR_MODEL if for_model else _STRAY_TEXT)
+    types = (_SEPARATOR, _ENCODING, _DATE_FORMAT, Annotated[Literal["number", "text"], stray_text])
     options = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=type_)
         for (name, default), type_ in zip(CsvFormat()._asdict().items(), types)

@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 import typer
-from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -26,7 +25,6 @@ from rich.text import Text
 from aucforest._files import file_beside, write_whole
 from aucforest.cli._options import STANDARD
 from aucforest.inspection.scoring import find_metric
-from aucforest.metrics import auc_confidence_interval
 from aucforest.tables.dates import n_added
 from aucforest.tables.kinds import holds_text
 from aucforest.tables.sources import is_table
@@ -48,19 +46,9 @@ class MetricValue(NamedTuple):
     high: float = float("nan")
 
 
-def auc_with_interval(is_positive: NDArray[np.bool_], score: NDArray[np.float64], weight: Any) -> MetricValue:
-    """Return the ROC AUC of two classes with its interval."""
-    return MetricValue("roc_auc", *auc_confidence_interval(is_positive, score, sample_weight=weight))
-
-
 def positive_class(model: Any) -> str:
     """Return a text that names the positive class of two."""
     return f"positive class: {model.classes_[1]}; " if len(model.classes_) == 2 else ""
-
-
-def describe_members(weights: dict[str, float]) -> str:
-    """Return a line with the weight of each member of a stack."""
-    return f"members: {', '.join(f'{name} {weight:.2g}' for name, weight in weights.items())}"
 
 
 def n_features(model: Any) -> int:

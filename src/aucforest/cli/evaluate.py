@@ -21,7 +21,6 @@ from aucforest.cli._options import (
 from aucforest.cli._outputs import (
     QUALITY,
     MetricValue,
-    auc_with_interval,
     check_outputs,
     console,
     describe_threshold,
@@ -32,7 +31,7 @@ from aucforest.cli._outputs import (
     write_json,
 )
 from aucforest.inspection.scoring import METRICS, FittedFold
-from aucforest.metrics import metrics_at_k
+from aucforest.metrics import auc_confidence_interval, metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number
 from aucforest.report.data import trained_on
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
@@ -93,7 +92,7 @@ def evaluate(
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
     if len(forest.classes_) == 2:
         scored = fold.is_class[:, 1], fold.proba[:, 1]
-        metrics[0] = auc_with_interval(*scored, rows.weight)
+        metrics[0] = MetricValue("roc_auc", *auc_confidence_interval(*scored, sample_weight=rows.weight))
         _check_number_of_alerts(alerts, rows, data)
         top = metrics_at_k(*scored, parse_number(alerts), sample_weight=rows.weight)
         metrics += [MetricValue(f"{name}_at_{alerts}", *getattr(top, name)) for name in ("precision", "recall", "lift")]

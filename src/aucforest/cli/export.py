@@ -94,7 +94,7 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_for
         columns = ModelColumns(forest, table, csv_format=csv_format)
         for batch in table.batches(columns.names):
             typed = columns.typed(batch, n_rows)
-            rounded = columns.features(_as_float32(typed))
+            rounded = columns.features(pa.table([_rounded(column) for column in typed.columns], names=columns.names))
             proba, X = forest.predict_proba(rounded), np.asarray(forest.encode(rounded), dtype=np.float32)
             rounding = max(rounding, _largest(forest.predict_proba(columns.features(typed)) - proba))
             for kind, predict_proba in exported.items():
@@ -113,11 +113,6 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_for
 
 def _largest(differences: NDArray[Any]) -> float:
     return float(np.abs(differences).max(initial=0.0))
-
-
-def _as_float32(table: Any) -> Any:
-    """Return an arrow table with its numbers rounded to float32."""
-    return pa.table([_rounded(column) for column in table.columns], names=table.column_names)
 
 
 def _rounded(column: Any) -> Any:

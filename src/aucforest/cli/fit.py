@@ -32,12 +32,10 @@ from aucforest.cli._outputs import (
     QUALITY,
     TABLES,
     MetricValue,
-    auc_with_interval,
     check_outputs,
     check_suffix,
     console,
     describe_features,
-    describe_members,
     describe_threshold,
     metrics_table,
     n_features,
@@ -54,6 +52,7 @@ from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
+from aucforest.metrics import auc_confidence_interval
 from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.tables.csv import is_csv
@@ -235,10 +234,7 @@ def _fit_in_batches(
 
 
 def _save(model: _Model, out: Path) -> None:
-    """Write a model without what is of no use to the users of the file.
-
-    That is the out-of-bag probabilities of the training data, and settings of this machine.
-    """
+    """Write a model without the out-of-bag probabilities of the training data and the settings of this machine."""
     settings = {"n_jobs": None, "verbose": 0}
     nested = [model.forest] if isinstance(model, AUCStackingClassifier) else []
     for estimator in (*getattr(model, "members_", {}).values(), *nested, model):
@@ -268,7 +264,7 @@ def _print(
     lines = [
         f"{positive_class(model)}{len(data.y):,} rows ({rows}); {describe_features(model)}",
         describe_threshold(model, threshold),
-        *([describe_members(members)] if members else []),
+        *([f"members: {', '.join(f'{name} {weight:.2g}' for name, weight in members.items())}"] if members else []),
     ]
     to.print("\n".join(lines), markup=False, highlight=False)
     content = {
@@ -400,4 +396,5 @@ def _out_of_bag(model: _Model, data: Labelled, seen: NDArray[np.bool_]) -> Metri
     if len(model.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", model.oob_score_)
     weight = None if data.weight is None else data.weight[seen]
-    return auc_with_interval(data.y[seen] == 1, model.oob_decision_function_[seen, 1], weight)
+    scored = data.y[seen] == 1, model.oob_decision_function_[seen, 1]
+    return MetricValue("roc_auc", *auc_confidence_interval(*scored, sample_weight=weight))

@@ -144,10 +144,8 @@ class DaskExecutor:
         try:
             async with asyncio.timeout(_CHECK_SECONDS):
                 await asyncio.gather(*(self._client.rpc(worker).identity() for worker in self._threads))
-            # If workers can be reached, their results are not sent through the scheduler.
             self._is_direct = self._client.direct_to_workers is not False
         except Exception:
-            # After any error, results are sent through the scheduler.
             self._is_direct = False
         return {worker: report for worker, report in reports.items() if isinstance(report, tuple)}
 

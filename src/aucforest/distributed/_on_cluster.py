@@ -7,7 +7,7 @@ from hashlib import sha256
 from itertools import pairwise, zip_longest
 from operator import getitem
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,17 +37,10 @@ _MERGED = 8
 _GROUP_BYTES = 2**28
 
 
-class ReadTarget(NamedTuple):
-    """Labels and weights, the futures of those and of the tables of each partition, and the bounds of partitions."""
-
-    target: Target
-    labelled: list[Any]
-    tables: list[Any]
-    first_rows: NDArray[np.int64]
-
-
-def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
-    """Read the labels and weights of the partitions."""
+def read_target(
+    executor: DaskExecutor, partitions: Partitions
+) -> tuple[Target, list[Any], list[Any], NDArray[np.int64]]:
+    """Return labels and weights, the futures of those and of the table of each partition, and the bounds of these."""
     # Computed together, so that common inputs of tables and labels are read once.
     y, weights, tables = executor.compute(partitions.y, partitions.sample_weight or [], partitions.X)
     labelled = [
@@ -57,7 +50,7 @@ def read_target(executor: DaskExecutor, partitions: Partitions) -> ReadTarget:
     parts = executor.gather(labelled)
     sample_weight = np.concatenate([part.sample_weight for part in parts]) if weights else None
     first_rows = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
-    return ReadTarget(Target.of_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows)
+    return Target.of_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows
 
 
 def find_columns(meta: Any, n_columns: int, params: dict[str, Any]) -> tuple[list[int], Dates]:
@@ -69,15 +62,7 @@ def find_columns(meta: Any, n_columns: int, params: dict[str, Any]) -> tuple[lis
 
 
 class RowsOnCluster(TrainingTable):
-    """Training data as partitions on a Dask cluster.
-
-    Parameters
-    ----------
-    executor : DaskExecutor
-    partitions : Partitions
-    params : dict
-        Those of the forest: `strategy`, `checkpoint_dir` (the job folder), and what tells this fit from others.
-    """
+    """Training data as partitions on a Dask cluster; `params` are those of the forest."""
 
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
         self._executor, self._params, self._delayed = executor, params, partitions.X
@@ -238,7 +223,7 @@ def _read_target_only(executor: DaskExecutor, forest: Any, X: Any, y: Any, sampl
     """Return the labels and weights of the partitions without reading X; without labels two classes."""
     if y is not None:
         labels, *weights = align_columns(y=y, sample_weight=sample_weight)
-        return read_target(executor, Partitions([], labels, weights[0] if weights else None, None, 0)).target
+        return read_target(executor, Partitions([], labels, weights[0] if weights else None, None, 0))[0]
     for name in ("sampling", "class_weight"):
         if isinstance(getattr(forest, name), dict):
             raise ValueError(f"explain_plan needs y if {name} is a dict, but {name}={getattr(forest, name)}")

@@ -5,6 +5,7 @@ frequent ones have the codes 0 to 253 and all others share the code 254. Missing
 """
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -108,22 +109,18 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
             raise ValueError(f"categorical_features is a mask for {len(columns)} columns, but X has {n_features}")
         return [j for j in range(n_features) if columns[j]]
     if all(isinstance(item, str) for item in columns):
-        return sorted({_index_of(name, None if frame is None else frame.columns) for name in columns})
+        names = [] if frame is None else frame.columns
+        for name in columns:
+            if name not in names:
+                reason = "but the columns of X have no names" if frame is None else "which X does not have"
+                raise ValueError(f"categorical_features has the column name {name!r}, {reason}")
+        return sorted({names.index(name) for name in columns})
     if not all(isinstance(item, Integral) for item in columns):
         raise ValueError(f"categorical_features must be column names, indices or a boolean mask, but is {columns}")
     for item in columns:
         if not 0 <= item < n_features:
             raise ValueError(f"categorical_features has the index {item}, but X has {n_features} columns")
     return sorted({int(item) for item in columns})
-
-
-def _index_of(name: str, names: Sequence[str] | None) -> int:
-    """Return the index of a column; ValueError if X has no column names, or not this one."""
-    if names is None:
-        raise ValueError(f"categorical_features has the column name {name!r}, but the columns of X have no names")
-    if name not in names:
-        raise ValueError(f"categorical_features has the column name {name!r}, which X does not have")
-    return names.index(name)
 
 
 def read_column(table: Table, feature: int) -> Column:
@@ -277,14 +274,11 @@ class Counted(NamedTuple):
             counts = np.zeros(len(values), dtype=np.int64)
             np.add.at(counts, indices, np.concatenate((self.counts, other.counts)))
             return Counted(values, counts)
-        merged: dict[Any, int] = {}
-        for value, count in (*self._pairs(), *other._pairs()):
-            merged[value] = merged.get(value, 0) + count
+        merged = Counter[Any]()
+        for part in (self, other):
+            listed = part.values.tolist() if isinstance(part.values, np.ndarray) else part.values
+            merged.update(dict(zip(listed, part.counts.tolist())))
         return Counted(list(merged), np.fromiter(merged.values(), dtype=np.int64, count=len(merged)))
-
-    def _pairs(self) -> Iterable[tuple[Any, int]]:
-        values = self.values.tolist() if isinstance(self.values, np.ndarray) else self.values
-        return zip(values, self.counts.tolist())
 
 
 def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
@@ -338,11 +332,8 @@ def encode(table: Table, categories: Categories) -> NDArray[Any]:
     return _as_numbers(table, {feature: read_column(table, feature) for feature in categories}, categories)
 
 
-def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None = None) -> Any:
-    """Return a matrix as a table with the type and index of X, and given column names or those of X.
-
-    It is unchanged if X is not a table.
-    """
+def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
+    """Return a matrix as a table like X, with given column names or those of X; unchanged if X is not a table."""
     frame = _as_frame(X)
     if frame is None:
         return matrix

@@ -150,7 +150,9 @@ class CsvTable:
 
     def _in_utf8(self, handle: BinaryIO) -> BinaryIO:
         """Return the content of the file: decompressed, and in UTF-8."""
-        content: Any = _decompressed(handle, self.name)
+        content: Any = handle
+        if self.name.lower().endswith(".gz"):
+            content = BufferedReader(pa.CompressedInputStream(pa.PythonFile(handle), "gzip"))
         if self._encoding is None:
             return content
         content = BufferedReader(content, _BLOCK)
@@ -350,13 +352,6 @@ class _Lent:
 
     def __init__(self, content: BinaryIO) -> None:
         self.read = content.read
-
-
-def _decompressed(handle: BinaryIO, name: str) -> BinaryIO:
-    """Return the file, with decompression if its name ends in .gz."""
-    if not name.lower().endswith(".gz"):
-        return handle
-    return BufferedReader(pa.CompressedInputStream(pa.PythonFile(handle), "gzip"))
 
 
 def _is_utf8(start: bytes) -> bool:

@@ -7,20 +7,18 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# What becomes of the values of a column of numbers that are none: missing values, or the column stays text.
-OnStray = Literal["number", "text"]
-
 
 class CsvFormat(NamedTuple):
     """How a CSV is written and read; what holds for values also holds for text in other tables.
 
-    None is the separator that the name of the file says, UTF-8, and no other format of dates than ISO 8601.
+    None is the separator that the name of the file says, UTF-8, and no other format of dates than ISO 8601. Stray text
+    in a column of numbers is missing with "number"; with "text" the column stays text.
     """
 
     separator: str | None = None
     encoding: str | None = None
     date_format: str | None = None
-    stray_text: OnStray = "number"
+    stray_text: Literal["number", "text"] = "number"
 
 
 DEFAULT_FORMAT = CsvFormat()

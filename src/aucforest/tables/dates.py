@@ -29,18 +29,10 @@ _TICKS = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as
 
 
 class DateColumn(NamedTuple):
-    """What is made of a column of dates, times or durations.
+    """What is made of a column of dates, times or durations."""
 
-    Attributes
-    ----------
-    parts : tuple of str
-        The features in order: some of `PARTS`, or `SECONDS` for durations and times of day.
-    zone : str or None
-        The time zone of the calendar parts, None for dates without a zone.
-    """
-
-    parts: tuple[str, ...]
-    zone: str | None
+    parts: tuple[str, ...]  # some of `PARTS` in order, or `SECONDS` for durations and times of day
+    zone: str | None  # of the calendar parts; None for dates without a zone
 
 
 Dates = dict[int, DateColumn]
@@ -59,23 +51,13 @@ def _days(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
     return wall.astype("M8[D]").astype(np.int64)
 
 
-def _months(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
-    return wall.astype("M8[M]").astype(np.int64)
-
-
-def _hours(wall: NDArray[np.datetime64]) -> NDArray[np.float64]:
-    """Return the time of day in hours, with minutes and seconds as their fraction."""
-    hours: NDArray[np.float64] = in_seconds(wall - wall.astype("M8[D]")) / 3600.0
-    return hours
-
-
 # What is read from the wall clock; NaT becomes some number, which is then replaced.
 _CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[Any]]] = {
     "year": lambda wall: wall.astype("M8[Y]").astype(np.int64) + 1970,
-    "month": lambda wall: _months(wall) % 12 + 1,
+    "month": lambda wall: wall.astype("M8[M]").astype(np.int64) % 12 + 1,
     "day": lambda wall: _days(wall) - _days(wall.astype("M8[M]")) + 1,
     "day of week": lambda wall: (_days(wall) + 3) % 7 + 1,
-    "hour": _hours,
+    "hour": lambda wall: in_seconds(wall - wall.astype("M8[D]")) / 3600.0,  # with minutes and seconds as a fraction
 }
 PARTS = ("time", *_CALENDAR)
 
@@ -207,10 +189,7 @@ def _expand_frame(
 
 
 def as_datetimes(values: Any) -> NDArray[Any] | None:
-    """Return a column of dates on its wall clock as datetime64, one of durations as timedelta64, and None for others.
-
-    `values` are a Series or an array.
-    """
+    """Return a column of dates on its wall clock as datetime64, of durations as timedelta64, and None for others."""
     kind = _kind_of(values)
     if kind is None:
         return None

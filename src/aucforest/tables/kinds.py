@@ -21,11 +21,10 @@ from aucforest.tables.texts import NUMBER_PATTERN, StrayText, read_as_missing, u
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
 _TEMPORAL = (DATE, ZONED, DURATION)
-# The types that strings of dates, or of times on the first of January 1970, are converted to: the first that fits all.
+# The types that strings of dates are converted to: the first that fits all.
 _DATE_TYPES = {
     DATE: (pa.timestamp("us"), pa.timestamp("ns")),
     ZONED: (pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")),
-    DURATION: (pa.timestamp("us"), pa.timestamp("ns")),
 }
 _EXAMPLES = {
     DATE: " such as 2024-12-31 or 2024-12-31 23:59; --date-format (in Python, date_format) gives another format",
@@ -141,8 +140,7 @@ def is_number(type_: Any) -> bool:
 
 def _is_temporal(type_: Any) -> bool:
     """Return whether a type is one of dates, times of day or durations."""
-    of = pa.types
-    return of.is_date(type_) or of.is_timestamp(type_) or of.is_duration(type_) or of.is_time(type_)
+    return pa.types.is_temporal(type_) and not pa.types.is_interval(type_)
 
 
 def holds_text(type_: Any) -> bool:
@@ -157,10 +155,7 @@ def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
 
 
 def to_numbers(column: Any, stray: StrayText, first_row: int = 0) -> Any:
-    """Return a column of strings as numbers, with null for values that are none, which are added to `stray`.
-
-    `first_row` is the index of the first row of the column in the table.
-    """
+    """Return a column of strings as numbers, with null for values that are none, which are added to `stray`."""
     n_values, is_number_ = len(column) - column.null_count, pc.match_substring_regex(column, NUMBER_PATTERN)
     stray.n_values += n_values
     if n_stray := n_values - (pc.sum(is_number_).as_py() or 0):
@@ -186,7 +181,8 @@ def _parse(column: Any, kind: str, name: str, place: Place, date_format: str | N
 def _cast(column: Any, kind: str, date_format: str | None = None) -> Any:
     """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
     if kind == DURATION:
-        times = _cast_dates(pc.binary_join_element_wise("1970-01-01", column, " "), _DATE_TYPES[kind], None)
+        # Times are read as those of the first of January 1970.
+        times = _cast_dates(pc.binary_join_element_wise("1970-01-01", column, " "), _DATE_TYPES[DATE], None)
         return None if times is None else times.cast(pa.time64(times.type.unit))
     if kind in _TEMPORAL:
         return _cast_dates(column, _DATE_TYPES[kind], date_format if kind == DATE else None)
@@ -212,35 +208,25 @@ def parse_dates(values: Any, type_: Any, date_format: str | None) -> Any:
     if date_format is None:
         return values.cast(type_)
     if pa.types.is_date(type_):
-        return as_days(parse_dates(values, pa.timestamp("s"), date_format))
+        times = parse_dates(values, pa.timestamp("s"), date_format)
+        days = times.cast(type_)
+        if not days.cast(times.type).equals(times):
+            raise pa.ArrowInvalid("a time is not midnight")
+        return days
     nothing, is_iso = pa.scalar(None, values.type), pc.match_substring_regex(values, r"^\d{4}-\d{2}-\d{2}")
     others = pc.strptime(pc.if_else(is_iso, nothing, values), format=date_format, unit=type_.unit)
     return pc.coalesce(pc.if_else(is_iso, values, nothing).cast(type_), others)
 
 
-def as_days(times: Any) -> Any:
-    """Return times as days; raise ArrowInvalid if one is not midnight."""
-    days = times.cast(pa.date32())
-    if not days.cast(times.type).equals(times):
-        raise pa.ArrowInvalid("a time is not midnight")
-    return days
-
-
 def feature_names(source: Any, others: Sequence[str]) -> list[str]:
-    """Return the names of the feature columns: all except `others` and columns without a name."""
+    """Return all columns except `others` and those without a name; ValueError if the type of one is no feature's."""
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
     if set(nameless) - set(others):
         warnings.warn("a column without a name, such as a row index, is ignored", stacklevel=3)
     names = [name for name in source.columns if name not in others and name not in nameless]
     if not names:
         raise ValueError(f"{source.name} has no feature columns besides {others[0]!r}")
-    check_types(source.schema(names))
-    return names
-
-
-def check_types(schema: Any) -> None:
-    """Raise ValueError if a column is not numeric, string, boolean, null, or of dates or durations."""
-    for field in schema:
+    for field in source.schema(names):
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
         if _is_temporal(field.type) or is_number(type_) or holds_text(type_):
             continue
@@ -249,6 +235,7 @@ def check_types(schema: Any) -> None:
                 f"column {field.name!r} has type {field.type}: features must be numeric, string, boolean, or dates;"
                 f" leave it out with --drop {shlex.quote(field.name)} (in Python, drop=[{field.name!r}])"
             )
+    return names
 
 
 def to_features(batch: Any) -> Any:
@@ -303,10 +290,7 @@ class ModelColumns:
         self._categories = {self.names[j]: pa.array(values.tolist()) for j, values in categories.items()}
 
     def typed(self, batch: Any, first_row: int) -> Any:
-        """Return the features of a batch as an Arrow table in the kinds of the model.
-
-        `first_row` is the index of the first row of the batch in the table, for error messages.
-        """
+        """Return the features of a batch, which begins at `first_row`, as an Arrow table in the kinds of the model."""
         columns = [self._read(batch.column(name), kind, name, first_row) for name, kind in zip(self.names, self._kinds)]
         self._n_rows += batch.num_rows
         return pa.table(columns, names=self.names)

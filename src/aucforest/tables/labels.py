@@ -16,7 +16,6 @@ from aucforest.tables.kinds import NUMBER, Columns, as_kind, as_text, decode, ho
 from aucforest.tables.sources import Source
 
 _MOST_CLASSES = 2**16
-# The code of a label that is not one of the classes.
 _NO_CLASS = _MOST_CLASSES - 1
 # The maximum number of distinct labels that are kept for the error message if none is the positive label.
 _MOST_SEEN = 1000
@@ -176,11 +175,7 @@ class LabelReader:
         return classes, codes
 
     def names(self) -> NDArray[Any]:
-        """Return the names of the negative and the positive class if there is a positive label.
-
-        If there are two labels, these are the names; otherwise the negative class is called "not" and the positive
-        label.
-        """
+        """Return the names of the negative class, its label if it has only one, and of the positive class."""
         others = [label for label in self._seen if label != self._positive]
         negative = others[0] if len(others) == 1 else not_label(self._positive)
         labels = parse_labels(pa.array([negative, self._positive]))
@@ -238,10 +233,7 @@ class SteadyRows:
 
 
 def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
-    """Return a column of weights as float64; ValueError if one is negative, infinite or missing.
-
-    `first_row` is the index of the first row of the column in the table, for error messages.
-    """
+    """Return a column of weights, which begins at `first_row`; ValueError if one is negative, infinite or missing."""
 
     def place(row: int) -> str:
         return table.place(first_row + row)
@@ -255,7 +247,7 @@ def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> 
 
 
 def read_groups(table: Columns, column: Any, name: str, first_row: int = 0) -> Any:
-    """Return a column of groups; ValueError if a group is missing. For `first_row` see `read_weights`."""
+    """Return a column of groups, which begins at `first_row`; ValueError if a group is missing."""
     column = decode(column)
     column = as_text(column, table.missing) if holds_text(column.type) else column
     row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
@@ -267,10 +259,7 @@ def read_groups(table: Columns, column: Any, name: str, first_row: int = 0) -> A
 def read_target(
     source: Source, reader: LabelReader, weight: str | None, groups: str | None = None
 ) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None, NDArray[np.int32] | None]:
-    """Return the sorted classes, the class index of each row, and its weight and the number of its group.
-
-    Weights and groups are None without a column of them.
-    """
+    """Return the sorted classes, the class index of each row, and its weight and the number of its group."""
     weights, numbers, number_of, n_rows = [], [], dict[Any, int](), 0
 
     def number(group: Any) -> int:

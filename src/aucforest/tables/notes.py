@@ -32,28 +32,9 @@ def suspicious_columns(
 ) -> list[str]:
     """Return a sentence for each kind of suspicious columns of an Arrow table, a frame or a matrix, with their names.
 
-    Parameters
-    ----------
-    table : pandas, polars or pyarrow table, or array-like of shape (n_samples, n_features)
-        The columns of a matrix are called feature_0, feature_1 and so on.
-    labels : ndarray of shape (n_samples,), int, optional
-        The number of the class of each row, for columns that separate the classes alone.
-    drop : bool, default=False
-        Whether identifiers get the advice to leave them out by the option of the command line.
-    n_rows : int, optional
-        The number of rows of a larger table, of which these are some. Columns of text that look like numbers or dates
-        then get no note: `warn_of_text` warns of them when all rows are read.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from aucforest.tables.notes import suspicious_columns
-    >>> frame = pd.DataFrame({"id": range(30), "site": "A", "price": ["1,5", "12,25", "3"] * 10})
-    >>> for note in suspicious_columns(frame, drop=True):
-    ...     print(note)
-    column 'site': the same value in every row, never used in a split
-    column 'price': numbers with a decimal comma are read as text; write a decimal point
-    column 'id': every value is distinct, as in an identifier; consider --drop id
+    Columns that separate the classes alone are found by `labels`, the number of the class of each row. With `drop`,
+    identifiers get the advice to leave them out by that option. `n_rows` is the number of rows of a larger table, of
+    which these are some: `warn_of_text` warns of its text that looks like numbers or dates when all rows are read.
     """
     frame = read_table(table)
     names_by_kind: dict[str, list[str]] = {}
@@ -150,8 +131,7 @@ def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.boo
 
 def _sentence(kind: str, names: list[str], drop: bool) -> str:
     """Return the sentence of a note with the names of its columns."""
-    more = f" and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else ""
-    option = f"; consider --drop {shlex.quote(','.join(names))}" if not more else "; consider --drop"
+    option = "; consider --drop" if names[_MOST_NAMES:] else f"; consider --drop {shlex.quote(','.join(names))}"
     return f"{_columns(list(map(repr, names)))}: {kind}{option if drop and kind == _IDENTIFIER else ''}"
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
@@ -13,83 +13,10 @@ import pyarrow.parquet
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
-from aucforest.tables.kinds import Canonical, Columns, canonical_type
+from aucforest.tables.kinds import Canonical, canonical_type
 from aucforest.tables.texts import StrayText, read_as_missing
 
 _SUFFIXES = (".parquet", *CSV_SUFFIXES)
-
-
-class Source(Columns, Protocol):
-    """Interface of a table that can be read several times, with its rows in the same order each time."""
-
-    @property
-    def stray(self) -> Mapping[str, StrayText]:
-        """Text in columns that are read as numbers, as soon as their types are known."""
-
-    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
-
-    def schema(self, columns: Sequence[str]) -> Any:
-        """Return the schema of batches of the given columns."""
-
-    def fingerprint(self) -> dict[str, Any] | None:
-        """Return a dict that changes if the table does and differs from that of other tables, or None if unknown."""
-
-
-def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
-    """Return sentences on stray text in columns that are read as numbers, after their types are known."""
-    table.schema(columns)
-    return [read_as_missing(name, stray) for name, stray in table.stray.items()]
-
-
-def open_source(source: Any, as_text: Sequence[str] | None = (), csv_format: CsvFormat = DEFAULT_FORMAT) -> Source:
-    """Return the source of a file, a folder, a list of files, or a table.
-
-    `as_text` and `csv_format` are for CSV: the columns that stay strings (None for all), and how it is written. Files
-    of a folder that begin with a point or an underscore are ignored, as they are temporary or describe the others.
-    """
-    if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if not path.is_dir():
-            return _open_files([path], path.name, as_text, csv_format)
-        files = sorted(file for file in path.iterdir() if is_table(file) and file.name[0] not in "._")
-        if not files:
-            raise ValueError(f"the folder {path} has no {' or '.join(_SUFFIXES)} files")
-        return _open_files(files, path.name, as_text, csv_format)
-    if isinstance(source, list | tuple) and len(source) == 0:
-        raise ValueError("source is an empty list: pass at least one file")
-    if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
-        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text, csv_format)
-    if hasattr(source, "__next__"):
-        raise TypeError(
-            f"a {type(source).__name__} can be read only once, but the fit reads the rows three times: pass a table, a"
-            " dataset or files"
-        )
-    if hasattr(source, "sink_parquet"):
-        raise TypeError(f"source is a {type(source).__name__}: pass source.collect(), or write a file by sink_parquet")
-    if nw.dependencies.is_into_series(source):
-        raise TypeError(f"source is a {type(source).__name__}: pass a table, with a column for the target")
-    if nw.dependencies.is_pandas_dataframe(source):
-        check_names("the DataFrame", source.columns.tolist())
-    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "scanner"):
-        return Streams(source)
-    raise TypeError(
-        "source must be a Parquet or CSV file, a list or a folder of such files, or a table of pyarrow, polars, pandas"
-        f" or duckdb, but is a {type(source).__name__}"
-    )
-
-
-def is_table(file: Path) -> bool:
-    """Return whether the name of a file is that of a Parquet or CSV file."""
-    return file.name.lower().endswith(_SUFFIXES)
-
-
-def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, csv_format: CsvFormat) -> Source:
-    """Return files of one format as a source: CSV if the names say so, else Parquet."""
-    are_csv = [is_csv(file) for file in files]
-    if any(are_csv) and not all(are_csv):
-        raise ValueError(f"{name}: some are CSV files and others are not; pass files of one type")
-    return CsvFiles(files, name, as_text, csv_format) if all(are_csv) else ParquetFiles(files, name)
 
 
 class _Typed:
@@ -118,7 +45,11 @@ class ParquetFiles(_Typed, Files):
                 self._first_rows.append(self._first_rows[-1] + content.metadata.num_rows)
             if file is files[0]:
                 self._schema, self.columns = schema, schema.names
-            _check_schema(files[0], self._schema, file, schema)
+            check_same_names(files[0], self.columns, file, schema.names)
+            for expected, field in zip(self._schema, schema):
+                if field.type != expected.type:
+                    types = f"{expected.type} in {files[0].name}, but {field.type} in {file.name}"
+                    raise ValueError(f"column {field.name!r} is {types}")
         check_names(files[0].name, self.columns)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
@@ -184,6 +115,66 @@ class Streams(_Typed):
         """Return None, because a change of the table cannot be detected."""
 
 
+# A table that can be read several times, with its rows in the same order each time.
+Source = CsvFiles | ParquetFiles | Streams
+
+
+def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
+    """Return sentences on stray text in columns that are read as numbers, after their types are known."""
+    table.schema(columns)
+    return [read_as_missing(name, stray) for name, stray in table.stray.items()]
+
+
+def open_source(source: Any, as_text: Sequence[str] | None = (), csv_format: CsvFormat = DEFAULT_FORMAT) -> Source:
+    """Return the source of a file, a folder, a list of files, or a table.
+
+    `as_text` and `csv_format` are for CSV: the columns that stay strings (None for all), and how it is written. Files
+    of a folder that begin with a point or an underscore are ignored, as they are temporary or describe the others.
+    """
+    if isinstance(source, str | os.PathLike):
+        path = Path(source)
+        if not path.is_dir():
+            return _open_files([path], path.name, as_text, csv_format)
+        files = sorted(file for file in path.iterdir() if is_table(file) and file.name[0] not in "._")
+        if not files:
+            raise ValueError(f"the folder {path} has no {' or '.join(_SUFFIXES)} files")
+        return _open_files(files, path.name, as_text, csv_format)
+    if isinstance(source, list | tuple) and len(source) == 0:
+        raise ValueError("source is an empty list: pass at least one file")
+    if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
+        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text, csv_format)
+    if hasattr(source, "__next__"):
+        raise TypeError(
+            f"a {type(source).__name__} can be read only once, but the fit reads the rows three times: pass a table, a"
+            " dataset or files"
+        )
+    if hasattr(source, "sink_parquet"):
+        raise TypeError(f"source is a {type(source).__name__}: pass source.collect(), or write a file by sink_parquet")
+    if nw.dependencies.is_into_series(source):
+        raise TypeError(f"source is a {type(source).__name__}: pass a table, with a column for the target")
+    if nw.dependencies.is_pandas_dataframe(source):
+        check_names("the DataFrame", source.columns.tolist())
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "scanner"):
+        return Streams(source)
+    raise TypeError(
+        "source must be a Parquet or CSV file, a list or a folder of such files, or a table of pyarrow, polars, pandas"
+        f" or duckdb, but is a {type(source).__name__}"
+    )
+
+
+def is_table(file: Path) -> bool:
+    """Return whether the name of a file is that of a Parquet or CSV file."""
+    return file.name.lower().endswith(_SUFFIXES)
+
+
+def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, csv_format: CsvFormat) -> Source:
+    """Return files of one format as a source: CSV if the names say so, else Parquet."""
+    are_csv = [is_csv(file) for file in files]
+    if any(are_csv) and not all(are_csv):
+        raise ValueError(f"{name}: some are CSV files and others are not; pass files of one type")
+    return CsvFiles(files, name, as_text, csv_format) if all(are_csv) else ParquetFiles(files, name)
+
+
 def _canonical_schema(schema: Any) -> Any:
     """Return a schema with canonical types; see `canonical_type`."""
     return pa.schema([field.with_type(canonical_type(field.type)) for field in schema], schema.metadata)
@@ -212,11 +203,3 @@ def _groups_from(metadata: Any, row: int) -> tuple[int, list[int]]:
     ends = list(accumulate(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)))
     n_before = sum(end <= row for end in ends)
     return ends[n_before - 1] if n_before > 0 else 0, list(range(n_before, len(ends)))
-
-
-def _check_schema(first: Path, first_schema: Any, file: Path, schema: Any) -> None:
-    """Raise ValueError if the columns of a file differ from those of the first file in name, order or type."""
-    check_same_names(first, first_schema.names, file, schema.names)
-    for name, first_type, type_ in zip(schema.names, first_schema.types, schema.types):
-        if type_ != first_type:
-            raise ValueError(f"column {name!r} is {first_type} in {first.name}, but {type_} in {file.name}")

@@ -48,13 +48,7 @@ def _check_indices(kind: str, indices: NDArray[Any], n: int) -> None:
 
 
 class SparseRows:
-    """A sparse matrix that is converted to a dense one in blocks of rows or columns.
-
-    Parameters
-    ----------
-    matrix : CSR matrix or array of shape (n_samples, n_features), float32 or float64
-        Values that are not stored are zeros. Stored NaNs are missing values.
-    """
+    """A CSR matrix of floats that is converted to a dense one in blocks of rows or columns."""
 
     def __init__(self, matrix: sparray | spmatrix) -> None:
         # float32, if that is exact, halves the memory of dense blocks.

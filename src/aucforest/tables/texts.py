@@ -29,16 +29,6 @@ class StrayText:
     """The number of values of a column of text, how many of them are no numbers, and the first ones of these.
 
     They are counted among values of another kind, such as dates, if its pattern and name are given.
-
-    Examples
-    --------
-    >>> from aucforest.tables.texts import StrayText
-    >>> stray = StrayText()
-    >>> stray.add(["1.5", "1,234.5", "unknown"], [100, 1, 2])
-    >>> stray.is_rare
-    True
-    >>> print(stray)
-    3 of 103 values are no numbers ('1,234.5', 'unknown')
     """
 
     def __init__(self, pattern: re.Pattern[str] = _NUMBER, kind: str = "number") -> None:
