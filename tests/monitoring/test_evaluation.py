@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t as student
 
 from aucforest.monitoring import CBPE, Chunks
-from aucforest.monitoring._evaluation import CurveNoise, Curves, Evaluator, Scored
+from aucforest.monitoring._evaluation import Curves, Scored, evaluate
 from aucforest.monitoring._rows import Rows, rank_columns
 from aucforest.monitoring.calibration import Calibration
 from aucforest.monitoring.metrics import find_metrics
@@ -73,11 +73,12 @@ def test_few_reference_rows_that_decide_widen_the_interval(metric, reach):
     predicted = np.arange(1000, dtype=np.uint32) // 500
     scored = Scored(rank_columns(np.linspace(0.9, 1.0, 1000)), predicted, curves)
     (evaluated_metric,) = find_metrics([metric], np.arange(2), "ovo", None, None)
-    evaluator = Evaluator(0.8, True, 5_000, np.random.default_rng(0))
-    evaluated = evaluator.evaluate(evaluated_metric._replace(low=-np.inf, high=np.inf), scored, None)
-    noise = curves.noise(scored.calibrated, evaluated_metric.estimate(scored.rows).influence, curves.no_offset())
-    assert noise.freedom < 10
-    width = 2 * student.ppf(0.9, noise.freedom) * evaluated.standard_error
+    unbounded, options = evaluated_metric._replace(low=-np.inf, high=np.inf), CBPE(level=0.8, n_simulations=5_000)
+    evaluated = evaluate(unbounded, scored, None, options, np.random.default_rng(0))
+    influence = evaluated_metric.estimate(scored.rows).influence
+    _, freedom = curves.noise(scored.calibrated, influence, curves.no_offset)
+    assert freedom < 10
+    width = 2 * student.ppf(0.9, freedom) * evaluated.standard_error
     assert evaluated.high - evaluated.low == pytest.approx(width, rel=max(reach, 0.01))
     assert width > 1.05 * 2 * 1.2816 * evaluated.standard_error
 
@@ -118,7 +119,7 @@ def test_variance_and_offset_of_two_classes(seed):
     rows = curves.calibration.apply(rank_columns(new))
     offset = curves.offset(ROC_AUC)
     estimate = ROC_AUC.estimate(Rows(rows.columns, rows.p))
-    variance = curves.noise(rows, estimate.influence, offset).variance
+    variance, _ = curves.noise(rows, estimate.influence, offset)
     parts = variance_by_block(corrected_auc, list(scores), list(labels), list(new))
     assert variance == pytest.approx(sum(part for part, _ in parts), rel=1e-4)
     p = curves.calibration.apply(rank_columns(scores)).p
@@ -134,10 +135,10 @@ def test_degrees_of_freedom(seed):
     curves = curves_of(scores, labels[:, None])
     rows = curves.calibration.apply(rank_columns(new))
     estimate = ROC_AUC.estimate(Rows(rows.columns, rows.p))
-    noise = curves.noise(rows, estimate.influence, curves.no_offset())
+    variance, freedom = curves.noise(rows, estimate.influence, curves.no_offset)
     parts = variance_by_block(estimated_auc, list(scores), list(labels), list(new))
-    expected = noise.variance**2 / sum(part**2 / max(n_rows - 1, 0.5) for part, n_rows in parts)
-    assert noise.freedom == pytest.approx(max(1.0, expected), rel=1e-4)
+    expected = variance**2 / sum(part**2 / max(n_rows - 1, 0.5) for part, n_rows in parts)
+    assert freedom == pytest.approx(max(1.0, expected), rel=1e-4)
     # Doubling all weights does not change the degrees of freedom.
     weighted = curves_of(scores, labels[:, None], np.full(scores.size, 2.0))
     assert weighted._freedom == pytest.approx(curves._freedom)
@@ -146,14 +147,9 @@ def test_degrees_of_freedom(seed):
 def test_one_dominant_block_has_one_degree_of_freedom():
     scores, labels = np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
     curves = curves_of(scores, labels[:, None])
-    assert curves.calibration.mass.tolist() == [1, 2, 1]
+    assert curves.calibration.curves[0].mass.tolist() == [1, 2, 1]
     rows = curves.calibration.apply(rank_columns(np.ones(5)))
-    assert curves.noise(rows, np.ones((5, 1)), curves.no_offset()).freedom == 1.0
-
-
-def test_noise_that_is_known_adds_degrees_of_freedom():
-    assert CurveNoise(1.0, 4.0).with_labels(1.0) == (2.0, 16.0)
-    assert CurveNoise(0.0, np.inf).with_labels(1.0) == (1.0, np.inf)
+    assert curves.noise(rows, np.ones((5, 1)), curves.no_offset)[1] == 1.0
 
 
 def test_a_metric_that_grows_has_a_larger_offset():

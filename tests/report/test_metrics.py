@@ -21,11 +21,12 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.metrics import auc_confidence_interval
 from aucforest.report.metrics import (
     RECALLS,
-    _Curves,
     auc_by_trees,
     costs_of,
     cumulate_class,
     find_thresholds,
+    group_by_score,
+    precision_curve,
     reliability,
     resample,
     summarize,
@@ -95,7 +96,8 @@ def test_bins_hold_like_parts_of_both_classes():
 def test_curves_of_drawn_rows_are_those_of_scikit_learn(model, weight):
     rows = score_rows(model, X[TEST], Y[TEST], weight)
     drawn = np.random.default_rng(1).integers(0, 200, 200)
-    area, precision = _Curves(rows).draw(rows.weights * np.bincount(drawn, minlength=200))
+    times = np.bincount(drawn, minlength=200)
+    area, precision = precision_curve(rows, group_by_score(rows, 1, 2000), rows.weights * times)
     y, p, weights = rows.labels[drawn], rows.scores[drawn, 1], rows.weights[drawn]
     assert area == pytest.approx(average_precision_score(y, p, sample_weight=weights))
     expected, recall, _ = precision_recall_curve(y, p, sample_weight=weights)
@@ -108,7 +110,8 @@ def test_merging_scores_hardly_changes_a_curve():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(40_000, 1)), rng.random(40_000) < 0.01
     x[y] += 1.5
-    area, _ = _Curves(score_rows(LogisticRegression().fit(x, y), x, y, None)).draw(np.ones(y.size))
+    rows = score_rows(LogisticRegression().fit(x, y), x, y, None)
+    area, _ = precision_curve(rows, group_by_score(rows, 1, 2000), np.ones(y.size))
     assert area == pytest.approx(average_precision_score(y, x[:, 0]), abs=2e-3)
 
 
@@ -127,17 +130,17 @@ def test_intervals_of_drawn_rows_are_as_wide_as_the_spread_of_means(model):
     losses = np.square(rows.scores[:, 1] - rows.labels)
     within = [losses[rows.labels == k].var() * np.mean(rows.labels == k) for k in (0, 1)]
     resamples = resample(rows, 400, 0)
-    assert resamples.n_draws == 400
+    assert len(resamples.precision) == 400
     assert resamples.scores["Brier score"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
-    assert resamples.interval("Brier score") == tuple(np.quantile(resamples.scores["Brier score"], [0.025, 0.975]))
+    (brier,) = (score for score in summarize(rows, resamples) if score.name == "Brier score")
+    assert [brier.low, brier.high] == np.quantile(resamples.scores["Brier score"], [0.025, 0.975]).tolist()
 
 
 def test_the_last_point_by_trees_is_the_score_of_the_forest():
     forest = small_forest(40, oob_score=True, threshold="gmean").fit(X, Y)
     points = auc_by_trees(forest, training_rows(forest, X, Y, None))
-    assert points[-1].n_trees == 40
-    assert points[-1].auc == forest.oob_score_
-    assert all(point.low < point.auc < point.high for point in points)
+    assert points[-1, :2].tolist() == [40, forest.oob_score_]
+    assert (np.diff(points[:, [2, 1, 3]]) > 0).all()
 
 
 def test_costs_are_those_of_the_forest(model):

@@ -16,9 +16,9 @@ from aucforest.estimators.thresholds import TunedRule, cross_fit_labels, is_tune
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows
 from aucforest.fitting.spec import tree_keys
-from aucforest.metrics.at_k import class_at_k, find_at_k
+from aucforest.metrics.at_k import find_at_k
 from aucforest.metrics.classification import log_loss
-from aucforest.metrics.roc import class_average_precision, class_roc_auc
+from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes
 from aucforest.tree.prediction import PackedTrees, find_leaves
@@ -55,7 +55,7 @@ def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
     at_k = find_at_k(scoring) if isinstance(scoring, str) else None
     if at_k is not None:
         _, metric, k = at_k
-        return partial(_score_codes, partial(class_at_k, metric, k))
+        return partial(_score_codes, partial(mean_over_classes, partial(metric, k=k)))
     return _SCORERS[scoring] if scoring in _SCORERS else get_scorer(scoring)
 
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.metrics.at_k import class_at_k, find_at_k, lift_at_k
+from aucforest.metrics.at_k import find_at_k, lift_at_k
 from aucforest.metrics.classification import brier_score, g_mean, log_loss
-from aucforest.metrics.roc import class_average_precision, class_roc_auc
+from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 
 
 @dataclass
@@ -91,4 +91,5 @@ def find_metric(name: str) -> Metric:
         raise ValueError(f"metrics must be among {names} (K such as 0.01 or 100), got {name!r}")
     title, metric, k = at_k
     upper = np.inf if metric is lift_at_k else 1.0
-    return Metric(title, True, lambda fold: fold.score(partial(class_at_k, metric, k)), upper, of="ranking")
+    at_given_k = partial(mean_over_classes, partial(metric, k=k))
+    return Metric(title, True, lambda fold: fold.score(at_given_k), upper, of="ranking")

@@ -1,5 +1,7 @@
 """The loss of RankBoost in O(n): exp(-(f_i - f_j)) is a product, so the double sum is a product of two sums."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,19 +12,15 @@ LANES = 32  # number of independent sums, a few vectors, so that their additions
 SAFE_RANGE = 500.0  # exp(-500) is far from the smallest float64
 
 
-@device
-def _fill_exponents(scores, positive, scale, highest, lowest, exponents):
-    """Write the exponents of one group; a loop from 0 over a slice is vectorized."""
-    for i in range(scores.size):
-        exponents[i] = scale * (lowest - scores[i] if positive[i] else scores[i] - highest)
-
-
 @kernel
 def _exponents(scores, positive, starts, scale, ends, exponents):
     """Write the exponents: minus the scaled distance of each score from the extreme score of its group and class."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
-        _fill_exponents(scores[rows], positive[rows], scale, ends[group, 0], ends[group, 1], exponents[rows])
+        highest, lowest = ends[group, 0], ends[group, 1]
+        members, is_positive, of_members = scores[rows], positive[rows], exponents[rows]
+        for i in range(members.size):  # a loop from 0 over a slice is vectorized
+            of_members[i] = scale * (lowest - members[i] if is_positive[i] else members[i] - highest)
 
 
 @device
@@ -61,21 +59,17 @@ def _log_sum(values, positive, starts, scale, ends, factors):
     return log_sum
 
 
-@device
-def _fill_derivatives(values, positive, scale, of_negative, of_positive, gradient):
-    """Write the gradient of one group, and replace its values by the diagonal of the hessian."""
-    for i in range(values.size):
-        size = values[i] * (of_positive if positive[i] else of_negative)
-        gradient[i] = -size if positive[i] else size
-        values[i] = size * (scale - size)
-
-
 @kernel
 def _derivatives(values, positive, starts, factors, scale, gradient):
     """Write the gradient, and replace `values` by the diagonal of the hessian."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
-        _fill_derivatives(values[rows], positive[rows], scale, factors[group, 0], factors[group, 1], gradient[rows])
+        of_negative, of_positive = factors[group, 0], factors[group, 1]
+        members, is_positive, of_members = values[rows], positive[rows], gradient[rows]
+        for i in range(members.size):
+            size = members[i] * (of_positive if is_positive[i] else of_negative)
+            of_members[i] = -size if is_positive[i] else size
+            members[i] = size * (scale - size)
 
 
 def _score_ends(scores: Vector, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> Vector:
@@ -99,7 +93,8 @@ def log_mean_exp(pairs: Pairs, scores: Vector, eps: float) -> tuple[float, Vecto
         # a weight is equivalent to a shift of the score, which is infinite for weight 0
         with np.errstate(divide="ignore"):
             scores = scores + np.where(pairs.positive, -eps, eps) * np.log(pairs.weights)
-    order, starts = pairs.by_group()
+    order: Any = slice(None) if pairs.groups is None else np.argsort(pairs.groups, kind="stable")
+    starts = pairs.starts()
     scores, positive = scores[order], pairs.positive[order].view(np.uint8)
     ends = _score_ends(scores, positive, starts, scale)
     values = np.empty(scores.size)

@@ -41,20 +41,16 @@ _BEND = _coefficients(lambda z: (1.0 - z) / (1.0 + z) ** 3)
 _SOFTPLUS = _coefficients(lambda z: np.log1p(z) / z)
 
 
-def _row(distance: float, weight: float, series: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the coefficients of |x|, 1, z, z^2, ..."""
-    return np.concatenate([[distance, weight], series])
-
-
-# For each loss phi(x): phi, -phi' and phi'' where x < 0 (a pair in the wrong order), then where x > 0.
+# For each loss phi(x): phi, -phi' and phi'' where x < 0 (a pair in the wrong order), then where x > 0; of each the
+# coefficients of |x|, 1, z, z^2, ...
 TABLES = {
     "sigmoid": np.array([
-        [_row(0, 1, -_SIGMOID), _row(0, 0, _SLOPE), _row(0, 0, -_BEND)],
-        [_row(0, 0, _SIGMOID), _row(0, 0, _SLOPE), _row(0, 0, _BEND)],
+        [np.r_[0, 1, -_SIGMOID], np.r_[0, 0, _SLOPE], np.r_[0, 0, -_BEND]],
+        [np.r_[0, 0, _SIGMOID], np.r_[0, 0, _SLOPE], np.r_[0, 0, _BEND]],
     ]),
     "logistic": np.array([
-        [_row(1, 0, _SOFTPLUS), _row(0, 1, -_SIGMOID), _row(0, 0, _SLOPE)],
-        [_row(0, 0, _SOFTPLUS), _row(0, 0, _SIGMOID), _row(0, 0, _SLOPE)],
+        [np.r_[1, 0, _SOFTPLUS], np.r_[0, 1, -_SIGMOID], np.r_[0, 0, _SLOPE]],
+        [np.r_[0, 0, _SOFTPLUS], np.r_[0, 0, _SIGMOID], np.r_[0, 0, _SLOPE]],
     ]),
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """The pairs that a loss sums over: validated classes, weights and groups, and their order by score."""
 
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,19 +23,12 @@ class Pairs(NamedTuple):
     groups: NDArray[np.intp] | None  # codes from 0; None for one group
     total: float
 
-    def by_group(self) -> tuple[Any, NDArray[np.intp]]:
-        """Return an index that sorts rows by group, the start of each group, and the number of rows at the end."""
-        order = slice(None) if self.groups is None else np.argsort(self.groups, kind="stable")
-        return order, self._starts()
-
-    def by_score(self, scores: Vector) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the rows in ascending order of score within their group, and the starts of groups as `by_group`."""
+    def by_score(self, scores: Vector) -> NDArray[np.intp]:
+        """Return the rows in ascending order of score within their group."""
         rows = (rank_rows(scores) & WORD).astype(np.intp)
-        if self.groups is not None:
-            rows = rows[np.argsort(self.groups[rows], kind="stable")]
-        return rows, self._starts()
+        return rows if self.groups is None else rows[np.argsort(self.groups[rows], kind="stable")]
 
-    def _starts(self) -> NDArray[np.intp]:
+    def starts(self) -> NDArray[np.intp]:
         """Return the start of each group in sorted order, and the number of rows at the end."""
         sizes = [self.positive.size] if self.groups is None else np.bincount(self.groups)
         return np.append(0, np.cumsum(sizes)).astype(np.intp)

@@ -104,7 +104,7 @@ def _mean_of_pairs(
     pairs: Pairs, scores: Vector, loss: str, eps: float, n_functions: int
 ) -> tuple[float, Vector, Vector]:
     """Return the mean over pairs, its gradient and, with three functions (phi, -phi', phi''), its diagonal hessian."""
-    rows, starts = pairs.by_score(scores)
+    rows, starts = pairs.by_score(scores), pairs.starts()
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
     sums = np.zeros((rows.size, n_functions))  # over the pairs of each row, so each pair is in the sums of both rows
     in_order, positive, weights_in_order = scores[rows], pairs.positive[rows], weights[rows]

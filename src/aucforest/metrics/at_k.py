@@ -11,15 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.intervals import normal_quantile, score_interval, share_interval
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import (
-    Scores,
-    Weights,
-    two_classes,
-    warn_undefined,
-    weight_exponent,
-)
+from aucforest.metrics.validation import FloatArray, Scores, Weights, two_classes, warn_undefined, weight_exponent
 
-FloatArray = NDArray[np.float64]
 Interval = tuple[float, float, float]  # a value and its bounds
 
 
@@ -35,8 +28,7 @@ def _check_rows(
 
 def _cumulate(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any) -> Cumulated:
     """Return the weights of positives and negatives at or above each threshold."""
-    positive, scores, weights = _check_rows(y_true, y_score, sample_weight, pos_label)
-    return cumulate(positive, scores, weights)
+    return cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
 
 
 def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 0) -> float:
@@ -324,18 +316,6 @@ def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None
     top_size(k, name=f"k of {name!r}")
     metric = {"precision": precision_at_k, "recall": recall_at_k, "lift": lift_at_k}[kind]
     return f"{kind} at {k if isinstance(k, int) else f'{100.0 * k:g} %'}", metric, k
-
-
-def class_at_k(
-    metric: Callable[..., float],
-    k: int | float,
-    codes: NDArray[Any],
-    proba: NDArray[np.float64],
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Return a metric at k of the second of two classes, or the mean over more classes."""
-    classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
-    return float(np.mean([metric(codes == c, proba[:, c], k, sample_weight=sample_weight) for c in classes]))
 
 
 def _recall(positives: Any, cumulated: Cumulated) -> Any:

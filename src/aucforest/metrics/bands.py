@@ -3,14 +3,12 @@
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import kolmogi
 
 from aucforest.metrics.intervals import require_level, tails
 from aucforest.metrics.ranking import cumulate
-from aucforest.metrics.validation import check_option, two_classes
-
-FloatArray = NDArray[np.float64]
+from aucforest.metrics.validation import FloatArray, check_option, two_classes
 
 
 class RocBand(NamedTuple):
@@ -100,25 +98,19 @@ def roc_confidence_band(
         raise ValueError("y_true must have two classes, but has one")
     grid = np.linspace(0.0, 1.0, n_points)
     if method == "bootstrap":
-        return _bootstrap(tps, fps, grid, level, n_bootstrap, np.random.default_rng(random_state))
+        # the counts of a bootstrap sample at the distinct scores are multinomial
+        generator, n_positive, n_negative = np.random.default_rng(random_state), int(tps[-1]), int(fps[-1])
+        positives, negatives = np.diff(tps) / n_positive, np.diff(fps) / n_negative
+        curves = np.empty((n_bootstrap, grid.size))
+        for curve in curves:
+            tpr = np.cumsum(generator.multinomial(n_positive, positives)) / n_positive
+            fpr = np.cumsum(generator.multinomial(n_negative, negatives)) / n_negative
+            curve[:] = np.interp(grid, np.append(0.0, fpr), np.append(0.0, tpr))
+        low, high = np.quantile(curves, tails(level), axis=0)
+        return RocBand(grid, low, high)
     distance = kolmogi(1.0 - np.sqrt(level))  # asymptotic, a little too wide
     across, up = distance / np.sqrt(fps[-1]), distance / np.sqrt(tps[-1])
     fpr, tpr = fps / fps[-1], tps / tps[-1]
     first = np.minimum(np.searchsorted(fpr, grid - across), fpr.size - 1)
     last = np.searchsorted(fpr, grid + across, side="right") - 1
     return RocBand(grid, np.maximum(tpr[first] - up, 0.0), np.minimum(tpr[last] + up, 1.0))
-
-
-def _bootstrap(
-    tps: FloatArray, fps: FloatArray, grid: FloatArray, level: float, n_bootstrap: int, generator: np.random.Generator
-) -> RocBand:
-    """Return pointwise percentiles; the counts of a bootstrap sample at the distinct scores are multinomial."""
-    n_positive, n_negative = int(tps[-1]), int(fps[-1])
-    positives, negatives = np.diff(tps) / n_positive, np.diff(fps) / n_negative
-    curves = np.empty((n_bootstrap, grid.size))
-    for curve in curves:
-        tpr = np.cumsum(generator.multinomial(n_positive, positives)) / n_positive
-        fpr = np.cumsum(generator.multinomial(n_negative, negatives)) / n_negative
-        curve[:] = np.interp(grid, np.append(0.0, fpr), np.append(0.0, tpr))
-    low, high = np.quantile(curves, tails(level), axis=0)
-    return RocBand(grid, low, high)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from aucforest.metrics.validation import FloatArray
 
 
 def g_mean(codes: NDArray[Any], predicted: NDArray[Any], weights: FloatArray | None = None) -> float:

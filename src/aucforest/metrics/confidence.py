@@ -9,6 +9,7 @@ from scipy.special import expit, logit, stdtr
 from aucforest.metrics.intervals import normal_quantile, require_level, score_interval, t_quantile
 from aucforest.metrics.ranking import placements
 from aucforest.metrics.validation import (
+    FloatArray,
     Weights,
     check_option,
     check_scores,
@@ -17,8 +18,6 @@ from aucforest.metrics.validation import (
     two_classes,
     warn_undefined,
 )
-
-FloatArray = NDArray[np.float64]
 
 
 def delong_covariance(
@@ -187,7 +186,11 @@ def auc_confidence_interval(
         warn_undefined("the interval is not defined: a class has fewer than two samples with weight in y_true")
         return auc, float("nan"), float("nan")
     if method == "score":
-        return auc, *score_interval(auc, _dispersion(auc, variances, n_rows), z)
+        # the variance over AUC (1 - AUC), shrunk such that it is also defined for an AUC of 0 or 1
+        inner = (n_rows.min() * auc + 0.5) / (n_rows.min() + 1.0)
+        of_two = inner * (1.0 - inner)
+        ratios = (n_rows**2 * variances + of_two) / (n_rows * auc * (1.0 - auc) + 2.0 * of_two)
+        return auc, *score_interval(auc, float(np.sum(np.minimum(ratios, 1.0) / n_rows)), z)
     if variance == 0.0 or not 0.0 < auc < 1.0:
         warn_undefined(f"the interval around an AUC of {auc:g} is a point: its estimated variance is 0")
         return auc, auc, auc
@@ -196,15 +199,6 @@ def auc_confidence_interval(
         half_width /= auc * (1.0 - auc)
         return auc, float(expit(logit(auc) - half_width)), float(expit(logit(auc) + half_width))
     return auc, float(max(0.0, auc - half_width)), float(min(1.0, auc + half_width))
-
-
-def _dispersion(auc: float, variances: FloatArray, n_rows: FloatArray) -> float:
-    """Return the variance of an AUC over AUC (1 - AUC), shrunk such that it is also defined for an AUC of 0 or 1."""
-    least = n_rows.min()
-    inner = (least * auc + 0.5) / (least + 1.0)  # in (0, 1) even if the AUC is 0 or 1
-    of_two = inner * (1.0 - inner)
-    ratios = (n_rows**2 * variances + of_two) / (n_rows * auc * (1.0 - auc) + 2.0 * of_two)
-    return float(np.sum(np.minimum(ratios, 1.0) / n_rows))
 
 
 class AUCComparison(NamedTuple):
@@ -286,10 +280,8 @@ def compare_auc(
     '0.250, z = 1.22, p = 0.28'
     """
     require_level(level)
-    first, second = (
-        check_scores(score_a, name="score_a", finite=True),
-        check_scores(score_b, name="score_b", finite=True),
-    )
+    first = check_scores(score_a, name="score_a", finite=True)
+    second = check_scores(score_b, name="score_b", finite=True)
     if first.size != second.size:
         raise ValueError(f"score_a has {first.size} samples, but score_b has {second.size}")
     weights = relative_weights(sample_weight, first.size)

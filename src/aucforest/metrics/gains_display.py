@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from aucforest._display import Display
 from aucforest.metrics.at_k import gains_curve, precision_at_k
 from aucforest.metrics.roc_display import score_classifiers
-from aucforest.metrics.validation import check_option
+from aucforest.metrics.validation import FloatArray, check_option
 
 
 @dataclass(repr=False, eq=False)
@@ -44,7 +44,7 @@ class GainsDisplay(Display):
     'Lift'
     """
 
-    curves: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+    curves: Mapping[str, tuple[FloatArray, FloatArray]]
     prevalence: float
 
     @classmethod
@@ -163,9 +163,7 @@ class GainsDisplay(Display):
         ax.set(xlabel="Proportion of samples", ylabel="Recall" if self._kind == "gains" else "Lift", xlim=(0, 1))
         ax.legend(fontsize="small")
 
-    def _shown(
-        self, curve: tuple[NDArray[np.float64], NDArray[np.float64]]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _shown(self, curve: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Return a curve of gains, or that of the corresponding lift."""
         proportion, gain = curve
         if self._kind == "gains":

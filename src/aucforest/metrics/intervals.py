@@ -6,11 +6,11 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtrit
 from sklearn.exceptions import UndefinedMetricWarning
 
-from aucforest.metrics.validation import as_column, check_weights, is_positive
+from aucforest.metrics.validation import FloatArray, as_column, check_weights, is_positive
 
 
 def require_level(level: float) -> None:
@@ -50,9 +50,7 @@ def score_interval(value: float, dispersion: float, quantile: float, upper: floa
     return float(min(max(middle - half, 0.0), value)), float(max(min(middle + half, upper), value))
 
 
-def share_interval(
-    part: NDArray[np.float64], rest: NDArray[np.float64], correlation: float = 0.0
-) -> tuple[float, float]:
+def share_interval(part: FloatArray, rest: FloatArray, correlation: float = 0.0) -> tuple[float, float]:
     """Return the interval of ``part / (part + rest)`` from two estimates, which are not negative, and their intervals.
 
     Both are arrays of an estimate a or b and of the bounds of its interval. The share s is 0 for ``a (1 - s) - b s``;
@@ -63,7 +61,7 @@ def share_interval(
     return _lowest_share(part, rest, correlation), 1.0 - _lowest_share(rest, part, correlation)
 
 
-def _lowest_share(part: NDArray[np.float64], rest: NDArray[np.float64], correlation: float) -> float:
+def _lowest_share(part: FloatArray, rest: FloatArray, correlation: float) -> float:
     """Return the lower bound of the share of `part`: the smaller root s of ``A s^2 - 2 B s + C``."""
     a, below, b, above = part[0], part[0] - part[1], rest[0], rest[2] - rest[0]
     common = correlation * below * above

@@ -289,10 +289,7 @@ def _placements(ranked, positive, weights, placed):
 
 
 def placements(positive: NDArray[np.bool_], y_score: Scores, weights: Weights) -> tuple[Weights, Weights]:
-    """Return the proportion of the other class below each positive and above each negative, with ties counted half.
-
-    The proportions are NaN if the other class has no weight.
-    """
+    """Return the proportion of the other class below each positive and above each negative; ties half, NaN for none."""
     placed = np.empty(y_score.size)
     of_positive, of_negative = _placements(rank_rows(y_score), positive, weights, placed)
     # the totals are from the same sums, so that perfect scores have proportions of exactly 1; 0 / 0 would warn
@@ -324,10 +321,7 @@ def _lost_pairs(ranked, k, codes, weights, lost):
 def lost_pairs(
     codes: NDArray[np.uint32], columns: Iterable[NDArray[np.uint64]], n_classes: int, weights: Weights | None
 ) -> NDArray[Any]:
-    """Return twice the pairs of a class-k row below a class-j row by column k, shape (K, K); the diagonal is unused.
-
-    The columns are those of `rank_columns`.
-    """
+    """Return twice the pairs of a class-k row below a class-j row by column k of `rank_columns`; no use of j = k."""
     lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
     for k, ranked in enumerate(columns):
         _lost_pairs(ranked, k, codes, weights, lost[k])

@@ -1,5 +1,6 @@
 """ROC curve, ROC AUC and average precision."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest.metrics.multiclass import average_columns, average_pairs, column_codes
 from aucforest.metrics.ranking import cumulate, mann_whitney, rank_columns, rank_rows
 from aucforest.metrics.validation import (
+    FloatArray,
     Scores,
     Weights,
     as_column,
@@ -160,7 +162,12 @@ def roc_auc_score(
     if scores.ndim == 1:
         area = score(_is_second(truth, scores.size, labels), scores, weights)
     elif truth.ndim == 2:
-        area = average_columns(score, _indicators(truth, scores), scores, weights, average)
+        if truth.shape != scores.shape:
+            raise ValueError(f"y_true has shape {truth.shape}, but y_score has {scores.shape}")
+        indicators = truth == 1
+        if not (indicators | (truth == 0)).all():
+            raise ValueError("y_true must contain only zeros and ones if it is a matrix")
+        area = average_columns(score, indicators, scores, weights, average)
     else:
         _check_many_classes(average, max_fpr, multi_class, method)
         codes, classes = column_codes(truth, scores, labels)
@@ -192,37 +199,24 @@ def _check_many_classes(average: str | None, max_fpr: float | None, multi_class:
         raise ValueError("method must be 'rank' for multi_class='ovo', but is 'trapezoid'")
 
 
-def _indicators(truth: NDArray[Any], scores: Scores) -> NDArray[np.bool_]:
-    """Return a validated matrix of binary labels as booleans."""
-    if truth.shape != scores.shape:
-        raise ValueError(f"y_true has shape {truth.shape}, but y_score has {scores.shape}")
-    indicators = truth == 1
-    if not (indicators | (truth == 0)).all():
-        raise ValueError("y_true must contain only zeros and ones if it is a matrix")
-    return indicators
-
-
 def _area(
     positive: NDArray[np.bool_], scores: Scores, weights: Weights | None, *, max_fpr: float | None, method: str
 ) -> float:
-    """Return the full or partial AUC of validated rows; NaN if a class has no weight."""
+    """Return the full AUC, or McClish's (1 + (A - min) / (max - min)) / 2 of a partial area A; NaN if undefined."""
     if method == "rank" and max_fpr in (None, 1.0):
-        area = mann_whitney(positive, rank_rows(scores), weights)
+        return mann_whitney(positive, rank_rows(scores), weights)
+    tps, fps, _ = cumulate(positive, scores, weights)
+    if min(tps[-1], fps[-1]) <= 0.0:
+        return float("nan")
+    fpr, tpr = fps / fps[-1], tps / tps[-1]
+    if max_fpr in (None, 1.0):
+        area = np.trapezoid(tpr, fpr)
     else:
-        tps, fps, _ = cumulate(positive, scores, weights)
-        has_both = min(tps[-1], fps[-1]) > 0.0
-        area = _area_up_to(fps / fps[-1], tps / tps[-1], max_fpr or 1.0) if has_both else float("nan")
-    return min(area, 1.0)  # sums of weights have rounding errors
-
-
-def _area_up_to(fpr: NDArray[np.float64], tpr: NDArray[np.float64], max_fpr: float) -> float:
-    """Return the area by the trapezoidal rule; a partial area A is McClish's (1 + (A - min) / (max - min)) / 2."""
-    if max_fpr == 1.0:
-        return float(np.trapezoid(tpr, fpr))
-    stop = int(np.searchsorted(fpr, max_fpr, side="right"))
-    x, y = np.append(fpr[:stop], max_fpr), np.append(tpr[:stop], np.interp(max_fpr, fpr, tpr))
-    least, greatest = 0.5 * max_fpr**2, max_fpr
-    return float(0.5 * (1.0 + (np.trapezoid(y, x) - least) / (greatest - least)))
+        stop = int(np.searchsorted(fpr, max_fpr, side="right"))
+        x, y = np.append(fpr[:stop], max_fpr), np.append(tpr[:stop], np.interp(max_fpr, fpr, tpr))
+        least = 0.5 * max_fpr**2
+        area = 0.5 * (1.0 + (np.trapezoid(y, x) - least) / (max_fpr - least))
+    return min(float(area), 1.0)  # sums of weights have rounding errors
 
 
 def average_precision_score(
@@ -290,10 +284,12 @@ def class_roc_auc(codes: NDArray[Any], proba: NDArray[np.float64], sample_weight
     return float(roc_auc_score(codes, scores, labels=np.arange(proba.shape[1]), sample_weight=sample_weight))
 
 
-def class_average_precision(
-    codes: NDArray[Any], proba: NDArray[np.float64], sample_weight: ArrayLike | None = None
+def mean_over_classes(
+    metric: Callable[..., float], codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the average precision of the second of two classes, or the mean over more classes."""
+    """Return a binary metric of the second of two classes, or its mean over more classes."""
     classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
-    scores = [average_precision_score(codes == k, proba[:, k], sample_weight=sample_weight) for k in classes]
-    return float(np.mean(scores))
+    return float(np.mean([metric(codes == k, proba[:, k], sample_weight=sample_weight) for k in classes]))
+
+
+class_average_precision = partial(mean_over_classes, average_precision_score)

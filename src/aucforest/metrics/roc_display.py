@@ -184,10 +184,7 @@ class RocCurveDisplay(Display):
 def score_classifiers(
     estimator: Any, X: Any, y_true: ArrayLike, name: str | None
 ) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.float64]], Any]:
-    """Return whether samples are of the second class, its scores by one or several classifiers by name, and its label.
-
-    Raises ValueError if a classifier is not binary, the classifiers have different classes, or a label is none of them.
-    """
+    """Return whether samples are of the second class, its scores by the classifiers by name, and its label."""
     models = estimator if isinstance(estimator, Mapping) else {name or type(estimator).__name__: estimator}
     if not models:
         raise ValueError("estimator is an empty mapping of classifiers")

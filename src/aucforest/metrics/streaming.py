@@ -86,17 +86,15 @@ class AUCSketch:
         if not 4 <= bits <= 24:
             raise ValueError(f"bits must be from 4 to 24, but is {bits}")
         self.bits = int(bits)
-        self.range = None if range is None else self._checked(range)
+        self.range = None
+        if range is not None:
+            low, high = map(float, range) if len(range) == 2 else (np.nan, np.nan)
+            if not (low < high and 0.0 < (1 << self.bits) / (high - low) < np.inf):  # so that places on it are finite
+                raise ValueError(f"range must be two finite bounds, the lower one first, but is {range}")
+            self.range = low, high
         self._counts = np.zeros((2, 1 << bits), np.int64)  # negatives, positives; in units of 2**-20
         self._rounded = np.zeros(2, np.int64)  # rows of each class with a rounded weight
         self._total = 0.0
-
-    def _checked(self, range: tuple[float, float]) -> tuple[float, float]:
-        """Return the bounds if the place of every score on the grid is finite; raise ValueError if not."""
-        low, high = map(float, range) if len(range) == 2 else (np.nan, np.nan)
-        if not (low < high and 0.0 < (1 << self.bits) / (high - low) < np.inf):
-            raise ValueError(f"range must be two finite bounds, the lower one first, but is {range}")
-        return low, high
 
     def update(self, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None) -> None:
         """Add a batch of samples.

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.at_k import check_bound, top_size
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import check_option, two_classes, warn_undefined, weight_exponent
+from aucforest.metrics.validation import FloatArray, check_option, two_classes, warn_undefined, weight_exponent
 
 BOUNDS = ("alerts", "precision", "fpr")
 
@@ -102,10 +102,7 @@ def optimal_threshold(
 
 
 def _threshold_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> float:
-    """Return the threshold of the highest recall within a bound, and for alerts the lowest one.
-
-    Weights were divided by the power of two with the exponent.
-    """
+    """Return the threshold of the highest recall within a bound, for alerts the lowest; `exponent` as in `top_size`."""
     thresholds = cumulated.thresholds
     if name == "alerts":
         selected = cumulated.selected
@@ -164,9 +161,7 @@ def error_costs(cost: NDArray[np.float64]) -> tuple[Any, Any]:
     return cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]
 
 
-def gain_at_thresholds(
-    tps: NDArray[np.float64], fps: NDArray[np.float64], criterion: str, cost: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+def gain_at_thresholds(tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None) -> FloatArray:
     """Return the criterion to maximize at each of the descending thresholds of `cumulate`."""
     positives, negatives = tps[-1], fps[-1]
     if criterion == "youden":

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 Scores = NDArray[np.floating[Any]]
-Weights = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
+Weights = FloatArray
 
 
 def require_finite(values: NDArray[Any], name: str) -> None:

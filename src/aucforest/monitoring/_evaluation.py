@@ -12,7 +12,7 @@ distribution with the degrees of freedom of Satterthwaite (Biometrics Bulletin 2
 variance^2 / sum_b (variance of block b)^2 / (m_b - 1).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,19 +45,6 @@ class Offset(NamedTuple):
         return Offset(ratio * self.value, ratio * self.spread, ratio * self.cross, ratio**2 * self.variance)
 
 
-class CurveNoise(NamedTuple):
-    """The variance of an estimate due to the labels of the reference, and its degrees of freedom."""
-
-    variance: float
-    freedom: float
-
-    def with_labels(self, variance: float) -> "CurveNoise":
-        """Return the sum with a variance that is known exactly, such as that of the labels of the chunk."""
-        total = variance + self.variance
-        freedom = self.freedom * (total / self.variance) ** 2 if self.variance > 0.0 else np.inf
-        return CurveNoise(total, freedom)
-
-
 class Curves:
     """Calibration curves fitted to the reference, and the variance of estimates due to the labels of the reference.
 
@@ -66,7 +53,10 @@ class Curves:
     """
 
     def __init__(self, calibration: Calibration, reference: Rows, weights: FloatArray | None = None) -> None:
-        self.calibration, self._truth, self._mass = calibration, reference, calibration.mass
+        self.calibration, self._truth = calibration, reference
+        self._mass = np.concatenate([curve.mass for curve in calibration.curves.values()])
+        zeros = np.zeros_like(self._mass)
+        self.no_offset = Offset(0.0, zeros, zeros, 0.0)  # for a metric without correction
         self._rows = calibration.apply(reference.columns)
         levels, blocks, n_before = [column.scores for column in reference.columns], [], 0
         for k, curve in calibration.curves.items():
@@ -107,30 +97,25 @@ class Curves:
         product = self.p * influence
         return self._by_block(self._weights * (product - self.p * product.sum(axis=1, keepdims=True)))
 
-    def no_offset(self) -> Offset:
-        """Return an offset of 0, for a metric without correction."""
-        zeros = np.zeros_like(self._mass)
-        return Offset(0.0, zeros, zeros, 0.0)
-
     def offset(self, metric: Metric) -> Offset:
         """Return the estimated minus the realized metric on the reference, or an offset of 0 if one is undefined."""
         estimate = metric.estimate(self._truth._replace(p=self._rows.p))
         realized = metric.estimate(self._truth)
         value = estimate.expected - realized.value
         if np.isnan(value):
-            return self.no_offset()
+            return self.no_offset
         spread = self.calibration.spread(self._rows, estimate.influence)
         return Offset(value, spread, self.cross(realized.influence), label_variance(self.p, realized.influence))
 
-    def noise(self, rows: Calibrated, influence: FloatArray, offset: Offset) -> CurveNoise:
-        """Return the variance of a corrected estimate due to the labels of the reference."""
+    def noise(self, rows: Calibrated, influence: FloatArray, offset: Offset) -> tuple[float, float]:
+        """Return the variance of a corrected estimate due to the labels of the reference and its degrees of freedom."""
         pull = (self.calibration.spread(rows, influence) - offset.spread) / self._mass
         variance = float(pull @ self._covariance @ pull + 2.0 * pull @ offset.cross + offset.variance)
         of_blocks = pull**2 * np.diag(self._covariance)
         spread = float((of_blocks**2 / self._freedom).sum())
         if variance <= 0.0 or spread == 0.0:
-            return CurveNoise(max(0.0, variance), np.inf)
-        return CurveNoise(variance, max(1.0, variance**2 / spread))
+            return max(0.0, variance), np.inf
+        return variance, max(1.0, variance**2 / spread)
 
 
 class Evaluated(NamedTuple):
@@ -153,36 +138,32 @@ class Scored:
         self.rows = Rows(columns, p, predicted)
 
 
-class Evaluator(NamedTuple):
-    """The options of estimates; see the parameters of CBPE."""
-
-    level: float
-    bias_correction: bool
-    n_simulations: int
-    random: np.random.Generator
-
-    def evaluate(self, metric: Metric, scored: Scored, offset: Offset | None) -> Evaluated:
-        """Return the estimate of one metric; `offset` is the estimated minus the realized metric on the reference."""
-        estimate = metric.estimate(scored.rows)
-        if np.isnan(estimate.value):
-            return Evaluated()
-        centre = estimate.expected if self.bias_correction else estimate.value
-        shift, noise = 0.0, CurveNoise(0.0, np.inf)
-        if scored.curves is not None and scored.calibrated is not None and estimate.influence.any():
-            offset = scored.curves.no_offset() if offset is None else offset
-            shift, noise = offset.value, scored.curves.noise(scored.calibrated, estimate.influence, offset)
-        if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
-            drawn = metric.draw(scored.rows, self.n_simulations, self.random)
-            drawn = drawn[~np.isnan(drawn)]
-            if drawn.size < 2:
-                return Evaluated(float(np.clip(centre - shift, metric.low, metric.high)))
-            moved = np.sqrt(noise.variance) * self.random.standard_t(min(noise.freedom, MANY), drawn.size)
-            bounds = np.quantile(drawn + moved, tails(self.level))
-            error = np.sqrt(float(drawn.var()) + noise.variance)
-        else:
-            variance, freedom = noise.with_labels(label_variance(scored.rows.p, estimate.influence))
-            error = np.sqrt(variance)
-            half = error * t_quantile(freedom, self.level)
-            bounds = np.array([centre - half, centre + half])
-        value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()
-        return Evaluated(value, float(error), low, high)
+def evaluate(
+    metric: Metric, scored: Scored, offset: Offset | None, cbpe: Any, random: np.random.Generator
+) -> Evaluated:
+    """Return the estimate of one metric; `offset` is the estimated minus the realized metric on the reference."""
+    estimate = metric.estimate(scored.rows)
+    if np.isnan(estimate.value):
+        return Evaluated()
+    centre = estimate.expected if cbpe.bias_correction else estimate.value
+    shift, noise, freedom = 0.0, 0.0, np.inf
+    if scored.curves is not None and scored.calibrated is not None and estimate.influence.any():
+        offset = offset or scored.curves.no_offset
+        shift = offset.value
+        noise, freedom = scored.curves.noise(scored.calibrated, estimate.influence, offset)
+    if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
+        drawn = metric.draw(scored.rows, cbpe.n_simulations, random)
+        drawn = drawn[~np.isnan(drawn)]
+        if drawn.size < 2:
+            return Evaluated(float(np.clip(centre - shift, metric.low, metric.high)))
+        moved = np.sqrt(noise) * random.standard_t(min(freedom, MANY), drawn.size)
+        bounds = np.quantile(drawn + moved, tails(cbpe.level))
+        error = np.sqrt(float(drawn.var()) + noise)
+    else:
+        variance = label_variance(scored.rows.p, estimate.influence) + noise
+        error = np.sqrt(variance)
+        freedom = freedom * (variance / noise) ** 2 if noise > 0.0 else np.inf
+        half = error * t_quantile(freedom, cbpe.level)
+        bounds = np.array([centre - half, centre + half])
+    value, low, high = np.clip(np.array([centre, *bounds]) - shift, metric.low, metric.high).tolist()
+    return Evaluated(value, float(error), low, high)

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.ranking import HALF, WORD, rank_rows
-from aucforest.metrics.validation import check_scores, is_missing, require_finite
+from aucforest.metrics.validation import FloatArray, check_scores, is_missing, require_finite
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 SUM_TOLERANCE = 1e-3  # Probabilities are often rounded to a few decimals.

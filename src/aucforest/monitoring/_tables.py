@@ -139,10 +139,7 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
 
 
 def learn_features(X: Any) -> tuple[Any, Categories]:
-    """Return features with codes for the categories of text columns, and those categories; other X unchanged.
-
-    Raise TypeError for a column whose values are neither numbers nor categories.
-    """
+    """Return features with codes for the categories of text columns, and those categories; other X unchanged."""
     table = _without_dates(X)
     if table is None:
         return X, {}
@@ -157,10 +154,7 @@ def learn_features(X: Any) -> tuple[Any, Categories]:
 
 
 def encode_features(X: Any, categories: Categories, n_features: int | None) -> Any:
-    """Return features with codes for known categories, NaN for others.
-
-    Raise ValueError for another number of columns, and TypeError for text in a column that was one of numbers.
-    """
+    """Return features with codes for known categories, NaN for others; the columns must be like those of `fit`."""
     table = _without_dates(X)
     if table is None:
         return X

@@ -135,11 +135,6 @@ class Calibration:
         sums = {k: rows.columns[k].sums(influence[:, k]) for k in self.curves}
         return np.concatenate([curve.spread(rows.positions[k], sums[k]) for k, curve in self.curves.items()])
 
-    @property
-    def mass(self) -> FloatArray:
-        """Weights of the reference samples in the blocks of all curves, concatenated."""
-        return np.concatenate([curve.mass for curve in self.curves.values()])
-
 
 def is_rising(column: RankedColumn, positive: FloatArray) -> bool:
     """Return whether the AUC is at least 1/2."""

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._restoring import restoring
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import warn_undefined
-from aucforest.monitoring._evaluation import Curves, Evaluated, Evaluator, Scored
+from aucforest.monitoring._evaluation import Curves, Evaluated, Scored, evaluate
 from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_columns, rank_columns, side_by_side
 from aucforest.monitoring._tables import (
     UNKNOWN,
@@ -494,12 +494,11 @@ class CBPE(BaseEstimator):
         curves = self._curves
         if self.importance_weighted and self.calibrated_.any():
             curves = self._fit_curves(ratios)
-        evaluator = Evaluator(self.level, self.bias_correction, self.n_simulations, random)
         check_raw_columns(columns, self.calibrated_)
         scored, evaluated = Scored(columns, table.predicted, curves), []
         for metric in self._metrics:
             offset = self._offsets.get(metric.name)
             if offset is not None:
                 offset = offset.scaled(metric.ratio(len(table.scores), len(self._reference.p)))
-            evaluated.append(evaluator.evaluate(metric, scored, offset))
+            evaluated.append(evaluate(metric, scored, offset, self, random))
         return evaluated, measured.judged(self._shift_limits)

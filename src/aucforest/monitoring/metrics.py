@@ -194,7 +194,11 @@ def find_metrics(
         elif name == "confusion_matrix":
             metrics += _cells(classes, normalize)
         elif name in COSTS:
-            metrics.append(_cost_metric(name, len(classes), cost))
+            if cost is None:
+                raise ValueError(f"metric {name!r} needs cost, a matrix with one row for each true class")
+            per_row = name == "cost_per_row"
+            function = partial(total_cost, check_cost(cost, len(classes)), per_row=per_row)
+            metrics.append(Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row))
         else:
             metrics.append(Metric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
     return metrics
@@ -216,20 +220,8 @@ def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
     ]
 
 
-def _cost_metric(name: str, n_classes: int, cost: ArrayLike | None) -> Metric:
-    """Return the metric "cost" or "cost_per_row"; ValueError if `cost` is missing."""
-    if cost is None:
-        raise ValueError(f"metric {name!r} needs cost, a matrix with one row for each true class")
-    per_row = name == "cost_per_row"
-    function = partial(total_cost, check_cost(cost, n_classes), per_row=per_row)
-    return Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row)
-
-
 def alert_limits(metric: Metric, realized: Sequence[float], threshold: float) -> tuple[float, float]:
-    """Return mean -+ threshold * standard deviation of realized values, clipped to the bounds of the metric.
-
-    NaN if there are fewer than two values.
-    """
+    """Return mean -+ threshold * standard deviation, within the bounds of the metric; NaN for less than two values."""
     values = np.array([value for value in realized if not np.isnan(value)])
     if values.size < 2:
         return float("nan"), float("nan")

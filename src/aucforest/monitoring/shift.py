@@ -69,27 +69,17 @@ def stability_index(reference: list[RankedColumn], new: list[RankedColumn], *, i
         deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
         edges = np.unique(old.scores[old.order[deciles]])
         n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
-        before, after = _proportions(n_before - n_after if is_part else n_before), _proportions(n_after)
+        # 1/2 is added to each count, so that no proportion is 0
+        smoothed = np.array([n_before - n_after if is_part else n_before, n_after]) + 0.5
+        before, after = smoothed / smoothed.sum(axis=1, keepdims=True)
         indices.append(float(((after - before) * np.log(after / before)).sum()))
     return max(indices)
-
-
-def outside(reference: list[RankedColumn], new: list[RankedColumn]) -> float:
-    """Return the proportion of samples with a score outside the range of the reference."""
-    ends = [(column.values[0], column.values[-1]) for column in reference]
-    beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new, ends)]
-    return float(np.any(beyond, axis=0).mean())
 
 
 def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
     """Return the number of samples in each bin (low, high]."""
     up_to = column.edges[np.searchsorted(column.values, edges, side="right")]
     return np.diff(up_to, prepend=0, append=column.order.size)
-
-
-def _proportions(counts: IntArray) -> FloatArray:
-    """Return the proportions of counts to which 1/2 is added, so that none is 0."""
-    return np.asarray((counts + 0.5) / (counts + 0.5).sum())
 
 
 def measure_shift(
@@ -106,22 +96,14 @@ def measure_shift(
     If the new samples are part of the reference, `rest` is True for the others, with which they are compared.
     """
     psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
-    proportion = outside(reference.columns, new.columns)
+    ends = [(column.values[0], column.values[-1]) for column in reference.columns]
+    beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new.columns, ends)]
+    outside = float(np.any(beyond, axis=0).mean())
     if reference.X is None or new.X is None:
-        return ShiftReport(psi, proportion), None
+        return ShiftReport(psi, outside), None
     others = reference.X if rest is None else reference.X[rest]
-    domain = tell_apart(others, new.X, random, categorical=categorical, all_reference=all_reference)
-    report = ShiftReport(psi, proportion, domain.auc, domain.auc_error, domain.effective_sample_size)
-    return report, domain.ratios
-
-
-class DomainFit(NamedTuple):
-    """The measures of a `ShiftReport` from features, and density ratios (new / reference) of the reference, mean 1."""
-
-    auc: float
-    auc_error: float
-    effective_sample_size: float
-    ratios: FloatArray
+    auc, error, size, ratios = tell_apart(others, new.X, random, categorical=categorical, all_reference=all_reference)
+    return ShiftReport(psi, outside, auc, error, size), ratios
 
 
 def tell_apart(
@@ -131,11 +113,12 @@ def tell_apart(
     *,
     categorical: Sequence[int] = (),
     all_reference: bool = False,
-) -> DomainFit:
+) -> tuple[float, float, float, FloatArray]:
     """Classify new against reference samples by out-of-fold predictions of forests.
 
-    The columns `categorical` hold codes of categories. Both samples need at least two rows. At most MOST_ROWS of each
-    are used, but all of the reference if `all_reference` is True, which then have density ratios.
+    Return the AUC, its standard error, the effective sample size, and the density ratios (new / reference) of the
+    reference, of mean 1. The columns `categorical` hold codes of categories. Both samples need at least two rows. At
+    most MOST_ROWS of each are used, but all of the reference if `all_reference` is True, which then have ratios.
     """
     kept = np.arange(len(reference)) if all_reference else _sample(len(reference), random)
     new = new[_sample(len(new), random)]
@@ -157,7 +140,7 @@ def tell_apart(
     error = np.sqrt((is_new.size + 1) / (12 * len(kept) * len(new)))
     ratios /= ratios.mean()
     kept_size = float(ratios.sum() ** 2 / (ratios @ ratios) / ratios.size)
-    return DomainFit(float(roc_auc_score(is_new, proba)), float(error), kept_size, ratios)
+    return float(roc_auc_score(is_new, proba)), float(error), kept_size, ratios
 
 
 def _sample(n_rows: int, random: np.random.Generator) -> IntArray:

@@ -148,18 +148,14 @@ def _describe(name: str, column: Any) -> list[str]:
         kind, n_present, usual = "date" if is_date else "number", present.size, ""
         n_distinct = np.unique(present).size if is_date else _n_distinct(column, values, present)
         if present.size:
-            low, middle, high = _quantiles(present, is_date)
+            levels = np.array([0.05, 0.5, 0.95])
+            if is_date:  # dates that occur
+                low, middle, high = map(format_time, present[(levels * (present.size - 1)).astype(int)])
+            else:
+                low, middle, high = map(number, np.quantile(present, levels))
             usual = f"{middle} (90 % from {low} to {high})"
     missing = 1.0 - n_present / max(len(values), 1)
     return [name, kind, percent(missing), f"{n_distinct:,}", usual or "–"]
-
-
-def _quantiles(values: FloatArray, is_date: bool) -> list[str]:
-    """Return the quantiles 0.05, 0.5 and 0.95 of sorted values; those of dates, in seconds, are dates that occur."""
-    levels = [0.05, 0.5, 0.95]
-    if is_date:
-        return [format_time(values[int(level * (values.size - 1))]) for level in levels]
-    return [number(value) for value in np.quantile(values, levels)]
 
 
 def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
@@ -202,21 +198,16 @@ def _count_seen(rows: ScoredRows, training: Training) -> tuple[int, float]:
     hashes = np.zeros(n_rows + n_trained, dtype=np.uint64)
     pairs = [(test[name], train[name]) for name in test if name in train]
     for of_test, of_train in [(rows.labels, training.labels), *pairs]:
-        codes = _codes(of_test, of_train)
+        if "O" in (of_test.dtype.kind, of_train.dtype.kind):
+            values = [*of_test.tolist(), *of_train.tolist()]
+            both = np.array(["" if is_missing(value) else f"={value}" for value in values])
+        else:
+            both = np.concatenate([of_test, of_train])
+        distinct, codes = np.unique(both, return_inverse=True)
         # The hash of a row is the sum of a random word for each of its values (Zobrist hashing).
-        hashes += generator.integers(2**64, size=int(codes.max()) + 1, dtype=np.uint64)[codes]
+        hashes += generator.integers(2**64, size=distinct.size, dtype=np.uint64)[codes]
     trained, counts = np.unique(hashes[n_rows:], return_counts=True)
     return int(np.isin(hashes[:n_rows], trained).sum()), float(counts[counts > 1].sum() / n_trained)
-
-
-def _codes(of_test: NDArray[Any], of_train: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the positions of the values of both arrays among their distinct values."""
-    if "O" in (of_test.dtype.kind, of_train.dtype.kind):
-        values = [*of_test.tolist(), *of_train.tolist()]
-        both = np.array(["" if is_missing(value) else f"={value}" for value in values])
-    else:
-        both = np.concatenate([of_test, of_train])
-    return np.asarray(np.unique(both, return_inverse=True)[1])
 
 
 def trained_on(model: Any, X: Any, y: NDArray[Any], sample_weight: FloatArray | None, proba: FloatArray) -> str | None:

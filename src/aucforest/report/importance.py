@@ -19,10 +19,6 @@ _MOST_ROWS = 500  # for partial dependence
 _MOST_VALUES = 12
 
 
-def _roc_auc(X: Any, labels: NDArray[Any], proba: FloatArray, sample_weight: FloatArray | None) -> float:
-    return class_roc_auc(labels, proba, sample_weight)
-
-
 def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> PermutationImportance | None:
     """Return permutation importances of any model on rows not in training, or None if X has no columns to permute."""
     names = column_names(rows.X)
@@ -32,7 +28,7 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
     chosen = np.sort(np.concatenate(by_class))
     X = _safe_indexing(rows.X, chosen)
-    parts = importance.split_into_parts(rows.X, rows, chosen, _roc_auc, seed)
+    parts = importance.split_into_parts(rows.X, rows, chosen, lambda X, *scored: class_roc_auc(*scored), seed)
 
     def scores(parts: list[importance.Part], proba: FloatArray) -> list[float]:
         return [part.score(proba[part.places]) for part in parts]

@@ -13,7 +13,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.oob_curve_display import first_trees
-from aucforest.inspection.threshold_display import threshold_curves
 from aucforest.metrics import auc_confidence_interval, average_precision_score
 from aucforest.metrics.classification import brier_losses, g_mean, log_losses
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
@@ -55,20 +54,6 @@ class Resamples(NamedTuple):
     scores: dict[str, FloatArray]  # by name
     precision: FloatArray  # at `RECALLS`, (n_bootstrap, len(RECALLS)); only for two classes
 
-    @property
-    def n_draws(self) -> int:
-        """The number of bootstrap samples."""
-        return len(self.scores["G-mean"])
-
-    def interval(self, name: str) -> tuple[float, float]:
-        """Return percentiles of a score."""
-        low, high = np.quantile(self.scores[name], tails(LEVEL))
-        return float(low), float(high)
-
-    def precision_band(self) -> FloatArray:
-        """Return bounds of the precision at `RECALLS`, shape (2, len(RECALLS))."""
-        return np.asarray(np.quantile(self.precision, tails(LEVEL), axis=0))
-
 
 def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
     """Return the weights of class k and of the rest with at least each distinct score, in descending order."""
@@ -99,7 +84,7 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
     """Return the metrics of stratified bootstrap samples."""
     generator, is_binary = np.random.default_rng(seed), len(rows.classes) == 2
     by_class = [np.flatnonzero(rows.labels == k) for k in rows.present]
-    losses, curves = row_losses(rows), _Curves(rows) if is_binary else None
+    losses, group = row_losses(rows), group_by_score(rows, 1, _MOST_GROUPS) if is_binary else None
     names = [*losses, "G-mean", "average precision" if is_binary else "ROC AUC"]
     scores, precision = {name: np.empty(n_bootstrap) for name in names}, np.empty((n_bootstrap, RECALLS.size))
     for i in range(n_bootstrap):
@@ -110,35 +95,28 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
         for name, values in losses.items():
             scores[name][i] = values @ weights / weights.sum()
         scores["G-mean"][i] = g_mean(rows.labels, rows.predicted, weights)
-        if curves is None:
+        if group is None:
             scores["ROC AUC"][i] = class_roc_auc(rows.labels, rows.scores, weights)
         else:
-            scores["average precision"][i], precision[i] = curves.draw(weights)
+            scores["average precision"][i], precision[i] = precision_curve(rows, group, weights)
     return Resamples(scores, precision)
 
 
-def group_by_score(rows: ScoredRows, k: int, most: int) -> tuple[NDArray[np.int64], int]:
-    """Return the group of each row by descending score of class k, and the number of groups, about `most`."""
+def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
+    """Return the group of each row by descending score of class k; there are about `most` groups."""
     cumulated = cumulate_class(rows, k)
     # a threshold separates whole groups
     ends = cumulated.thresholds[thin(cumulated, most)[1:]]
-    return np.searchsorted(-ends, -rows.scores[:, k]), ends.size
+    return np.searchsorted(-ends, -rows.scores[:, k])
 
 
-class _Curves:
-    """Precision-recall curves of bootstrap samples: rows are sorted and grouped by score once."""
-
-    def __init__(self, rows: ScoredRows) -> None:
-        self._group, self._n_groups = group_by_score(rows, 1, _MOST_GROUPS)
-        self._positive = (rows.labels == 1).astype(np.float64)
-
-    def draw(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        """Return average precision, and precision at `RECALLS`, for some weights of the rows."""
-        tps = np.cumsum(np.bincount(self._group, self._positive * weights, minlength=self._n_groups))
-        called = np.cumsum(np.bincount(self._group, weights, minlength=self._n_groups))
-        precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
-        recall = tps / tps[-1]
-        return float(precision_area(tps, precision)), precision[np.searchsorted(recall, RECALLS - _ROUNDING)]
+def precision_curve(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[float, FloatArray]:
+    """Return average precision, and precision at `RECALLS`, of grouped rows for some weights of them."""
+    tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
+    called = np.cumsum(np.bincount(group, weights))
+    precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
+    recall = tps / tps[-1]
+    return float(precision_area(tps, precision)), precision[np.searchsorted(recall, RECALLS - _ROUNDING)]
 
 
 def auc_interval(
@@ -168,7 +146,7 @@ def summarize(rows: ScoredRows, resamples: Resamples) -> list[Score]:
         values = {"ROC AUC": class_roc_auc(rows.labels, rows.scores, rows.sample_weight), **values}
     for name, value in values.items():
         meaning = _MEANINGS[name].format(positive=positive)
-        low, high = resamples.interval(name)
+        low, high = np.quantile(resamples.scores[name], tails(LEVEL)).tolist()
         scores.append(Score(name, value, low, high, no_skill[name], meaning))
     return scores
 
@@ -190,9 +168,9 @@ def reliability(rows: ScoredRows, k: int) -> list[Bin]:
 
     Intervals are Wilson's; with weights, they are for the effective number of rows.
     """
-    group, n_groups = group_by_score(rows, k, _BINS + 1)
+    group = group_by_score(rows, k, _BINS + 1)
     bins, quantile = [], normal_quantile(LEVEL)
-    for number in reversed(range(n_groups)):
+    for number in range(group.max(), -1, -1):
         members = group == number
         inside, weight = rows.scores[members, k], rows.weights[members]
         total = weight.sum()
@@ -213,10 +191,6 @@ class Thresholds:
     own: int | None  # index of the model's threshold, None if its labels do not follow a threshold
     own_threshold: float | None  # the value of the threshold of the model
     best_g_mean: int  # index of the threshold with the best G-mean
-
-    def curves(self) -> dict[str, FloatArray]:
-        """Return the metrics at each threshold; precision is NaN if no row is predicted positive."""
-        return {name: curve[::-1] for name, curve in threshold_curves(self.tp[::-1], self.fp[::-1]).items()}
 
     def as_json(self, cost: FloatArray) -> dict[str, Any]:
         """Return the data for the script of the page as JSON values; None stands for infinity."""
@@ -269,27 +243,15 @@ def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
 
 
 def costs_of(model: Any) -> FloatArray:
-    """Return the cost matrix in the threshold parameter of a forest, or one with a cost of 1 for each error.
-
-    If there is a matrix for each training sample, their mean is returned.
-    """
+    """Return the cost matrix in a forest's threshold parameter, the mean of several, or a cost of 1 for each error."""
     rule = getattr(model, "threshold", None)
     cost = rule["cost"] if isinstance(rule, dict) and "cost" in rule else [[0, 1], [1, 0]]
     costs = np.asarray(cost, dtype=np.float64)
     return costs.mean(axis=0) if costs.ndim == 3 else costs
 
 
-class TreePoint(NamedTuple):
-    """The out-of-bag ROC AUC of the first trees; bounds are NaN with more than two classes."""
-
-    n_trees: int
-    auc: float
-    low: float
-    high: float
-
-
-def auc_by_trees(forest: Any, training: TrainingRows) -> list[TreePoint]:
-    """Return the out-of-bag ROC AUC of the first trees for up to twelve numbers of trees."""
+def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
+    """Return up to twelve numbers of trees, their out-of-bag ROC AUC and its bounds, NaN for more than two classes."""
     points = []
     for part in first_trees(forest, training, _MOST_TREE_POINTS):
         labels = training.labels[part.seen]
@@ -300,5 +262,5 @@ def auc_by_trees(forest: Any, training: TrainingRows) -> list[TreePoint]:
             auc, low, high = auc_interval(labels == 1, part.proba[:, 1], weights)
         else:
             auc, low, high = class_roc_auc(labels, part.proba, weights), np.nan, np.nan
-        points.append(TreePoint(part.n_trees, auc, low, high))
-    return points
+        points.append([part.n_trees, auc, low, high])
+    return np.reshape(points, (-1, 4))

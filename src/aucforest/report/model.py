@@ -14,7 +14,7 @@ from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection import PermutationImportance, forest_summary
-from aucforest.inspection.explanation import Reason, explain
+from aucforest.inspection.explanation import explain
 from aucforest.inspection.models import forest_of
 from aucforest.metrics import compare_auc
 from aucforest.metrics.intervals import normal_quantile
@@ -87,10 +87,10 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
     explanation = explain(rows.model, _safe_indexing(rows.X, highest), n_jobs=n_jobs)
     names = rows.X.index if hasattr(rows.X, "iloc") else range(len(rows.labels))
-    body = [
-        [str(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]], _listed(reasons)]
-        for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS))
-    ]
+    body = []
+    for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS)):
+        texts = [f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons]
+        body.append([str(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]], "; ".join(texts)])
     label, name = str(rows.model.classes_[1]), rows.classes[1]
     explained = explanation.target.replace(f"probability of {label}", f"probability of {name}", 1)
     columns = ["row", "score", "true class", "features that move the prediction most"]
@@ -101,11 +101,6 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     )
     table = Table("Rows and reasons", columns, body, "lrll")
     return [Section("reasons", "Reasons for the highest scores", lead, [], [table])]
-
-
-def _listed(reasons: list[Reason]) -> str:
-    """Return formatted reasons."""
-    return "; ".join(f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons)
 
 
 def members_sections(rows: ScoredRows) -> list[Section]:
@@ -173,8 +168,8 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
                 "alone."
             )
             drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
-        points = [] if training is None else auc_by_trees(forest, training)
-        if points:
+        points = np.empty((0, 4)) if training is None else auc_by_trees(forest, training)
+        if points.size:
             caption = f"Out-of-bag ROC AUC{of_stack} by the number of trees, with 95 % intervals."
             drawn.append(plots.picture(plots.trees_plot(points), "trees", caption))
             lead = (

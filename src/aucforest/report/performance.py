@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.inspection import PermutationImportance
 from aucforest.metrics import MetricsAtK, average_precision_score, metrics_at_k, roc_confidence_band
-from aucforest.metrics.intervals import normal_quantile, score_interval
+from aucforest.metrics.intervals import normal_quantile, score_interval, tails
 from aucforest.metrics.validation import is_missing
 from aucforest.report import plots
 from aucforest.report.data import columns_of, numbers_in
@@ -24,11 +24,6 @@ _PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # alerts
 _MOST_GROUPS = 10
 _MOST_GROUPED = 2  # columns, if none are given
 _FEW = 10  # minimum number of rows of a class for its metrics in a group
-_METRICS = [
-    ("recall", "recall (sensitivity)"), ("specificity", "specificity"), ("precision", "precision"),
-    ("gmean", "G-mean"), ("f1", "F1"), ("called", "proportion predicted positive"), ("cost", "cost, total"),
-    ("cost-row", "cost per row"),
-]  # fmt: skip
 
 Groups = dict[str, NDArray[Any]]
 
@@ -43,7 +38,7 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     confidence = "" if np.isnan(auc.low) else f", with 95 % confidence {interval(auc.low, auc.high)}"
     points = [
         f"ROC AUC {number(auc.value)}{confidence}; a model without skill has 0.5. {sources} percentiles of "
-        f"{resamples.n_draws} stratified bootstrap samples."
+        f"{len(resamples.precision)} stratified bootstrap samples."
     ]
     if rows.sample_weight is not None:
         points.append("Rows count by their weights.")
@@ -56,7 +51,10 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     tables = [Table(caption, columns, body, "lrrrl")]
     if len(rows.classes) > 2:
         tables.append(_by_class(rows))
-        tables.append(_confusion(rows))
+        body = [[rows.classes[k], *map(number, cells)] for k, cells in enumerate(rows.confusion)]
+        columns = ["true class", *(f"predicted {name}" for name in rows.classes)]
+        caption = "Confusion matrix of the labels that the model predicts"
+        tables.append(Table(caption, columns, body, "l" + "r" * len(rows.classes)))
     return Section("summary", "Summary", _headline(rows, auc.value), [], tables, points=points)
 
 
@@ -122,13 +120,6 @@ def _by_class(rows: ScoredRows) -> Table:
     return Table("Each class against all others", columns, body, "lrrrrrr")
 
 
-def _confusion(rows: ScoredRows) -> Table:
-    """Return the confusion matrix of the predicted labels."""
-    body = [[rows.classes[k], *(number(cell) for cell in cells)] for k, cells in enumerate(rows.confusion)]
-    columns = ["true class", *(f"predicted {name}" for name in rows.classes)]
-    return Table("Confusion matrix of the labels that the model predicts", columns, body, "l" + "r" * len(rows.classes))
-
-
 def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
     """Return the section on ROC and precision-recall curves."""
     classes, is_binary = plots.drawn_classes(rows), len(rows.classes) == 2
@@ -139,7 +130,7 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
     ]
     roc_band = precision_band = None
     if is_binary:
-        precision_band = resamples.precision_band()
+        precision_band = np.quantile(resamples.precision, tails(LEVEL), axis=0)
         captions[1] += " The band covers the precision at any one recall with 95 % confidence."
         if rows.sample_weight is None:
             roc_band = roc_confidence_band(rows.labels == 1, rows.scores[:, 1], level=LEVEL)
@@ -247,7 +238,6 @@ def threshold_section(rows: ScoredRows, cost: FloatArray) -> Section:
         "negative": negative,
         "positive": positive,
         "of_positive": rows.of_classes[1],
-        "metrics": _METRICS,
     }
     lead = "Metrics and costs at any threshold, on these rows."
     return Section("thresholds", "Thresholds", lead, [], [], explorer)
@@ -302,13 +292,14 @@ def subgroups_section(rows: ScoredRows, groups: Groups) -> Section:
 
 def _group_table(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
     """Return the metrics of each group of a column."""
-    metrics = _of_two_classes if len(rows.classes) == 2 else _of_more_classes
-    members = _group(values)
-    body = [[group, f"{np.count_nonzero(inside):,}", *metrics(rows, inside)] for group, inside in members]
-    columns = [name, "rows", "accuracy", _INTERVAL]
-    if len(rows.classes) == 2:
+    columns, body = [name, "rows", "accuracy", _INTERVAL], []
+    is_binary = len(rows.classes) == 2
+    if is_binary:
         columns = [name, "rows", f"rows {rows.of_classes[1]}", "mean score", "ROC AUC", _INTERVAL]
         columns += ["recall", _INTERVAL, "false positive rate"]
+    for group, inside in _group(values):
+        cells = _of_two_classes(rows, inside) if is_binary else _rate(rows, inside, rows.predicted == rows.labels)
+        body.append([group, f"{np.count_nonzero(inside):,}", *cells])
     return Table(f"Performance by {name}", columns, body, "l" + "r" * (len(columns) - 1))
 
 
@@ -351,8 +342,3 @@ def _of_two_classes(rows: ScoredRows, inside: NDArray[np.bool_]) -> list[str]:
     alert = rows.predicted == 1
     false_positives, _ = _rate(rows, inside & ~positive, alert)
     return [*cells, *auc, *_rate(rows, inside & positive, alert), false_positives]
-
-
-def _of_more_classes(rows: ScoredRows, inside: NDArray[np.bool_]) -> list[str]:
-    """Return the accuracy of a group."""
-    return _rate(rows, inside, rows.predicted == rows.labels)

@@ -14,9 +14,10 @@ import numpy as np
 
 from aucforest._optional import import_optional
 from aucforest.inspection import MixtureDisplay, OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
+from aucforest.inspection.threshold_display import threshold_curves
 from aucforest.metrics import GainsDisplay, RocBand, RocCurveDisplay, RocEntry
 from aucforest.report.importance import Dependence
-from aucforest.report.metrics import RECALLS, Bin, Thresholds, TreePoint, cumulate_class, thin
+from aucforest.report.metrics import RECALLS, Bin, Thresholds, cumulate_class, thin
 from aucforest.report.page import Plot, number, shortened
 from aucforest.report.rows import FloatArray, ScoredRows
 
@@ -304,7 +305,9 @@ def thresholds_plot(thresholds: Thresholds) -> Any:
     """Draw metrics at the thresholds, evenly spaced like on the slider below the plot."""
     figure, axes = _panels(5.0, 3.6)
     places = np.arange(thresholds.thresholds.size, dtype=np.float64)
-    display = ThresholdCurveDisplay(places, thresholds.curves(), threshold=thresholds.own).plot(axes)
+    falling = threshold_curves(thresholds.tp[::-1], thresholds.fp[::-1])
+    curves = {name: curve[::-1] for name, curve in falling.items()}
+    display = ThresholdCurveDisplay(places, curves, threshold=thresholds.own).plot(axes)
     for line, dash in zip(display.lines_.values(), DASHES):
         line.set(linestyle=dash, drawstyle="default")
     if display.mark_ is not None:
@@ -332,10 +335,10 @@ def mixture_plot(forest: Any) -> Any:
     return figure
 
 
-def trees_plot(points: Sequence[TreePoint]) -> Any:
+def trees_plot(points: FloatArray) -> Any:
     """Draw the out-of-bag AUC of the first trees with its intervals."""
     figure, axes = _panels(_WIDTH, 2.9)
-    numbers, scores, low, high = np.array(points).T
+    numbers, scores, low, high = points.T
     OOBCurveDisplay(numbers, scores, scoring="ROC AUC").plot(axes)
     axes.fill_between(numbers, low, high, alpha=0.14, linewidth=0.0)
     axes.set_xscale("log")

@@ -11,11 +11,9 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from aucforest.metrics.validation import check_weights, class_codes, require_finite
+from aucforest.metrics.validation import FloatArray, check_weights, class_codes, require_finite
 from aucforest.tables.columns import names_of
 from aucforest.tables.rows import indexable_rows
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,10 @@ def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike
     if X is None or y is None:
         raise ValueError("the report of a model needs X_test and y_test: rows that it was not trained on")
     X, y_true, weights = check_rows(X, y, sample_weight, "test")
-    _check_columns(model, X)
+    columns = set(names_of(X))
+    lacking = [name for name in getattr(model, "feature_names_in_", []) if name not in columns]
+    if columns and lacking:
+        raise ValueError(f"X_test lacks the column {lacking[0]!r}, which the model was fitted to")
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
         X, y_true, weights = _safe_indexing(X, kept), y_true[kept], weights[kept]
@@ -110,15 +111,6 @@ def scores_of(model: Any, X: Any) -> FloatArray:
     method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
     scores = np.asarray(method(X), dtype=np.float64)
     return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
-
-
-def _check_columns(model: Any, X: Any) -> None:
-    """Raise ValueError if a frame lacks a column of the training data."""
-    columns = set(names_of(X))
-    if columns:
-        lacking = [name for name in getattr(model, "feature_names_in_", []) if name not in columns]
-        if lacking:
-            raise ValueError(f"X_test lacks the column {lacking[0]!r}, which the model was fitted to")
 
 
 def _predict(method: Callable[[Any], Any], X: Any) -> Any:
