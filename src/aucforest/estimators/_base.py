@@ -67,9 +67,6 @@ class TreeBasedClassifier(TreeExports):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
 
-    class_weight: Any
-    max_bins: int | None
-
     def __new__(cls, *_: Any, **params: Any) -> Self:
         """Raise TypeError for a parameter of another library, which has another name here or no counterpart."""
         if sentence := describe_foreign(cls, params):

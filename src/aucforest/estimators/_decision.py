@@ -32,8 +32,6 @@ class DecisionModel(Model):
     _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
     classes_: NDArray[Any]
     class_prior_: NDArray[np.float64]
-    threshold: Any
-    threshold_: Any
     oob_decision_function_: NDArray[np.float64]
 
     def set_threshold(

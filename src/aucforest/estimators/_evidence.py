@@ -93,22 +93,9 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
 class OutOfBagScores:
     """ROC AUC (Hand and Till's M for many classes) of out-of-bag probabilities for several amounts of shrinkage.
 
-    Parameters
-    ----------
-    training : TrainingRows
-    rows : ndarray of int64
-        The numbers of the rows to score, in ascending order; see `rows_to_score`.
-    n_classes : int
-    n_variants : int
-        The predictions of the trees of each variant are summed separately.
-    amounts : ndarray of float64
-        Amounts of shrinkage in samples; see `amounts_to_score`.
-    unit : float
-        The weight of a sample in trees.
-    mean_of_trees : callable
-        Computes class probabilities from sums over trees and the number of trees. Variants are compared by plain means
-        instead, so that the trees do not depend on it.
-    n_jobs : int or None
+    `rows` are the numbers of the rows to score, in ascending order; `amounts` are in samples, and `unit` is the weight
+    of a sample in trees. Variants are compared by plain means instead of `mean_of_trees`, so that the trees do not
+    depend on it.
     """
 
     def __init__(
@@ -210,10 +197,7 @@ class OutOfBagScores:
         ]
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
-        """Return the samples that a calibration is fitted to, weighted to the given class frequencies.
-
-        `amount` is the shrinkage of the forest.
-        """
+        """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
         halves = self._halves(self._place_of(amount))
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
@@ -245,8 +229,7 @@ class OutOfBagScores:
         first, second = scores / (2.0 - scores) - scores**2, 2.0 * scores**2 / (1.0 + scores) - scores**2
         variance = scores * (1.0 - scores) + (counts[1] - 1.0) * first + (counts[0] - 1.0) * second
         # Rounding can make it negative for a score of about 1.
-        errors: NDArray[np.float64] = np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)
-        return errors
+        return np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)
 
     def variant_gains(self) -> NDArray[np.float64]:
         """Return the gain in AUC of all trees together if a variant had as many more trees as variants have on average.

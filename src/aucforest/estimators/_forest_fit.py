@@ -79,13 +79,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     n_estimators: int
     calibration: str | None
-    shrinkage: Any
-    threshold: Any
-    oob_score: Any
     warm_start: bool
     n_jobs: int | None
-    random_state: Any
-    sampling: Any
     verbose: int
 
     calibration_: Calibration | None

@@ -56,8 +56,7 @@ class Model(ClassifierMixin, BaseEstimator):
     @property
     def _cache(self) -> dict[str, Any]:
         """What is made of the fitted model when it is first needed, by name; it is neither copied nor saved."""
-        cache: dict[str, Any] = self.__dict__.setdefault(_CACHE, {})
-        return cache
+        return self.__dict__.setdefault(_CACHE, {})
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:

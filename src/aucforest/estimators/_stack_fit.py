@@ -86,12 +86,9 @@ class StackFit(DecisionModel):
 
     _training_arguments = ("y",)
     forest: AUCForestClassifier | None
-    linear: Any
     residual: bool
     penalty: float
-    oob_score: Any
     n_jobs: int | None
-    random_state: Any
     members_: dict[str, Any]
     coef_: NDArray[np.float64]
     intercept_: NDArray[np.float64]

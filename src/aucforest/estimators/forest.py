@@ -421,8 +421,7 @@ class AUCForestClassifier(ForestFit):
                 members.append(AUCTreeClassifier(**params))
                 members[-1].__dict__.update(shared, trees_=[tree])
             self._cache["members"] = members
-        estimators: list[AUCTreeClassifier] = self._cache["members"]
-        return estimators
+        return self._cache["members"]
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:

@@ -32,10 +32,6 @@ def _score_codes(metric: Any, estimator: Any, X: Any, y: NDArray[Any], sample_we
     return float(metric(codes, estimator.predict_proba(X), sample_weight))
 
 
-def _neg_log_loss(codes: NDArray[Any], proba: NDArray[np.float64], sample_weight: Any) -> float:
-    return -log_loss(codes, proba, sample_weight)
-
-
 # Scorers of scikit-learn that score the positive one of two classes, and not both alike.
 _OF_POSITIVE = (
     "average_precision", "f1", "jaccard", "neg_negative_likelihood_ratio", "positive_likelihood_ratio", "precision",
@@ -44,7 +40,7 @@ _OF_POSITIVE = (
 # Faster than scikit-learn's scorers of these names, whose log loss also fails if a class does not occur in y.
 _SCORERS: dict[Any, Scorer] = {
     "average_precision": partial(_score_codes, class_average_precision),
-    "neg_log_loss": partial(_score_codes, _neg_log_loss),
+    "neg_log_loss": partial(_score_codes, lambda *given: -log_loss(*given)),
 }
 
 
@@ -70,16 +66,8 @@ class OutOfBagScorer:
     Of two classes the second one is positive, as for the thresholds of the forest. To scorers of scikit-learn the
     positive label is 1 whatever labels there are, so those given by name get 0 and 1 in place of two labels.
 
-    Parameters
-    ----------
-    forest : AUCForestClassifier
-        Warns if the scorer is for the positive class, and that is the more frequent one of two text labels.
-    scoring : str or callable
-        "roc_auc" is Hand and Till's extension of it for more than two classes.
-    parameter : str, default="scoring"
-        The name of the parameter that `scoring` is, for the warning.
-    label : callable, optional
-        Computes class codes from class probabilities, for scorers of labels; by default the threshold of the forest.
+    `parameter` is the name of the parameter `scoring` in a warning. `label` computes class codes from probabilities
+    for scorers of labels; by default it is the threshold of the forest.
     """
 
     def __init__(

@@ -24,24 +24,9 @@ _BLOCK_BYTES = 2**24
 class CodeMatrix:
     """A matrix of codes, (n_features, n_rows), that is filled from the first row to the last.
 
-    Parameters
-    ----------
-    job : JobFolder or None
-        Where the file is kept; None for a temporary one, of which nothing is recorded.
-    n_bins : ndarray of shape (n_features,), int64
-        Codes are at most these.
-    n_rows : int
-    n_scored : int
-        Number of rows of which the values are kept, those of `FitSpec.scored`.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_features, n_rows)
-        An ordinary array, whose pages are those of the file.
-    scored : ndarray of shape (n_scored, n_features), float64
-        The values of these rows, which are written together with the codes.
-    n_read, n_written : int
-        How many rows of the source are read, and rows of the matrix written.
+    Its file is in the job folder; without one it is temporary, and nothing is recorded. `codes` is an ordinary array,
+    whose pages are those of the file, and `scored` has the values of the rows of `FitSpec.scored`. So far `n_read` rows
+    of the source are read, and `n_written` rows of the matrix are written.
     """
 
     def __init__(self, job: JobFolder | None, n_bins: NDArray[np.int64], n_rows: int, n_scored: int) -> None:

@@ -134,10 +134,7 @@ def _most_leaves(params: GrowthParams) -> int:
 
 
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
-    """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance.
-
-    So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
-    """
+    """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance."""
     growing = min(n_threads, size.n_trees) * size.thread_bytes(size.n_rows)
     sums = n_sums * size.sum_bytes(size.n_rows) + size.score_bytes
     return size.feature_bytes + size.sample_bytes + growing + sums
@@ -167,10 +164,7 @@ def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
 
 
 def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
-    """Raise ValueError if all trees would take too much memory, estimated from those that are grown.
-
-    These have so many bytes, and the first of them so many nodes.
-    """
+    """Raise ValueError if n_trees trees would take too much memory, estimated from those that are grown."""
     check_memory(
         n_trees * n_bytes / n_grown,
         f"{n_trees} trees of the size of the first {n_grown}, which have {n_nodes:,} nodes,",
@@ -187,24 +181,13 @@ class DiskPlan:
     copies_rows: bool  # whether trees grow from copies of their rows, or from the mapped codes of all rows
     n_bytes: int  # beside the trees
 
-    @property
-    def reason(self) -> str:
-        """The way in which trees grow, and why."""
-        if self.copies_rows:
-            return "the binned data do not fit into the limit, copies of the rows of trees do"
-        return "the binned data fit into the limit"
-
 
 def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> DiskPlan:
     """Choose the plan out of core, with a limit of bytes in addition to the trees.
 
     Trees grow from the mapped codes if they fit into the limit with at least one thread, else from copies of their
-    rows. Pages of the mapped codes do not count then: they are read from end to end, and may go at any time.
-
-    Raises
-    ------
-    ValueError
-        When the limit is too small for both.
+    rows. Pages of the mapped codes do not count then: they are read from end to end, and may go at any time. Raises
+    ValueError if the limit is too small for both.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes))
