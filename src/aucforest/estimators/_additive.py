@@ -39,10 +39,7 @@ _LOCK = Lock()
 
 
 def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the median and the interquartile range of a normal distribution of variance 1 times the scale.
-
-    It is the standard deviation where the quartiles are equal, and 1 where all values are.
-    """
+    """Return the median, and a scale by the quartiles, or where these are equal the standard deviation, or else 1."""
     values = values.astype(np.float64)
     values = values[np.abs(values) < _GREATEST]
     if len(values) == 0:

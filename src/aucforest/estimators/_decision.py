@@ -116,13 +116,6 @@ class DecisionModel(Model):
         """Set the labels of the classes, after a fit to their numbers; the positive one of two is the last."""
         self.classes_ = classes
 
-    def _as_fitted(self) -> Self:
-        return self._reversed() if self._positive_first else self
-
-    def _sort_classes(self) -> None:
-        if self.classes_[0] > self.classes_[1]:
-            self._reverse_classes()
-
     def _reversed(self) -> Self:
         """Return a copy with the two classes in reverse order."""
         model = copy(self)

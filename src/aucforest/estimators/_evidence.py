@@ -186,9 +186,6 @@ class OutOfBagScores:
             return mann_whitney(truth == 1, columns[0], weights)
         return float(average_pairs(truth, columns, self._n_classes, weights, "macro"))
 
-    def _place_of(self, amount: float) -> int:
-        return int(np.searchsorted(self._amounts, amount))
-
     def _halves(self, places: int | slice = slice(None)) -> list[Sums]:
         """Return the sums over two halves of the trees, for all amounts of shrinkage or that of a place."""
         return [
@@ -198,7 +195,7 @@ class OutOfBagScores:
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
-        halves = self._halves(self._place_of(amount))
+        halves = self._halves(int(np.searchsorted(self._amounts, amount)))
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
         by_class = np.bincount(self._truth, self._weights, minlength=self._n_classes)
@@ -207,9 +204,10 @@ class OutOfBagScores:
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""
+        place = np.searchsorted(self._amounts, WEIGHED_BY)
         sums, n_trees = (
             array.reshape(len(self._n_added), self._n_parts, *array.shape[1:]).sum(axis=1)
-            for array in (self._sums[..., self._place_of(WEIGHED_BY)], self._n_trees)
+            for array in (self._sums[..., place], self._n_trees)
         )
         return sums, n_trees
 

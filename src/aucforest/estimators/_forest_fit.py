@@ -1,7 +1,7 @@
 """The fit of a forest, step by step: trees, shrinkage, calibration, threshold, out-of-bag score."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -54,10 +54,6 @@ class Start(NamedTuple):
     classes: NDArray[Any]
     categories: Categories
     dates: Dates
-
-    def count_variants(self, names: Iterable[tuple[str, str]]) -> int:
-        """Return the number of variants of the existing trees and of new ones together."""
-        return len({*names, *self.variants})
 
     def check(self, table: TrainingTable) -> None:
         """Raise ValueError if the training data have other features or classes than the existing trees."""
@@ -144,17 +140,14 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self._score_out_of_bag(rows, sums, rule)
 
     def _check_target(self, target: Target, *, can_call: bool) -> Any:
-        """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit.
-
-        `can_call` tells whether scorers that are callables can be used.
-        """
+        """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit."""
         n_classes = len(target.classes)
         rule = resolve_threshold(self.threshold, target.cost, n_classes, len(target.labels))
         if callable(self.oob_score) and not can_call:
             raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
         target.check_classes()
+        check_groups_of_rule(rule, n_classes, target.few_groups)
         if target.few_groups is not None:
-            check_groups_of_rule(rule, n_classes, target.few_groups)
             warn_of_few_groups(target.few_groups, stacklevel=6)
         return rule
 
@@ -164,7 +157,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         variants = resolve_variants(self.criterion, self.splitter)
         is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
         if self.bootstrap and target.few_groups is None and is_chosen:
-            n_variants = start.count_variants(variants)
+            n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
             n_amounts = len(amounts_to_score(self.shrinkage, n_variants))
             score_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
@@ -198,7 +191,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the out-of-bag scores of the rows that `spec` chose, without trees yet, or None if it chose none."""
         if len(spec.scored) == 0:
             return None
-        n_variants = start.count_variants(spec.variant_names)
+        n_variants = len({*spec.variant_names, *start.variants})
         return OutOfBagScores(
             rows,
             target.rows_at(spec.scored),
@@ -254,11 +247,19 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
-        """Fit the calibration to out-of-bag samples, if there are any."""
-        if self.calibration is not None and scores is not None:
-            frequencies = self._weighted_frequencies(spec)
-            sample = scores.calibration_sample(self.shrinkage_, frequencies)
-            self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_))
+        """Fit the calibration to out-of-bag samples, if there are any, for class frequencies after class weights."""
+        if self.calibration is None or scores is None:
+            return
+        frequencies = self.class_prior_
+        if spec.params.balanced_subsample and spec.sampler is not None:
+            # All classes have the same weight in a bootstrap sample.
+            with np.errstate(divide="ignore"):
+                frequencies = np.where(frequencies > 0, 1.0 / spec.sampler.rates, 0.0)
+        elif spec.class_weights is not None:
+            frequencies = frequencies * spec.class_weights
+        frequencies = frequencies / frequencies.sum()
+        sample = scores.calibration_sample(self.shrinkage_, frequencies)
+        self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_))
 
     def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, GroupSums | None]:
         """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""
@@ -289,17 +290,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
 
-    def _weighted_frequencies(self, spec: FitSpec) -> NDArray[np.float64]:
-        """Return the class frequencies of the training data after class weights."""
-        prior = self.class_prior_
-        if spec.params.balanced_subsample and spec.sampler is not None:
-            # All classes have the same weight in a bootstrap sample.
-            with np.errstate(divide="ignore"):
-                prior = np.where(prior > 0, 1.0 / spec.sampler.rates, 0.0)
-        elif spec.class_weights is not None:
-            prior = prior * spec.class_weights
-        return prior / prior.sum()
-
     def _set_threshold(
         self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: GroupSums | None
     ) -> None:
@@ -312,10 +302,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.threshold_, self.threshold_std_ = tune_threshold(rule, sums, groups, self._mean_of_trees, self._seed)
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
-        """Set the out-of-bag probabilities and the score of the rows that are out of bag for at least one tree.
-
-        Labels by a tuned threshold are by thresholds that were not tuned on the row.
-        """
+        """Set the out-of-bag probabilities and the score of the rows that are out of bag for at least one tree."""
         total, n_trees = sums
         seen = n_trees > 0
         proba = np.full_like(total, np.nan)

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,13 +76,6 @@ class Model(ClassifierMixin, BaseEstimator):
                 nested = params.pop(name)._params_to_store()
                 params |= {f"{name}__{inner}": value for inner, value in nested.items()}
         return params
-
-    def _as_fitted(self) -> Self:
-        """Return the model with its classes in the order of the fit, which is that of files."""
-        return self
-
-    def _sort_classes(self) -> None:
-        """Put the classes of the fit into sorted order; only a forest or a stack can have others."""
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class log-probabilities, -inf for a probability of 0.
@@ -159,7 +152,8 @@ class Model(ClassifierMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        model = self._as_fitted()
+        # The order of the classes in files is that of the fit.
+        model = self._reversed() if getattr(self, "_positive_first", False) else self
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         name = os.path.basename(path)
@@ -225,7 +219,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     LinearAUCClassifier()
     """
     model = read_as_fitted(path)
-    model._sort_classes()
+    if model.classes_[0] > model.classes_[1]:
+        model._reverse_classes()
     return model
 
 

@@ -97,10 +97,7 @@ def ascend(
     decay: float,
     random: np.random.RandomState,
 ) -> Direction:
-    """Maximize the smoothed AUC by stochastic gradient ascent from a random start.
-
-    Pairs are sampled anew for each epoch, and the learning rate is divided by 1 + decay.
-    """
+    """Maximize the smoothed AUC by stochastic gradient ascent from a random start, with new pairs in each epoch."""
     theta: Vector = np.asarray(random.normal(size=X.shape[1]))
     losses = []
     upper, lower = sample_pairs(pairs, n_epochs * n_pairs, random)

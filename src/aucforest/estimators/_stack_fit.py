@@ -1,8 +1,6 @@
 """The fit of a stack: the members, their combination, threshold and out-of-bag score."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -72,15 +70,6 @@ def _matrix_of(valid: Any) -> Any:
     return valid.matrix if isinstance(valid, SparseRows) else valid
 
 
-@contextmanager
-def _ignoring_warnings_of_forests() -> Iterator[None]:
-    """Ignore warnings of forests on samples that are not out of bag and on few groups, as the stack has its own."""
-    with warnings.catch_warnings():
-        for message in (".* samples are not out of bag ", "groups: only "):
-            warnings.filterwarnings("ignore", message, UserWarning)
-        yield
-
-
 class StackFit(DecisionModel):
     """Base class of the stack with the steps of `fit`, and the scores of its members."""
 
@@ -95,7 +84,10 @@ class StackFit(DecisionModel):
 
     def _fit_members(self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any) -> None:
         """Fit all members and their combination, and set what follows from them."""
-        with _ignoring_warnings_of_forests():
+        with warnings.catch_warnings():
+            # The stack has its own warnings.
+            for message in (".* samples are not out of bag ", "groups: only "):
+                warnings.filterwarnings("ignore", message, UserWarning)
             forest = self._make_forest().fit(X, y, sample_weight, groups)
             for name in ("classes_", "n_features_in_", "feature_names_in_", "class_prior_"):
                 if hasattr(forest, name):
@@ -262,9 +254,7 @@ class StackFit(DecisionModel):
         if not is_tuned(rule, len(self.classes_)):
             self._set_fixed_threshold(rule)
             return
-        few = training.few_groups(self.classes_)
-        if few is not None:
-            check_groups_of_rule(rule, len(self.classes_), few)
+        check_groups_of_rule(rule, len(self.classes_), training.few_groups(self.classes_))
         self._warn_of_positive(rule)
         proba = self.oob_decision_function_
         is_seen = np.isfinite(proba[:, 0])

@@ -384,8 +384,7 @@ class AUCForestClassifier(ForestFit):
             raise ValueError(f"{error}; to tune a threshold on other samples, pass oob=False") from None
         kept = rows.bags.all_kept
         few = find_few_groups(self.classes_, rows.labels[kept], rows.bags.groups_of(kept))
-        if few is not None:
-            check_groups_of_rule(threshold, len(self.classes_), few)
+        check_groups_of_rule(threshold, len(self.classes_), few)
         self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
 
     def _reverse_classes(self) -> None:

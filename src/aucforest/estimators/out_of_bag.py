@@ -12,6 +12,7 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
+from aucforest.estimators._paths import leaves_out_of_bag
 from aucforest.estimators.thresholds import TunedRule, cross_fit_labels, is_tuned, warn_of_positive
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows
@@ -21,7 +22,6 @@ from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes
-from aucforest.tree.prediction import PackedTrees, find_leaves
 
 Scorer = Callable[..., float]
 
@@ -92,10 +92,7 @@ class OutOfBagScorer:
         proba: NDArray[np.float64],
         sample_weight: NDArray[np.float64] | None,
     ) -> float:
-        """Return the score of class probabilities, or NaN with a warning if the scorer fails because of a class.
-
-        It fails if a class has no row; `labels` are the numbers of the classes.
-        """
+        """Return the score of class probabilities, or NaN with a warning if the scorer fails as a class has no row."""
         if self._scorer is None:
             return class_roc_auc(labels, proba, sample_weight)
         answers, classes = copy.copy(self._forest), self._classes
@@ -184,13 +181,10 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
 def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     """Raise ValueError unless the leaves of the first tree get the same numbers of rows and classes as in training."""
     tree, sampled = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
-    packed, table = PackedTrees([tree]), np.ascontiguousarray(rows.X[sampled], dtype=np.float64)
-    leaves = np.empty((1, len(sampled)), dtype=np.int64)
-    active, work_space = np.empty(len(sampled), dtype=np.uint64), np.empty(len(sampled), dtype=np.uint32)
-    walks_all = np.zeros(leaves.shape, dtype=np.uint16)
-    find_leaves(packed.nodes, packed.first, table, walks_all, active, work_space, leaves)
+    table, all_walk = np.ascontiguousarray(rows.X[sampled], dtype=np.float64), np.zeros(len(sampled), dtype=np.uint16)
+    leaves = leaves_out_of_bag(tree, table, all_walk)
     held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
-    np.add.at(held, (leaves[0], rows.labels[sampled]), 1)
+    np.add.at(held, (leaves, rows.labels[sampled]), 1)
     held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]
     if not np.array_equal(held.sum(axis=1), n_samples):
         raise ValueError("X must be the training samples in the order of fit, but the leaves of a tree differ")

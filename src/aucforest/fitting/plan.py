@@ -97,11 +97,6 @@ class FitSize:
         return self.matrix_bytes + _FEATURE_BYTES * self.n_features
 
     @property
-    def histogram_bytes(self) -> int:
-        """Bytes of the histograms of a thread."""
-        return _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
-
-    @property
     def copy_bytes(self) -> int:
         """Bytes of a copy of the rows of a tree."""
         weight_bytes = min(self.weight_bytes, _WEIGHT_BYTES)
@@ -114,7 +109,8 @@ class FitSize:
         n_nodes = 2 * min(self.tree_rows // self.leaf_rows, self.most_leaves)
         node_bytes = _NODE_BYTES + _CLASS_BYTES * (self.n_classes - 2)
         of_matrix = n_rows * (COUNT_BYTES + self.weight_bytes)
-        return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + self.histogram_bytes
+        histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
+        return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + histograms
 
     def sum_bytes(self, n_rows: int) -> int:
         """Return the bytes of the sums of class frequencies over trees, and of the numbers of trees, for all rows."""

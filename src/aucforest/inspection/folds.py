@@ -112,7 +112,11 @@ def make_folds(
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
     if len(folds) < 2:
         raise ValueError(f"a comparison needs at least 2 folds, but cv has {len(folds)}")
-    _check_classes(folds, y, classes)
+    for number, fold in enumerate(folds):
+        for part, rows in zip(("training", "test"), fold):
+            missing = np.setdiff1d(classes, y[rows])
+            if len(missing):
+                raise ValueError(f"fold {number} has no {part} sample of class {missing[0]}: use fewer folds")
     return folds
 
 
@@ -143,12 +147,3 @@ def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
         places.append(min(max(nearest, places[-1] + 1), len(changes) - n_folds + k))
     ends = [*changes[places[1:]].tolist(), len(order)]
     return [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in pairwise(ends)]
-
-
-def _check_classes(folds: Sequence[Fold], y: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Raise ValueError if a class has no training or test rows in a fold."""
-    for number, fold in enumerate(folds):
-        for part, rows in zip(("training", "test"), fold):
-            missing = np.setdiff1d(classes, y[rows])
-            if len(missing):
-                raise ValueError(f"fold {number} has no {part} sample of class {missing[0]}: use fewer folds")
