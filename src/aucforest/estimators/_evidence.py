@@ -115,7 +115,7 @@ class OutOfBagScores:
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
         self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
-        self._places = [self._bags.find(block, rows) for block in range(self._bags.n_blocks)]
+        self._places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         # The trees of each variant are divided into at least two parts.
         n_sums, n_columns = _count_sums(n_variants), 1 if n_classes == 2 else n_classes
         self._n_parts = n_sums // n_variants

@@ -34,7 +34,7 @@ from aucforest.estimators.thresholds import (
     tune_threshold,
     warn_of_few_groups,
 )
-from aucforest.fitting.bootstrap import BootstrapSampler, SampleRecord
+from aucforest.fitting.bootstrap import SampleRecord
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.fitting.spec import FitSpec, resolve_variants, tree_keys
 from aucforest.fitting.table import TrainingTable
@@ -127,7 +127,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             check_same_dates(start.dates, coding.dates)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self.calibration_ = odds_formula(spec.sampler, n_classes) if self.calibration is not None else None
-        self.class_prior_ = self._class_frequencies(target, spec.sampler)
+        # The class frequencies of the population for which probabilities are predicted.
+        frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
+        if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
+            frequencies = frequencies * np.nan_to_num(spec.sampler.rates)
+        self.class_prior_ = frequencies / frequencies.sum()
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
         rows = self._training_rows(table, spec) if len(records) == 1 else None
         scores = None if rows is None else self._score_rows(rows, target, spec, start, unit)
@@ -206,13 +210,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _n_sums(self, n_classes: int) -> int:
         """Return the number of arrays of out-of-bag sums that a fit keeps in memory at the same time."""
         return 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
-
-    def _class_frequencies(self, target: Target, sampler: BootstrapSampler | None) -> NDArray[np.float64]:
-        """Return the class frequencies of the population for which probabilities are predicted."""
-        frequencies = np.bincount(target.labels, target.sample_weight, minlength=len(target.classes))
-        if sampler is not None and len(sampler.sizes) == len(frequencies) and self.calibration is None:
-            frequencies = frequencies * np.nan_to_num(sampler.rates)
-        return frequencies / frequencies.sum()
 
     def _grow(
         self, table: TrainingTable, names: list[tuple[str, str]], start: Start, scores: OutOfBagScores | None

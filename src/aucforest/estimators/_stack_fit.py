@@ -104,7 +104,10 @@ class StackFit(DecisionModel):
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, forest.n_estimators, what, stacklevel=5)
         self._set_threshold(rule, training)
         if self.oob_score:
-            self._score_out_of_bag(rule, training)
+            # Labels are by thresholds that were not tuned on the row.
+            tuned = TunedRule(rule, training.labels, training.sample_weight)
+            take_rows, proba = partial(_safe_indexing, training.X), self.oob_decision_function_
+            self.oob_score_ = score_out_of_bag(self, tuned, proba, take_rows, training.groups_of)
 
     def _make_forest(self) -> AUCForestClassifier:
         """Return the forest to fit; raise an error if it cannot be a member."""
@@ -271,9 +274,3 @@ class StackFit(DecisionModel):
                 " tune on other samples with oob=False"
             )
         self._set_threshold(threshold, self._number(proba, y, sample_weight, None))
-
-    def _score_out_of_bag(self, rule: Any, training: _Training) -> None:
-        """Set the out-of-bag score, by labels of thresholds that were not tuned on the row."""
-        tuned = TunedRule(rule, training.labels, training.sample_weight)
-        take_rows, proba = partial(_safe_indexing, training.X), self.oob_decision_function_
-        self.oob_score_ = score_out_of_bag(self, tuned, proba, take_rows, training.groups_of)

@@ -60,7 +60,9 @@ class CodeMatrix:
         for n_read, n_written, checksum in chunks.tolist():
             if not (self.n_written < n_written <= self.codes.shape[1] and self.n_read < n_read):
                 return
-            if checksum != self._checksum(self.n_written, n_written) or not self._fits(self.n_written, n_written):
+            codes = self.codes[:, self.n_written : n_written]
+            # Compiled code cannot read greater codes than those of bins.
+            if checksum != self._checksum(self.n_written, n_written) or np.any(codes.max(axis=1) > self._n_bins):
                 return
             self._chunks.append([n_read, n_written, checksum])
             self.n_read, self.n_written = n_read, n_written
@@ -71,10 +73,6 @@ class CodeMatrix:
         for column in self.codes:
             checksum = crc32(column[start:stop].data, checksum)
         return checksum
-
-    def _fits(self, start: int, stop: int) -> bool:
-        """Return whether compiled code can read the codes of some rows."""
-        return all(column[start:stop].max() <= most for column, most in zip(self.codes, self._n_bins))
 
     def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:
         """Write the codes of rows from `start` on; several threads may call it at the same time."""
