@@ -424,11 +424,7 @@ class AUCForestClassifier(ForestFit):
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
-        """The bootstrap sample of each tree, taken again at each access: the indices of its samples, with repetitions.
-
-        Samples of weight 0 are not counted. Not defined if classes are sampled separately, which needs their labels, or
-        if a warm start has changed the sampling.
-        """
+        """The bootstrap sample of each tree, taken again at each access; not defined if samplings of trees differ."""
         check_is_fitted(self, "trees_")
         record, *others = self._sample_records
         if others or len(record.sizes) > 1:

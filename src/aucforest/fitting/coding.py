@@ -51,10 +51,7 @@ class Summary:
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return the rows from which bins are computed, and their weights if bins depend on them.
-
-    Rows are positions among the rows of positive weight, in ascending order.
-    """
+    """Return the rows for bins, rising positions among those of positive weight, and weights if bins depend on them."""
     n_rows, weight = len(target.kept_labels), target.kept_weight
     sample = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from joblib import effective_n_jobs
 
 from aucforest._memory import check_memory, format_bytes
-from aucforest.fitting.spec import FitSpec, GrowthParams
+from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
 from aucforest.tree.growing import branch_rows
@@ -74,7 +74,7 @@ class FitSize:
             tree_rows=n_rows if sampler is None else sampler.n_distinct,
             # For two classes, leaves are assumed to have two rows on average.
             leaf_rows=max(params.min_samples_leaf, 2 if n_classes == 2 else 1),
-            most_leaves=_most_leaves(params),
+            most_leaves=min(2 ** min(params.max_depth, 40), params.max_leaf_nodes or 2**40),
             max_features=params.max_features,
             weight_bytes=_BALANCED_BYTES if params.balanced_subsample else weight_bytes,
             sample_bytes=0 if sampler is None else sampler.bytes_of_tree * spec.numbers.stop,
@@ -123,12 +123,6 @@ class FitSize:
         return max(n_fitting - 1, 0)
 
 
-def _most_leaves(params: GrowthParams) -> int:
-    """Return the maximum number of leaves of a tree that its parameters allow."""
-    by_depth: int = 2 ** min(params.max_depth, 40)
-    return by_depth if params.max_leaf_nodes is None else min(by_depth, params.max_leaf_nodes)
-
-
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance."""
     growing = min(n_threads, size.n_trees) * size.thread_bytes(size.n_rows)
@@ -137,10 +131,7 @@ def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
 
 
 def check_fit(size: FitSize, n_threads: int, n_sums: int = 0) -> None:
-    """Raise ValueError before a fit in memory starts if it would take too much memory.
-
-    Warn of a target that looks like one of regression: of many classes with few samples each.
-    """
+    """Raise ValueError if a fit in memory would take too much of it; warn of a target that looks like a quantity."""
     n_bytes, is_quantity = bytes_in_memory(size, n_threads, n_sums), size.n_classes > size.n_rows // _LEAST_OF_CLASS
     what = (
         f"growing {size.n_trees} trees on {size.n_rows:,} samples, {size.n_features:,} features and"
