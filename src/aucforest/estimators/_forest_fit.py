@@ -314,9 +314,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.
 
-        Warn if there is no calibration because trees were sampled in different ways. The bootstrap samples of all trees
-        are reproduced with the current sampler to find out-of-bag rows, and the calibration assumes the same sampling
-        rates for all trees.
+        Bootstrap samples of all trees are reproduced with the current sampler to find out-of-bag rows.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)

@@ -90,11 +90,7 @@ def check_seed(params: Mapping[str, Any], parameter: str) -> None:
 
 
 def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[str, Any]:
-    """Return the data that determine the trees of a fit, except for the values of the features.
-
-    `seed` is that of the trees. With a warm start it is the seed of the existing trees and does not depend on
-    random_state.
-    """
+    """Return the data that determine the trees, whose seed is `seed`, except for the values of the features."""
     weights = target.sample_weight
     return {
         "the classes": target.classes,
