@@ -15,10 +15,14 @@ import pytest
 
 import aucforest
 from aucforest import _compile
-from aucforest._compile import bare_kernel, by_code, compile_scorer, device, is_compiled, lowest_bit
+from aucforest._compile import bare_kernel, by_code, compile_scorer, device, is_compiled, kernel, lowest_bit
 from tests.test_imports import module_name
 
 PACKAGE = Path(aucforest.__file__).parent
+
+
+def add_one(x):
+    return x + 1
 
 
 def run(program: Path, sources: Path = PACKAGE.parent) -> list:

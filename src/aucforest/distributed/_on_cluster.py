@@ -176,7 +176,7 @@ class RowsOnCluster(TrainingTable):
         running = RunningSums(bags.kept, len(ranges), len(target.labels), len(target.classes), chosen)
         (tables,) = executor.compute(self._delayed)
         futures: list[Any] = [None] * len(tables)
-        for group in cut_trees(packed, bags.n_trees):
+        for group in cut_trees(packed, len(bags.keys)):
             # Each group is added to the sums of the groups before it, so that rounding errors are those of one group.
             trees = executor.share((packed.some(group), [within(trees, group) for trees in ranges]))
             sampler = bags.sampler.of_trees(bags.keys[group.start : group.stop])

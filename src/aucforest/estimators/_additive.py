@@ -2,7 +2,6 @@
 
 import warnings
 from copy import copy
-from functools import cache
 from threading import Lock
 from typing import Any, ClassVar, Self
 
@@ -12,9 +11,9 @@ from scipy.sparse import csr_matrix, issparse
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import ThreadpoolController
 
 from aucforest.estimators._class_sample import class_factors, sample_classes
+from aucforest.estimators._ranking_direction import thread_controller
 
 # Numbers are scaled by median and quartiles, and have a knot at each.
 _QUARTILES = (0.25, 0.5, 0.75)
@@ -39,17 +38,8 @@ _BLOCK_ROWS = 2**13
 _LOCK = Lock()
 
 
-@cache
-def _threads() -> ThreadpoolController:
-    """Return what limits the threads of BLAS; to find its libraries takes longer than a small fit."""
-    return ThreadpoolController()
-
-
 def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the median and the interquartile range of a normal distribution of variance 1 times the scale.
-
-    It is the standard deviation where the quartiles are equal, and 1 where all values are.
-    """
+    """Return the median, and a scale by the quartiles, or where these are equal the standard deviation, or else 1."""
     values = values.astype(np.float64)
     values = values[np.abs(values) < _GREATEST]
     if len(values) == 0:
@@ -111,7 +101,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         is_small = n_classes == 2 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
         model = LogisticRegression(solver="newton-cholesky" if is_small else "lbfgs")
         # Sums of BLAS depend on its number of threads.
-        with _LOCK, _threads().limit(limits=1), warnings.catch_warnings():
+        with _LOCK, thread_controller().limit(limits=1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             # The sum of the weights decides about the strength of the penalty.
             model.fit(columns, y, weight * (len(weight) / weight.sum()))
@@ -201,5 +191,4 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities, (n_samples, n_classes)."""
-        proba: NDArray[np.float64] = softmax(self.decision_function(X), axis=1)
-        return proba
+        return softmax(self.decision_function(X), axis=1)

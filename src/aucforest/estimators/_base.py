@@ -67,9 +67,6 @@ class TreeBasedClassifier(TreeExports):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
 
-    class_weight: Any
-    max_bins: int | None
-
     def __new__(cls, *_: Any, **params: Any) -> Self:
         """Raise TypeError for a parameter of another library, which has another name here or no counterpart."""
         if sentence := describe_foreign(cls, params):
@@ -137,10 +134,7 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The mean over trees of each feature's proportion in the gain of a tree; the proportions sum to 1.
-
-        As in scikit-learn. The splits of a tree are weighted by node weight, and trees without a split are left out.
-        """
+        """The mean over trees of each feature's proportion in the gain of a tree; the proportions sum to 1."""
         check_is_fitted(self, "trees_")
         total = np.zeros(self.trees_[0].n_features)
         for tree in self.trees_:

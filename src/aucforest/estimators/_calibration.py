@@ -57,8 +57,7 @@ class Calibration(NamedTuple):
 
     def apply(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return calibrated probabilities, shape (n_samples, n_classes)."""
-        calibrated: NDArray[np.float64] = softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
-        return calibrated
+        return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
 
 
 def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> Calibration | None:

@@ -20,8 +20,7 @@ SMALLEST = 1e-9
 
 def log_proba(proba: NDArray[np.float64], smallest: float = SMALLEST) -> NDArray[np.float64]:
     """Return the score of a model with these class probabilities; for two classes differences are log odds."""
-    logs: NDArray[np.float64] = np.log(np.maximum(proba, smallest))
-    return logs
+    return np.log(np.maximum(proba, smallest))
 
 
 def residual_score(residual: NDArray[np.float64], proba: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -43,8 +42,7 @@ class Combination(NamedTuple):
     def apply(self, scores: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]:
         """Return class probabilities; the scores of a model with the weight 0 may be None, except of the first."""
         total = self.intercept + sum(b * score for b, score in zip(self.coef, scores) if score is not None)
-        proba: NDArray[np.float64] = softmax(total, axis=1)
-        return proba
+        return softmax(total, axis=1)
 
 
 def combine(

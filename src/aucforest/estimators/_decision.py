@@ -32,8 +32,6 @@ class DecisionModel(Model):
     _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
     classes_: NDArray[Any]
     class_prior_: NDArray[np.float64]
-    threshold: Any
-    threshold_: Any
     oob_decision_function_: NDArray[np.float64]
 
     def set_threshold(
@@ -117,13 +115,6 @@ class DecisionModel(Model):
     def _name_classes(self, classes: NDArray[Any]) -> None:
         """Set the labels of the classes, after a fit to their numbers; the positive one of two is the last."""
         self.classes_ = classes
-
-    def _as_fitted(self) -> Self:
-        return self._reversed() if self._positive_first else self
-
-    def _sort_classes(self) -> None:
-        if self.classes_[0] > self.classes_[1]:
-            self._reverse_classes()
 
     def _reversed(self) -> Self:
         """Return a copy with the two classes in reverse order."""

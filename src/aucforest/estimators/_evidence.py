@@ -93,22 +93,9 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
 class OutOfBagScores:
     """ROC AUC (Hand and Till's M for many classes) of out-of-bag probabilities for several amounts of shrinkage.
 
-    Parameters
-    ----------
-    training : TrainingRows
-    rows : ndarray of int64
-        The numbers of the rows to score, in ascending order; see `rows_to_score`.
-    n_classes : int
-    n_variants : int
-        The predictions of the trees of each variant are summed separately.
-    amounts : ndarray of float64
-        Amounts of shrinkage in samples; see `amounts_to_score`.
-    unit : float
-        The weight of a sample in trees.
-    mean_of_trees : callable
-        Computes class probabilities from sums over trees and the number of trees. Variants are compared by plain means
-        instead, so that the trees do not depend on it.
-    n_jobs : int or None
+    `rows` are the numbers of the rows to score, in ascending order; `amounts` are in samples, and `unit` is the weight
+    of a sample in trees. Variants are compared by plain means instead of `mean_of_trees`, so that the trees do not
+    depend on it.
     """
 
     def __init__(
@@ -128,7 +115,7 @@ class OutOfBagScores:
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
         self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
-        self._places = [self._bags.find(block, rows) for block in range(self._bags.n_blocks)]
+        self._places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         # The trees of each variant are divided into at least two parts.
         n_sums, n_columns = _count_sums(n_variants), 1 if n_classes == 2 else n_classes
         self._n_parts = n_sums // n_variants
@@ -199,9 +186,6 @@ class OutOfBagScores:
             return mann_whitney(truth == 1, columns[0], weights)
         return float(average_pairs(truth, columns, self._n_classes, weights, "macro"))
 
-    def _place_of(self, amount: float) -> int:
-        return int(np.searchsorted(self._amounts, amount))
-
     def _halves(self, places: int | slice = slice(None)) -> list[Sums]:
         """Return the sums over two halves of the trees, for all amounts of shrinkage or that of a place."""
         return [
@@ -210,11 +194,8 @@ class OutOfBagScores:
         ]
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
-        """Return the samples that a calibration is fitted to, weighted to the given class frequencies.
-
-        `amount` is the shrinkage of the forest.
-        """
-        halves = self._halves(self._place_of(amount))
+        """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
+        halves = self._halves(int(np.searchsorted(self._amounts, amount)))
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
         by_class = np.bincount(self._truth, self._weights, minlength=self._n_classes)
@@ -223,9 +204,10 @@ class OutOfBagScores:
 
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""
+        place = np.searchsorted(self._amounts, WEIGHED_BY)
         sums, n_trees = (
             array.reshape(len(self._n_added), self._n_parts, *array.shape[1:]).sum(axis=1)
-            for array in (self._sums[..., self._place_of(WEIGHED_BY)], self._n_trees)
+            for array in (self._sums[..., place], self._n_trees)
         )
         return sums, n_trees
 
@@ -245,8 +227,7 @@ class OutOfBagScores:
         first, second = scores / (2.0 - scores) - scores**2, 2.0 * scores**2 / (1.0 + scores) - scores**2
         variance = scores * (1.0 - scores) + (counts[1] - 1.0) * first + (counts[0] - 1.0) * second
         # Rounding can make it negative for a score of about 1.
-        errors: NDArray[np.float64] = np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)
-        return errors
+        return np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)
 
     def variant_gains(self) -> NDArray[np.float64]:
         """Return the gain in AUC of all trees together if a variant had as many more trees as variants have on average.

@@ -1,7 +1,7 @@
 """The fit of a forest, step by step: trees, shrinkage, calibration, threshold, out-of-bag score."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from aucforest.estimators.thresholds import (
     tune_threshold,
     warn_of_few_groups,
 )
-from aucforest.fitting.bootstrap import BootstrapSampler, SampleRecord
+from aucforest.fitting.bootstrap import SampleRecord
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
 from aucforest.fitting.spec import FitSpec, resolve_variants, tree_keys
 from aucforest.fitting.table import TrainingTable
@@ -54,10 +54,6 @@ class Start(NamedTuple):
     classes: NDArray[Any]
     categories: Categories
     dates: Dates
-
-    def count_variants(self, names: Iterable[tuple[str, str]]) -> int:
-        """Return the number of variants of the existing trees and of new ones together."""
-        return len({*names, *self.variants})
 
     def check(self, table: TrainingTable) -> None:
         """Raise ValueError if the training data have other features or classes than the existing trees."""
@@ -79,13 +75,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     n_estimators: int
     calibration: str | None
-    shrinkage: Any
-    threshold: Any
-    oob_score: Any
     warm_start: bool
     n_jobs: int | None
-    random_state: Any
-    sampling: Any
     verbose: int
 
     calibration_: Calibration | None
@@ -136,7 +127,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             check_same_dates(start.dates, coding.dates)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self.calibration_ = odds_formula(spec.sampler, n_classes) if self.calibration is not None else None
-        self.class_prior_ = self._class_frequencies(target, spec.sampler)
+        # The class frequencies of the population for which probabilities are predicted.
+        frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
+        if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
+            frequencies = frequencies * np.nan_to_num(spec.sampler.rates)
+        self.class_prior_ = frequencies / frequencies.sum()
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
         rows = self._training_rows(table, spec) if len(records) == 1 else None
         scores = None if rows is None else self._score_rows(rows, target, spec, start, unit)
@@ -149,17 +144,14 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self._score_out_of_bag(rows, sums, rule)
 
     def _check_target(self, target: Target, *, can_call: bool) -> Any:
-        """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit.
-
-        `can_call` tells whether scorers that are callables can be used.
-        """
+        """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit."""
         n_classes = len(target.classes)
         rule = resolve_threshold(self.threshold, target.cost, n_classes, len(target.labels))
         if callable(self.oob_score) and not can_call:
             raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
         target.check_classes()
+        check_groups_of_rule(rule, n_classes, target.few_groups)
         if target.few_groups is not None:
-            check_groups_of_rule(rule, n_classes, target.few_groups)
             warn_of_few_groups(target.few_groups, stacklevel=6)
         return rule
 
@@ -169,7 +161,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         variants = resolve_variants(self.criterion, self.splitter)
         is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
         if self.bootstrap and target.few_groups is None and is_chosen:
-            n_variants = start.count_variants(variants)
+            n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
             n_amounts = len(amounts_to_score(self.shrinkage, n_variants))
             evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
@@ -203,7 +195,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the out-of-bag scores of the rows that `spec` chose, without trees yet, or None if it chose none."""
         if len(spec.scored) == 0:
             return None
-        n_variants = start.count_variants(spec.variant_names)
+        n_variants = len({*spec.variant_names, *start.variants})
         return OutOfBagScores(
             rows,
             target.rows_at(spec.scored),
@@ -218,13 +210,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _n_sums(self, n_classes: int) -> int:
         """Return the number of arrays of out-of-bag sums that a fit keeps in memory at the same time."""
         return 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
-
-    def _class_frequencies(self, target: Target, sampler: BootstrapSampler | None) -> NDArray[np.float64]:
-        """Return the class frequencies of the population for which probabilities are predicted."""
-        frequencies = np.bincount(target.labels, target.sample_weight, minlength=len(target.classes))
-        if sampler is not None and len(sampler.sizes) == len(frequencies) and self.calibration is None:
-            frequencies = frequencies * np.nan_to_num(sampler.rates)
-        return frequencies / frequencies.sum()
 
     def _grow(
         self, table: TrainingTable, names: list[tuple[str, str]], start: Start, scores: OutOfBagScores | None
@@ -259,11 +244,19 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
-        """Fit the calibration to out-of-bag samples, if there are any."""
-        if self.calibration is not None and scores is not None:
-            frequencies = self._weighted_frequencies(spec)
-            sample = scores.calibration_sample(self.shrinkage_, frequencies)
-            self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_))
+        """Fit the calibration to out-of-bag samples, if there are any, for class frequencies after class weights."""
+        if self.calibration is None or scores is None:
+            return
+        frequencies = self.class_prior_
+        if spec.params.balanced_subsample and spec.sampler is not None:
+            # All classes have the same weight in a bootstrap sample.
+            with np.errstate(divide="ignore"):
+                frequencies = np.where(frequencies > 0, 1.0 / spec.sampler.rates, 0.0)
+        elif spec.class_weights is not None:
+            frequencies = frequencies * spec.class_weights
+        frequencies = frequencies / frequencies.sum()
+        sample = scores.calibration_sample(self.shrinkage_, frequencies)
+        self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_))
 
     def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, GroupSums | None]:
         """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""
@@ -294,17 +287,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
 
-    def _weighted_frequencies(self, spec: FitSpec) -> NDArray[np.float64]:
-        """Return the class frequencies of the training data after class weights."""
-        prior = self.class_prior_
-        if spec.params.balanced_subsample and spec.sampler is not None:
-            # All classes have the same weight in a bootstrap sample.
-            with np.errstate(divide="ignore"):
-                prior = np.where(prior > 0, 1.0 / spec.sampler.rates, 0.0)
-        elif spec.class_weights is not None:
-            prior = prior * spec.class_weights
-        return prior / prior.sum()
-
     def _set_threshold(
         self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: GroupSums | None
     ) -> None:
@@ -317,10 +299,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.threshold_, self.threshold_std_ = tune_threshold(rule, sums, groups, self._mean_of_trees, self._seed)
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
-        """Set the out-of-bag probabilities and the score of the rows that are out of bag for at least one tree.
-
-        Labels by a tuned threshold are by thresholds that were not tuned on the row.
-        """
+        """Set the out-of-bag probabilities and the score of the rows that are out of bag for at least one tree."""
         total, n_trees = sums
         seen = n_trees > 0
         proba = np.full_like(total, np.nan)
@@ -335,9 +314,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.
 
-        Warn if there is no calibration because trees were sampled in different ways. The bootstrap samples of all trees
-        are reproduced with the current sampler to find out-of-bag rows, and the calibration assumes the same sampling
-        rates for all trees.
+        Bootstrap samples of all trees are reproduced with the current sampler to find out-of-bag rows.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,7 @@ class Model(ClassifierMixin, BaseEstimator):
     @property
     def _cache(self) -> dict[str, Any]:
         """What is made of the fitted model when it is first needed, by name; it is neither copied nor saved."""
-        cache: dict[str, Any] = self.__dict__.setdefault(_CACHE, {})
-        return cache
+        return self.__dict__.setdefault(_CACHE, {})
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
@@ -77,13 +76,6 @@ class Model(ClassifierMixin, BaseEstimator):
                 nested = params.pop(name)._params_to_store()
                 params |= {f"{name}__{inner}": value for inner, value in nested.items()}
         return params
-
-    def _as_fitted(self) -> Self:
-        """Return the model with its classes in the order of the fit, which is that of files."""
-        return self
-
-    def _sort_classes(self) -> None:
-        """Put the classes of the fit into sorted order; only a forest or a stack can have others."""
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class log-probabilities, -inf for a probability of 0.
@@ -160,7 +152,8 @@ class Model(ClassifierMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        model = self._as_fitted()
+        # The order of the classes in files is that of the fit.
+        model = self._reversed() if getattr(self, "_positive_first", False) else self
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         name = os.path.basename(path)
@@ -226,7 +219,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     LinearAUCClassifier()
     """
     model = read_as_fitted(path)
-    model._sort_classes()
+    if model.classes_[0] > model.classes_[1]:
+        model._reverse_classes()
     return model
 
 

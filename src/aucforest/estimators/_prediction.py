@@ -42,8 +42,7 @@ class TreePrediction(FeatureModel):
         """Return the trees in the layout for traversal, which is made at the first call."""
         if "packed" not in self._cache:
             self._cache["packed"] = PackedTrees(self.trees_, self._run_over_trees())
-        packed: PackedTrees = self._cache["packed"]
-        return packed
+        return self._cache["packed"]
 
     def _pack(self) -> PackedTrees:
         """Return the trees in the layout for traversal with the predictions of the leaves, made at the first call."""

@@ -61,17 +61,14 @@ def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: 
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def thread_controller() -> ThreadpoolController:
     """Return the controller of the threads of loaded libraries; creating it takes milliseconds."""
     return ThreadpoolController()
 
 
 def _lbfgs(objective: Objective, start: Vector, **arguments: Any) -> OptimizeResult:
-    """Return the result of L-BFGS.
-
-    BLAS is limited to one thread, because the matrices of L-BFGS are so small that threads make it slower.
-    """
-    with _libraries().limit(limits=1, user_api="blas"):
+    """Return the result of L-BFGS; its matrices are so small that several threads of BLAS make it slower."""
+    with thread_controller().limit(limits=1, user_api="blas"):
         return minimize(objective, start, jac=True, method="L-BFGS-B", **arguments)
 
 
@@ -85,8 +82,7 @@ def _descend(objective: Objective, start: Vector, losses: list[float], max_iter:
     )
     if result.nit >= max_iter:
         warnings.warn(f"L-BFGS did not converge in max_iter={max_iter} iterations", ConvergenceWarning, stacklevel=2)
-    theta: Vector = result.x
-    return theta
+    return result.x
 
 
 def ascend(
@@ -101,10 +97,7 @@ def ascend(
     decay: float,
     random: np.random.RandomState,
 ) -> Direction:
-    """Maximize the smoothed AUC by stochastic gradient ascent from a random start.
-
-    Pairs are sampled anew for each epoch, and the learning rate is divided by 1 + decay.
-    """
+    """Maximize the smoothed AUC by stochastic gradient ascent from a random start, with new pairs in each epoch."""
     theta: Vector = np.asarray(random.normal(size=X.shape[1]))
     losses = []
     upper, lower = sample_pairs(pairs, n_epochs * n_pairs, random)

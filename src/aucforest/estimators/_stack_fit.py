@@ -1,8 +1,6 @@
 """The fit of a stack: the members, their combination, threshold and out-of-bag score."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -72,33 +70,24 @@ def _matrix_of(valid: Any) -> Any:
     return valid.matrix if isinstance(valid, SparseRows) else valid
 
 
-@contextmanager
-def _ignoring_warnings_of_forests() -> Iterator[None]:
-    """Ignore warnings of forests on samples that are not out of bag and on few groups, as the stack has its own."""
-    with warnings.catch_warnings():
-        for message in (".* samples are not out of bag ", "groups: only "):
-            warnings.filterwarnings("ignore", message, UserWarning)
-        yield
-
-
 class StackFit(DecisionModel):
     """Base class of the stack with the steps of `fit`, and the scores of its members."""
 
     _training_arguments = ("y",)
     forest: AUCForestClassifier | None
-    linear: Any
     residual: bool
     penalty: float
-    oob_score: Any
     n_jobs: int | None
-    random_state: Any
     members_: dict[str, Any]
     coef_: NDArray[np.float64]
     intercept_: NDArray[np.float64]
 
     def _fit_members(self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any) -> None:
         """Fit all members and their combination, and set what follows from them."""
-        with _ignoring_warnings_of_forests():
+        with warnings.catch_warnings():
+            # The stack has its own warnings.
+            for message in (".* samples are not out of bag ", "groups: only "):
+                warnings.filterwarnings("ignore", message, UserWarning)
             forest = self._make_forest().fit(X, y, sample_weight, groups)
             for name in ("classes_", "n_features_in_", "feature_names_in_", "class_prior_"):
                 if hasattr(forest, name):
@@ -115,7 +104,10 @@ class StackFit(DecisionModel):
         warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, forest.n_estimators, what, stacklevel=5)
         self._set_threshold(rule, training)
         if self.oob_score:
-            self._score_out_of_bag(rule, training)
+            # Labels are by thresholds that were not tuned on the row.
+            tuned = TunedRule(rule, training.labels, training.sample_weight)
+            take_rows, proba = partial(_safe_indexing, training.X), self.oob_decision_function_
+            self.oob_score_ = score_out_of_bag(self, tuned, proba, take_rows, training.groups_of)
 
     def _make_forest(self) -> AUCForestClassifier:
         """Return the forest to fit; raise an error if it cannot be a member."""
@@ -265,9 +257,7 @@ class StackFit(DecisionModel):
         if not is_tuned(rule, len(self.classes_)):
             self._set_fixed_threshold(rule)
             return
-        few = training.few_groups(self.classes_)
-        if few is not None:
-            check_groups_of_rule(rule, len(self.classes_), few)
+        check_groups_of_rule(rule, len(self.classes_), training.few_groups(self.classes_))
         self._warn_of_positive(rule)
         proba = self.oob_decision_function_
         is_seen = np.isfinite(proba[:, 0])
@@ -284,9 +274,3 @@ class StackFit(DecisionModel):
                 " tune on other samples with oob=False"
             )
         self._set_threshold(threshold, self._number(proba, y, sample_weight, None))
-
-    def _score_out_of_bag(self, rule: Any, training: _Training) -> None:
-        """Set the out-of-bag score, by labels of thresholds that were not tuned on the row."""
-        tuned = TunedRule(rule, training.labels, training.sample_weight)
-        take_rows, proba = partial(_safe_indexing, training.X), self.oob_decision_function_
-        self.oob_score_ = score_out_of_bag(self, tuned, proba, take_rows, training.groups_of)

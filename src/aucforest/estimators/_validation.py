@@ -29,8 +29,6 @@ class FeatureModel(Model):
 
     categories_: Categories
     dates_: Dates
-    categorical_features: Any
-    date_parts: Any
     classes_: NDArray[Any]
     n_features_in_: int
 

@@ -384,8 +384,7 @@ class AUCForestClassifier(ForestFit):
             raise ValueError(f"{error}; to tune a threshold on other samples, pass oob=False") from None
         kept = rows.bags.all_kept
         few = find_few_groups(self.classes_, rows.labels[kept], rows.bags.groups_of(kept))
-        if few is not None:
-            check_groups_of_rule(threshold, len(self.classes_), few)
+        check_groups_of_rule(threshold, len(self.classes_), few)
         self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
 
     def _reverse_classes(self) -> None:
@@ -421,16 +420,11 @@ class AUCForestClassifier(ForestFit):
                 members.append(AUCTreeClassifier(**params))
                 members[-1].__dict__.update(shared, trees_=[tree])
             self._cache["members"] = members
-        estimators: list[AUCTreeClassifier] = self._cache["members"]
-        return estimators
+        return self._cache["members"]
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
-        """The bootstrap sample of each tree, taken again at each access: the indices of its samples, with repetitions.
-
-        Samples of weight 0 are not counted. Not defined if classes are sampled separately, which needs their labels, or
-        if a warm start has changed the sampling.
-        """
+        """The bootstrap sample of each tree, taken again at each access; not defined if samplings of trees differ."""
         check_is_fitted(self, "trees_")
         record, *others = self._sample_records
         if others or len(record.sizes) > 1:

@@ -146,10 +146,6 @@ class LinearAUCClassifier(Model):
         "random_state": ["random_state"],
     }
 
-    classes_: NDArray[Any]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-
     def __init__(
         self,
         *,
@@ -198,11 +194,7 @@ class LinearAUCClassifier(Model):
             fails or is interrupted does not change the classifier.
         """
         with self._fitting():
-            check_table(X)
-            X = unmask(X)
-            find_dates(table_of(X), None)  # raises ValueError for dates, which numpy would convert to numbers
-            X, y = validate_data(self, X, decode_labels(y), dtype=np.float64)
-            self._check_sizes(X)
+            X, y = self._validate(X, y=decode_labels(y))
             code_classes(y)  # raises ValueError for invalid labels
             if sample_weight is not None:
                 sample_weight = _check_sample_weight(
@@ -257,10 +249,15 @@ class LinearAUCClassifier(Model):
         coef = slope / deviation * theta / scaler.scale_
         return coef, intercept - float(coef @ scaler.mean_), losses
 
-    def _check_sizes(self, X: Vector) -> None:
-        """Raise ValueError if squares of values, or products with coefficients, would overflow."""
+    def _validate(self, X: Any, **options: Any) -> Any:
+        """Return X, and y if it is given, validated; squares of values and products with coefficients are finite."""
+        check_table(X)
+        X = unmask(X)
+        find_dates(table_of(X), None)  # raises ValueError for dates, which numpy would convert to numbers
+        valid = validate_data(self, X, dtype=np.float64, **options)
+        X = valid[0] if isinstance(valid, tuple) else valid
         if max(-X.min(), X.max()) < LARGEST_DISTANCE:
-            return
+            return valid
         row, feature = (int(place) for place in np.unravel_index(np.abs(X).argmax(), X.shape))
         name = repr(self.feature_names_in_[feature]) if hasattr(self, "feature_names_in_") else feature
         raise ValueError(
@@ -271,13 +268,7 @@ class LinearAUCClassifier(Model):
     def _margins(self, X: Any) -> Vector:
         """Return the log odds of the second class of each pair, (n_samples, n_pairs)."""
         check_is_fitted(self)
-        check_table(X)
-        X = unmask(X)
-        find_dates(table_of(X), None)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        self._check_sizes(X)
-        margins: Vector = X @ self.coef_.T + self.intercept_
-        return margins
+        return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
 
     def decision_function(self, X: Any) -> Vector:
         """Compute the score of each sample.
@@ -312,21 +303,9 @@ class LinearAUCClassifier(Model):
         margins = self._margins(X)
         if len(self.classes_) == 2:
             return expit(np.column_stack([-margins, margins]))
-        proba: Vector = np.exp(self._couple(margins))
-        return proba
+        return np.exp(self._couple(margins))
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the most probable class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The input samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: D102  that of `Model` is inherited
         decision = self.decision_function(X)
         return self.classes_[(decision > 0.0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 

@@ -12,6 +12,7 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
+from aucforest.estimators._paths import leaves_out_of_bag
 from aucforest.estimators.thresholds import TunedRule, cross_fit_labels, is_tuned, warn_of_positive
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows
@@ -21,7 +22,6 @@ from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes
-from aucforest.tree.prediction import PackedTrees, find_leaves
 
 Scorer = Callable[..., float]
 
@@ -32,10 +32,6 @@ def _score_codes(metric: Any, estimator: Any, X: Any, y: NDArray[Any], sample_we
     return float(metric(codes, estimator.predict_proba(X), sample_weight))
 
 
-def _neg_log_loss(codes: NDArray[Any], proba: NDArray[np.float64], sample_weight: Any) -> float:
-    return -log_loss(codes, proba, sample_weight)
-
-
 # Scorers of scikit-learn that score the positive one of two classes, and not both alike.
 _OF_POSITIVE = (
     "average_precision", "f1", "jaccard", "neg_negative_likelihood_ratio", "positive_likelihood_ratio", "precision",
@@ -44,7 +40,7 @@ _OF_POSITIVE = (
 # Faster than scikit-learn's scorers of these names, whose log loss also fails if a class does not occur in y.
 _SCORERS: dict[Any, Scorer] = {
     "average_precision": partial(_score_codes, class_average_precision),
-    "neg_log_loss": partial(_score_codes, _neg_log_loss),
+    "neg_log_loss": partial(_score_codes, lambda *given: -log_loss(*given)),
 }
 
 
@@ -70,16 +66,8 @@ class OutOfBagScorer:
     Of two classes the second one is positive, as for the thresholds of the forest. To scorers of scikit-learn the
     positive label is 1 whatever labels there are, so those given by name get 0 and 1 in place of two labels.
 
-    Parameters
-    ----------
-    forest : AUCForestClassifier
-        Warns if the scorer is for the positive class, and that is the more frequent one of two text labels.
-    scoring : str or callable
-        "roc_auc" is Hand and Till's extension of it for more than two classes.
-    parameter : str, default="scoring"
-        The name of the parameter that `scoring` is, for the warning.
-    label : callable, optional
-        Computes class codes from class probabilities, for scorers of labels; by default the threshold of the forest.
+    `parameter` is the name of the parameter `scoring` in a warning. `label` computes class codes from probabilities
+    for scorers of labels; by default it is the threshold of the forest.
     """
 
     def __init__(
@@ -104,10 +92,7 @@ class OutOfBagScorer:
         proba: NDArray[np.float64],
         sample_weight: NDArray[np.float64] | None,
     ) -> float:
-        """Return the score of class probabilities, or NaN with a warning if the scorer fails because of a class.
-
-        It fails if a class has no row; `labels` are the numbers of the classes.
-        """
+        """Return the score of class probabilities, or NaN with a warning if the scorer fails as a class has no row."""
         if self._scorer is None:
             return class_roc_auc(labels, proba, sample_weight)
         answers, classes = copy.copy(self._forest), self._classes
@@ -196,13 +181,10 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
 def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     """Raise ValueError unless the leaves of the first tree get the same numbers of rows and classes as in training."""
     tree, sampled = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
-    packed, table = PackedTrees([tree]), np.ascontiguousarray(rows.X[sampled], dtype=np.float64)
-    leaves = np.empty((1, len(sampled)), dtype=np.int64)
-    active, work_space = np.empty(len(sampled), dtype=np.uint64), np.empty(len(sampled), dtype=np.uint32)
-    walks_all = np.zeros(leaves.shape, dtype=np.uint16)
-    find_leaves(packed.nodes, packed.first, table, walks_all, active, work_space, leaves)
+    table, all_walk = np.ascontiguousarray(rows.X[sampled], dtype=np.float64), np.zeros(len(sampled), dtype=np.uint16)
+    leaves = leaves_out_of_bag(tree, table, all_walk)
     held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
-    np.add.at(held, (leaves[0], rows.labels[sampled]), 1)
+    np.add.at(held, (leaves, rows.labels[sampled]), 1)
     held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]
     if not np.array_equal(held.sum(axis=1), n_samples):
         raise ValueError("X must be the training samples in the order of fit, but the leaves of a tree differ")

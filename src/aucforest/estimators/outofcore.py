@@ -219,12 +219,8 @@ def predict_out_of_core(
         Columns of the source to include in the result.
     proba : bool, default=None
         Whether to return probabilities only (True) or labels only (False). By default both.
-    separator : str, default=None
-        The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
-    encoding : str, default=None
-        The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
-    date_format : str, default=None
-        The format of dates in a CSV file, such as ``"%d.%m.%Y"``, beside that of ISO 8601.
+    separator, encoding, date_format : str, default=None
+        The form of CSV files, as in `fit_out_of_core`.
     stray_text : {"number", "text"}, default="number"
         What text in a numeric column is: with "number" it is missing, with a warning after the last batch, if it is
         fewer than 10 % of the values of the column; with "text" it is an error.

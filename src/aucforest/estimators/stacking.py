@@ -255,8 +255,7 @@ class AUCStackingClassifier(StackFit):
     @property
     def _forest(self) -> AUCForestClassifier:
         check_is_fitted(self, "members_")
-        forest: AUCForestClassifier = self.members_["forest"]
-        return forest
+        return self.members_["forest"]
 
     def encode(self, X: Any) -> Any:
         """Return X in the form that exported models read: float32, with codes for categories.

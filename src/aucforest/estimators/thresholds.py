@@ -102,9 +102,10 @@ def warn_of_few_groups(few: FewGroups, *, stacklevel: int) -> None:
     )
 
 
-def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups) -> None:
+def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) -> None:
     """Raise ValueError if a rule would be tuned out of bag on a class of too few groups; alerts need no labels."""
-    if is_tuned(threshold, n_classes) and not (isinstance(threshold, dict) and "alerts" in threshold):
+    needs_labels = is_tuned(threshold, n_classes) and not (isinstance(threshold, dict) and "alerts" in threshold)
+    if few is not None and needs_labels:
         raise ValueError(
             f"threshold={threshold!r} cannot be tuned out of bag: only {few.n_groups} groups have samples of class"
             f" {few.label!r}, fewer than {LEAST_GROUPS}; pass 'prevalence' or a number, or tune it on other samples"
@@ -172,10 +173,7 @@ class GroupSums(NamedTuple):
 def tune_threshold(
     rule: TunedRule, sums: Sums, groups: GroupSums, mean_of_trees: MeanOfTrees, seed: int
 ) -> tuple[float, float]:
-    """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees.
-
-    `sums` are out-of-bag sums of all rows over all trees.
-    """
+    """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees."""
 
     def best_of(rule: TunedRule, sums: Sums) -> float:
         seen = sums.n_trees > 0

@@ -32,7 +32,13 @@ def write_stack(path: str | os.PathLike[str], stack: Stack, classes: NDArray[Any
         weight = graph.constant(f"{name}_weight", np.float64(stack.coef[name]))
         term = graph.add("Mul", score, weight, output=f"{name}_term")
         total = graph.add("Add", total, term, output=f"{name}_total")
-    add_decision(graph, graph.add("Softmax", total, output="proba", axis=1), threshold, _slope(stack))
+    # By how much the relative errors of the means of trees are multiplied in the odds of the stack.
+    of_forest = 1.0 if stack.forest.calibration is None else stack.forest.calibration[0]
+    slope = stack.coef["forest"] * of_forest
+    if stack.residual is not None:
+        of_residual = 1.0 if stack.residual.calibration is None else stack.residual.calibration[0]
+        slope += stack.coef["residual"] * (of_residual + 2.0 * of_forest)
+    add_decision(graph, graph.add("Softmax", total, output="proba", axis=1), threshold, slope)
     write_graph(path, graph, stack.forest.trees[0].n_features, classes)
 
 
@@ -87,13 +93,3 @@ def _add_additive(graph: Graph, model: Any) -> str:
     product = graph.add("MatMul", joined, graph.constant("coef", coef.T), output="products")
     odds = graph.add("Add", product, graph.constant("linear_intercept", intercept), output="linear_odds")
     return graph.add("Softmax", odds, output="linear", axis=1)
-
-
-def _slope(stack: Stack) -> float:
-    """Return by how much the relative errors of the means of trees are multiplied in the odds of the stack."""
-    of_forest = 1.0 if stack.forest.calibration is None else stack.forest.calibration[0]
-    slope = stack.coef["forest"] * of_forest
-    if stack.residual is not None:
-        of_residual = 1.0 if stack.residual.calibration is None else stack.residual.calibration[0]
-        slope += stack.coef["residual"] * (of_residual + 2.0 * of_forest)
-    return slope

@@ -142,10 +142,7 @@ def as_decision_tree(
 def as_random_forest(
     trees: Sequence[Tree], classes: NDArray[Any], n_codes: Mapping[int, int]
 ) -> "RandomForestClassifier":
-    """Return a fitted forest that predicts the mean of the trees.
-
-    `n_codes` has the number of codes of each categorical feature, by its index.
-    """
+    """Return a fitted forest that predicts the mean of the trees; `n_codes` are by index of categorical features."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 

@@ -24,24 +24,9 @@ _BLOCK_BYTES = 2**24
 class CodeMatrix:
     """A matrix of codes, (n_features, n_rows), that is filled from the first row to the last.
 
-    Parameters
-    ----------
-    job : JobFolder or None
-        Where the file is kept; None for a temporary one, of which nothing is recorded.
-    n_bins : ndarray of shape (n_features,), int64
-        Codes are at most these.
-    n_rows : int
-    n_scored : int
-        Number of rows of which the values are kept, those of `FitSpec.scored`.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_features, n_rows)
-        An ordinary array, whose pages are those of the file.
-    scored : ndarray of shape (n_scored, n_features), float64
-        The values of these rows, which are written together with the codes.
-    n_read, n_written : int
-        How many rows of the source are read, and rows of the matrix written.
+    Its file is in the job folder; without one it is temporary, and nothing is recorded. `codes` is an ordinary array,
+    whose pages are those of the file, and `scored` has the values of the rows of `FitSpec.scored`. So far `n_read` rows
+    of the source are read, and `n_written` rows of the matrix are written.
     """
 
     def __init__(self, job: JobFolder | None, n_bins: NDArray[np.int64], n_rows: int, n_scored: int) -> None:
@@ -75,7 +60,9 @@ class CodeMatrix:
         for n_read, n_written, checksum in chunks.tolist():
             if not (self.n_written < n_written <= self.codes.shape[1] and self.n_read < n_read):
                 return
-            if checksum != self._checksum(self.n_written, n_written) or not self._fits(self.n_written, n_written):
+            codes = self.codes[:, self.n_written : n_written]
+            # Compiled code cannot read greater codes than those of bins.
+            if checksum != self._checksum(self.n_written, n_written) or np.any(codes.max(axis=1) > self._n_bins):
                 return
             self._chunks.append([n_read, n_written, checksum])
             self.n_read, self.n_written = n_read, n_written
@@ -86,10 +73,6 @@ class CodeMatrix:
         for column in self.codes:
             checksum = crc32(column[start:stop].data, checksum)
         return checksum
-
-    def _fits(self, start: int, stop: int) -> bool:
-        """Return whether compiled code can read the codes of some rows."""
-        return all(column[start:stop].max() <= most for column, most in zip(self.codes, self._n_bins))
 
     def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:
         """Write the codes of rows from `start` on; several threads may call it at the same time."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -50,21 +50,8 @@ class Summary:
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
 
 
-def _merge_distinct(
-    max_bins: int | None, one: NDArray[np.float64] | None, other: NDArray[np.float64] | None
-) -> NDArray[np.float64] | None:
-    """Return the distinct values of both, or None if there are too many."""
-    if one is None or other is None:
-        return None
-    both = np.union1d(one, other)
-    return both if max_bins is None or len(both) <= max_bins else None
-
-
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return the rows from which bins are computed, and their weights if bins depend on them.
-
-    Rows are positions among the rows of positive weight, in ascending order.
-    """
+    """Return the rows for bins, rising positions among those of positive weight, and weights if bins depend on them."""
     n_rows, weight = len(target.kept_labels), target.kept_weight
     sample = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
@@ -106,8 +93,12 @@ def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
     counted = {
         feature: reduce(Counted.merge, (some.counted[feature] for some in summaries)) for feature in first.counted
     }
-    merge = partial(_merge_distinct, max_bins)
-    distinct = {feature: reduce(merge, (some.distinct[feature] for some in summaries)) for feature in first.distinct}
+    distinct: dict[int, NDArray[np.float64] | None] = {}
+    for feature in first.distinct:
+        values = [summary.distinct[feature] for summary in summaries]
+        complete = [distinct_values for distinct_values in values if distinct_values is not None]
+        merged = np.unique(np.concatenate(complete)) if len(complete) == len(values) else None
+        distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
     return Summary(first.names, counted, distinct, np.concatenate([some.sampled for some in summaries], axis=1))
 
 

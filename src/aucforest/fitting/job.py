@@ -90,11 +90,7 @@ def check_seed(params: Mapping[str, Any], parameter: str) -> None:
 
 
 def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[str, Any]:
-    """Return the data that determine the trees of a fit, except for the values of the features.
-
-    `seed` is that of the trees. With a warm start it is the seed of the existing trees and does not depend on
-    random_state.
-    """
+    """Return the data that determine the trees, whose seed is `seed`, except for the values of the features."""
     weights = target.sample_weight
     return {
         "the classes": target.classes,
@@ -115,25 +111,9 @@ def digest_codes(part: Part) -> bytes:
 class JobFolder:
     """The folder of one fit, which only one process can use at a time; a context manager.
 
-    The folder is created if it does not exist; if it has results of the same fit, the fit is resumed.
-
-    Parameters
-    ----------
-    folder : path-like
-    manifest : dict of str to plain values
-        Everything that determines the files: parameters, seed, digests of the data, versions. Values that may change
-        between runs, such as the number of trees, are not included.
-
-    Raises
-    ------
-    ValueError
-        If the folder is that of another fit, contains other files, or is a file.
-    TypeError
-        If a value in the manifest does not consist of numbers, text, lists, dicts and None.
-    BlockingIOError
-        If another fit is using the folder.
-    OSError
-        If the folder cannot be read or written.
+    The folder is created if it does not exist; if it has results of the same fit, the fit is resumed. The manifest is
+    what determines the files: parameters, seed, digests of the data and versions, but not, for example, the number of
+    trees. Raises ValueError for the folder of another fit, and BlockingIOError if another fit is using the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:

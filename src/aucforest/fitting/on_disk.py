@@ -4,7 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,19 +40,10 @@ _BATCH_CELLS = 2**21
 _CHUNK_CELLS = 2**25
 
 
-class Batches(Protocol):
-    """A source of batches of rows, which can be read repeatedly in the same order."""
-
-    name: str
-
-    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
-        """Yield batches of up to `rows` rows of some columns, starting at `first_row`."""
-
-
 class FeatureBatches(NamedTuple):
     """The features of the training data in batches."""
 
-    source: Batches
+    source: Any  # a `tables.sources.Source`, whose module needs pyarrow
     names: list[str]
     to_frame: Callable[[Any], Any]  # converts a batch to a frame
     target: Target
@@ -119,7 +110,10 @@ class RowsOnDisk(TrainingTable):
         if self._open_job is not None:
             self._job = self._open_job()
         if spec.verbose:
-            how = f"{self._plan.reason}, {self._plan.n_threads} threads"
+            fits = "fit into the limit"
+            if self._plan.copies_rows:
+                fits = "do not fit into the limit, copies of the rows of trees do"
+            how = f"the binned data {fits}, {self._plan.n_threads} threads"
             what = f"{len(self.target.labels):,} rows of {self.n_features} features: {how}"
             tqdm.write(f"{what}, up to {format_bytes(self._plan.n_bytes)} plus the trees", file=sys.stderr)
         coding = None if self._job is None else self._job.coding(self.n_features, self.dates)

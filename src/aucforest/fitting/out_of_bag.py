@@ -30,16 +30,6 @@ class Bags:
         return [self.sampler.by_block(key) for key in self.keys]
 
     @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self.keys)
-
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks of rows."""
-        return self.sampler.n_blocks
-
-    @property
     def all_kept(self) -> NDArray[np.int64]:
         """The numbers of the rows of positive weight."""
         return np.arange(self.sampler.n_rows) if self.kept is None else self.kept
@@ -125,7 +115,7 @@ class TrainingRows:
         """Return the number of times that each row is in the sample of each of some trees, (n_rows, n_trees)."""
         bags = self.bags
         counts = np.zeros((len(self.labels), len(trees)), dtype=np.uint16)
-        for block in range(bags.n_blocks):
+        for block in range(bags.sampler.n_blocks):
             counts[bags.rows(block)] = bags.counts(block, trees).T
         return counts
 
@@ -161,19 +151,12 @@ def sum_places(
                 rows = slice(*np.searchsorted(chosen, (start, stop)))
                 places = chosen[rows] - start
                 table, counts = table[places], counts[:, places]
-            tree_counts = counts[trees.start - all_trees.start : trees.stop - all_trees.start]
-            of_rows = Sums(sums.total[rows], sums.n_trees[rows])
-            _add_trees(packed, trees, table, np.ascontiguousarray(tree_counts), of_rows)
+            tree_counts = np.ascontiguousarray(counts[trees.start - all_trees.start : trees.stop - all_trees.start])
+            total, n_trees = sums.total[rows], sums.n_trees[rows]
+            active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
+            nodes, starts, values, first_leaf = packed.arguments(packed.values, trees)
+            add_probabilities(nodes, starts, values, first_leaf, table, active, leaves, total, tree_counts, n_trees)
     return all_sums
-
-
-def _add_trees(
-    packed: PackedTrees, trees: range, X: NDArray[np.float64], counts: NDArray[np.uint16], sums: Sums
-) -> None:
-    """Add the predictions of trees to the sums of the rows that are not in their samples, which have a count of 0."""
-    active, leaves = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
-    nodes, first, values, first_leaf = packed.arguments(packed.values, trees)
-    add_probabilities(nodes, first, values, first_leaf, X, active, leaves, sums.total, counts, sums.n_trees)
 
 
 def within(trees: range, group: range) -> range:
@@ -196,20 +179,17 @@ def sum_out_of_bag(
     """
     bags = training.bags
     running = RunningSums(bags.kept, len(ranges), len(training.labels), n_classes, chosen)
+
+    def add_block(bags: Bags, packed: PackedTrees, ranges: list[range], block: int) -> None:
+        running.add(block * BLOCK_ROWS, training.X[bags.rows(block)], bags, packed, ranges)
+
     for group, packed in groups:
         of_group = replace(bags, keys=bags.keys[group.start : group.stop])
         of_ranges = [within(trees, group) for trees in ranges]
-        add_block = partial(_add_block, running, training, of_group, packed, of_ranges)
-        for _ in thread_map(n_jobs)(add_block, range(bags.n_blocks)):
+        blocks = range(bags.sampler.n_blocks)
+        for _ in thread_map(n_jobs)(partial(add_block, of_group, packed, of_ranges), blocks):
             pass
     return running.sums
-
-
-def _add_block(
-    running: "RunningSums", training: TrainingRows, bags: Bags, packed: PackedTrees, ranges: list[range], block: int
-) -> None:
-    """Add trees to the sums of a block of rows."""
-    running.add(block * BLOCK_ROWS, training.X[bags.rows(block)], bags, packed, ranges)
 
 
 class RunningSums:

@@ -35,13 +35,9 @@ class Part(NamedTuple):
         """Number of rows."""
         return len(self.labels)
 
-    def counts(self, key: int) -> NDArray[np.uint16]:
-        """Return the number of times that each row is in the sample of a tree."""
-        return np.ones(self.n_rows, dtype=np.uint16) if self.sampler is None else self.sampler.counts(key)
-
     def sample(self, key: int) -> tuple["Part", NDArray[np.uint16]]:
         """Return the rows that a tree grows from, and the number of times that each is in its sample."""
-        counts = self.counts(key)
+        counts = np.ones(self.n_rows, dtype=np.uint16) if self.sampler is None else self.sampler.counts(key)
         if not self.copies_rows:
             return self, counts
         rows = np.flatnonzero(counts)
@@ -127,13 +123,9 @@ class Growth:
             signs=np.array(params.signs, dtype=np.int8),
             kinds=self.kinds,
             values=self.values,
-            is_sampled=self.is_sampled,
+            # Bins were computed from a sample of the rows, so that values may be outside all bins.
+            is_sampled=int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS,
         )
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether bins were computed from a sample of the rows, so that values may be outside all bins."""
-        return int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS
 
     @cached_property
     def by_set(self) -> NDArray[np.bool_]:

@@ -94,11 +94,6 @@ class FitSize:
         return _FEATURE_BYTES * self.n_features
 
     @property
-    def histogram_bytes(self) -> int:
-        """Bytes of the histograms of a thread."""
-        return _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
-
-    @property
     def copy_bytes(self) -> int:
         """Bytes of a copy of the rows of a tree."""
         weight_bytes = min(self.weight_bytes, _WEIGHT_BYTES)
@@ -111,7 +106,8 @@ class FitSize:
         n_nodes = 2 * min(self.tree_rows // self.leaf_rows, self.most_leaves)
         node_bytes = _NODE_BYTES + _CLASS_BYTES * (self.n_classes - 2)
         of_matrix = n_rows * (COUNT_BYTES + self.weight_bytes)
-        return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + self.histogram_bytes
+        histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
+        return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + histograms
 
     def out_of_bag_bytes(self, n_rows: int) -> int:
         """Return the bytes of out-of-bag sums of class frequencies over trees, and of the numbers of these trees."""
@@ -125,10 +121,7 @@ class FitSize:
 
 
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
-    """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance.
-
-    So many threads grow trees at a time, and so many sums over trees out of bag are kept for every row.
-    """
+    """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance."""
     growing = min(n_threads, size.n_trees) * size.thread_bytes(size.n_rows)
     sums = n_sums * size.out_of_bag_bytes(size.n_rows) + size.evidence_bytes
     return size.matrix_bytes + size.feature_bytes + size.sample_bytes + growing + sums
@@ -159,10 +152,7 @@ def warn_of_regression(size: FitSize, n_bytes: int) -> None:
 
 
 def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
-    """Raise ValueError if all trees would take too much memory, estimated from those that are grown.
-
-    These have so many bytes, and the first of them so many nodes.
-    """
+    """Raise ValueError if n_trees trees would take too much memory, estimated from those that are grown."""
     check_memory(
         n_trees * n_bytes / n_grown,
         f"{n_trees} trees of the size of the first {n_grown}, which have {n_nodes:,} nodes,",
@@ -178,12 +168,6 @@ class DiskPlan:
     n_readers: int  # threads that read and encode batches
     copies_rows: bool  # whether trees grow from copies of their rows ("gather" on a cluster), or from the mapped codes
     n_bytes: int  # beside the trees
-
-    @property
-    def reason(self) -> str:
-        """The way in which trees grow, and why."""
-        copies = "do not fit into the limit, copies of the rows of trees do"
-        return f"the binned data {copies if self.copies_rows else 'fit into the limit'}"
 
 
 def _bytes_with_codes(size: FitSize, n_threads: int, fixed: int, reading: int, sums: int) -> int:

@@ -37,9 +37,8 @@ def run_folds(
 ) -> NDArray[np.void]:
     """Return a record for each fold and forest: "fold", "criterion", "n_train", "n_test" and a field for each metric.
 
-    Every fold gives all forests the same rows and the same seed; `groups` are those that the trees sample. The other
-    arguments are those of `compare_criteria`. A forest goes by its name, in the field "criterion". A stack has a forest
-    as its parameter. Shape (n_folds, n_forests).
+    The shape is (n_folds, n_forests), and "criterion" is the name of a forest. Every fold gives all forests the same
+    rows and the same seed; `groups` are those that the trees sample.
     """
     y = np.asarray(column_or_1d(y))
     check_consistent_length(X, y, sample_weight)
@@ -100,10 +99,14 @@ def make_folds(
         rarest = classes[counts.argmin()]
         if counts.min() < cv:
             raise ValueError(f"class {rarest} has {counts.min()} samples, too few for {cv} folds")
+        random = check_random_state(random_state)
         if groups is not None:
-            folds = _group_folds(y, groups, int(cv), n_repeats, random_state)
+            if (n_groups := len(set(groups.tolist()))) < int(cv):
+                raise ValueError(f"{cv} folds need at least {cv} groups, found {n_groups}")
+            splitter = StratifiedGroupKFold(int(cv), shuffle=True, random_state=random)
+            numbers = number_groups(groups)  # groups can be of any type
+            folds = [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, numbers)]
         else:
-            random = check_random_state(random_state)
             repeated = RepeatedStratifiedKFold(n_splits=int(cv), n_repeats=n_repeats, random_state=random)
             folds = list(repeated.split(X, y))
     elif n_repeats != 1:
@@ -112,18 +115,12 @@ def make_folds(
         folds = list(check_cv(cv, y, classifier=True).split(X, y, groups))
     if len(folds) < 2:
         raise ValueError(f"a comparison needs at least 2 folds, but cv has {len(folds)}")
-    _check_classes(folds, y, classes)
+    for number, fold in enumerate(folds):
+        for part, rows in zip(("training", "test"), fold):
+            missing = np.setdiff1d(classes, y[rows])
+            if len(missing):
+                raise ValueError(f"fold {number} has no {part} sample of class {missing[0]}: use fewer folds")
     return folds
-
-
-def _group_folds(y: NDArray[Any], groups: NDArray[Any], n_folds: int, n_repeats: int, random_state: Any) -> list[Fold]:
-    """Return stratified folds of whole groups."""
-    n_groups, random = len(set(groups.tolist())), check_random_state(random_state)
-    if n_groups < n_folds:
-        raise ValueError(f"{n_folds} folds need at least {n_folds} groups, found {n_groups}")
-    splitter = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random)
-    numbers = number_groups(groups)  # groups can be of any type
-    return [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, numbers)]
 
 
 def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
@@ -143,12 +140,3 @@ def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
         places.append(min(max(nearest, places[-1] + 1), len(changes) - n_folds + k))
     ends = [*changes[places[1:]].tolist(), len(order)]
     return [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in pairwise(ends)]
-
-
-def _check_classes(folds: Sequence[Fold], y: NDArray[Any], classes: NDArray[Any]) -> None:
-    """Raise ValueError if a class has no training or test rows in a fold."""
-    for number, fold in enumerate(folds):
-        for part, rows in zip(("training", "test"), fold):
-            missing = np.setdiff1d(classes, y[rows])
-            if len(missing):
-                raise ValueError(f"fold {number} has no {part} sample of class {missing[0]}: use fewer folds")

@@ -371,7 +371,7 @@ class _OutOfBagSums:
         self.run = thread_map(n_jobs)
         self.n_features = rows.X.shape[1]
         self.any_missing = bool(np.isnan(rows.X).any())
-        trees, kept = range(rows.bags.n_trees), rows.bags.all_kept
+        trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
         (sums,) = sum_out_of_bag(rows, [(trees, forest._pack())], [trees], len(forest.classes_), n_jobs)
         self.baseline, self.n_trees = sums.total[kept], sums.n_trees[kept]
 
@@ -401,11 +401,11 @@ class _OutOfBagSums:
             numbers = bags.rows(block)
             places = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(numbers))
             X = np.ascontiguousarray(self.rows.X[numbers], dtype=np.float64)
-            rows = PermutedRows(packed, paths, X, bags.counts(block, range(bags.n_trees)), self.any_missing)
+            rows = PermutedRows(packed, paths, X, bags.counts(block, range(len(bags.keys))), self.any_missing)
             for i in range(first_column, min(first_column + _TASK_COLUMNS, len(columns))):
                 totals[i, places] = rows.sums(features[i // self.n_repeats], columns[i, places])
 
-        tasks = [(block, i) for block in range(bags.n_blocks) for i in range(0, len(columns), _TASK_COLUMNS)]
+        tasks = [(block, i) for block in range(bags.sampler.n_blocks) for i in range(0, len(columns), _TASK_COLUMNS)]
         for _ in self.run(fill, tasks):
             pass
         return totals
