@@ -58,6 +58,11 @@ class CodeFiles:
                 if self._sources not in path.name:
                     path.unlink(missing_ok=True)
 
+    def flush(self) -> None:
+        """Remove all code of the kernel, as `recompile` of numba asks for."""
+        for path in self._folder.glob(f"{self._kernel}.*.nbc"):
+            path.unlink(missing_ok=True)
+
 
 def use_code_files(compiled: Any, sources: str) -> None:
     """Let a compiled kernel, of `cache=True`, keep its machine code in `CodeFiles`."""

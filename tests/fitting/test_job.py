@@ -499,7 +499,7 @@ def test_the_digest_is_of_code_that_decides(tmp_path):
     )
     other_modules = (
         ("report/html.py", "import", "import sys, json\nimport"),
-        ("fitting/plan.py", "_BATCH_BYTES, ", "_BYTES, "),
+        ("fitting/plan.py", "_BATCH_BYTES = ", "_BYTES = "),
     )
     assert digest_with(tmp_path, *docstrings_and_comments, *other_modules) == here
     assert digest_with(tmp_path, ("fitting/bootstrap.py", "BLOCK_ROWS = 4096", "BLOCK_ROWS = 8192")) != here

@@ -17,7 +17,7 @@ def test_pairs_are_those_of_a_double_loop(grouped):
     pairs = check_pairs(y, 40, weights, groups if grouped else None)
     alike = groups[:, None] == groups
     np.testing.assert_allclose(pairs.total, (np.outer(weights * y, weights * ~y) * alike).sum())
-    rows, starts = pairs.by_score(scores)
+    rows, starts = pairs.by_score(scores), pairs.starts()
     assert sorted(rows) == list(range(40))
     for start, stop in itertools.pairwise(starts):
         assert np.all(np.diff(scores[rows[start:stop]]) >= 0)
