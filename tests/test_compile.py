@@ -51,6 +51,7 @@ def test_compilation_is_told_once_until_there_is_a_pause(monkeypatch):
 
     compile_for(0.9)
     compile_for(9.0, "somebody.else")
+    compile_for(9.0, None)
     compile_for(0.5)
     assert said == []
     compile_for(2.0)

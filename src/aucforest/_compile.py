@@ -52,8 +52,8 @@ def _digest_sources() -> str:
 
 
 def _is_ours(event: Any) -> bool:
-    """Return whether the function that numba compiles is one of the package."""
-    return bool(event.data["dispatcher"].py_func.__module__.startswith("aucforest."))
+    """Return whether the function that numba compiles is one of the package; others may be of no module."""
+    return str(event.data["dispatcher"].py_func.__module__).startswith("aucforest.")
 
 
 class _Watch(event.Listener):
