@@ -38,6 +38,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.path.name.startswith(_LONG))
 
 
+@pytest.fixture(autouse=True)
+def _close_figures() -> Iterator[None]:
+    """Close what a test has drawn; matplotlib warns of many open figures."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
 def _refused(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)  # subclasses in test modules are asked for the arguments of their fit
     def refuse(*args: Any, **kwargs: Any) -> Any:

@@ -22,12 +22,6 @@ X, Y = make_table(missing=0.1)
 NEW, _ = make_table(60, seed=1, missing=0.1)
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
-
-
 def make_frame(n_rows=300, n_towns=5):
     """Return a frame with categories, and labels."""
     table, y = make_table(n_rows, 2, missing=0.1)

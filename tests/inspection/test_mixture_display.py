@@ -11,12 +11,6 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 X, Y = make_table(n_rows=200)
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
-
-
 def test_a_bar_for_each_variant():
     forest = small_forest(50, criterion=["auc", "gini"]).fit(X, Y)
     display = MixtureDisplay.from_estimator(forest)

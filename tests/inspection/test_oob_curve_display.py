@@ -17,12 +17,6 @@ X, Y3 = make_table(n_rows=300, n_classes=3)
 Y = Y3 > 0
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
-
-
 def test_a_point_is_the_score_of_a_forest_of_that_many_trees():
     fixed = {"random_state": 3, "shrinkage": 5.0, "oob_score": True}
     forest = AUCForestClassifier(40, **fixed).fit(X, Y)

@@ -19,12 +19,6 @@ SCORE = (X[:, 0] + X[:, 1]).round(1)
 WEIGHT = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
-
-
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_the_curves_are_scikit_learns_metrics_at_every_threshold(weight):
     display = ThresholdCurveDisplay.from_predictions(Y, SCORE, cost=[[-2, 1], [5, 0.5]], sample_weight=weight)

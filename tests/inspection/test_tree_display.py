@@ -15,12 +15,6 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 X, Y = make_table(n_rows=300, n_classes=3, missing=0.1)
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    pyplot.close("all")
-
-
 def test_every_node_has_its_box():
     tree = small_tree(max_depth=4).fit(X, Y)
     display = TreeDisplay.from_estimator(tree, max_depth=None, decimals=3)

@@ -1,6 +1,6 @@
 """Estimates of the memory of a fit: the check of a fit in memory, and the plan of a fit out of core.
 
-tests/fitting/test_fit_memory.py and benchmarks/out_of_core.py compare the estimates with measured peaks.
+tests/fitting/test_plan.py and benchmarks/out_of_core.py compare the estimates with measured peaks.
 """
 
 import warnings
@@ -109,6 +109,10 @@ class FitSize:
         histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
         return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + histograms
 
+    def growing_bytes(self, n_threads: int) -> int:
+        """Return the bytes of threads that grow trees from the codes of all rows, without these codes."""
+        return min(n_threads, self.n_trees) * self.thread_bytes(self.n_rows)
+
     def out_of_bag_bytes(self, n_rows: int) -> int:
         """Return the bytes of out-of-bag sums of class frequencies over trees, and of the numbers of these trees."""
         return 8 * (self.n_classes + 1) * n_rows
@@ -122,7 +126,7 @@ class FitSize:
 
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance."""
-    growing = min(n_threads, size.n_trees) * size.thread_bytes(size.n_rows)
+    growing = size.growing_bytes(n_threads)
     sums = n_sums * size.out_of_bag_bytes(size.n_rows) + size.evidence_bytes
     return size.matrix_bytes + size.feature_bytes + size.sample_bytes + growing + sums
 
@@ -172,8 +176,7 @@ class DiskPlan:
 
 def _bytes_with_codes(size: FitSize, n_threads: int, fixed: int, reading: int, sums: int) -> int:
     """Return the bytes of a fit whose trees grow from the mapped codes of all rows."""
-    growing = min(n_threads, size.n_trees) * size.thread_bytes(size.n_rows)
-    return fixed + max(reading, size.matrix_bytes + max(growing, sums))
+    return fixed + max(reading, size.matrix_bytes + max(size.growing_bytes(n_threads), sums))
 
 
 def _bytes_with_copies(size: FitSize, n_threads: int, fixed: int, reading: int, sums: int) -> int:

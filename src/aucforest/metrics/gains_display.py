@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from aucforest._display import Display
 from aucforest.metrics.at_k import gains_curve, precision_at_k
-from aucforest.metrics.roc_display import score_classifiers
+from aucforest.metrics.roc_display import score_classifiers, scores_by_name
 from aucforest.metrics.validation import FloatArray, check_option
 
 
@@ -90,9 +90,7 @@ class GainsDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
-        if not scores:
-            raise ValueError("y_score is an empty mapping")
+        scores = scores_by_name(y_score, name)
         options: dict[str, Any] = {"pos_label": pos_label, "sample_weight": sample_weight}
         curves = {label: gains_curve(y_true, values, **options)[:2] for label, values in scores.items()}
         prevalence = precision_at_k(y_true, next(iter(scores.values())), 1.0, **options)

@@ -121,9 +121,7 @@ class RocCurveDisplay(Display):
         ImportError
             If matplotlib is not installed.
         """
-        scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
-        if not scores:
-            raise ValueError("y_score is an empty mapping")
+        scores = scores_by_name(y_score, name)
         entries: dict[str, RocEntry] = {}
         first = next(iter(scores.values()))
         options: dict[str, Any] = {"level": level, "n_bootstrap": n_bootstrap, "random_state": random_state}
@@ -179,6 +177,14 @@ class RocCurveDisplay(Display):
         ax.set(xlabel="False positive rate", ylabel="True positive rate")
         ax.set(aspect="equal", xlim=(0, 1), ylim=(0, 1.01))
         ax.legend(loc="lower right", fontsize="small")
+
+
+def scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> Mapping[str, ArrayLike]:
+    """Return the scores of several models by name, or those of a single one by the given name."""
+    scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
+    if not scores:
+        raise ValueError("y_score is an empty mapping")
+    return scores
 
 
 def score_classifiers(
