@@ -1,11 +1,12 @@
-"""The forest against the fastest peers where trees are deep, classes many or sets small, in one thread.
+"""The forest against the fastest peers where trees are deep, classes many or sets small.
 
-    python benchmarks/peers.py [PART ...] [SET ...] [--trees N] [--repeats N]
+    python benchmarks/peers.py [PART ...] [SET ...] [--trees N] [--repeats N] [--threads N]
 
 Parts: fit, predict, small, single, large, memory, import; sets: binary, census, letter, satimage, spambase, classes,
-fars. All take turns in every repeat. The table has medians of processor times for aucforest, and for peers the median
-ratio of their times to those of the default forest, where more than 1 is slower than aucforest. Peers that are not
-installed are left out, and so are those that take minutes.
+fars. All take turns in every repeat. The table has medians of wall times for aucforest, and for peers the median ratio
+of their times to those of the default forest, where more than 1 is slower than aucforest; the last column is that of
+the fastest peer, whose geometric mean over sets follows. Peers that are not installed are left out, and so are those
+that take minutes.
 """
 
 import argparse
@@ -18,8 +19,8 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from statistics import median
-from time import perf_counter, process_time
+from statistics import geometric_mean, median
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,10 @@ def status(name):
     return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])
 
 X, y = np.load({folder!r} + "/X.npy"), np.load({folder!r} + "/y.npy")
-FITS[{name!r}](X[:1000].copy(), y[:1000].copy(), 2)  # loads libraries and compiled code
+FITS[{name!r}](X[:1000].copy(), y[:1000].copy(), 2, 1)  # loads libraries and compiled code
 Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
 before = status("VmRSS")
-forest = FITS[{name!r}](X, y, 10)
+forest = FITS[{name!r}](X, y, 10, 1)
 print(status("VmHWM") - before)
 """
 
@@ -103,28 +104,34 @@ def load(name: str) -> Split:
     return split
 
 
-def fit_ours(X: np.ndarray, y: np.ndarray, n_trees: int, **options: Any) -> Any:
+def fit_ours(X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int, **options: Any) -> Any:
     """Fit AUCForestClassifier."""
-    return AUCForestClassifier(n_trees, n_jobs=1, random_state=0, **options).fit(X, y)
+    return AUCForestClassifier(n_trees, n_jobs=n_threads, random_state=0, **options).fit(X, y)
 
 
-def fit_scikit_learn(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
+def fit_scikit_learn(X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int) -> Any:
     """Fit RandomForestClassifier."""
-    return RandomForestClassifier(n_trees, n_jobs=1, random_state=0).fit(X, y)
+    return RandomForestClassifier(n_trees, n_jobs=n_threads, random_state=0).fit(X, y)
 
 
-def fit_intel(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
+def fit_intel(X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int) -> Any:
     """Fit scikit-learn-intelex's RandomForestClassifier."""
     from sklearnex.ensemble import RandomForestClassifier as IntelForest
 
-    return IntelForest(n_trees, n_jobs=1, random_state=0).fit(X, y)
+    return IntelForest(n_trees, n_jobs=n_threads, random_state=0).fit(X, y)
 
 
-def fit_lightgbm(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
+def fit_lightgbm(X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int) -> Any:
     """Fit trees as deep as those of the others; a tree has so many leaves as rows allow."""
     from lightgbm import LGBMClassifier
 
-    options = {"num_leaves": 16_384, "min_child_samples": 1, "min_child_weight": 0.0, "n_jobs": 1, "verbose": -1}
+    options = {
+        "num_leaves": 16_384,
+        "min_child_samples": 1,
+        "min_child_weight": 0.0,
+        "n_jobs": n_threads,
+        "verbose": -1,
+    }
     sampling = {"bagging_freq": 1, "bagging_fraction": 0.632, "feature_fraction_bynode": X.shape[1] ** -0.5}
     return LGBMClassifier(boosting_type="rf", n_estimators=n_trees, random_state=0, **options, **sampling).fit(X, y)
 
@@ -132,22 +139,26 @@ def fit_lightgbm(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
 class YdfForest:
     """YDF's random forest behind `predict_proba`."""
 
-    def __init__(self, X: np.ndarray, y: np.ndarray, n_trees: int) -> None:
+    def __init__(self, X: np.ndarray, y: np.ndarray, n_trees: int, n_threads: int) -> None:
         import ydf
 
+        self.n_threads = n_threads
         depth = {"max_depth": -1, "min_examples": 1, "winner_take_all": False, "compute_oob_performances": False}
-        learner = ydf.RandomForestLearner(label="label", num_trees=n_trees, num_threads=1, random_seed=0, **depth)
+        learner = ydf.RandomForestLearner(
+            label="label", num_trees=n_trees, num_threads=n_threads, random_seed=0, **depth
+        )
         self.model = learner.train({"x": X, "label": y}, verbose=0)
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
         """Predict class probabilities, for two classes those of the second."""
-        return self.model.predict({"x": X}, num_threads=1)
+        return self.model.predict({"x": X}, num_threads=self.n_threads)
 
 
-OURS = "aucforest"
-FITS: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
+OURS, FASTEST = "aucforest", "fastest peer"
+Fit = Callable[[np.ndarray, np.ndarray, int, int], Any]
+FITS: dict[str, Fit] = {
     OURS: fit_ours,
-    "aucforest, shrinkage=None": partial(fit_ours, shrinkage=None),
+    "aucforest, auc": partial(fit_ours, criterion="auc"),
     "scikit-learn-intelex": fit_intel,
     "scikit-learn": fit_scikit_learn,
     "lightgbm rf": fit_lightgbm,
@@ -166,82 +177,85 @@ def find_version(name: str) -> str | None:
         return None
 
 
-def fits_for(n_classes: int) -> dict[str, Callable[[np.ndarray, np.ndarray, int], Any]]:
+def fits_for(n_classes: int) -> dict[str, Fit]:
     """Return the fits of what is installed; LightGBM has a tree for each class, which takes minutes."""
     slow = {"lightgbm rf"} if n_classes > 2 else set()
     return {name: fit for name, fit in FITS.items() if name not in slow and find_version(name)}
 
 
 def take_turns(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Return the processor seconds of functions that take turns."""
+    """Return the seconds of functions that take turns."""
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
-            start = process_time()
+            start = perf_counter()
             function()
-            seconds[name].append(process_time() - start)
+            seconds[name].append(perf_counter() - start)
     return seconds
 
 
 def load_code(fits: dict[str, Callable[..., Any]], X: np.ndarray, y: np.ndarray) -> None:
     """Load the libraries and the compiled code of fits, which is not timed."""
     for fit in fits.values():
-        fit(X[:500], y[:500], 10)
+        fit(X[:500], y[:500], 10, 1)
 
 
 def print_row(title: str, cells: dict[str, str]) -> None:
     """Print a row of the table; a model without a cell was not measured."""
-    print(f"| {title} | {' | '.join(cells.get(name, '') for name in FITS)} |", flush=True)
+    print(f"| {title} | {' | '.join(cells.get(name, '') for name in [*FITS, FASTEST])} |", flush=True)
 
 
-def print_times(title: str, seconds: dict[str, list[float]]) -> None:
-    """Print the median times of ours, and the median ratios of those of peers to the default forest."""
-    cells = {
-        name: f"{1000 * median(times):,.1f} ms"
-        if name.startswith(OURS)
-        else f"{median(np.divide(times, seconds[OURS])):.2f}"
-        for name, times in seconds.items()
+def print_times(title: str, seconds: dict[str, list[float]]) -> float:
+    """Print the median times of ours and the median ratios of peers to the default forest; return the least ratio."""
+    ratios = {
+        name: median(np.divide(times, seconds[OURS])) for name, times in seconds.items() if not name.startswith(OURS)
     }
-    print_row(title, cells)
+    fastest = min(ratios.values(), default=np.nan)
+    cells = {name: f"{1000 * median(times):,.1f} ms" for name, times in seconds.items() if name.startswith(OURS)}
+    print_row(title, cells | {name: f"{ratio:.2f}" for name, ratio in ratios.items()} | {FASTEST: f"{fastest:.2f}"})
+    return fastest
 
 
-def compare_on(name: str, n_trees: int, repeats: int, parts: set[str]) -> None:
-    """Compare fits of the training rows of a set, and predictions of the test rows."""
+def compare_on(name: str, options: argparse.Namespace, parts: set[str]) -> dict[str, float]:
+    """Compare fits of the training rows of a set, and predictions of the test rows; return the least ratios."""
     X, test_X, y, _ = load(name)
     fits = fits_for(len(np.unique(y)))
     forests: dict[str, Any] = {}
+    least: dict[str, float] = {}
 
     def fit(peer: str) -> None:
-        forests[peer] = fits[peer](X, y, n_trees)
+        forests[peer] = fits[peer](X, y, options.trees, options.threads)
 
     load_code(fits, X, y)
-    seconds = take_turns({peer: partial(fit, peer) for peer in fits}, repeats if "fit" in parts else 1)
+    seconds = take_turns({peer: partial(fit, peer) for peer in fits}, options.repeats if "fit" in parts else 1)
     if "fit" in parts:
-        print_times(f"fit {name} {X.shape[0]:,} x {X.shape[1]}", seconds)
+        least["fit"] = print_times(f"fit {name} {X.shape[0]:,} x {X.shape[1]}", seconds)
     if "predict" in parts:
-        del forests["aucforest, shrinkage=None"]
+        del forests["aucforest, auc"]
         predictions = {peer: partial(forest.predict_proba, test_X) for peer, forest in forests.items()}
         take_turns(predictions, 1)  # the first call lays the trees out
         nodes = np.mean([tree.n_nodes for tree in forests[OURS].trees_])
         title = f"predict {name} {test_X.shape[0]:,} x {X.shape[1]}, {nodes:,.0f} nodes a tree"
-        print_times(title, take_turns(predictions, repeats))
+        least["predict"] = print_times(title, take_turns(predictions, options.repeats))
+    return least
 
 
-def small(n_trees: int, repeats: int) -> None:
+def small(options: argparse.Namespace) -> None:
     """Compare fits of 500 rows."""
     X, y = make_classification(500, 10, n_informative=5, random_state=0)
     fits = fits_for(2)
     load_code(fits, X, y)
-    seconds = take_turns({peer: partial(fit, X, y, n_trees) for peer, fit in fits.items()}, 3 * repeats)
+    runs = {peer: partial(fit, X, y, options.trees, options.threads) for peer, fit in fits.items()}
+    seconds = take_turns(runs, 3 * options.repeats)
     print_times("fit 500 x 10", seconds)
 
 
-def single(n_trees: int, repeats: int) -> None:
+def single(options: argparse.Namespace) -> None:
     """Print the median time of predictions of one row."""
     (X, test_X, y, _), cells = load("binary"), {}
     for peer, fit in fits_for(2).items():
-        forest, times = fit(X[:20_000], y[:20_000], n_trees), []
-        for i in range(100 * repeats):
+        forest, times = fit(X[:20_000], y[:20_000], options.trees, options.threads), []
+        for i in range(100 * options.repeats):
             row = test_X[i : i + 1]
             start = perf_counter()
             forest.predict_proba(row)
@@ -251,18 +265,21 @@ def single(n_trees: int, repeats: int) -> None:
     print_row("predict 1 row: median (99th percentile)", cells)
 
 
-def large(n_trees: int, repeats: int) -> None:
+def large(options: argparse.Namespace) -> None:
     """Compare predictions of 1,000,000 rows."""
     X, test_X, y, _ = load("binary")
     rows = np.tile(test_X, (34, 1))[:1_000_000] * np.random.default_rng(0).normal(1.0, 0.01, (1_000_000, 1))
-    forests = {peer: FITS[peer](X, y, n_trees) for peer in (OURS, "scikit-learn-intelex") if find_version(peer)}
+    peers = [peer for peer in (OURS, "scikit-learn-intelex") if find_version(peer)]
+    forests = {peer: FITS[peer](X, y, options.trees, options.threads) for peer in peers}
     for forest in forests.values():
         forest.predict_proba(rows[:1000])
-    seconds = take_turns({peer: partial(forest.predict_proba, rows) for peer, forest in forests.items()}, repeats)
+    seconds = take_turns(
+        {peer: partial(forest.predict_proba, rows) for peer, forest in forests.items()}, options.repeats
+    )
     print_times("predict 1,000,000 x 30", seconds)
 
 
-def memory(*_: int) -> None:
+def memory(_: argparse.Namespace) -> None:
     """Print the greatest memory of a fit of 10 trees beyond X, in processes of their own."""
     X, y = make_classification(700_000, 30, n_informative=10, n_redundant=5, weights=[0.95], random_state=0)
     with tempfile.TemporaryDirectory() as folder:
@@ -276,7 +293,7 @@ def memory(*_: int) -> None:
     print_row("memory of a fit of 700,000 x 30, 10 trees", cells)
 
 
-def imports(*_: int) -> None:
+def imports(_: argparse.Namespace) -> None:
     """Run import_time.py."""
     subprocess.run([sys.executable, str(Path(__file__).with_name("import_time.py"))], check=True)
 
@@ -291,20 +308,23 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", metavar="PART or SET")
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     chosen, known = set(options.parts), BY_SET | set(PARTS)
     if not chosen <= known | set(SETS):
         parser.error(f"choose from {', '.join([*sorted(BY_SET), *PARTS, *SETS])}")
     versions = ", ".join(f"{name} {find_version(name)}" for name in FITS)
-    print(f"{versions}; {options.trees} trees, one thread; parameters are those of the functions in this file\n")
-    print_row("what", {name: name for name in FITS})
-    print_row("---", dict.fromkeys(FITS, "---"))
+    print(f"{versions}; {options.trees} trees, n_jobs={options.threads}; parameters are those of the functions here\n")
+    print_row("what", {name: name for name in [*FITS, FASTEST]})
+    print_row("---", dict.fromkeys([*FITS, FASTEST], "---"))
     parts, sets = chosen & known or known, [name for name in SETS if name in chosen] or list(SETS)
-    for name in sets if parts & BY_SET else []:
-        compare_on(name, options.trees, options.repeats, parts)
+    least = [compare_on(name, options, parts) for name in sets] if parts & BY_SET else []
+    for part in sorted(parts & BY_SET):
+        mean = geometric_mean([of_set[part] for of_set in least])
+        print_row(f"{part}, geometric mean of {len(least)} sets", {FASTEST: f"{mean:.2f}"})
     for part, run in PARTS.items():
         if part in parts:
-            run(options.trees, options.repeats)
+            run(options)
 
 
 if __name__ == "__main__":
