@@ -8,16 +8,7 @@ import typer
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli._inputs import Labelled, read_for_model, read_model, say
-from aucforest.cli._options import (
-    Data,
-    Jobs,
-    JsonOut,
-    Model,
-    Positive,
-    Target,
-    Weight,
-    takes_csv_format,
-)
+from aucforest.cli._options import Data, Jobs, JsonOut, Model, Positive, Target, Weight, takes_csv_format
 from aucforest.cli._outputs import (
     QUALITY,
     MetricValue,
