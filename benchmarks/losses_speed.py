@@ -33,15 +33,32 @@ def two_classes(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     return y, rng.normal(size=n_rows) + y
 
 
+@jit(nopython=True)
+def double_loop(scores, positive, scale):  # type: ignore[no-untyped-def]
+    """Return the smoothed AUC and its derivatives by the scaled scores, one pair after the other."""
+    upper, lower = np.flatnonzero(positive), np.flatnonzero(~positive)
+    slopes, value = np.zeros(scores.size), 0.0
+    for i in upper:
+        for j in lower:
+            distance = (scores[i] - scores[j]) * scale
+            decay = np.exp(-abs(distance))
+            value += (1.0 if distance > 0.0 else decay) / (1.0 + decay)
+            slope = decay / (1.0 + decay) ** 2
+            slopes[i] += slope
+            slopes[j] -= slope
+    n_pairs = upper.size * lower.size
+    return value / n_pairs, scale * slopes / n_pairs
+
+
 def compare_with_the_double_loop() -> None:
     """Time value and gradient of the smoothed AUC at 1e5 rows both ways; check that they agree."""
     y, scores = two_classes(10**5)
-    smooth_auc(y[:100], scores[:100], 1.0, method="exact")  # compiled before it is timed
+    double_loop(scores[:100], y[:100] == 1, 1.0)  # compiled before it is timed
     print(f"{'1e+05 rows':<46}{'ours, ms':>10}{'loop, ms':>11}{'ratio':>8}  goal")
     for eps in (0.1, 0.01):
         fast = partial(smooth_auc, y, scores, eps)
         start = perf_counter()
-        value, gradient = smooth_auc(y, scores, eps, method="exact")
+        value, gradient = double_loop(scores, y == 1, 1.0 / eps)
         exact = perf_counter() - start  # once: the loop takes seconds
         np.testing.assert_allclose(fast()[0], value, rtol=1e-10)
         np.testing.assert_allclose(fast()[1], gradient, rtol=1e-10, atol=1e-10 * np.abs(gradient).max())

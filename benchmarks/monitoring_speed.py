@@ -104,7 +104,7 @@ def simulate() -> None:
                 print(f"  {shape:<6}{scores:<8} reference {n_reference}, new {n_new}: {figures}")
     print("share of 1000 references whose calibrated scores get a curve (goal <= 0.06), and of squared scores")
     for n_rows in (200, 1000, 5000):
-        fires = [share_that_fires(n_rows, power, "brier_or_auc", 1000) for power in (1.0, 2.0)]
+        fires = [share_that_fires(n_rows, power, 1000) for power in (1.0, 2.0)]
         print(f"  {n_rows:>5} rows: {fires[0]:.3f}, {fires[1]:.3f}")
 
 

@@ -7,11 +7,29 @@ import numpy as np
 
 from aucforest.datasets import load_abalone, load_page_blocks
 from aucforest.inspection import compare_criteria
-from aucforest.tree.criteria import CRITERIA, split_gain
 
 PICTURE = Path(__file__).parent / "images" / "criteria.png"
 COLORS = {"auc": "C0", "gini": "0.45"}
 DEPTHS = (1, 2, 3, 4, 6, 8, None)
+
+
+def auc_gain(left, node):
+    """Return the AUC of a split above one half, from the class totals left and in the node."""
+    on_left = left / node
+    return 0.5 * abs(on_left[1] - on_left[0])
+
+
+def gini_gain(left, node):
+    """Return the decrease of the Gini impurity by a split."""
+
+    def impurity(totals):
+        return 1.0 - np.sum((totals / totals.sum()) ** 2)
+
+    right, share = node - left, left.sum() / node.sum()
+    return impurity(node) - share * impurity(left) - (1.0 - share) * impurity(right)
+
+
+GAINS = {"auc": auc_gain, "gini": gini_gain}
 
 
 def draw_splits(panel, x, old):
@@ -22,7 +40,7 @@ def draw_splits(panel, x, old):
     totals = totals.cumsum(axis=0)
     thresholds, lefts, node = 0.5 * (values[1:] + values[:-1]), totals[:-1], totals[-1]
     for name, color in COLORS.items():
-        gains = np.array([split_gain(CRITERIA[name], left, node - left) for left in lefts])
+        gains = np.array([GAINS[name](left, node) for left in lefts])
         best = gains.argmax()
         young, old_ones = 1.0 - lefts[best] / node
         label = f"{name}: best split sends {old_ones:.0%} of the old, {young:.0%} of the young right"

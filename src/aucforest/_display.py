@@ -26,6 +26,8 @@ class HtmlTable:
 class Display:
     """Base of the matplotlib visualizations."""
 
+    _draw: Callable[..., None]  # draws on the axes, given the options of the plot
+
     def plot(self, ax: Any = None) -> Self:
         """Plot the visualization.
 
@@ -44,12 +46,16 @@ class Display:
         ImportError
             If matplotlib is not installed.
         """
+        return self._plot(ax)
+
+    def _plot(self, ax: Any, **options: Any) -> Self:
+        """Plot the visualization; `_draw` gets the options."""
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         if ax is None:
             _, ax = pyplot.subplots(**self._panels(), figsize=self._size(), layout="constrained")
         self.ax_ = ax
         self.figure_ = np.ravel(ax)[0].figure
-        self._draw(ax)
+        self._draw(ax, **options)
         return self
 
     def _panels(self) -> dict[str, Any]:
@@ -59,6 +65,3 @@ class Display:
     def _size(self) -> tuple[float, float] | None:
         """Return the width and height of a new figure in inches, None for the default."""
         return None
-
-    def _draw(self, ax: Any) -> None:
-        raise NotImplementedError

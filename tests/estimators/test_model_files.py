@@ -368,6 +368,11 @@ def at(*keys, put):
     return change
 
 
+def without_variants(arrays, metadata):
+    """Remove what forests of the first version did not have."""
+    del arrays["variants"], metadata["variants"]
+
+
 def array(name, value):
     """Return what replaces an array."""
     return lambda arrays, metadata: arrays.update({name: np.array(value)})
@@ -411,13 +416,14 @@ HOSTILE = {
     "categories beyond": ("tree", at("categories", put=[[4, NO_LABELS]]), "categories of feature 4"),
     "categories before": ("tree", at("categories", put=[[-1, NO_LABELS]]), "categories of feature -1"),
     "categories forgotten": ("tree", at("categories", put=[]), "a categorical split is on a numeric feature"),
+    "of 0.1": ("forest", without_variants, "written by aucforest before 0.2: load and save it with aucforest 0.2"),
     "seed a float": ("forest", at("seed", put=0.5), "seed must be int"),
     "negative seed": ("forest", at("seed", put=-1), "seed is -1"),
     "giant seed": ("forest", at("seed", put=2**63), "seed is"),
     "drawn a number": ("forest", at("drawn", put=[1]), "drawn is invalid"),
-    "drawn texts": ("forest", at("drawn", put=[["a", [], True]]), "drawn has invalid numbers of rows"),
-    "drawn negative": ("forest", at("drawn", put=[[10, [-1], True]]), "drawn has invalid numbers of rows"),
-    "drawn anyhow": ("forest", at("drawn", put=[[10, [1], 1]]), "drawn does not say whether"),
+    "drawn texts": ("forest", at("drawn", put=[["a", [], True, ""]]), "drawn has invalid numbers of rows"),
+    "drawn negative": ("forest", at("drawn", put=[[10, [-1], True, ""]]), "drawn has invalid numbers of rows"),
+    "drawn anyhow": ("forest", at("drawn", put=[[10, [1], 1, ""]]), "drawn does not say whether"),
     "NaN priors": ("forest", array("class_prior_", [np.nan, 1.0]), "class_prior_ are not class frequencies"),
     "negative prior": ("forest", array("class_prior_", [-1.0, 2.0]), "class_prior_ are not class frequencies"),
     "one prior": ("forest", array("class_prior_", [1.0]), "class_prior_ must be"),

@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_info
 
 from aucforest import LinearAUCClassifier
 from aucforest.estimators import _ranking_direction
+from aucforest.losses.pairs import check_pairs
 from aucforest.losses.pairwise import value_and_gradient
 
 
@@ -80,3 +81,17 @@ def test_tiny_matrices_are_not_handed_to_threads():
     _ranking_direction._lbfgs(objective, np.ones(2))
     assert set(during) == {1}
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_are_sampled_by_weight(weighted):
+    positive = np.arange(20) % 3 == 0
+    weights = np.random.default_rng(0).exponential(size=20) if weighted else np.ones(20)
+    weights[[3, 4, 18, 19]] = 0.0 if weighted else 1.0
+    pairs, n_pairs = check_pairs(positive, 20, weights if weighted else None), 100_000
+    sampled = _ranking_direction._sample_pairs(pairs, n_pairs, np.random.RandomState(0))
+    for rows, of_class in zip(sampled, (positive, ~positive), strict=True):
+        share = np.where(of_class, weights, 0.0) / weights[of_class].sum()
+        # five standard errors of a proportion
+        bound = 5 * np.sqrt(share * (1 - share) / n_pairs)
+        assert (np.abs(np.bincount(rows, minlength=20) / n_pairs - share) <= bound).all()

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ CODED = np.random.default_rng(0).integers(0, 255, (3, 100)).astype(np.uint8)
 
 @pytest.fixture
 def job(tmp_path):
-    with JobFolder(tmp_path, {"seed": 0}) as job:
+    with closing(JobFolder(tmp_path, {"seed": 0})) as job:
         yield job
 
 
@@ -79,7 +80,7 @@ def test_chunks_that_do_not_rise_are_not_believed(job):
 
 def test_files_of_another_size_or_fit_are_begun_anew(job, tmp_path):
     fill(job)
-    with JobFolder(tmp_path / "other", {"seed": 1}) as other:
+    with closing(JobFolder(tmp_path / "other", {"seed": 1})) as other:
         fill(other)
         shutil.copy(tmp_path / "other" / RECORD, tmp_path)
     assert open_matrix(job).n_written == 0

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -41,13 +41,13 @@ ALL = {number: number % 3 for number in range(10**4)}
 
 
 def save(folder, *groups, manifest=MANIFEST):
-    with JobFolder(folder, manifest) as job:
+    with closing(JobFolder(folder, manifest)) as job:
         for numbers in groups:
             job.save(numbers, [make_tree(number, 5) for number in numbers], variants_of(numbers))
 
 
 def trees_of(folder, manifest=MANIFEST, shape=SHAPE):
-    with JobFolder(folder, manifest) as job:
+    with closing(JobFolder(folder, manifest)) as job:
         return job.trees(*shape, ALL)
 
 
@@ -71,12 +71,12 @@ VALUES = BinValues(
 
 
 def save_coding(folder, coding, manifest=MANIFEST):
-    with JobFolder(folder, manifest) as job:
+    with closing(JobFolder(folder, manifest)) as job:
         job.save_coding(coding)
 
 
 def coding_of(folder, n_features):
-    with JobFolder(folder, MANIFEST) as job:
+    with closing(JobFolder(folder, MANIFEST)) as job:
         return job.coding(n_features)
 
 
@@ -126,7 +126,7 @@ def test_what_compiled_code_would_read_out_of_bounds_is_not_believed(tmp_path, f
     arrays = VALUES._asdict()
     arrays |= {} if first is None else {"first": np.array(first, dtype=np.int64)}
     arrays |= {} if upper is None else {"upper": np.array(upper)}
-    with JobFolder(tmp_path, MANIFEST) as job:
+    with closing(JobFolder(tmp_path, MANIFEST)) as job:
         job.write(CODING, arrays, {"categories": {str(category): labels_to_plain(CATEGORIES)}})
     assert coding_of(tmp_path, 2) is None
     assert coding_of(tmp_path, 3) is None
@@ -153,7 +153,7 @@ def test_trees_come_back_to_the_last_bit(tmp_path_factory, groups, n_classes, wh
     for n_cuts in groups:
         options = {"whole": whole, "by_set": by_set}
         group = {first + 2 * i: make_tree(i, n, 3, n_classes, **options) for i, n in enumerate(n_cuts)}
-        with JobFolder(folder, MANIFEST) as job:
+        with closing(JobFolder(folder, MANIFEST)) as job:
             job.save(list(group), list(group.values()), variants_of(group))
         saved |= group
         first = max(group) + 1
@@ -300,7 +300,7 @@ def test_trees_that_take_too_much_memory_stay_where_they_are(tmp_path, monkeypat
 
 def test_trees_of_other_variants_stay_where_they_are(tmp_path):
     save(tmp_path, [0, 1, 2, 3])
-    with JobFolder(tmp_path, MANIFEST) as job:
+    with closing(JobFolder(tmp_path, MANIFEST)) as job:
         assert list(job.trees(*SHAPE, {0: 0, 1: 2, 3: 0, 5: 2})) == [0, 3]
     assert_trees(tmp_path, [0, 1, 2, 3])
 
@@ -336,7 +336,7 @@ def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest,
 
 
 def test_a_folder_is_for_one_fit_at_a_time(tmp_path):
-    with JobFolder(tmp_path, MANIFEST), pytest.raises(BlockingIOError, match="in use by process"):
+    with closing(JobFolder(tmp_path, MANIFEST)), pytest.raises(BlockingIOError, match="in use by process"):
         JobFolder(tmp_path, MANIFEST)
     save(tmp_path, [0])
 
@@ -353,7 +353,7 @@ def test_an_error_on_opening_frees_the_folder(tmp_path, monkeypatch):
 def test_threads_save_at_the_same_time(tmp_path):
     groups = [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(40)]
     trees = [make_tree(number, 5) for number in range(120)]
-    with JobFolder(tmp_path, MANIFEST) as job, ThreadPoolExecutor(8) as threads:
+    with closing(JobFolder(tmp_path, MANIFEST)) as job, ThreadPoolExecutor(8) as threads:
         some = [trees[group[0] : group[-1] + 1] for group in groups]
         list(threads.map(job.save, groups, some, map(variants_of, groups)))
     assert_trees(tmp_path, range(120))
@@ -363,7 +363,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path):
     resource = pytest.importorskip("resource")
     save(tmp_path, [0])
     content, limits = content_of(tmp_path), resource.getrlimit(resource.RLIMIT_FSIZE)
-    with JobFolder(tmp_path, MANIFEST) as job:
+    with closing(JobFolder(tmp_path, MANIFEST)) as job:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
         try:
             with pytest.raises(OSError, match=r"trees 1 to 2 cannot be saved: File too large.*trees-000001-000002"):
@@ -395,7 +395,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     save(folder, [0])
     content = content_of(folder)
     with (
-        JobFolder(folder, MANIFEST) as job,
+        closing(JobFolder(folder, MANIFEST)) as job,
         not_to_be_written(folder),
         pytest.raises(PermissionError, match="trees 1 to 1 cannot be saved: Permission denied"),
     ):
@@ -428,7 +428,7 @@ def some_tree(number):
 
 def grow_missing(folder):
     kinds = [some_tree(number) for number in range(3)]
-    with JobFolder(folder, MANIFEST) as job:
+    with closing(JobFolder(folder, MANIFEST)) as job:
         there = job.trees(*SHAPE, ALL)
         for first in range(0, N_GROUPS * PER_GROUP, PER_GROUP):
             missing = [number for number in range(first, first + PER_GROUP) if number not in there]

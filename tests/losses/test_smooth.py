@@ -8,12 +8,11 @@ from tests.metrics.strategies import random_rows
 from tests.reference import losses as reference
 
 
-@pytest.mark.parametrize("method", ["fast", "exact"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_equals_the_double_loop(method, weighted):
+def test_equals_the_double_loop(weighted):
     positive, scores, weights = random_rows(150, levels=20)
     weights = weights if weighted else None
-    value, gradient = smooth_auc(positive, scores, 0.2, method=method, sample_weight=weights)
+    value, gradient = smooth_auc(positive, scores, 0.2, sample_weight=weights)
     loss, slopes, _ = reference.pairwise_loss(positive, scores.tolist(), "sigmoid", 0.2, weights)
     assert value == pytest.approx(1 - loss, rel=1e-13)
     np.testing.assert_allclose(gradient, -np.array(slopes), rtol=1e-12)
@@ -23,7 +22,7 @@ def test_equals_the_double_loop(method, weighted):
 def test_the_error_is_within_the_bound(eps):
     positive, scores, _ = random_rows(4000, seed=1)
     fast, fast_gradient = smooth_auc(positive, scores, eps)
-    exact, exact_gradient = smooth_auc(positive, scores, eps, method="exact")
+    exact, exact_gradient = reference.smooth_auc(positive, scores, eps)
     # the documented truncation, and rounding of some 4000 sums of terms of one sign
     assert abs(fast - exact) <= 1e-14 + 4000 * 2**-53
     # subnormal numbers have fewer digits
@@ -51,40 +50,13 @@ def test_it_goes_to_the_auc():
     assert errors[2] < 1e-12  # distinct scores are 333 eps apart, and ties count half
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_samples_are_unbiased(weighted):
-    positive, scores, weights = random_rows(50)
-    weights[10:20] = 0.0
-    weights = weights if weighted else None
-    value, gradient = smooth_auc(positive, scores, 0.3, sample_weight=weights)
-    n_pairs = 200_000
-    drawn, drawn_gradient = smooth_auc(
-        positive, scores, 0.3, method="sampled", n_pairs=n_pairs, random_state=0, sample_weight=weights
-    )
-    # five standard errors; a sigmoid has a variance of at most 1/4, a gradient entry one of (1/4 / eps)^2 at most
-    assert drawn == pytest.approx(value, abs=5 * 0.5 / n_pairs**0.5)
-    np.testing.assert_allclose(drawn_gradient, gradient, atol=5 * 0.25 / 0.3 / n_pairs**0.5)
-    if weighted:
-        assert not drawn_gradient[10:20].any()
-
-
-def test_samples_follow_their_seed():
-    positive, scores, _ = random_rows(50)
-    one, again, other = (
-        smooth_auc(positive, scores, 0.3, method="sampled", n_pairs=100, random_state=seed)[0] for seed in (0, 0, 1)
-    )
-    assert one == again != other
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"y": [0, 0]}, "y has only one class"),
         ({"scores": [0.0, np.nan]}, "scores must be finite"),
         ({"eps": 0}, "eps must be positive"),
-        ({"scores": [-1e308, 1e308], "method": "sampled"}, "are too far apart"),
-        ({"method": "quick"}, "method must be one of 'fast', 'exact', 'sampled', but is 'quick'"),
-        ({"method": "sampled", "n_pairs": 0}, "n_pairs must be a positive integer, but is 0"),
+        ({"scores": [-1e308, 1e308]}, "are too far apart"),
         ({"sample_weight": [1, -1]}, "sample_weight must not be negative"),
         ({"sample_weight": [0, 1]}, "sample_weight leaves no pair"),
     ],

@@ -61,38 +61,10 @@ def test_an_interval_without_variance_is_no_point(y_score):
     assert low <= auc <= high
 
 
-def test_logit_and_wald_intervals():
+def test_a_higher_level_is_a_wider_interval():
     positive, scores, _ = random_rows(200)
-    auc, low, high = auc_confidence_interval(positive, scores, method="logit")
-    assert 0.0 < low < auc < high < 1.0
-    odds = np.array([low, auc, high]) / (1.0 - np.array([low, auc, high]))
-    assert odds[1] / odds[0] == pytest.approx(odds[2] / odds[1], rel=1e-9)  # symmetric on the logit scale
-    variance = delong_covariance(positive, scores)[1][0, 0]
-    slope = 1.0 / (auc * (1.0 - auc))
-    assert np.log(odds[2] / odds[1]) == pytest.approx(1.959964 * np.sqrt(variance) * slope, rel=1e-6)
-    _, wald_low, wald_high = auc_confidence_interval(positive, scores, method="wald")
-    assert wald_low == pytest.approx(auc - 1.959964 * np.sqrt(variance), rel=1e-6)
-    assert wald_high == pytest.approx(auc + 1.959964 * np.sqrt(variance), rel=1e-6)
-    for method in ("score", "logit", "wald"):
-        (_, *wide), (_, *narrow) = (
-            auc_confidence_interval(positive, scores, level=p, method=method) for p in (0.9, 0.5)
-        )
-        assert wide[0] < narrow[0] < narrow[1] < wide[1]
-
-
-def test_wald_is_cut_off_at_one():
-    _, low, high = auc_confidence_interval([0, 0, 0, 1, 1, 1], [1, 2, 4, 3, 5, 6], method="wald")
-    assert high == 1.0
-    assert low > 0.0
-
-
-@pytest.mark.parametrize(("scores", "auc"), [([1, 2, 3, 4, 5], 1.0), ([5, 4, 3, 2, 1], 0.0), ([1] * 5, 0.5)])
-def test_no_variance_is_a_point_with_a_warning(scores, auc):
-    for method, weights in (("logit", None), ("wald", [0.1, 0.2, 0.3, 0.7, 0.4])):
-        with pytest.warns(UndefinedMetricWarning, match=f"AUC of {auc:g} is a point") as caught:
-            result = auc_confidence_interval([0, 0, 0, 1, 1], scores, sample_weight=weights, method=method)
-        assert result == (auc, auc, auc)
-        assert caught[0].filename == __file__
+    (_, *wide), (_, *narrow) = (auc_confidence_interval(positive, scores, level=level) for level in (0.9, 0.5))
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +154,7 @@ def test_a_level_next_to_one():
     positive, scores, _ = random_rows(60)
     wide, wider = (
         [
-            *(auc_confidence_interval(positive, scores, level=level, method=m)[1:] for m in ("score", "logit", "wald")),
+            auc_confidence_interval(positive, scores, level=level)[1:],
             compare_auc(positive, scores, np.abs(scores), level=level).interval,
         ]
         for level in (0.99, 1 - 1e-16)
@@ -192,8 +164,6 @@ def test_a_level_next_to_one():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="method must be"):
-        auc_confidence_interval([0, 1], [1, 2], method="exact")
     with pytest.raises(ValueError, match="score_a has 3 samples, but score_b has 2"):
         compare_auc([0, 1, 1], [1, 2, 3], [1, 2])
     with pytest.raises(ValueError, match="y_scores must have 1 dimension"):

@@ -28,12 +28,11 @@ def test_auc_counts_pairs(rows):
 
 
 @given(two_classes())
-def test_trapezoid_equals_rank(rows):
+def test_the_score_is_the_area_under_the_curve(rows):
     positive, scores, weights = rows
     for sample_weight in (None, weights):
-        rank = roc_auc_score(positive, scores, sample_weight=sample_weight)
-        trapezoid = roc_auc_score(positive, scores, sample_weight=sample_weight, method="trapezoid")
-        assert abs(rank - trapezoid) <= 1e-12
+        fpr, tpr, _ = roc_curve(positive, scores, sample_weight=sample_weight)
+        assert abs(roc_auc_score(positive, scores, sample_weight=sample_weight) - np.trapezoid(tpr, fpr)) <= 1e-12
 
 
 @given(two_classes())
@@ -147,18 +146,17 @@ def test_constant_scores_are_worth_half(constant):
     assert roc_auc_score([0, 1, 1], [constant] * 3) == 0.5
 
 
-def test_trapezoid_agrees_on_many_rows():
+def test_the_area_under_the_curve_of_many_rows():
     positive, scores, weights = random_rows(2000)
     for sample_weight in (None, weights):
-        options = {"sample_weight": sample_weight}
-        rank = roc_auc_score(positive, scores, **options)
-        assert abs(rank - roc_auc_score(positive, scores, method="trapezoid", **options)) <= 1e-12
+        fpr, tpr, _ = roc_curve(positive, scores, sample_weight=sample_weight)
+        assert abs(roc_auc_score(positive, scores, sample_weight=sample_weight) - np.trapezoid(tpr, fpr)) <= 1e-12
 
 
 @pytest.mark.parametrize("weights", [None, [0.0, 0.0, 1.0]])
 def test_one_class_is_undefined(weights):
     y_true = [1, 1, 1] if weights is None else [0, 0, 1]
-    for options in ({}, {"method": "trapezoid"}, {"max_fpr": 0.5}):
+    for options in ({}, {"max_fpr": 0.5}):
         with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
             assert np.isnan(roc_auc_score(y_true, [0.1, 0.2, 0.3], sample_weight=weights, **options))
         assert caught[0].filename == __file__
@@ -201,7 +199,6 @@ def test_no_warning_without_a_reason():
         ({"max_fpr": 0.0}, "max_fpr must be in"),
         ({"max_fpr": np.nan}, "max_fpr must be in"),
         ({"max_fpr": 1.5}, "max_fpr must be in"),
-        ({"method": "fast"}, "method must be"),
         ({"average": "mean"}, "average must be"),
         ({"multi_class": "raise"}, "multi_class must be"),
         ({"labels": [0, 1, 2]}, "labels must have two elements"),
@@ -221,7 +218,6 @@ def test_bad_options(options, message):
         ({"max_fpr": 0.5}, "max_fpr must be None"),
         ({"average": "samples"}, "average='samples' is not available"),
         ({"average": "micro"}, "average='micro' is not available"),
-        ({"method": "trapezoid"}, "method must be 'rank'"),
         ({"labels": [0, 1]}, "y_true has the label 2"),
     ],
 )
@@ -252,7 +248,7 @@ def test_the_scale_of_the_weights_does_not_matter(scale):
     two_columns = np.column_stack([-scores, scores])
     for metric, values in (
         (roc_auc_score, scores),
-        (partial(roc_auc_score, method="trapezoid"), scores),
+        (partial(roc_auc_score, max_fpr=0.3), scores),
         (average_precision_score, scores),
         (roc_auc_score, two_columns),
         (partial(roc_auc_score, multi_class="ovr"), two_columns),
@@ -270,7 +266,6 @@ def test_no_area_above_one():
         options = {"sample_weight": weights[rows]}
         for metric in (
             roc_auc_score,
-            partial(roc_auc_score, method="trapezoid"),
             partial(roc_auc_score, max_fpr=0.3),
             average_precision_score,
         ):

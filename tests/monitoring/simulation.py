@@ -70,14 +70,14 @@ def errors(positives, n_reference, n_new, shift, calibration, repeats, metrics=(
     return np.moveaxis(np.array(found), -1, 0)
 
 
-def share_that_fires(n, power, rule, repeats):
-    """Return how often the rule fires when P(y = 1 | score) is score ** power."""
+def share_that_fires(n, power, repeats):
+    """Return how often scores are found to need calibration when P(y = 1 | score) is score ** power."""
     fired = 0
     for seed in range(repeats):
         random = np.random.default_rng(seed)
         scores = random.beta(0.8, 1.6, n)
         labels = (random.random(n) < scores**power).astype(float)
-        fired += needs_calibration(RankedColumn(scores), labels, rule=rule, random_state=seed)
+        fired += needs_calibration(RankedColumn(scores), labels, random_state=seed)
     return fired / repeats
 
 

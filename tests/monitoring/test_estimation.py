@@ -351,7 +351,6 @@ REFUSED_IN_FIT = [
     (([0.1, 0.2], [0, 1]), {"metrics": "roc_auc"}, "metrics must be a sequence"),
     (([0.1, 0.2], [0, 1]), {"metrics": ["f1"]}, "needs y_pred"),
     (([0.1, 0.2], [0, 1]), {"calibration": "platt"}, "calibration must be among"),
-    (([0.1, 0.2], [0, 1]), {"needs_calibration": "never"}, "needs_calibration must be among"),
     (([0.1, 0.2], [0, 1]), {"multi_class": "all"}, "multi_class must be among"),
     (([0.1, 0.2], [0, 1]), {"on_nan": "ignore"}, "on_nan must be among"),
     (([0.1, 0.2], [0, 1]), {"level": 0.0}, "level must be in"),

@@ -2,6 +2,8 @@
 
 import math
 
+import numpy as np
+
 
 def phi(loss, x):
     """Return phi(x), phi'(x) and phi''(x)."""
@@ -42,3 +44,17 @@ def pairwise_loss(positive, scores, loss, eps=1.0, weights=None, groups=None):
         log_hessian = [bend / mean - slope**2 for bend, slope in zip(hessian, log_gradient, strict=True)]
         return math.log(mean), log_gradient, log_hessian
     return mean, gradient, hessian
+
+
+def smooth_auc(positive, scores, eps, weights=None):
+    """Return the value and the gradient of the smoothed AUC from the matrix of all pairs."""
+    positive, scores = np.asarray(positive, bool), np.asarray(scores, float)
+    weights = np.ones(scores.size) if weights is None else np.asarray(weights)
+    pairs = np.outer(weights[positive], weights[~positive])
+    distances = np.subtract.outer(scores[positive], scores[~positive]) / eps
+    decay = np.exp(-np.abs(distances))
+    slopes = pairs * decay / (1 + decay) ** 2
+    gradient = np.empty(scores.size)
+    gradient[positive], gradient[~positive] = slopes.sum(axis=1), -slopes.sum(axis=0)
+    value = (pairs * np.where(distances > 0, 1, decay) / (1 + decay)).sum()
+    return value / pairs.sum(), gradient / pairs.sum() / eps

@@ -22,7 +22,7 @@ from aucforest.tree.criteria import (
     ScoreBuffers,
     by_criterion,
     entropy_table,
-    split_gain,
+    gain_by_definition,
     start_scores,
 )
 from aucforest.tree.histogram import add_to_cells, clear, list_filled, make_histogram, next_bin, present_classes
@@ -87,8 +87,13 @@ def scan_counts(code, counts, totals, keeps_empty, missing_left, span, gain, buf
 ALL = (0, 2**40)
 
 
+@bare_kernel
+def _split_gain(criterion, left, right):
+    return gain_by_definition(criterion, left, right)
+
+
 def gain(criterion: str, left, right) -> float:
-    return split_gain(CRITERIA[criterion], np.array(left, dtype=np.int64), np.array(right, dtype=np.int64))
+    return _split_gain(CRITERIA[criterion], np.array(left, dtype=np.int64), np.array(right, dtype=np.int64))
 
 
 @st.composite

@@ -8,16 +8,7 @@ import typer
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli._inputs import Labelled, read_for_model, read_model, say
-from aucforest.cli._options import (
-    Data,
-    Jobs,
-    JsonOut,
-    Model,
-    Positive,
-    Target,
-    Weight,
-    takes_csv_format,
-)
+from aucforest.cli._options import Data, Jobs, JsonOut, Model, Positive, Target, Weight, takes_csv_format
 from aucforest.cli._outputs import (
     QUALITY,
     MetricValue,
@@ -91,10 +82,10 @@ def evaluate(
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
     if len(forest.classes_) == 2:
-        scored = fold.is_class[:, 1], fold.proba[:, 1]
-        metrics[0] = MetricValue("roc_auc", *auc_confidence_interval(*scored, sample_weight=rows.weight))
+        is_positive, score = fold.is_class[:, 1], fold.proba[:, 1]
+        metrics[0] = MetricValue("roc_auc", *auc_confidence_interval(is_positive, score, sample_weight=rows.weight))
         _check_number_of_alerts(alerts, rows, data)
-        top = metrics_at_k(*scored, parse_number(alerts), sample_weight=rows.weight)
+        top = metrics_at_k(is_positive, score, parse_number(alerts), sample_weight=rows.weight)
         metrics += [MetricValue(f"{name}_at_{alerts}", *getattr(top, name)) for name in ("precision", "recall", "lift")]
     if (note := trained_on(forest, rows.X, rows.y, rows.weight, fold.proba)) is not None:
         say([note])

@@ -168,9 +168,7 @@ def fit(
         raise typer.BadParameter("needs --reference", param_hint="--keep")
     check_outputs(out, json_out, reference, inputs=[train])
     limit = "--memory-limit" if memory_limit is not None else "--folder" if folder is not None else None
-    if limit is not None and estimator == "stack":
-        raise typer.BadParameter("is for --model forest: a stack is fitted in memory", param_hint=limit)
-    in_batches = estimator == "forest" and _reads_batches(train, is_validated=validate is not None, limit=limit)
+    in_batches = _reads_batches(train, estimator == "stack", validate is not None, limit)
     forest = AUCForestClassifier(
         trees,
         criterion=criterion,
@@ -192,45 +190,45 @@ def fit(
     data = read_training(train, columns, csv_format, in_batches=in_batches)
     if reference is not None:
         _check_names([*kept, target, *_prediction_names(data)], train)
-    metrics: dict[str, list[MetricValue]] = {"out of bag": []}
-    time_folds: list[dict[str, Any]] = []
-    if validate is not None:
-        cv = split_rows(data, validate, 1, seed)
-        time_folds = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
-        by = groups or time
-        kind = f"{validate} folds" if by is None else f"{validate} folds by {by}"
-        metrics[kind] = _cross_validate(model, data, cv, seed)
+    validated, time_folds = _validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
-    if in_batches:
-        _fit_in_batches(forest, data, columns, memory_limit, folder)
-    else:
-        model.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
-    model._name_classes(data.classes)
+    _fit(model, data, columns, memory_limit, folder)
     proba = model.oob_decision_function_
     seen = np.isfinite(proba[:, 0])  # rows that are out of bag for any tree
-    metrics["out of bag"] = [_out_of_bag(model, data, seen)]
+    metrics = {"out of bag": [_out_of_bag(model, data, seen)]} | validated
     _save(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
     if reference is not None:
         _write_reference(reference, data, kept, _scored(model, data, target, proba, seen), seen)
 
 
-def _fit_in_batches(
-    forest: AUCForestClassifier,
-    data: Labelled,
-    columns: TrainingColumns,
-    memory_limit: str | None,
-    folder: Path | None,
+def _validate(
+    model: _Model, data: Labelled, columns: TrainingColumns, n_folds: int | None, seed: int
+) -> tuple[dict[str, list[MetricValue]], list[dict[str, Any]]]:
+    """Return the metrics of a cross-validation, if one is asked for, by its name, and its folds if they are by time."""
+    if n_folds is None:
+        return {}, []
+    cv = split_rows(data, n_folds, 1, seed)
+    time_folds = [] if columns.time is None or isinstance(cv, int) else describe_time_folds(data, cv)
+    by = columns.groups or columns.time
+    name = f"{n_folds} folds" if by is None else f"{n_folds} folds by {by}"
+    return {name: _cross_validate(model, data, cv, seed)}, time_folds
+
+
+def _fit(
+    model: _Model, data: Labelled, columns: TrainingColumns, memory_limit: str | None, folder: Path | None
 ) -> None:
-    """Fit a forest to a table that is read batch by batch."""
-    names: dict[str, Any] = {
-        "target": columns.target,
-        "sample_weight": columns.weight,
-        "positive": str(data.classes[-1]),
-    }
-    names |= {"features": data.features} | ({} if columns.groups is None else {"groups": columns.groups})
-    rows = Target(np.arange(len(data.classes)), data.y, data.weight, data.groups)
-    fit_source(forest, data.source, names, rows, memory_limit=memory_limit or "2GiB", folder=folder)
+    """Fit a model to a table in memory, or a forest to one that is read batch by batch."""
+    if data.source is None:
+        model.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
+    else:
+        assert isinstance(model, AUCForestClassifier)
+        names: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
+        names |= {"positive": str(data.classes[-1]), "features": data.features}
+        names |= {} if columns.groups is None else {"groups": columns.groups}
+        rows = Target(np.arange(len(data.classes)), data.y, data.weight, data.groups)
+        fit_source(model, data.source, names, rows, memory_limit=memory_limit or "2GiB", folder=folder)
+    model._name_classes(data.classes)
 
 
 def _save(model: _Model, out: Path) -> None:
@@ -280,8 +278,12 @@ def _print(
     write_json(json_out, content | {name: value for name, value in optional.items() if value})
 
 
-def _reads_batches(train: Path, is_validated: bool, limit: str | None) -> bool:
+def _reads_batches(train: Path, is_stack: bool, is_validated: bool, limit: str | None) -> bool:
     """Return whether a table is read batch by batch; raise a usage error if it cannot be, but an option limits it."""
+    if is_stack:
+        if limit is not None:
+            raise typer.BadParameter("is for --model forest: a stack is fitted in memory", param_hint=limit)
+        return False
     can_stream = train.is_dir() or (train.is_file() and is_table(train))
     is_small = train.is_file() and is_csv(train) and train.stat().st_size <= _SMALL
     if can_stream and not is_validated:
@@ -318,8 +320,9 @@ def _rule(threshold: str) -> str | float | dict[str, Any] | None:
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint="--threshold") from None
         return rule
-    words = (*RULES, *(f"{key}=NUMBER" for key in BOUNDS), "argmax")
-    return None if threshold == "argmax" else probability("--threshold", threshold, *words)
+    if threshold == "argmax":
+        return None
+    return probability("--threshold", threshold, *RULES, *(f"{key}=NUMBER" for key in BOUNDS), "argmax")
 
 
 def _number(option: str, text: str, *words: str) -> str | int | float:
@@ -396,5 +399,5 @@ def _out_of_bag(model: _Model, data: Labelled, seen: NDArray[np.bool_]) -> Metri
     if len(model.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", model.oob_score_)
     weight = None if data.weight is None else data.weight[seen]
-    scored = data.y[seen] == 1, model.oob_decision_function_[seen, 1]
-    return MetricValue("roc_auc", *auc_confidence_interval(*scored, sample_weight=weight))
+    is_positive, score = data.y[seen] == 1, model.oob_decision_function_[seen, 1]
+    return MetricValue("roc_auc", *auc_confidence_interval(is_positive, score, sample_weight=weight))

@@ -1,24 +1,15 @@
 """``aucforest predict``: labels and probabilities of the rows of a table of any size."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from aucforest._progress import is_watched, progress_bar
 from aucforest.cli._inputs import open_once, read_model, say
-from aucforest.cli._options import (
-    STANDARD,
-    Data,
-    Jobs,
-    Model,
-    names_in,
-    takes_csv_format,
-)
+from aucforest.cli._options import STANDARD, Data, Jobs, Model, names_in, takes_csv_format
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import explain
@@ -56,17 +47,16 @@ def predict(
     check_suffix("--out", out, TABLES)
     check_outputs(out, inputs=[model, data])
     forest, kept = read_model(model, jobs), names_in(keep)
-    columns = TextColumn("predicting"), BarColumn(), TextColumn("{task.fields[rows]:,} rows"), TimeElapsedColumn()
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
     with open_once(data, csv_format) as table:
         predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons), csv_format), 0
-        with table_writer(out, predictions.schema) as write, bar:
-            task = bar.add_task("", total=None, rows=0)
+        bar = progress_bar(desc="predicting", unit=" rows", leave=False, verbose=is_watched())
+        with table_writer(out, predictions.schema) as write, bar as progress:
             for batch in predictions.batches():
                 write(pa.table(batch))
                 n_rows += batch.num_rows
-                done = table.done(n_rows)
-                bar.update(task, rows=n_rows, total=None if done is None else 1.0, completed=done or 0.0)
+                if done := table.done(n_rows):
+                    progress.total = round(n_rows / done)
+                progress.update(batch.num_rows)
     say([*predictions.stray, *predictions.unseen])
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)
 

@@ -58,10 +58,7 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     >>> X.shape, int((rings >= 18).sum())
     ((4177, 8), 136)
     """
-    bunch = _read("abalone.csv", {"sex": _SEXES})
-    if as_frame:
-        _use_frames(bunch, {"sex": _SEXES})
-    return (bunch.data, bunch.target) if return_X_y else bunch
+    return _as_asked(_read("abalone.csv", {"sex": _SEXES}), {"sex": _SEXES}, return_X_y, as_frame)
 
 
 def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
@@ -97,10 +94,9 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     """
     bunch = _read("page_blocks.csv", {})
     bunch.target -= 1
-    if as_frame:
-        _use_frames(bunch, {})
+    loaded = _as_asked(bunch, {}, return_X_y, as_frame)
     bunch.target_names = list(_BLOCKS)
-    return (bunch.data, bunch.target) if return_X_y else bunch
+    return loaded
 
 
 def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
@@ -144,9 +140,7 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     bunch = _read("flights.csv.gz", categories)
     bunch.day = bunch.data[:, 0].astype(np.int64)
     bunch.data, bunch.feature_names = np.ascontiguousarray(bunch.data[:, 1:]), bunch.feature_names[1:]
-    if as_frame:
-        _use_frames(bunch, categories)
-    return (bunch.data, bunch.target) if return_X_y else bunch
+    return _as_asked(bunch, categories, return_X_y, as_frame)
 
 
 def _read(filename: str, categories: dict[str, Any]) -> Bunch:
@@ -179,12 +173,14 @@ def _read(filename: str, categories: dict[str, Any]) -> Bunch:
     )
 
 
-def _use_frames(bunch: Bunch, categories: Mapping[str, Sequence[str]]) -> None:
-    """Replace data and target of a Bunch by pandas objects; the columns in `categories` become categorical."""
-    pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")
-    bunch.frame = pandas.DataFrame(bunch.data, columns=bunch.feature_names)
-    for name, labels in categories.items():
-        bunch.frame[name] = pandas.Categorical.from_codes(bunch.frame[name].astype(int), categories=labels)
-    (target,) = bunch.target_names
-    bunch.frame[target] = bunch.target
-    bunch.data, bunch.target = bunch.frame[bunch.feature_names], bunch.frame[target]
+def _as_asked(bunch: Bunch, categories: Mapping[str, Sequence[str]], return_X_y: bool, as_frame: bool) -> Any:
+    """Return a Bunch, or its data and target; as pandas objects the columns in `categories` are categorical."""
+    if as_frame:
+        pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")
+        bunch.frame = pandas.DataFrame(bunch.data, columns=bunch.feature_names)
+        for name, labels in categories.items():
+            bunch.frame[name] = pandas.Categorical.from_codes(bunch.frame[name].astype(int), categories=labels)
+        (target,) = bunch.target_names
+        bunch.frame[target] = bunch.target
+        bunch.data, bunch.target = bunch.frame[bunch.feature_names], bunch.frame[target]
+    return (bunch.data, bunch.target) if return_X_y else bunch

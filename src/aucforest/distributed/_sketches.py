@@ -15,14 +15,7 @@ from aucforest.metrics import AUCSketch
 _MERGED = 8
 
 
-def auc_sketch(
-    y_true: Any,
-    y_score: Any,
-    sample_weight: Any = None,
-    *,
-    bits: int = 18,
-    range: tuple[float, float] | None = None,
-) -> AUCSketch:
+def auc_sketch(y_true: Any, y_score: Any, sample_weight: Any = None, *, bits: int = 18) -> AUCSketch:
     """Compute an AUCSketch of Dask collections of labels and scores.
 
     Parameters
@@ -34,9 +27,7 @@ def auc_sketch(
     sample_weight : dask Array or Series of shape (n_samples,), optional
         Non-negative sample weights.
     bits : int from 4 to 24, default=18
-        The sketch has 2**bits bins.
-    range : (float, float), optional
-        Bounds of a uniform grid; see `aucforest.metrics.AUCSketch`.
+        The sketch has 2**bits bins; see `aucforest.metrics.AUCSketch`.
 
     Returns
     -------
@@ -59,7 +50,7 @@ def auc_sketch(
     >>> sketch.score(), sketch.error_bound()
     (0.75, 0.0)
     """
-    empty, columns = AUCSketch(bits, range), align_columns(y_true=y_true, y_score=y_score, sample_weight=sample_weight)
+    empty, columns = AUCSketch(bits), align_columns(y_true=y_true, y_score=y_score, sample_weight=sample_weight)
     delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
     sketches = [delayed(_count)(empty, *parts) for parts in zip(*columns)]
     merged = merge_by_groups(lambda function, group: delayed(function)(group), _merge, sketches, _MERGED)
@@ -74,7 +65,7 @@ def auc_sketch(
 def _count(empty: AUCSketch, *columns: Any) -> tuple[AUCSketch, NDArray[Any]]:
     """Return the sketch and the labels of one partition."""
     rows = [np.asarray(values) for values in columns]
-    sketch = AUCSketch(empty.bits, empty.range)
+    sketch = AUCSketch(empty.bits)
     if any(map(len, rows)):
         sketch.update(*rows)
     return sketch, np.unique(rows[0])

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from aucforest.estimators._calibration import Calibration
 from aucforest.estimators._mixture import describe_mixture
 from aucforest.estimators._model_files import OF_FIT, Part, require
-from aucforest.fitting.bootstrap import SampleRecord, digest_groups, stream_of
+from aucforest.fitting.bootstrap import SampleRecord, digest_groups
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, StoredModel
 from aucforest.persistence.plain_values import labels_from_plain, labels_to_plain
@@ -86,10 +86,8 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _restore_variants(forest: Any, stored: StoredModel) -> None:
-    if "variants" not in stored:
-        # Files of before: all trees are alike.
-        forest.variants_ = [(str(forest.criterion), str(forest.splitter))] * len(forest.trees_)
-        return
+    what = "written by aucforest before 0.2: load and save it with aucforest 0.2, or fit the model again"
+    require("variants" in stored, what)
     variants, places = stored.take("variants", list), stored.take_array("variants", "q", (len(forest.trees_),))
     require(all(_are_names(variant, 2) for variant in variants), "variants are not pairs of names")
     require(np.all((places >= 0) & (places < len(variants))), "the variants of trees are unknown")
@@ -113,13 +111,11 @@ def _are_names(value: Any, n: int) -> bool:
 def _restore_sampling(forest: Any, stored: StoredModel) -> None:
     forest._sample_records = []
     for item in stored.take("drawn", list):
-        require(isinstance(item, list) and len(item) in (3, 4, 6) and isinstance(item[1], list), "drawn is invalid")
-        n_rows, sizes, replace, *rest = item
+        require(isinstance(item, list) and len(item) in (4, 6) and isinstance(item[1], list), "drawn is invalid")
+        n_rows, sizes, replace, stream, *groups = item
         require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn has invalid numbers of rows")
         require(type(replace) is bool, "drawn does not say whether rows were replaced")
-        # Files of before do not know the stream, and only trees that sampled groups have some.
-        defaults: list[Any] = [stream_of(n_rows), 0, ""]
-        stream, n_groups, digest = rest + defaults[len(rest) :]
+        n_groups, digest = groups or (0, "")  # only trees that sampled groups have some
         require(isinstance(stream, str), "drawn does not name the random stream")
         require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
         forest._sample_records.append(SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest))

@@ -192,7 +192,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : path-like
-        A file written by this version or an older one. No code in it is executed, and its content is validated.
+        A file written by this version or an older one, back to 0.2. No code in it is executed, and its content is
+        validated.
 
     Returns
     -------

@@ -15,7 +15,6 @@ from threadpoolctl import ThreadpoolController
 
 from aucforest.losses.pairs import Pairs
 from aucforest.losses.pairwise import value_and_gradient
-from aucforest.losses.smooth import sample_pairs
 
 Vector = NDArray[np.float64]
 Objective = Callable[[Vector], tuple[float, Vector]]
@@ -100,7 +99,7 @@ def ascend(
     """Maximize the smoothed AUC by stochastic gradient ascent from a random start, with new pairs in each epoch."""
     theta: Vector = np.asarray(random.normal(size=X.shape[1]))
     losses = []
-    upper, lower = sample_pairs(pairs, n_epochs * n_pairs, random)
+    upper, lower = _sample_pairs(pairs, n_epochs * n_pairs, random)
     for epoch in range(n_epochs):
         learning_rate /= 1.0 + decay
         sampled = slice(epoch * n_pairs, (epoch + 1) * n_pairs)
@@ -110,6 +109,20 @@ def ascend(
         gradient = (sigmoid * (1.0 - sigmoid)) @ difference / (eps * n_pairs)
         theta = theta + learning_rate * (gradient - alpha * theta)
     return theta, losses
+
+
+def _sample_pairs(pairs: Pairs, n_pairs: int, random: np.random.RandomState) -> list[NDArray[np.intp]]:
+    """Return the positive and the negative rows of pairs sampled with replacement, by weight."""
+    sampled = []
+    for rows in (np.flatnonzero(pairs.positive), np.flatnonzero(~pairs.positive)):
+        if pairs.weights is None:
+            places = random.randint(rows.size, size=n_pairs)
+        else:
+            upto = np.cumsum(pairs.weights[rows])
+            # less than the last sum, so that a last row of weight 0 is never sampled
+            places = np.searchsorted(upto, random.random_sample(n_pairs) * upto[-1], side="right")
+        sampled.append(rows[places])
+    return sampled
 
 
 def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:

@@ -159,9 +159,10 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-    order = -1 if forest._positive_first else 1  # samples by class depend on the order of the classes in the fit
-    in_fit = (1 - labels[kept] if forest._positive_first else labels[kept]), forest.classes_[::order]
-    sampler = resolve_sampler(forest.get_params(deep=False), *in_fit, forest._groups)
+    codes, classes = labels[kept], forest.classes_
+    if forest._positive_first:  # samples by class depend on the order of the classes in the fit
+        codes, classes = 1 - codes, classes[::-1]
+    sampler = resolve_sampler(forest.get_params(deep=False), codes, classes, forest._groups)
     record = SampleRecord.of(sampler, len(kept))
     for fitted in forest._sample_records:
         fitted.check_stream()

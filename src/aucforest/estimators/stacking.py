@@ -62,20 +62,10 @@ class AUCStackingClassifier(StackFit):
         The weight of each member. A weight of 0 says that it does not help.
     intercept_ : ndarray of shape (n_classes,), float64
         The intercepts of the classes; only their differences matter.
-    classes_ : ndarray of shape (n_classes,)
-        The class labels, sorted.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies of the training data, by sample weight.
-    categories_, dates_ : dict
-        The categories of features, and what is made of columns of dates. See `AUCForestClassifier`.
-    threshold_ : float, ndarray or None
-        The fitted rule of `predict`. See `AUCForestClassifier`.
-    oob_score_ : float
-        The out-of-bag score. See `AUCForestClassifier`.
+    classes_, n_features_in_, feature_names_in_, categories_, dates_, threshold_, oob_score_
+        As in `AUCForestClassifier`.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples by forests that have not seen them, and by an additive model that was
         fitted to other folds. NaN for samples of weight 0 and samples that every tree of a forest was grown on.
@@ -194,16 +184,8 @@ class AUCStackingClassifier(StackFit):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The training samples, as for `AUCForestClassifier`.
-        y : array-like of shape (n_samples,)
-            Class labels (bool, int or str) of at least two classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative sample weights.
-        groups : array-like of shape (n_samples,), default=None
-            The group of each sample. Bootstrap samples and folds hold whole groups.
-        cost : array-like of shape (n_samples, 2, 2), default=None
-            The costs of errors of each sample, for ``threshold="cost"``.
+        X, y, sample_weight, groups, cost
+            As in `AUCForestClassifier.fit`. Folds hold whole groups, as bootstrap samples do.
 
         Returns
         -------

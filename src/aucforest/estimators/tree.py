@@ -74,23 +74,11 @@ class AUCTreeClassifier(TreeBasedClassifier):
     ----------
     tree_ : Tree
         The fitted tree as arrays of nodes.
-    classes_ : ndarray of shape (n_classes,)
-        The class labels, sorted.
-    n_classes_, n_outputs_ : int
-        The number of classes, and of targets, which is 1.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features seen during `fit`. Defined only if X has feature names that are all strings.
+    classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, dates_, split_features_
+        As in `AUCForestClassifier`.
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index; the position of a category is its code in
         ``tree_``. The first 254 have a code of their own. The rarest ones beyond them come last and share code 254.
-    dates_ : dict of int to DateColumn
-        What is made of each column of dates by column index: ``parts``, the features, and ``zone``, the time zone of
-        the calendar or None. The first feature takes the place of the column, the others come after the last column.
-    split_features_ : ndarray of shape (n_split_features,)
-        The names of the features that the trees split, such as "booked: day of week": those of the columns of X, with
-        several features for a column of dates.
     feature_importances_ : ndarray of shape (n_split_features,)
         The total gain of each feature's splits, weighted by node weight and normalized to sum to 1.
 
@@ -192,10 +180,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The training samples, as for `AUCForestClassifier`.
-        y : array-like of shape (n_samples,)
-            Class labels (bool, int or str) of at least two classes.
+        X, y
+            As in `AUCForestClassifier.fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative sample weights. A sample of integer weight w counts as w copies, one of weight 0 is ignored.
 

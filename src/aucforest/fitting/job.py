@@ -16,7 +16,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,7 +109,7 @@ def digest_codes(part: Part) -> bytes:
 
 
 class JobFolder:
-    """The folder of one fit, which only one process can use at a time; a context manager.
+    """The folder of one fit, which only one process can use at a time, until it is closed.
 
     The folder is created if it does not exist; if it has results of the same fit, the fit is resumed. The manifest is
     what determines the files: parameters, seed, digests of the data and versions, but not, for example, the number of
@@ -137,12 +137,6 @@ class JobFolder:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.close()
 
     def close(self) -> None:
         """Release the folder."""

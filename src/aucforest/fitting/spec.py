@@ -144,8 +144,10 @@ class FitSpec:
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
         pairs = resolve_variants(params["criterion"], params["splitter"])
         _check_min_gain(params, list(dict.fromkeys(criterion for criterion, _ in pairs)))
-        known = [{**params, "criterion": criterion, "splitter": splitter} for criterion, splitter in pairs.values()]
-        variants = [GrowthParams.resolve(variant, len(labels), n_features, signs) for variant in known]
+        by_variant = [
+            {**params, "criterion": criterion, "splitter": splitter} for criterion, splitter in pairs.values()
+        ]
+        variants = [GrowthParams.resolve(of_variant, len(labels), n_features, signs) for of_variant in by_variant]
         return cls(
             variants=tuple(variants),
             variant_names=list(pairs),
@@ -195,9 +197,9 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
         "criterion": {_name_of("criterion", criterion, one, CRITERIA): one for one in criteria},
         "splitter": {_name_of("splitter", splitter, one, SPLITTERS): one for one in splitters},
     }
-    for (name, found), given, known in zip(by_name.items(), (criterion, splitter), (criteria, splitters)):
-        if len(found) == 0 or len(found) < len(known):
-            hint = ", 'log_loss' is 'entropy'" if "log_loss" in map(str, known) else ""
+    for (name, distinct), given, listed in zip(by_name.items(), (criterion, splitter), (criteria, splitters)):
+        if len(distinct) == 0 or len(distinct) < len(listed):
+            hint = ", 'log_loss' is 'entropy'" if "log_loss" in map(str, listed) else ""
             raise ValueError(f"{name}={given!r} must be a non-empty list without duplicates{hint}")
     pairs = product(by_name["splitter"].items(), by_name["criterion"].items())
     return {(name, splitter): (one, other) for (splitter, other), (name, one) in pairs}
@@ -212,13 +214,13 @@ def _check_min_gain(params: Mapping[str, Any], criteria: list[str]) -> None:
         )
 
 
-def _name_of(parameter: str, given: Any, one: Any, known: Collection[str]) -> str:
+def _name_of(parameter: str, given: Any, one: Any, names: Collection[str]) -> str:
     """Return the name of a criterion or a splitter; raise ValueError if it is unknown."""
     if parameter == "criterion" and callable(one):
         return criterion_name(one)
-    if not isinstance(one, str) or one not in known:
+    if not isinstance(one, str) or one not in names:
         alone = "; 'auto' stands alone, not in a list" if isinstance(one, str) and one == "auto" else ""
-        raise ValueError(f"{parameter}={given!r}: {one!r} is none of {', '.join(known)}{alone}")
+        raise ValueError(f"{parameter}={given!r}: {one!r} is none of {', '.join(names)}{alone}")
     return "entropy" if one == "log_loss" else one
 
 

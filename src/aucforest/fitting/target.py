@@ -83,8 +83,8 @@ def number_groups(groups: NDArray[Any]) -> NDArray[np.int32]:
         n_groups, codes = len(values), np.argsort(np.argsort(first)).astype(np.int32)[inverse]
     else:
         numbers: dict[Any, int] = {}
-        found = (numbers.setdefault(group, len(numbers)) for group in groups.tolist())
-        codes = np.fromiter(found, dtype=np.int32, count=len(groups))
+        numbered = (numbers.setdefault(group, len(numbers)) for group in groups.tolist())
+        codes = np.fromiter(numbered, dtype=np.int32, count=len(groups))
         n_groups = len(numbers)
     if n_groups < 2:
         raise ValueError(f"groups has only one group, {groups.tolist()[0]!r}: out-of-bag samples need at least 2")
@@ -138,12 +138,12 @@ class Target:
         cls, parts: Sequence[tuple[NDArray[Any], NDArray[np.uint16]]], sample_weight: NDArray[np.float64] | None
     ) -> "Target":
         """Join the labels of parts of the rows, which are results of `code_part`."""
-        known = [classes for classes, _ in parts if len(classes) > 0]
-        if not known:
+        of_parts = [classes for classes, _ in parts if len(classes) > 0]
+        if not of_parts:
             raise ValueError("X has no samples")
-        if len({classes.dtype.kind in "biuf" for classes in known}) > 1:
+        if len({classes.dtype.kind in "biuf" for classes in of_parts}) > 1:
             raise TypeError("y has labels that cannot be sorted: numbers and strings")
-        classes = number_classes(np.concatenate(known))[0]
+        classes = number_classes(np.concatenate(of_parts))[0]
         places = [np.searchsorted(classes, some).astype(np.uint16) for some, _ in parts]
         labels = np.concatenate([place[codes] for place, (_, codes) in zip(places, parts)])
         return cls(classes, labels, sample_weight)

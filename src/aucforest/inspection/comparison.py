@@ -116,14 +116,7 @@ def compare_criteria(
     random = check_random_state(random_state)
     folds = make_folds(X, y, cv=cv, n_repeats=n_repeats, groups=groups, random_state=random)
     table = run_folds(
-        forests,
-        X,
-        y,
-        folds=folds,
-        metrics=metrics,
-        sample_weight=sample_weight,
-        random_state=random,
-        verbose=verbose,
+        forests, X, y, folds=folds, metrics=metrics, sample_weight=sample_weight, random_state=random, verbose=verbose
     )
     return CriteriaComparison(tuple(by_name), metrics, table, n_classes=len(np.unique(np.asarray(y))))
 
@@ -243,11 +236,14 @@ class CriteriaComparison(HtmlTable):
         rows, values, upper = [], self.folds[metric], find_metric(metric).greatest(self.n_classes)
         of_baseline = values[:, self.criteria.index(BASELINE)]
         for k, criterion in enumerate(self.criteria):
-            mean = resampled_mean(values[:, k], self.folds, upper, level)
-            difference = (0.0, 0.0, 0.0, 1.0)
+            mean, low, high = resampled_mean(values[:, k], self.folds, upper, level)
+            row = ComparisonRow(criterion, metric, mean, low, high, 0.0, 0.0, 0.0, 1.0, 1.0)
             if criterion != BASELINE:
-                difference = _resampled_difference(values[:, k], of_baseline, self.folds, upper, level)
-            rows.append(ComparisonRow(criterion, metric, *mean, *difference, difference[-1]))
+                difference, low, high, pvalue = _resampled_difference(
+                    values[:, k], of_baseline, self.folds, upper, level
+                )
+                row = row._replace(difference=difference, difference_low=low, difference_high=high, pvalue=pvalue)
+            rows.append(row)
         adjusted = iter(_holm([row.pvalue for row in rows if row.criterion != BASELINE]))
         return [row if row.criterion == BASELINE else row._replace(adjusted_pvalue=next(adjusted)) for row in rows]
 

@@ -77,17 +77,13 @@ class ThresholdCurveDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            Binary labels (bool, int, float or str). The greater one is positive.
-        y_score : array-like of shape (n_samples,)
-            Finite scores.
+        y_true, y_score, sample_weight
+            As in `aucforest.metrics.optimal_threshold`.
         threshold : float, optional
             A threshold to mark with a vertical line.
         cost : array-like of shape (2, 2), optional
             ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. The
             mean cost is plotted as well.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative sample weights.
         ax : matplotlib Axes, optional
             The axes to plot on. By default a new figure is created.
 

@@ -167,30 +167,3 @@ def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):
             sums[i, 0] += twice
             sums[i, 1] += 2.0 * once
             sums[i, 2] += 2.0 * total
-
-
-@kernel
-def double_loop(scores, positive, weights, scale, slopes):
-    """Return the sum over pairs of w_i w_j sigmoid; write its derivatives by the scaled scores to `slopes`."""
-    upper = np.flatnonzero(positive)
-    lower = np.flatnonzero(~positive)
-    # copies, so that the inner loop reads contiguous memory
-    lower_scores, lower_weights = scores[lower], weights[lower]
-    lower_slopes = np.zeros(lower.size)
-    value = 0.0
-    for i in upper:
-        row_value, row_slope = 0.0, 0.0
-        for j in range(lower.size):
-            distance = (scores[i] - lower_scores[j]) * scale
-            decay = math.exp(-abs(distance))
-            larger = 1.0 / (1.0 + decay)
-            smaller = decay * larger
-            slope = larger * smaller  # not sigmoid * (1 - sigmoid), which cancels
-            row_value += lower_weights[j] * (larger if distance > 0.0 else smaller)
-            row_slope += lower_weights[j] * slope
-            lower_slopes[j] += weights[i] * slope
-        value += weights[i] * row_value
-        slopes[i] = weights[i] * row_slope
-    for j in range(lower.size):
-        slopes[lower[j]] = -lower_weights[j] * lower_slopes[j]
-    return value

@@ -17,12 +17,11 @@ from aucforest.metrics.intervals import bootstrap_interval
 from aucforest.metrics.multiclass import hand_till_score
 from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
 from aucforest.metrics.roc_display import RocCurveDisplay, RocEntry
-from aucforest.metrics.streaming import AUCReservoir, AUCSketch
+from aucforest.metrics.streaming import AUCSketch
 from aucforest.metrics.thresholds import optimal_threshold
 
 __all__ = [
     "AUCComparison",
-    "AUCReservoir",
     "AUCSketch",
     "GainsDisplay",
     "MetricsAtK",

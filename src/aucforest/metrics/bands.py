@@ -49,14 +49,10 @@ def roc_confidence_band(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Binary labels (bool, int, float or str). The greater one is positive.
-    y_score : array-like of shape (n_samples,)
-        Finite scores.
+    y_true, y_score, level
+        As in `auc_confidence_interval`.
     method : {"simultaneous", "bootstrap"}, default="simultaneous"
         The type of band.
-    level : float in (0, 1), default=0.95
-        Confidence level.
     n_points : int, default=201
         The number of false positive rates.
     n_bootstrap : int, default=1000

@@ -1,17 +1,16 @@
 """Statistical inference for AUC: DeLong's covariance, confidence intervals, and the paired test of two scores."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, stdtr
+from scipy.special import stdtr
 
 from aucforest.metrics.intervals import normal_quantile, require_level, score_interval, t_quantile
 from aucforest.metrics.ranking import placements
 from aucforest.metrics.validation import (
     FloatArray,
     Weights,
-    check_option,
     check_scores,
     is_positive,
     relative_weights,
@@ -118,15 +117,12 @@ def auc_confidence_interval(
     y_score: ArrayLike,
     *,
     level: float = 0.95,
-    method: Literal["score", "logit", "wald"] = "score",
     sample_weight: ArrayLike | None = None,
 ) -> tuple[float, float, float]:
-    """Compute the AUC with a confidence interval based on DeLong's variance.
+    """Compute the AUC with a score interval based on DeLong's variance.
 
-    "score" is a score interval like Wilson's for a proportion [1]_: all values t of the AUC that a test with the
-    variance at t does not reject. Unlike the others it has a positive length if the AUC is 0 or 1. "logit" is symmetric
-    on the scale log(AUC / (1 - AUC)), and "wald" is AUC -+ z * standard error, clipped to [0, 1]. Their coverage is too
-    low if a class has few samples or the AUC is near 1.
+    Like Wilson's interval for a proportion [1]_ it holds all values t of the AUC that a test with the variance at t
+    does not reject. It has a positive length if the AUC is 0 or 1.
 
     Parameters
     ----------
@@ -136,8 +132,6 @@ def auc_confidence_interval(
         Finite scores.
     level : float in (0, 1), default=0.95
         Confidence level.
-    method : {"score", "logit", "wald"}, default="score"
-        The type of interval.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative importance weights; see `delong_covariance`.
 
@@ -145,12 +139,12 @@ def auc_confidence_interval(
     -------
     auc, low, high : float
         The AUC and the bounds. The bounds are NaN with an UndefinedMetricWarning if a class has fewer than two samples
-        with weight. For "logit" and "wald" they equal the AUC, with an UndefinedMetricWarning, if the variance is 0.
+        with weight.
 
     Raises
     ------
     ValueError, TypeError
-        As `delong_covariance`. ValueError also for an invalid `level` or `method`.
+        As `delong_covariance`. ValueError also for an invalid `level`.
 
     Notes
     -----
@@ -176,29 +170,18 @@ def auc_confidence_interval(
     >>> f"{auc:.3f} [{low:.3f}, {high:.3f}]"
     '0.938 [0.506, 0.995]'
     """
-    check_option("method", method, ("score", "logit", "wald"))
     z = normal_quantile(level)
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
     aucs, covariances, n_rows = _delong(positive, scores[:, None], weights)
     auc, variances = float(aucs[0]), covariances[:, 0, 0]
-    variance = float(variances.sum())
-    if np.isnan(variance):
+    if np.isnan(variances).any():
         warn_undefined("the interval is not defined: a class has fewer than two samples with weight in y_true")
         return auc, float("nan"), float("nan")
-    if method == "score":
-        # the variance over AUC (1 - AUC), shrunk such that it is also defined for an AUC of 0 or 1
-        inner = (n_rows.min() * auc + 0.5) / (n_rows.min() + 1.0)
-        of_two = inner * (1.0 - inner)
-        ratios = (n_rows**2 * variances + of_two) / (n_rows * auc * (1.0 - auc) + 2.0 * of_two)
-        return auc, *score_interval(auc, float(np.sum(np.minimum(ratios, 1.0) / n_rows)), z)
-    if variance == 0.0 or not 0.0 < auc < 1.0:
-        warn_undefined(f"the interval around an AUC of {auc:g} is a point: its estimated variance is 0")
-        return auc, auc, auc
-    half_width = z * np.sqrt(variance)
-    if method == "logit":
-        half_width /= auc * (1.0 - auc)
-        return auc, float(expit(logit(auc) - half_width)), float(expit(logit(auc) + half_width))
-    return auc, float(max(0.0, auc - half_width)), float(min(1.0, auc + half_width))
+    # the variance over AUC (1 - AUC), shrunk such that it is also defined for an AUC of 0 or 1
+    inner = (n_rows.min() * auc + 0.5) / (n_rows.min() + 1.0)
+    of_two = inner * (1.0 - inner)
+    ratios = (n_rows**2 * variances + of_two) / (n_rows * auc * (1.0 - auc) + 2.0 * of_two)
+    return auc, *score_interval(auc, float(np.sum(np.minimum(ratios, 1.0) / n_rows)), z)
 
 
 class AUCComparison(NamedTuple):
@@ -240,14 +223,10 @@ def compare_auc(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Binary labels (bool, int, float or str). The greater one is positive.
+    y_true, level, sample_weight
+        As in `auc_confidence_interval`; `level` is that of the interval of the difference.
     score_a, score_b : array-like of shape (n_samples,)
         Finite scores of the two models.
-    level : float in (0, 1), default=0.95
-        Confidence level of the interval.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative importance weights.
 
     Returns
     -------

@@ -63,20 +63,14 @@ class GainsDisplay(Display):
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            Two labels: bool, integer, float or string.
-        y_score : array-like of shape (n_samples,), or mapping of names to such
-            Scores of one model, or of several.
+        y_true, y_score, name, ax
+            As in `RocCurveDisplay.from_predictions`.
         kind : {"gains", "lift"}, default="gains"
             Whether to plot recall, or recall divided by the proportion of samples selected.
-        name : str, default="model"
-            Name of a single model.
         pos_label : label, optional
             The positive label. By default the greater of two labels.
         sample_weight : array-like of shape (n_samples,), optional
             Weights, not negative.
-        ax : matplotlib Axes, optional
-            The axes to plot on. By default a new figure is created.
 
         Returns
         -------
@@ -130,10 +124,8 @@ class GainsDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            The axes to plot on. By default a new figure is created.
-        kind : {"gains", "lift"}, default="gains"
-            Whether to plot recall, or recall divided by the proportion of samples selected.
+        ax, kind
+            As in `from_predictions`.
 
         Returns
         -------
@@ -148,23 +140,22 @@ class GainsDisplay(Display):
             If matplotlib is not installed.
         """
         check_option("kind", kind, ("gains", "lift"))
-        self._kind = kind
-        return super().plot(ax)
+        return self._plot(ax, kind=kind)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Any, *, kind: str) -> None:
         best = np.array([0.0, self.prevalence, 1.0]), np.array([0.0, 1.0, 1.0])
         random = np.array([0.0, 1.0]), np.array([0.0, 1.0])
         grey = {"color": "grey", "linewidth": 1.0}
-        self.lines_ = [ax.plot(*self._shown(curve), label=name)[0] for name, curve in self.curves.items()]
-        ax.plot(*self._shown(best), label="best possible", linestyle="--", **grey)
-        ax.plot(*self._shown(random), label="random order", linestyle=":", **grey)
-        ax.set(xlabel="Proportion of samples", ylabel="Recall" if self._kind == "gains" else "Lift", xlim=(0, 1))
+        self.lines_ = [ax.plot(*self._shown(curve, kind), label=name)[0] for name, curve in self.curves.items()]
+        ax.plot(*self._shown(best, kind), label="best possible", linestyle="--", **grey)
+        ax.plot(*self._shown(random, kind), label="random order", linestyle=":", **grey)
+        ax.set(xlabel="Proportion of samples", ylabel="Recall" if kind == "gains" else "Lift", xlim=(0, 1))
         ax.legend(fontsize="small")
 
-    def _shown(self, curve: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray]:
+    def _shown(self, curve: tuple[FloatArray, FloatArray], kind: str) -> tuple[FloatArray, FloatArray]:
         """Return a curve of gains, or that of the corresponding lift."""
         proportion, gain = curve
-        if self._kind == "gains":
+        if kind == "gains":
             return curve
         # Between two points gain is a straight line, but lift is not.
         first = min(curve[0][1] for curve in self.curves.values())

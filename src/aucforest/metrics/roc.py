@@ -94,7 +94,6 @@ def roc_auc_score(
     max_fpr: float | None = None,
     multi_class: Literal["ovo", "ovr"] = "ovo",
     labels: ArrayLike | None = None,
-    method: Literal["rank", "trapezoid"] = "rank",
 ) -> float | NDArray[np.float64]:
     """Compute the area under the ROC curve: the probability that a positive has a higher score than a negative.
 
@@ -121,8 +120,6 @@ def roc_auc_score(
         For multiclass labels: one-vs-one as in `hand_till_score`, or one-vs-rest.
     labels : array-like, optional
         The class of each column, or the negative and the positive label for one column of scores.
-    method : {"rank", "trapezoid"}, default="rank"
-        "rank" is the form above, "trapezoid" integrates the curve, which is slower. "ovo" only supports "rank".
 
     Returns
     -------
@@ -146,18 +143,17 @@ def roc_auc_score(
     >>> from aucforest.metrics import roc_auc_score
     >>> roc_auc_score([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.75
-    >>> roc_auc_score(["no", "no", "yes", "yes"], [1, 3, 3, 5], method="trapezoid")
+    >>> roc_auc_score(["no", "no", "yes", "yes"], [1, 3, 3, 5])
     0.875
     """
     check_option("multi_class", multi_class, ("ovo", "ovr"))
-    check_option("method", method, ("rank", "trapezoid"))
     check_option("average", average, ("macro", "weighted", "micro", "samples", None))
     if max_fpr is not None and not 0.0 < max_fpr <= 1.0:
         raise ValueError(f"max_fpr must be in (0, 1], but is {max_fpr}")
     truth, columns = as_column(y_true), as_column(y_score)
     scores = check_scores(columns, n_dims=2 if columns.ndim == 2 else 1)
     weights = relative_weights(sample_weight, len(scores))
-    score = partial(_area, max_fpr=max_fpr, method=method)
+    score = partial(_area, max_fpr=max_fpr)
     area: float | NDArray[np.float64]
     if scores.ndim == 1:
         area = score(_is_second(truth, scores.size, labels), scores, weights)
@@ -169,7 +165,7 @@ def roc_auc_score(
             raise ValueError("y_true must contain only zeros and ones if it is a matrix")
         area = average_columns(score, indicators, scores, weights, average)
     else:
-        _check_many_classes(average, max_fpr, multi_class, method)
+        _check_many_classes(average, max_fpr, multi_class)
         codes, classes = column_codes(truth, scores, labels)
         if multi_class == "ovo":
             area = average_pairs(codes, rank_columns(scores), len(classes), weights, average)
@@ -189,33 +185,26 @@ def _is_second(truth: NDArray[Any], n_rows: int, labels: ArrayLike | None) -> ND
     return class_codes(truth, n_rows, labels=labels)[0] == 1
 
 
-def _check_many_classes(average: str | None, max_fpr: float | None, multi_class: str, method: str) -> None:
+def _check_many_classes(average: str | None, max_fpr: float | None, multi_class: str) -> None:
     """Raise ValueError for an option that is not available for more than two classes."""
     if max_fpr not in (None, 1.0):
         raise ValueError(f"max_fpr must be None for more than two classes, but is {max_fpr}")
     if average == "samples" or (multi_class, average) == ("ovo", "micro"):
         raise ValueError(f"average={average!r} is not available for multi_class={multi_class!r}")
-    if multi_class == "ovo" and method != "rank":
-        raise ValueError("method must be 'rank' for multi_class='ovo', but is 'trapezoid'")
 
 
-def _area(
-    positive: NDArray[np.bool_], scores: Scores, weights: Weights | None, *, max_fpr: float | None, method: str
-) -> float:
+def _area(positive: NDArray[np.bool_], scores: Scores, weights: Weights | None, *, max_fpr: float | None) -> float:
     """Return the full AUC, or McClish's (1 + (A - min) / (max - min)) / 2 of a partial area A; NaN if undefined."""
-    if method == "rank" and max_fpr in (None, 1.0):
+    if max_fpr in (None, 1.0):
         return mann_whitney(positive, rank_rows(scores), weights)
     tps, fps, _ = cumulate(positive, scores, weights)
     if min(tps[-1], fps[-1]) <= 0.0:
         return float("nan")
     fpr, tpr = fps / fps[-1], tps / tps[-1]
-    if max_fpr in (None, 1.0):
-        area = np.trapezoid(tpr, fpr)
-    else:
-        stop = int(np.searchsorted(fpr, max_fpr, side="right"))
-        x, y = np.append(fpr[:stop], max_fpr), np.append(tpr[:stop], np.interp(max_fpr, fpr, tpr))
-        least = 0.5 * max_fpr**2
-        area = 0.5 * (1.0 + (np.trapezoid(y, x) - least) / (max_fpr - least))
+    stop = int(np.searchsorted(fpr, max_fpr, side="right"))
+    x, y = np.append(fpr[:stop], max_fpr), np.append(tpr[:stop], np.interp(max_fpr, fpr, tpr))
+    least = 0.5 * max_fpr**2
+    area = 0.5 * (1.0 + (np.trapezoid(y, x) - least) / (max_fpr - least))
     return min(float(area), 1.0)  # sums of weights have rounding errors
 
 
@@ -228,14 +217,8 @@ def average_precision_score(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Binary labels (bool, int, float or str).
-    y_score : array-like of shape (n_samples,)
-        Finite scores.
-    pos_label : label, optional
-        The positive label. By default the greater of the two labels. A single label is positive if it equals 1.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative sample weights.
+    y_true, y_score, pos_label, sample_weight
+        As in `roc_curve`.
 
     Returns
     -------

@@ -1,23 +1,20 @@
-"""AUC of streams: a mergeable sketch of counts on a grid of scores, and reservoir sampling."""
+"""AUC of streams: a mergeable sketch of counts on a grid of scores."""
 
 import struct
 import zlib
-from operator import index
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._compile import kernel
-from aucforest.metrics.confidence import delong_covariance
 from aucforest.metrics.ranking import HALF, SIGN, WORD, ordered_key
-from aucforest.metrics.roc import roc_auc_score
 from aucforest.metrics.validation import Scores, check_weights, stream_rows, warn_undefined
 
 UNIT_BITS = 20
 MOST_WEIGHT = 2 ** (62 - UNIT_BITS)
 MOST_ROUNDED = 2**53  # more rows than any stream has; merging does not overflow below
-HEADER = struct.Struct("<B?dd2q")
+HEADER = struct.Struct("<B17s2q")  # bits, what sketches with bounds of a grid had, rounded rows
 MAGIC = b"AUCSKT01"
 
 
@@ -27,14 +24,6 @@ def _float_bins(words, shift, bins):
     for i in range(words.size):
         word = np.uint64(words[i])
         bins[i] = ordered_key(word if word != SIGN else np.uint64(0)) >> shift
-
-
-@kernel
-def _uniform_bins(scores, low, per_unit, last, bins):
-    """Write places on a uniform grid to `bins`; float32 is converted to float64, so that equal scores share a bin."""
-    for i in range(scores.size):
-        place = (np.float64(scores[i]) - low) * per_unit
-        bins[i] = np.uint32(min(max(place, 0.0), np.float64(last)))
 
 
 @kernel
@@ -54,15 +43,13 @@ class AUCSketch:
     Parameters
     ----------
     bits : int from 4 to 24, default=18
-        The grid has 2**bits bins, which take 4 MB for 18 bits.
-    range : (float, float), optional
-        Bounds of a uniform grid. Scores outside are counted in the outermost bins. By default bins are the leading bits
-        of float32 scores, which need no bounds and have a constant relative precision.
+        The grid has 2**bits bins, which take 4 MB for 18 bits. A bin is the leading bits of float32 scores, so the grid
+        has no bounds and a constant relative precision.
 
     Raises
     ------
     ValueError
-        If `bits` or `range` is invalid.
+        If `bits` is invalid.
 
     Notes
     -----
@@ -82,16 +69,10 @@ class AUCSketch:
     0.75
     """
 
-    def __init__(self, bits: int = 18, range: tuple[float, float] | None = None) -> None:
+    def __init__(self, bits: int = 18) -> None:
         if not 4 <= bits <= 24:
             raise ValueError(f"bits must be from 4 to 24, but is {bits}")
         self.bits = int(bits)
-        self.range = None
-        if range is not None:
-            low, high = map(float, range) if len(range) == 2 else (np.nan, np.nan)
-            if not (low < high and 0.0 < (1 << self.bits) / (high - low) < np.inf):  # so that places on it are finite
-                raise ValueError(f"range must be two finite bounds, the lower one first, but is {range}")
-            self.range = low, high
         self._counts = np.zeros((2, 1 << bits), np.int64)  # negatives, positives; in units of 2**-20
         self._rounded = np.zeros(2, np.int64)  # rows of each class with a rounded weight
         self._total = 0.0
@@ -135,10 +116,6 @@ class AUCSketch:
     def _bins(self, scores: Scores) -> NDArray[np.uint32]:
         """Return the bin of each score, which increases monotonically with the score."""
         bins = np.empty(scores.size, np.uint32)
-        if self.range is not None:
-            low, high = self.range
-            _uniform_bins(scores, low, (1 << self.bits) / (high - low), (1 << self.bits) - 1, bins)
-            return bins
         with np.errstate(over="ignore"):  # scores beyond float32 become infinite, which keeps their order
             singles = scores.astype(np.float32, copy=False)
         _float_bins(singles.view(np.uint32), HALF - np.uint64(self.bits), bins)
@@ -146,9 +123,6 @@ class AUCSketch:
 
     def _edges(self, bins: NDArray[np.int64]) -> NDArray[Any]:
         """Return the smallest score of each bin."""
-        if self.range is not None:
-            low, high = self.range
-            return low + bins * ((high - low) / (1 << self.bits))
         keys = bins.astype(np.uint64) << (HALF - np.uint64(self.bits))
         words = np.where(keys & SIGN, keys ^ SIGN, keys ^ WORD).astype(np.uint32)
         edges = words.view(np.float32)
@@ -161,7 +135,7 @@ class AUCSketch:
         Parameters
         ----------
         other : AUCSketch
-            A sketch with the same grid.
+            A sketch with as many bits.
 
         Returns
         -------
@@ -171,13 +145,11 @@ class AUCSketch:
         Raises
         ------
         ValueError
-            If the grids differ, or if the sum of weights is 2**42 or more.
+            If the numbers of bits differ, or if the sum of weights is 2**42 or more.
         """
-        if (self.bits, self.range) != (other.bits, other.range):
-            raise ValueError(
-                f"the grids differ: bits={self.bits}, range={self.range}; bits={other.bits}, range={other.range}"
-            )
-        merged = AUCSketch(self.bits, self.range)
+        if self.bits != other.bits:
+            raise ValueError(f"the grids differ: they have {self.bits} and {other.bits} bits")
+        merged = AUCSketch(self.bits)
         merged._total = self._total_with(other._total)
         merged._counts = self._counts + other._counts
         merged._rounded = self._rounded + other._rounded
@@ -221,7 +193,7 @@ class AUCSketch:
         fpr, tpr : ndarray of shape (n_thresholds,)
             The rates at the edges of non-empty bins. NaN with an UndefinedMetricWarning for a class without weight.
         thresholds : ndarray of shape (n_thresholds,)
-            The lower edges of the bins, descending from infinity. On the default grid scores are rounded to float32.
+            The lower edges of the bins, descending from infinity; scores are rounded to float32.
         """
         if not self._has_both_classes():
             warn_undefined("the ROC curve is not defined: a class has no weight in the sketch")
@@ -234,8 +206,7 @@ class AUCSketch:
 
     def to_bytes(self) -> bytes:
         """Serialize the sketch to compressed bytes, which are the same on every platform."""
-        low, high = self.range or (0.0, 0.0)
-        header = HEADER.pack(self.bits, self.range is not None, low, high, *self._rounded.tolist())
+        header = HEADER.pack(self.bits, b"", *self._rounded.tolist())
         return MAGIC + zlib.compress(header + self._counts.astype("<i8").tobytes(), level=1)
 
     @classmethod
@@ -262,8 +233,10 @@ class AUCSketch:
                 raise ValueError(f"they do not start with {MAGIC!r}")
             stream = zlib.decompressobj()
             header = stream.decompress(data[len(MAGIC) :], HEADER.size)
-            bits, has_range, low, high, *rounded = HEADER.unpack(header)
-            sketch = cls(bits, (low, high) if has_range else None)
+            bits, of_range, *rounded = HEADER.unpack(header)
+            if any(of_range):
+                raise ValueError("they are of a grid with bounds: count the scores again")
+            sketch = cls(bits)
             size = sketch._counts.nbytes
             body = stream.decompress(stream.unconsumed_tail, size + 1)  # one more byte, to reach the checksum
             if len(body) != size or not stream.eof or stream.unused_data:
@@ -277,93 +250,3 @@ class AUCSketch:
             raise ValueError(f"the {len(data)} bytes are not an AUCSketch: {error}") from None
         sketch._counts, sketch._rounded = counts.reshape(2, -1), np.array(rounded, np.int64)
         return sketch
-
-
-class AUCReservoir:
-    """AUC of a stream from a uniform random sample of each class, with a standard error.
-
-    Reservoir sampling by algorithm R [1]_ is applied to each class: after n samples of a class, each of them is kept
-    with probability size / n.
-
-    Parameters
-    ----------
-    size : int, at least 2
-        The maximum number of samples kept of each class.
-    random_state : int, numpy.random.Generator or None
-        Controls the sampling. The result does not depend on how the stream is split into batches.
-
-    Raises
-    ------
-    ValueError
-        If `size` is less than 2.
-
-    References
-    ----------
-    .. [1] J. S. Vitter, "Random sampling with a reservoir", ACM Transactions on Mathematical Software 11 (1985), 37-57.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aucforest.metrics import AUCReservoir
-    >>> rng = np.random.default_rng(0)
-    >>> reservoir = AUCReservoir(size=1000, random_state=0)
-    >>> for _ in range(20):
-    ...     y_true = rng.integers(0, 2, 5000)
-    ...     reservoir.update(y_true, rng.normal(size=5000) + y_true)
-    >>> abs(reservoir.score() - 0.7602) < 3 * reservoir.stderr()
-    True
-    """
-
-    def __init__(self, size: int, random_state: int | np.random.Generator | None = None) -> None:
-        self.size = index(size)
-        if self.size < 2:
-            raise ValueError(f"size must be at least 2, but is {size}")
-        self._generators = np.random.default_rng(random_state).spawn(2)
-        self._kept = np.empty((2, self.size))
-        self._seen = [0, 0]
-
-    def update(self, y_true: ArrayLike, y_score: ArrayLike) -> None:
-        """Add a batch of samples.
-
-        Parameters
-        ----------
-        y_true, y_score : array-like of shape (n_samples,)
-            Labels and scores as in `AUCSketch.update`.
-        """
-        positive, scores = stream_rows(y_true, y_score)
-        self._offer(0, scores[~positive])
-        self._offer(1, scores[positive])
-
-    def _offer(self, label: int, scores: Scores) -> None:
-        """Apply algorithm R to more rows of one class."""
-        seen, kept = self._seen[label], self._kept[label]
-        filling = scores[: max(0, self.size - seen)]
-        kept[seen : seen + filling.size] = filling
-        rest = scores[filling.size :]
-        # row t (from 1) is put into a random slot with probability size / t; the last row for a slot is kept
-        numbers = np.arange(seen + filling.size, seen + scores.size) + 1
-        slots = self._generators[label].integers(0, numbers)
-        taken = slots < self.size
-        kept[slots[taken]] = rest[taken]
-        self._seen[label] += scores.size
-
-    def _sample(self) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """Return the labels and scores of the kept samples."""
-        counts = [min(seen, self.size) for seen in self._seen]
-        scores = np.concatenate([kept[:count] for kept, count in zip(self._kept, counts)])
-        return np.repeat([False, True], counts), scores
-
-    def score(self) -> float:
-        """Return the AUC of the kept samples; NaN with an UndefinedMetricWarning if a class has no samples."""
-        if min(self._seen) == 0:
-            warn_undefined("ROC AUC is not defined: a class has no samples")
-            return float("nan")
-        return float(roc_auc_score(*self._sample()))
-
-    def stderr(self) -> float:
-        """Return DeLong's standard error of `score`; NaN with a warning if a class has fewer than two samples."""
-        if min(self._seen) < 2:
-            warn_undefined("the standard error is not defined: a class has fewer than two samples")
-            return float("nan")
-        _, covariance = delong_covariance(*self._sample())
-        return float(np.sqrt(covariance[0, 0]))

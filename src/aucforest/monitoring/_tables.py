@@ -10,18 +10,10 @@ from scipy.sparse import issparse
 from aucforest.metrics.intervals import require_level
 from aucforest.metrics.validation import as_column, check_length, check_scores, class_codes, is_missing
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, missing
-from aucforest.monitoring.calibration import CALIBRATIONS, RULES
+from aucforest.monitoring.calibration import CALIBRATIONS
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import NORMALIZATIONS, Metric
-from aucforest.tables.columns import (
-    Categories,
-    as_table,
-    column_name,
-    encode,
-    find_categorical,
-    learn,
-    read_numbers,
-)
+from aucforest.tables.columns import Categories, as_table, column_name, encode, find_categorical, learn, read_numbers
 from aucforest.tables.columns import Table as FeatureTable
 from aucforest.tables.dates import find_dates
 from aucforest.tables.rows import indexable_rows
@@ -217,12 +209,7 @@ def _features(X: Any, n_rows: int) -> FloatArray | None:
 
 def check_options(cbpe: Any) -> None:
     """Raise ValueError if a parameter of CBPE is invalid."""
-    choices = {
-        "needs_calibration": RULES,
-        "multi_class": ("ovo", "ovr"),
-        "normalize": NORMALIZATIONS,
-        "on_nan": ("raise", "drop"),
-    }
+    choices = {"multi_class": ("ovo", "ovr"), "normalize": NORMALIZATIONS, "on_nan": ("raise", "drop")}
     for name, allowed in choices.items():
         if getattr(cbpe, name) not in allowed:
             raise ValueError(f"{name} must be among {allowed}, but is {getattr(cbpe, name)!r}")

@@ -6,12 +6,11 @@ probabilities in block b on a metric sum to S_b, the metric changes by S_b / m_b
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
-from sklearn.model_selection import StratifiedShuffleSplit
 
 from aucforest.monitoring._rows import (
     FloatArray,
@@ -25,14 +24,10 @@ from aucforest.monitoring._rows import (
 )
 from aucforest.monitoring.soft import soft_roc_auc
 
-Rule = Literal["brier_or_auc", "brier", "ece"]
-RULES = ("brier_or_auc", "brier", "ece")
 CALIBRATIONS = ("auto", "isotonic", "none")
 ONE_SIDED_95 = 1.645
 TWO_SIDED_97 = 2.241  # 97.5 %
 N_FOLDS = 5
-ECE_FOLDS = 3
-ECE_BINS = 10
 
 
 class _Position(NamedTuple):
@@ -145,7 +140,6 @@ def columns_to_fit(
     columns: list[RankedColumn],
     truth: FloatArray,
     calibration: str | Sequence[bool],
-    rule: Rule,
     random_state: int | None,
 ) -> NDArray[np.bool_]:
     """Return whether each column is calibrated; see the parameters of CBPE."""
@@ -159,20 +153,12 @@ def columns_to_fit(
         return np.full(n_columns, calibration == "isotonic")
     if not is_probability(np.column_stack([column.scores for column in columns])):
         return np.full(n_columns, True)
-    return np.array([
-        needs_calibration(column, truth[:, k], rule=rule, random_state=random_state) for k, column in enumerate(columns)
-    ])  # fmt: skip
+    return np.array([needs_calibration(column, truth[:, k], random_state) for k, column in enumerate(columns)])
 
 
-def needs_calibration(
-    column: RankedColumn, positive: FloatArray, *, rule: Rule = "brier_or_auc", random_state: int | None = 0
-) -> bool:
-    """Return whether calibration improves scores in [0, 1] by the test `rule`; see the parameters of CBPE."""
-    if rule == "ece":
-        return _ece_improves(column, positive, random_state)
-    return _brier_improves(column, positive, random_state) or (
-        rule != "brier" and _expected_auc_differs(column, positive)
-    )
+def needs_calibration(column: RankedColumn, positive: FloatArray, random_state: int | None = 0) -> bool:
+    """Return whether calibration improves scores in [0, 1]; see `calibration` of CBPE."""
+    return _brier_improves(column, positive, random_state) or _expected_auc_differs(column, positive)
 
 
 def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
@@ -197,29 +183,7 @@ def _expected_auc_differs(column: RankedColumn, positive: FloatArray) -> bool:
     return bool(abs(estimate.expected - realized) > TWO_SIDED_97 * np.sqrt(label_variance(p, estimate.influence)))
 
 
-def _ece_improves(column: RankedColumn, positive: FloatArray, random_state: int | None) -> bool:
-    """Return whether calibration lowers the expected calibration error in every split."""
-    splits = StratifiedShuffleSplit(ECE_FOLDS, test_size=1 / ECE_FOLDS, random_state=random_state)
-    scores = column.scores
-    for train, test in splits.split(scores[:, None], positive):
-        p = _out_of_fold(RankedColumn(scores[train]), positive[train], RankedColumn(scores[test]))
-        if calibration_error(positive[test], p) >= calibration_error(positive[test], scores[test]):
-            return False
-    return True
-
-
 def _out_of_fold(train: RankedColumn, positive: FloatArray, test: RankedColumn) -> FloatArray:
     """Return the probabilities of test samples from a curve fitted to training samples."""
     curve = IsotonicCurve(train, positive)
     return test.to_rows(curve.at(curve.locate(test)))
-
-
-def calibration_error(positive: NDArray[np.float64], p: FloatArray, n_bins: int = ECE_BINS) -> float:
-    """Return the expected calibration error: the sum of |sum y - sum p| over bins of p, divided by the sample size.
-
-    The bins have equal numbers of samples except the last, which has the remainder too.
-    """
-    order = np.argsort(p, kind="stable")
-    n_bins = min(n_bins, p.size)
-    starts = np.arange(n_bins) * (p.size // n_bins)
-    return float(np.abs(np.add.reduceat((positive - p)[order], starts)).sum() / p.size)

@@ -25,7 +25,7 @@ from aucforest.monitoring._tables import (
     learn_features,
     read_table,
 )
-from aucforest.monitoring.calibration import Calibration, Rule, columns_to_fit, is_rising
+from aucforest.monitoring.calibration import Calibration, columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import (
     Normalize,
@@ -72,12 +72,9 @@ class CBPE(BaseEstimator):
         classes.
     calibration : {"auto", "isotonic", "none"} or sequence of bool, default="auto"
         Whether to calibrate scores by isotonic regression: if it helps, always, or never; or one boolean for each
-        column of scores. With more than two classes, calibrated probabilities are normalized to sum to 1.
-    needs_calibration : {"brier_or_auc", "brier", "ece"}, default="brier_or_auc"
-        The test of ``calibration="auto"``. "brier": out-of-fold calibration lowers the Brier score in a paired test
-        (z > 1.645). "brier_or_auc": this, or the AUC expected from the scores differs significantly from the AUC on the
-        reference. "ece": calibration lowers the expected calibration error in three splits, which is often so for
-        calibrated scores too.
+        column of scores. It helps if out-of-fold calibration lowers the Brier score in a paired test (z > 1.645), or if
+        the AUC expected from the scores differs significantly from the AUC on the reference. With more than two
+        classes, calibrated probabilities are normalized to sum to 1.
     multi_class : {"ovo", "ovr"}, default="ovo"
         The type of multiclass AUC; see `soft_auc_multiclass`.
     level : float in (0, 1), default=0.95
@@ -156,7 +153,6 @@ class CBPE(BaseEstimator):
         metrics: Sequence[str] = ("roc_auc",),
         *,
         calibration: Literal["auto", "isotonic", "none"] | Sequence[bool] = "auto",
-        needs_calibration: Rule = "brier_or_auc",
         multi_class: Literal["ovo", "ovr"] = "ovo",
         level: float = 0.95,
         threshold: float = 3.0,
@@ -171,7 +167,6 @@ class CBPE(BaseEstimator):
     ) -> None:
         self.metrics = metrics
         self.calibration = calibration
-        self.needs_calibration = needs_calibration
         self.multi_class = multi_class
         self.level = level
         self.threshold = threshold
@@ -385,7 +380,7 @@ class CBPE(BaseEstimator):
                 )
         self._reference = Rows(columns, truth, table.predicted)
         self._X = table.X
-        self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.needs_calibration, self.random_state)
+        self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.random_state)
         check_raw_columns(columns, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
         of_top = [name for name in self.metrics if name == "average_precision" or proportion_at_k(name) is not None]

@@ -172,9 +172,16 @@ def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: 
         "n_samples": np.empty(n_all, dtype=np.int64),
         "frequencies": arrays["value"][first:last] if "value" in arrays else np.empty((n_all, n_classes)),
     }
-    of_splits = arrays["pair"][splits].astype(np.int64), arrays["threshold"][splits], arrays["gain"][splits]
-    of_leaves = arrays["n_samples"][leaves].astype(np.int64), total
-    _unfold(arrays["n_nodes"][first_tree:last_tree], feature, *of_splits, *of_leaves, *nodes.values())
+    _unfold(
+        arrays["n_nodes"][first_tree:last_tree],
+        feature,
+        arrays["pair"][splits].astype(np.int64),
+        arrays["threshold"][splits],
+        arrays["gain"][splits],
+        arrays["n_samples"][leaves].astype(np.int64),
+        total,
+        *nodes.values(),
+    )
     if "total" in arrays:
         # numpy is slow at sums along a short axis, so columns are added.
         nodes["weight"] = reduce(np.add, nodes["frequencies"].T)

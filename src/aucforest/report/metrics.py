@@ -74,10 +74,7 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
     """Return the Brier score (halved for two classes) and the log loss (natural logarithm) of every row."""
     if not rows.is_probability:
         return {}
-    return {
-        "Brier score": brier_losses(rows.labels, rows.scores),
-        "log loss": log_losses(rows.labels, rows.scores),
-    }
+    return {"Brier score": brier_losses(rows.labels, rows.scores), "log loss": log_losses(rows.labels, rows.scores)}
 
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:

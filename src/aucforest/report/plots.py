@@ -1,11 +1,8 @@
-"""The plots of a report, as SVG elements with distinct ids.
-
-Text that the font of the page lacks is in another font of the machine, or numbered and listed below the picture.
-"""
+"""The plots of a report, as SVG elements with distinct ids."""
 
 import re
+import warnings
 from collections.abc import Sequence
-from functools import cache
 from io import BytesIO
 from typing import Any, Literal
 from xml.etree import ElementTree
@@ -72,7 +69,10 @@ def _panels(width: float, height: float, rows: int = 1, **options: Any) -> tuple
 def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> str:
     """Return a figure as an SVG element whose ids begin with `name`, with a cursor for the script of the page."""
     content = BytesIO()
-    figure.savefig(content, format="svg", metadata={"Date": None})
+    with warnings.catch_warnings():
+        # Text stays text, for which the browser finds a font.
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        figure.savefig(content, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(_NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", content.getvalue().decode()))
     for parent in list(root.iter()):
         for child in list(parent):
@@ -94,69 +94,8 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure with a caption, which is also its text alternative and lists what no font can show."""
-    numbered = _make_readable(figure)
-    caption += f" In this picture: {numbered}." if numbered else ""
+    """Return a figure with a caption, which is also its text alternative."""
     return Plot(as_svg(figure, name, caption, cursor=cursor), caption)
-
-
-def _make_readable(figure: Any) -> str:
-    """Give text that its font cannot show another font of the machine, or else a number; return the list of numbers.
-
-    matplotlib draws an empty box for a letter that the font lacks, and leaves too little room for what a browser with a
-    better font shows there.
-    """
-    text = import_optional("matplotlib.text", purpose="a report", extra="report")
-    numbers: dict[str, str] = {}
-    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-        labels = axis.get_majorticklabels()
-        shown = [_readable(label, numbers) for label in labels]
-        if shown != [label.get_text() for label in labels]:  # the text of a tick comes from its axis at each drawing
-            axis.set_ticklabels(shown)
-    for artist in figure.findobj(text.Text):
-        artist.set_text(_readable(artist, numbers))
-    return "; ".join(f"{number} {label}" for label, number in numbers.items())
-
-
-def _readable(artist: Any, numbers: dict[str, str]) -> str:
-    """Return what a text shows: itself, perhaps in another font, or its number."""
-    shown, families = artist.get_text(), artist.get_fontfamily()
-    letters = frozenset(letter for letter in shown if letter.isprintable() and not _has(tuple(families), letter))
-    if letters:
-        others = _families_with(letters)
-        if not others:
-            return numbers.setdefault(shown, f"[{len(numbers) + 1}]")
-        artist.set_fontfamily([*families, *others])
-    return str(shown)
-
-
-@cache
-def _has(families: tuple[str, ...], letter: str) -> bool:
-    """Return whether one of the font families has a glyph for a letter."""
-    manager = import_optional("matplotlib.font_manager", purpose="a report", extra="report")
-    fonts = (manager.get_font(manager.findfont(manager.FontProperties(family=family))) for family in families)
-    return any(font.get_char_index(ord(letter)) for font in fonts)
-
-
-@cache
-def _families_with(letters: frozenset[str]) -> tuple[str, ...]:
-    """Return installed font families that have all letters together, none if some letter is in no font.
-
-    Fonts that come with matplotlib are for formulas, and color fonts have no outlines that it can measure.
-    """
-    matplotlib = import_optional("matplotlib", purpose="a report", extra="report")
-    manager = import_optional("matplotlib.font_manager", purpose="a report", extra="report")
-    entries = sorted((entry.name, entry.fname) for entry in manager.fontManager.ttflist if entry.style == "normal")
-    lacking, families = set(letters), []
-    for name, path in entries:
-        if not lacking or path.startswith(matplotlib.get_data_path()) or name in families:
-            continue
-        font = manager.get_font(path)
-        letters_in_font = {letter for letter in lacking if font.scalable and font.get_char_index(ord(letter))}
-        if letters_in_font:
-            lacking -= letters_in_font
-            families.append(name)
-    return () if lacking else tuple(families)
 
 
 def _rename(value: str, key: str, name: str) -> str:

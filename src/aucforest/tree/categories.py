@@ -137,9 +137,9 @@ def _score_bins(criterion, histogram, classes, buffers):
     """
     weight = 0.0
     for k in range(classes.n):
-        known = np.float64(classes.totals[k] - histogram.missing[k])
+        weight_of_class = np.float64(classes.totals[k] - histogram.missing[k])
         buffers.scale[k] = 1.0 / classes.totals[k] if criterion in (AUC, HELLINGER) else 1.0
-        buffers.mean[k] = known * buffers.scale[k]
+        buffers.mean[k] = weight_of_class * buffers.scale[k]
         weight += buffers.mean[k]
         buffers.direction[k] = ((k + 1) * 0.6180339887498949) % 1.0 - 0.5  # favors no class
     for k in range(classes.n):

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, bare_kernel, by_code, call_scorer
+from aucforest._compile import bare_device, by_code, call_scorer
 
 # Gains that differ by at most this are ties, because the difference may be a rounding error.
 ROUNDING = 1e-12
@@ -618,16 +618,6 @@ def by_criterion(
 
 gain_by_definition = by_criterion(bare_device(lambda criterion, left, right: criterion.gain(left, right)))
 is_optimal = by_criterion(bare_device(lambda criterion, n_left, n: criterion.best(n_left, n)))
-
-
-@bare_kernel
-def split_gain(criterion: int, left: NDArray[np.int64], right: NDArray[np.int64]) -> float:
-    """Return the gain of a split from the class totals of both children, (n_classes,), int64.
-
-    The gain is 0 for a split that separates nothing, and at most 1/2 for auc, 1 for gini, log2(n_classes) for entropy
-    and sqrt(2) for hellinger. `criterion` is a code in `CRITERIA`.
-    """
-    return gain_by_definition(criterion, left, right)
 
 
 class CustomCriterion(NamedTuple):

@@ -319,9 +319,10 @@ def make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers):
             n_bins -= 1
         while first < n_bins and not _is_filled(cells, np.uint64(first), classes.shift):
             first += 1
-    scalars = n_listed, first, n_bins, classes.n, classes.shift, has_missing, missing_samples
-    cells = cells[: n_codes << np.int64(classes.shift)]
-    return Histogram(*scalars, missing, codes, buffers.starts, buffers.entries, cells, buffers.samples)
+    return Histogram(
+        n_listed, first, n_bins, classes.n, classes.shift, has_missing, missing_samples, missing, codes,
+        buffers.starts, buffers.entries, cells[: n_codes << np.int64(classes.shift)], buffers.samples,
+    )  # fmt: skip
 
 
 @bare_device

@@ -24,15 +24,7 @@ from aucforest.tree.criteria import (
     score_pending,
     sum_of,
 )
-from aucforest.tree.histogram import (
-    Classes,
-    Histogram,
-    add_bin,
-    entry_of,
-    sum_left,
-    weight_of_bin,
-    weights_of_pair,
-)
+from aucforest.tree.histogram import Classes, Histogram, add_bin, entry_of, sum_left, weight_of_bin, weights_of_pair
 
 # Bins are crowded if they have more classes than this on average.
 _CROWDED = 2

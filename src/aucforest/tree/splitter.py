@@ -146,8 +146,8 @@ def find_split(node, features, params, buffers):
     classes = present_classes(node.totals, buffers.histogram)
     start_scores(params.criterion, node.totals, classes, buffers)
     left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
-    arrays = left, buffers.codes_left, buffers.codes_right
-    best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, *arrays)
+    codes_left, codes_right = buffers.codes_left, buffers.codes_right
+    best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, left, codes_left, codes_right)
     is_constrained, with_samples = len(params.signs) > 0, has_minimum_sizes(params)
     # Larger nodes may have counted the next feature already.
     may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
@@ -174,7 +174,9 @@ def find_split(node, features, params, buffers):
             if place >= 0:
                 next_code, missing_left = _store_split(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
                 code = np.int64(histogram.codes[place])
-                best = Split(feature, code, next_code, missing_left, sampled, gain, *arrays)
+                best = Split(
+                    feature, code, next_code, missing_left, sampled, gain, left, codes_left, codes_right
+                )  # fmt: skip
         clear(histogram)
         if may_stop and best.feature == feature and _is_known_optimal(params.criterion, left, classes):
             break
@@ -183,7 +185,9 @@ def find_split(node, features, params, buffers):
     for k in range(classes.n):
         right[k] = classes.totals[k] - left[k]
     gain = gain_by_definition(params.criterion, left, right)
-    return Split(best.feature, best.code, best.next_code, best.missing_left, best.sampled, gain, *arrays)
+    return Split(
+        best.feature, best.code, best.next_code, best.missing_left, best.sampled, gain, left, codes_left, codes_right
+    )  # fmt: skip
 
 
 @bare_device
