@@ -143,3 +143,11 @@ def test_refusals(model, error, sentence):
 def test_only_forests_are_forests():
     with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
         check_forest(small_tree().fit(X, Y))
+
+
+def test_features_without_names_are_numbered():
+    names = feature_names_of(small_tree(), 3)
+    assert (len(names), list(names)) == (3, ["feature_0", "feature_1", "feature_2"])
+    assert (names[-1], names[1:]) == ("feature_2", ["feature_1", "feature_2"])
+    with pytest.raises(IndexError):
+        names[3]

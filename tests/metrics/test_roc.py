@@ -199,7 +199,6 @@ def test_no_warning_without_a_reason():
         ({"max_fpr": 0.0}, "max_fpr must be in"),
         ({"max_fpr": np.nan}, "max_fpr must be in"),
         ({"max_fpr": 1.5}, "max_fpr must be in"),
-        ({"method": "fast"}, "method must be"),
         ({"average": "mean"}, "average must be"),
         ({"multi_class": "raise"}, "multi_class must be"),
         ({"labels": [0, 1, 2]}, "labels must have two elements"),

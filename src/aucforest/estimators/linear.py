@@ -73,8 +73,8 @@ class LinearAUCClassifier(Model):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels, sorted.
+    classes_, n_features_in_, feature_names_in_
+        As in `AUCForestClassifier`.
     coef_ : ndarray of shape (1, n_features) or (n_classes * (n_classes - 1) / 2, n_features), float64
         Coefficients of the features. With more than two classes there is one row for each pair of classes, in the order
         (0, 1), (0, 2), ..., (1, 2), ..., where the second class is positive.
@@ -85,10 +85,6 @@ class LinearAUCClassifier(Model):
     loss_curve_ : list of float, or list of lists of float
         The loss at each iteration including the penalty: the logistic loss in the first stage, then one minus the
         smoothed AUC. One list for each pair with more than two classes.
-    n_features_in_ : int
-        Number of features seen during `fit`.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of features seen during `fit`. Defined only if X has feature names that are all strings.
 
     Notes
     -----

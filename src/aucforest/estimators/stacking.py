@@ -184,16 +184,8 @@ class AUCStackingClassifier(StackFit):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The training samples, as for `AUCForestClassifier`.
-        y : array-like of shape (n_samples,)
-            Class labels (bool, int or str) of at least two classes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative sample weights.
-        groups : array-like of shape (n_samples,), default=None
-            The group of each sample. Bootstrap samples and folds hold whole groups.
-        cost : array-like of shape (n_samples, 2, 2), default=None
-            The costs of errors of each sample, for ``threshold="cost"``.
+        X, y, sample_weight, groups, cost
+            As in `AUCForestClassifier.fit`. Folds hold whole groups, as bootstrap samples do.
 
         Returns
         -------

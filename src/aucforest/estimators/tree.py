@@ -180,10 +180,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The training samples, as for `AUCForestClassifier`.
-        y : array-like of shape (n_samples,)
-            Class labels (bool, int or str) of at least two classes.
+        X, y
+            As in `AUCForestClassifier.fit`.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative sample weights. A sample of integer weight w counts as w copies, one of weight 0 is ignored.
 

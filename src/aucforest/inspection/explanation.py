@@ -167,10 +167,8 @@ class Explanation:
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            The axes to plot on. By default a new figure is created.
-        max_features : int, default=10
-            The maximum number of features to plot.
+        ax, max_features
+            As in `ExplanationDisplay` and its `plot`.
 
         Raises
         ------

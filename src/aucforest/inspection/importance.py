@@ -112,10 +112,8 @@ class PermutationImportance(HtmlTable):
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            The axes to plot on. By default a new figure is created.
-        max_features : int, default=20
-            The maximum number of features to plot.
+        ax, max_features
+            As in `ImportanceDisplay` and its `plot`.
 
         Returns
         -------

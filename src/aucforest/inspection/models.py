@@ -45,13 +45,28 @@ def forest_of(model: Any) -> AUCForestClassifier | None:
     return model if isinstance(model, AUCForestClassifier) else None
 
 
+class _NumberedNames(Sequence[str]):
+    """feature_0, feature_1, ..., created on access, because a file may claim millions of features."""
+
+    def __init__(self, n_names: int) -> None:
+        self._places = range(n_names)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [f"feature_{i}" for i in self._places[place]]
+        return f"feature_{self._places[place]}"
+
+
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
     """Return the names of the features: those given, else those seen in `fit`, else feature_0, feature_1, ..."""
     names = getattr(model, "feature_names_in_", None) if given is None else given
     if given is None and getattr(model, "dates_", {}):
         names = model.split_features_
     if names is None:
-        return [f"feature_{i}" for i in range(n_features)]
+        return _NumberedNames(n_features)
     return _check_number("feature_names", names, n_features, "features")
 
 

@@ -144,10 +144,8 @@ def soft_auc_interval(
 
     Raises
     ------
-    ValueError
-        As `soft_auc`, or if `level` or `method` is invalid.
-    TypeError
-        If the input is not real numbers.
+    ValueError, TypeError
+        As `soft_auc`. ValueError also if `level` or `method` is invalid.
 
     Examples
     --------
