@@ -131,7 +131,7 @@ def assert_comes_back(model, X, folder):
 @pytest.mark.filterwarnings("ignore")
 def test_every_option(name, options, tmp_path):
     (X, y, weights), refused = TABLES[name](), []
-    linear = [LinearAUCClassifier(), LinearAUCClassifier(solver="sga", max_iter=3, random_state=0)]
+    linear = [LinearAUCClassifier(), LinearAUCClassifier(max_iter=3)]
     trees = [small_tree(), AUCTreeClassifier(max_bins=None, splitter="random", random_state=0)]
     forests = [made(each, y, X.shape[1]) for each in options]
     for model in (*forests, *trees, *linear):

@@ -19,7 +19,7 @@ import aucforest
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier, ModelFormatError
 from aucforest._compile import is_compiled
 from aucforest.inspection import export_text
-from aucforest.persistence.model_file import write_model
+from aucforest.persistence.model_file import read_model, write_model
 from aucforest.tree.tree import Tree
 from tests.estimators.data import make_table, small_forest, small_tree
 
@@ -105,7 +105,7 @@ MODELS = {
     "no cut": (small_forest(min_gain=1e9, criterion="gini"), {}),
     "tree": (small_tree(), {"n_classes": 3}),
     "linear": (LinearAUCClassifier(), {}),
-    "linear of three": (LinearAUCClassifier(solver="sga", max_iter=20, random_state=3), {"n_classes": 3}),
+    "linear of three": (LinearAUCClassifier(max_iter=20), {"n_classes": 3}),
 }  # fmt: skip
 
 
@@ -548,3 +548,14 @@ def test_flipped_bits_are_refused(contents, tmp_path):
         path.write_bytes(flipped)
         with pytest.raises(ModelFormatError, match="the file is damaged"):
             aucforest.load(path)
+
+
+def test_linear_classifiers_of_two_solvers_load(tmp_path):
+    X, y = make_table()
+    model = LinearAUCClassifier().fit(np.nan_to_num(X), y)
+    model.save(tmp_path / "model")
+    stored = read_model(tmp_path / "model")
+    stored._metadata["parameters"] |= {"solver": "sga", "n_pairs": 500, "learning_rate": 0.5, "decay": 1e-4}
+    stored._metadata["parameters"]["random_state"] = 0
+    write_model(tmp_path / "model", stored._arrays, stored._metadata)
+    assert_same_model(model, aucforest.load(tmp_path / "model"))

@@ -8,7 +8,6 @@ from threadpoolctl import threadpool_info
 
 from aucforest import LinearAUCClassifier
 from aucforest.estimators import _ranking_direction
-from aucforest.losses.pairs import check_pairs
 from aucforest.losses.pairwise import value_and_gradient
 
 
@@ -55,19 +54,6 @@ def test_widths_fall_in_steps(monkeypatch, eps, n_widths):
     assert min(np.divide(path[1:], path[:-1]), default=1.0) >= 10**-0.5 * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.3])
-def test_the_rate_falls_before_each_epoch(alpha):
-    # two rows make one pair, however many are drawn: the ascent has no chance but its start
-    X, y = np.array([[-1.0], [1.0]]), [0, 1]
-    model = LinearAUCClassifier(solver="sga", eps=2.0, alpha=alpha, max_iter=3, n_pairs=5, decay=1.0, random_state=0)
-    model.fit(X, y)
-    theta = np.random.RandomState(0).normal()
-    for rate, loss in zip((0.25, 0.125, 0.0625), model.loss_curve_, strict=True):
-        sigmoid = 1 / (1 + np.exp(-2 * theta / 2.0))
-        assert loss == pytest.approx(1 - sigmoid + 0.5 * alpha * theta**2)
-        theta += rate * (2 / 2.0 * sigmoid * (1 - sigmoid) - alpha * theta)
-
-
 def test_tiny_matrices_are_not_handed_to_threads():
     def blas_threads():
         return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
@@ -81,17 +67,3 @@ def test_tiny_matrices_are_not_handed_to_threads():
     _ranking_direction._lbfgs(objective, np.ones(2))
     assert set(during) == {1}
     assert blas_threads() == before
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_pairs_are_sampled_by_weight(weighted):
-    positive = np.arange(20) % 3 == 0
-    weights = np.random.default_rng(0).exponential(size=20) if weighted else np.ones(20)
-    weights[[3, 4, 18, 19]] = 0.0 if weighted else 1.0
-    pairs, n_pairs = check_pairs(positive, 20, weights if weighted else None), 100_000
-    sampled = _ranking_direction._sample_pairs(pairs, n_pairs, np.random.RandomState(0))
-    for rows, of_class in zip(sampled, (positive, ~positive), strict=True):
-        share = np.where(of_class, weights, 0.0) / weights[of_class].sum()
-        # five standard errors of a proportion
-        bound = 5 * np.sqrt(share * (1 - share) / n_pairs)
-        assert (np.abs(np.bincount(rows, minlength=20) / n_pairs - share) <= bound).all()

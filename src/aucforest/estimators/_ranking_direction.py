@@ -1,4 +1,4 @@
-"""The two solvers of LinearAUCClassifier, which maximize the smoothed AUC of two classes, and its calibration."""
+"""The solver of LinearAUCClassifier, which maximizes the smoothed AUC of two classes, and its calibration."""
 
 import math
 import warnings
@@ -82,47 +82,6 @@ def _descend(objective: Objective, start: Vector, losses: list[float], max_iter:
     if result.nit >= max_iter:
         warnings.warn(f"L-BFGS did not converge in max_iter={max_iter} iterations", ConvergenceWarning, stacklevel=2)
     return result.x
-
-
-def ascend(
-    X: Vector,
-    pairs: Pairs,
-    *,
-    eps: float,
-    alpha: float,
-    n_epochs: int,
-    n_pairs: int,
-    learning_rate: float,
-    decay: float,
-    random: np.random.RandomState,
-) -> Direction:
-    """Maximize the smoothed AUC by stochastic gradient ascent from a random start, with new pairs in each epoch."""
-    theta: Vector = np.asarray(random.normal(size=X.shape[1]))
-    losses = []
-    upper, lower = _sample_pairs(pairs, n_epochs * n_pairs, random)
-    for epoch in range(n_epochs):
-        learning_rate /= 1.0 + decay
-        sampled = slice(epoch * n_pairs, (epoch + 1) * n_pairs)
-        difference = X[upper[sampled]] - X[lower[sampled]]
-        sigmoid = expit(difference @ theta / eps)
-        losses.append(1.0 - float(sigmoid.mean()) + 0.5 * alpha * float(theta @ theta))
-        gradient = (sigmoid * (1.0 - sigmoid)) @ difference / (eps * n_pairs)
-        theta = theta + learning_rate * (gradient - alpha * theta)
-    return theta, losses
-
-
-def _sample_pairs(pairs: Pairs, n_pairs: int, random: np.random.RandomState) -> list[NDArray[np.intp]]:
-    """Return the positive and the negative rows of pairs sampled with replacement, by weight."""
-    sampled = []
-    for rows in (np.flatnonzero(pairs.positive), np.flatnonzero(~pairs.positive)):
-        if pairs.weights is None:
-            places = random.randint(rows.size, size=n_pairs)
-        else:
-            upto = np.cumsum(pairs.weights[rows])
-            # less than the last sum, so that a last row of weight 0 is never sampled
-            places = np.searchsorted(upto, random.random_sample(n_pairs) * upto[-1], side="right")
-        sampled.append(rows[places])
-    return sampled
 
 
 def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import _fit_context
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from aucforest.estimators._model_files import Model, Part, require
-from aucforest.estimators._ranking_direction import Vector, ascend, calibrate, follow_path
+from aucforest.estimators._ranking_direction import Vector, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
@@ -62,30 +61,15 @@ class LinearAUCClassifier(Model):
 
     Parameters
     ----------
-    solver : {"lbfgs", "sga"}, default="lbfgs"
-        - "lbfgs": L-BFGS on all pairs of samples. It first minimizes the pairwise logistic loss, which is convex, and
-          then maximizes the smoothed AUC with sigmoid widths that decrease from 1 to `eps`.
-        - "sga": the stochastic gradient ascent of [1]_ on standardized features. Starting at random coefficients, each
-          of `max_iter` epochs takes one step on the smoothed AUC of `n_pairs` random pairs.
     eps : float, default=None
-        The final width of the sigmoid. For "lbfgs" in standard deviations of the score, 0.1 by default; for "sga" in
-        units of the score, 0.01 by default.
+        The final width of the sigmoid in standard deviations of the score; None is 0.1.
     alpha : float, default=1e-3
         The strength of the L2 penalty on the coefficients of standardized features, alpha / 2 times their squared norm.
-        For the smoothed AUC of "lbfgs" they are scaled to a score of standard deviation 1.
+        For the smoothed AUC they are scaled to a score of standard deviation 1.
     max_iter : int, default=None
-        The maximum number of iterations in each stage of "lbfgs", 200 by default, or the number of epochs of "sga", 900
-        by default.
+        The maximum number of iterations in each stage; None is 200.
     tol : float, default=1e-4
-        "lbfgs" stops when no component of the gradient is larger than this.
-    n_pairs : int, default=500
-        The number of pairs in an epoch of "sga".
-    learning_rate : float, default=0.5
-        The learning rate of "sga". It is divided by 1 + `decay` before each epoch.
-    decay : float, default=1e-4
-        The decay of the learning rate of "sga".
-    random_state : int, RandomState instance or None, default=None
-        Controls the initial coefficients and the pairs of "sga".
+        A stage stops when no component of the gradient is larger than this.
 
     Attributes
     ----------
@@ -97,13 +81,16 @@ class LinearAUCClassifier(Model):
     intercept_ : ndarray of shape (1,) or (n_classes * (n_classes - 1) / 2,), float64
         The intercepts.
     n_iter_ : ndarray of shape (1,) or (n_classes * (n_classes - 1) / 2,), int64
-        Total number of iterations or epochs.
+        Total number of iterations.
     loss_curve_ : list of float, or list of lists of float
-        The loss at each iteration including the penalty: the logistic loss in the first stage of "lbfgs", otherwise one
-        minus the smoothed AUC (of the sampled pairs for "sga"). One list for each pair with more than two classes.
+        The loss at each iteration including the penalty: the logistic loss in the first stage, then one minus the
+        smoothed AUC. One list for each pair with more than two classes.
 
     Notes
     -----
+    L-BFGS on all pairs of samples first minimizes the pairwise logistic loss, which is convex, and then maximizes the
+    smoothed AUC [1]_ with sigmoid widths that decrease from 1 to `eps`.
+
     With K > 2 classes one model is trained for each pair of classes, as in Hand and Till's AUC [2]_. The class
     probabilities p are computed from the calibrated probabilities r_ij of the pairs by the formula of [3]_: p_i is
     proportional to 1 / (sum over j of 1 / r_ij - K + 2). If p_j / (p_i + p_j) = r_ij has a solution, this is it.
@@ -131,39 +118,24 @@ class LinearAUCClassifier(Model):
 
     _parts = (_PART,)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "solver": [StrOptions({"lbfgs", "sga"})],
         "eps": [Interval(Real, LEAST_EPS, None, closed="neither"), None],
         "alpha": [Interval(Real, 0.0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0.0, None, closed="left")],
-        "n_pairs": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
-        "decay": [Interval(Real, 0.0, None, closed="left")],
-        "random_state": ["random_state"],
     }
 
     def __init__(
         self,
         *,
-        solver: str = "lbfgs",
         eps: float | None = None,
         alpha: float = 1e-3,
         max_iter: int | None = None,
         tol: float = 1e-4,
-        n_pairs: int = 500,
-        learning_rate: float = 0.5,
-        decay: float = 1e-4,
-        random_state: Any = None,
     ) -> None:
-        self.solver = solver
         self.eps = eps
         self.alpha = alpha
         self.max_iter = max_iter
         self.tol = tol
-        self.n_pairs = n_pairs
-        self.learning_rate = learning_rate
-        self.decay = decay
-        self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearAUCClassifier":
@@ -202,13 +174,12 @@ class LinearAUCClassifier(Model):
             n_classes = len(classes)
             if n_classes < 2:
                 raise ValueError(f"y has {n_classes} class with positive weight; a classifier needs at least 2 classes")
-            random = check_random_state(self.random_state)
             fits = []
             for first, second in combinations(range(n_classes), 2):
                 rows = (codes == first) | (codes == second)
                 weights = None if sample_weight is None else sample_weight[rows]
                 pairs = check_pairs(codes[rows] == second, int(np.count_nonzero(rows)), weights)
-                fits.append(self._fit_pair(X[rows], pairs, random))
+                fits.append(self._fit_pair(X[rows], pairs))
             self.classes_ = classes
             self.coef_ = np.array([coef for coef, _, _ in fits])
             self.intercept_ = np.array([intercept for _, intercept, _ in fits])
@@ -217,29 +188,15 @@ class LinearAUCClassifier(Model):
             self.loss_curve_ = curves if n_classes > 2 else curves[0]
         return self
 
-    def _fit_pair(self, X: Vector, pairs: Pairs, random: np.random.RandomState) -> tuple[Vector, float, list[float]]:
+    def _fit_pair(self, X: Vector, pairs: Pairs) -> tuple[Vector, float, list[float]]:
         """Return coefficients, intercept and loss curve of two classes."""
         scaler = StandardScaler().fit(X, sample_weight=pairs.weights)
         X = scaler.transform(X)
-        if self.solver == "lbfgs":
-            theta, losses = follow_path(
-                X, pairs, eps=self.eps or 0.1, alpha=self.alpha, max_iter=self.max_iter or 200, tol=self.tol
-            )
-        else:
-            theta, losses = ascend(
-                X,
-                pairs,
-                eps=self.eps or 0.01,
-                alpha=self.alpha,
-                n_epochs=self.max_iter or 900,
-                n_pairs=self.n_pairs,
-                learning_rate=self.learning_rate,
-                decay=self.decay,
-                random=random,
-            )
+        eps, max_iter = self.eps or 0.1, self.max_iter or 200
+        theta, losses = follow_path(X, pairs, eps=eps, alpha=self.alpha, max_iter=max_iter, tol=self.tol)
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
-            theta, score = -theta, -score  # after outliers or a bad start the solver may end with an AUC below 1/2
+            theta, score = -theta, -score  # after outliers the solver may end with an AUC below 1/2
         deviation = np.sqrt(np.average(score**2, weights=pairs.weights)) or 1.0
         slope, intercept = calibrate(score / deviation, pairs)
         coef = slope / deviation * theta / scaler.scale_
