@@ -45,8 +45,7 @@ class TreeParams(NamedTuple):
     max_depth: int
     min_samples_split: int
     min_samples_leaf: int
-    min_weight_split: int  # in units of weight, like the next one
-    min_weight_leaf: int
+    min_weight_leaf: int  # in units of weight
     min_gain: float
     max_leaf_nodes: int  # 0 if there is no limit
     signs: NDArray[np.int8]  # (n_features,) monotonic constraints; empty if there are none
