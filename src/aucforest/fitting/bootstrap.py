@@ -52,7 +52,7 @@ def _sample_block(block, rows, sizes, starts, replace, key):
 
 @bare_kernel
 def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
-    """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t; other arrays begin with this block.
+    """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t; arrays begin with first_block.
 
     Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): a row that was already chosen is replaced
     by the last one.
@@ -187,8 +187,8 @@ class BootstrapSampler:
         """Return the counts of consecutive blocks, given the number of the first one and their sizes for each tree."""
         n_rows = min(sizes.shape[1] * BLOCK_ROWS, self.n_rows - first * BLOCK_ROWS)
         counts, members = np.empty((len(keys), n_rows), dtype=np.uint16), self.members[first * BLOCK_ROWS :]
-        keys, first_block = np.array(keys, dtype=np.uint64), self.first_block + first
-        _sample_blocks(keys, sizes, members, self.starts[first:], self.replace, first_block, counts)
+        words, first_block = np.array(keys, dtype=np.uint64), self.first_block + first
+        _sample_blocks(words, sizes, members, self.starts[first:], self.replace, first_block, counts)
         return counts
 
     def of_part(self, first_row: int, n_rows: int) -> "BootstrapSampler":

@@ -14,18 +14,16 @@ from aucforest._compile import compile_scorer
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
-from aucforest.tree.growing import Batch, Workspace, branch_rows, grow_trees, make_workspace
+from aucforest.tree.growing import CALL_ROWS, Batch, Workspace, branch_rows, grow_trees, make_workspace
 from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint
 from aucforest.tree.tree import Tree
 
-# With more batches threads end at about the same time, with fewer ones buffers are allocated less often.
+# With more batches threads end at about the same time, with fewer ones they fetch them less often.
 _BATCHES_PER_JOB = 8
-# Minimum seconds of a batch, since allocating buffers takes a part of that.
-_LEAST_BATCH_SECONDS = 5e-3
+# Minimum seconds of a batch, since fetching one takes a part of that.
+_LEAST_BATCH_SECONDS = 1e-3
 # Minimum seconds of a task for threads; shorter ones wait longer for the global interpreter lock than they take.
 _LEAST_TASK_SECONDS = 3e-4
-# Maximum number of rows of all trees of a call, if there are several.
-CALL_ROWS = 2**15
 # Approximate seconds per row, level of a tree and feature that is searched at a node.
 _ROW_SECONDS = 2e-9
 
@@ -98,9 +96,7 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
     return fixed.apply(weights) * counts, fixed.unit
 
 
-def make_buffers(
-    growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int, n_trees: int = 1
-) -> Workspace:
+def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int, n_trees: int = 1) -> Workspace:
     """Allocate the buffers for calls with up to n_trees trees of all variants, of up to most_rows rows."""
     params = growth.params
     columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.criteria import sum_of
-from aucforest.tree.features import NUMERIC, sample_features
+from aucforest.tree.features import NUMERIC
 from aucforest.tree.histogram import list_bits
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import (
@@ -42,6 +42,8 @@ from aucforest.tree.scan import second_frequency
 from aucforest.tree.splitter import Node, SplitBuffers, TreeParams, find_split, threshold_of, write_set
 from aucforest.tree.tree import Nodes, depth_first, first_nodes, make_nodes
 
+# Maximum number of rows of all trees of a call, if there are several.
+CALL_ROWS = 2**15
 # The matrix of a branch should fit into the cache of a core.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
@@ -131,9 +133,9 @@ def make_workspace(
     table: NDArray[np.float64],
     n_trees: int = 1,
 ) -> Workspace:
-    """Allocate the buffers for calls with up to n_trees trees of up to n_rows rows.
+    """Allocate the buffers for n_trees trees a call, of up to n_rows rows; pages that are never written cost nothing.
 
-    Memory pages that are never written cost nothing. last_rows is from `branch_rows`, table from `criteria.entropy_table`.
+    last_rows is from `branch_rows`, table from `criteria.entropy_table`.
     """
     if n_rows > MOST_ROWS:
         raise ValueError(
@@ -235,13 +237,12 @@ def record_split(split, nodes, node, left_child, names, params):
     else:
         write_set(split, names, params.values, nodes.sets[node])
     total, left, right = nodes.totals[node], nodes.totals[left_child], nodes.totals[left_child + 1]
-    place, last = 0, len(split.left) - 1
     for k in range(len(total)):
-        # Without branches, which would be unpredictable.
-        is_present = int(total[k] > 0)
-        left[k] = split.left[min(place, last)] * is_present
-        right[k] = total[k] - left[k]
-        place += is_present
+        left[k] = right[k] = 0
+    for i in range(len(split.left)):
+        label = np.uint64(split.labels[i])
+        left[label] = split.left[i]
+        right[label] = total[label] - split.left[i]
 
 
 @bare_device
@@ -321,9 +322,7 @@ def _split_node(columns, samples, node, key, n_nodes, params, work):
     """Split a node if the gain is large enough, and return whether it was split; the children get the next numbers."""
     nodes, is_constrained = work.nodes, len(work.limits) > 0
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
-    n_tried = sample_features(columns, samples, key, params.max_features, work.buffers.features)
-    features = work.buffers.features.tried[:n_tried]
-    split = find_split(Node(columns, samples, nodes.totals[node], key, low, high), features, params, work.buffers)
+    split = find_split(Node(columns, samples, nodes.totals[node], key, low, high), params, work.buffers)
     if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
     record_split(split, nodes, node, n_nodes, columns.names, params)

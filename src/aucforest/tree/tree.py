@@ -171,9 +171,7 @@ class Tree:
     shrinkage: float = 0.0
 
     @classmethod
-    def from_nodes(
-        cls, nodes: Nodes, ends: NDArray[np.int64], unit: float, by_set: NDArray[np.bool_]
-    ) -> list["Tree"]:
+    def from_nodes(cls, nodes: Nodes, ends: NDArray[np.int64], unit: float, by_set: NDArray[np.bool_]) -> list["Tree"]:
         """Copy the nodes of grown trees, whose class totals are multiples of `unit`, to slices of common arrays.
 
         ends, (n_trees,), are where the nodes of each tree end. by_set, (n_features,), is whether a feature is split by
