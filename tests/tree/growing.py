@@ -10,8 +10,8 @@ from aucforest._compile import compile_scorer
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
 from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION, entropy_table
 from aucforest.tree.features import CATEGORICAL, NUMERIC
-from aucforest.tree.growing import branch_rows, grow_tree, make_workspace
-from aucforest.tree.samples import NO_NAMES, Columns, take_samples
+from aucforest.tree.growing import Batch, branch_rows, grow_trees, make_workspace
+from aucforest.tree.samples import NO_NAMES, Columns
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 from tests.reference.tree import GAINS
@@ -40,7 +40,6 @@ class Growth(NamedTuple):
     min_weight_leaf: int = 0
     max_depth: int = NO_LIMIT
     min_samples_split: int = 2
-    min_weight_split: int = 0
     min_gain: float = 0.0
     signs: tuple[int, ...] = ()
     random: bool = False
@@ -75,7 +74,6 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
         max_depth=how.max_depth,
         min_samples_split=how.min_samples_split,
         min_samples_leaf=how.min_samples_leaf,
-        min_weight_split=how.min_weight_split,
         min_weight_leaf=how.min_weight_leaf,
         min_gain=how.min_gain,
         max_leaf_nodes=how.max_leaf_nodes or 0,
@@ -90,10 +88,17 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     if criterion == CUSTOM_CRITERION:
         custom = work.buffers.custom._replace(address=compile_scorer(how.criterion).address)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
-    n_samples = take_samples(labels, counts, not weighted, work.samples)
-    nodes = grow_tree(columns, params, n_samples, how.key, work)
+    batch = Batch(
+        keys=np.array([how.key], dtype=np.uint64),
+        counts=counts[None],
+        weights=weights[None],
+        criteria=np.array([criterion]),
+        random_splits=np.array([how.random]),
+        min_weight_leaf=np.array([how.min_weight_leaf]),
+    )
+    nodes, ends = grow_trees(columns, labels, params, batch, work)
     check_buffers_are_clean(work.buffers)
-    tree = Tree.from_nodes(nodes, 1.0, kinds != NUMERIC)
+    (tree,) = Tree.from_nodes(nodes, ends, 1.0, kinds != NUMERIC)
     tree.validate()
     splits = [node for node in preorder(tree) if tree.feature[node] >= 0]
     assert tree.left_child[splits].tolist() == list(range(1, tree.n_nodes, 2)), "not numbered depth first"

@@ -23,6 +23,7 @@ from aucforest.tree.criteria import (
     by_criterion,
     entropy_table,
     gain_by_definition,
+    is_optimal,
     start_scores,
 )
 from aucforest.tree.histogram import add_to_cells, clear, list_filled, make_histogram, next_bin, present_classes
@@ -52,6 +53,12 @@ def score_pair(code, left, totals, buffers):
 def exceeds(code, left, totals, bar):
     """Say whether the score of a split of two classes may exceed the bar."""
     return _exceeds(code, left[0], left[1], totals[0], totals[1], bar)
+
+
+@bare_kernel
+def are_apart(code, left, totals):
+    """Say whether a split that sends each class to one side is optimal."""
+    return is_optimal(code, left, totals)
 
 
 @bare_kernel
@@ -104,6 +111,22 @@ def children(draw, most=10**6):
     left, right = draw(totals), draw(totals)
     assume(sum(a + b > 0 for a, b in zip(left, right)) > 1 and sum(left) > 0 and sum(right) > 0)
     return left, right
+
+
+@pytest.mark.parametrize("criterion", NAMES)
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=5))
+def test_no_split_gains_more_than_one_that_is_optimal(criterion, totals):
+    code, of_node = CRITERIA[criterion], np.array(totals)
+    lefts = [np.array(left) for left in product(*(range(total + 1) for total in totals))]
+    most = max(_split_gain(code, left, of_node - left) for left in lefts)
+    apart = [left for left in lefts if np.all((left == 0) | (left == of_node)) and 0 < left.sum() < of_node.sum()]
+    optimal = [left for left in apart if are_apart(code, left, of_node)]
+    for left in optimal:
+        assert _split_gain(code, left, of_node - left) == pytest.approx(most, abs=ROUNDING)
+    if len(totals) == 2 or (criterion == "gini" and len(set(totals)) == 1):
+        assert len(optimal) == len(apart)
+    if criterion == "auc" or (criterion == "entropy" and len(set(totals)) == 1):
+        assert len(optimal) > 0
 
 
 def test_log_loss_is_entropy():

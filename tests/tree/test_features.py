@@ -6,18 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.features import FeatureBuffers, sample_features
+from aucforest.tree.features import FeatureBuffers, put_back, sample_features
 from aucforest.tree.samples import NO_NAMES, Columns, take_samples
-from aucforest.tree.splitter import Split, TreeParams, threshold_of
+from aucforest.tree.splitter import Node, Split, TreeParams, threshold_of
 from tests.reference import growing as reference
 from tests.tree.growing import Growth, bin_for, grow
 from tests.tree.oracle import check_tree, random_data
 
 
 @bare_kernel
-def sample(columns, samples, key, max_features, buffers):
-    """Sample the features of a node."""
-    return sample_features(columns, samples, key, max_features, buffers)
+def sample(node, steps, buffers):
+    """Sample the features of a node, in steps up to some numbers of them."""
+    n_sampled, n_tried = 0, 0
+    for n_wanted in steps:
+        n_sampled, n_tried = sample_features(node, n_wanted, n_sampled, n_tried, buffers)
+    put_back(n_sampled, buffers)
+    return n_tried
 
 
 @bare_kernel
@@ -37,11 +41,13 @@ def test_features_are_those_of_the_reference(codes, is_taken, key, max_features)
     columns = Columns(matrix, np.full(n_features, 3), np.empty(0, dtype=np.int64), NO_NAMES)
     samples, buffers = np.empty(5, dtype=np.uint64), FeatureBuffers.of(n_features)
     n_samples = take_samples(np.zeros(5, dtype=np.uint16), np.array(is_taken, dtype=np.uint16), True, samples)
-    n_tried = sample(columns, samples[:n_samples], np.uint64(key), max_features, buffers)
+    given_node = Node(columns, samples[:n_samples], np.zeros(1, dtype=np.int64), np.uint64(key), 0.0, 1.0)
     table, node = reference.Table(codes, [0] * 5, [1] * 5, 1), reference.Node(np.flatnonzero(is_taken), key)
     expected = reference.tried_features(table, node, reference.Rules(max_features=max_features))
-    assert buffers.tried[:n_tried].tolist() == expected
-    assert buffers.features.tolist() == list(range(n_features))
+    for steps in ([max_features], range(1, max_features + 1)):
+        n_tried = sample(given_node, np.array(steps), buffers)
+        assert buffers.tried[:n_tried].tolist() == expected
+        assert buffers.features.tolist() == list(range(n_features))
 
 
 def test_features_are_sampled_evenly():
@@ -105,8 +111,8 @@ def test_values_outside_all_bins_part_as_their_codes_do(sampled):
     """Of many rows bins come from some: the others have the codes that the edges midway between bins say."""
     values = bin_for(np.array([0.0, 1.0, 4.0, 8.0, 9.0])[:, None]).values
     numeric, none = np.zeros(1, dtype=np.int8), np.empty(0, dtype=np.int8)
-    params = TreeParams(0, True, 1, 1, 2, 1, 0, 0, 0.0, 0, none, numeric, values, is_sampled=True)
-    arrays = np.zeros(2, dtype=np.int64), *np.zeros((2, 4), dtype=np.uint64)
+    params = TreeParams(0, True, 1, 1, 2, 1, 0, 0.0, 0, none, numeric, values, is_sampled=True)
+    arrays = np.zeros(2, dtype=np.int64), np.arange(2, dtype=np.int32), *np.zeros((2, 4), dtype=np.uint64)
     for code, next_code, low, high in ((1, 2, 2.5, 2.5), (1, 3, 2.5, 6.0), (0, 4, 0.5, 8.5)):
         split = Split(0, code, next_code, False, sampled, 0.1, *arrays)
         assert find_threshold(split, NO_NAMES, params) == min(max(sampled, low), high)

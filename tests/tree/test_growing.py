@@ -26,7 +26,7 @@ from tests.tree.oracle import check_rows_land, check_tree, random_data, weighing
         {"max_features": 2},
         {"max_depth": 3},
         {"min_samples_split": 9, "min_samples_leaf": 2},
-        {"min_weight_split": 12, "min_weight_leaf": 5},
+        {"min_weight_leaf": 5},
         {"min_gain": 0.06},
     ],
 )
@@ -190,10 +190,9 @@ def test_constant_features_make_one_leaf(n_classes, value):
     assert grown.tree.value[0] == pytest.approx(1 / n_classes)
 
 
-@pytest.mark.parametrize("bound", ["min_samples_split", "min_weight_split"])
-def test_a_node_of_just_the_least_size_is_split(bound):
-    X, labels, counts = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1]), np.array([1, 2, 1, 2, 1, 2])
-    size = 6 if bound == "min_samples_split" else 9
+@pytest.mark.parametrize(("bound", "size"), [("min_samples_split", 6), ("min_weight_leaf", 4)])
+def test_a_node_of_just_the_least_size_is_split(bound, size):
+    X, labels, counts = np.arange(6.0)[:, None], np.array([0, 0, 0, 1, 1, 1]), np.array([1, 2, 1, 2, 1, 1])
     assert grow(X, labels, counts=counts, **{bound: size}).tree.n_nodes == 3
     assert grow(X, labels, counts=counts, **{bound: size + 1}).tree.n_nodes == 1
 
@@ -275,6 +274,6 @@ def test_more_rows_than_nodes_have_numbers_for_are_refused():
     columns = Columns(np.empty((3, 0), dtype=np.uint8), np.full(3, 255), np.empty(0, dtype=np.int64), NO_NAMES)
     none = np.empty(0, dtype=np.int8)
     kinds, values = np.full(3, NUMERIC, dtype=np.int8), bin_for(np.ones((2, 3))).values
-    params = TreeParams(0, False, 3, 9, 2, 1, 0, 0, 0.0, 0, none, kinds, values, is_sampled=False)
+    params = TreeParams(0, False, 3, 9, 2, 1, 0, 0.0, 0, none, kinds, values, is_sampled=False)
     with pytest.raises(ValueError, match="536,870,912 samples are more than the 536,870,911 that a tree can grow from"):
         make_workspace(columns, params, MOST_ROWS + 1, 2, 0, np.empty(0))

@@ -313,7 +313,7 @@ def test_a_tree_has_copies_of_the_nodes_it_is_made_from():
     nodes.sets[:, 0] = np.arange(len(nodes.sets))
     nodes.totals[:, 1] += 1
     by_set = np.arange(5) == 2
-    tree = Tree.from_nodes(nodes, 0.25, by_set)
+    (tree,) = Tree.from_nodes(nodes, np.array([41]), 0.25, by_set)
     assert tree.n_features == 5
     for name in ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples"):
         np.testing.assert_array_equal(getattr(tree, name), getattr(nodes, name))
@@ -325,10 +325,29 @@ def test_a_tree_has_copies_of_the_nodes_it_is_made_from():
     assert not np.shares_memory(tree.sets, nodes.sets)
 
 
+@pytest.mark.parametrize("n_classes", [2, 20])
+def test_trees_that_grew_together_are_slices_of_one_copy(n_classes):
+    nodes = [random_nodes(seed, 4 + seed, by_set=True) for seed in range(3)]
+    for column in nodes:
+        column.totals[:, 1] += 1
+    nodes = [column._replace(totals=np.pad(column.totals, ((0, 0), (0, n_classes - 2)))) for column in nodes]
+    ends, by_set = np.cumsum([len(column.feature) for column in nodes]), np.arange(5) == 2
+    trees = Tree.from_nodes(Nodes._make(map(np.concatenate, zip(*nodes))), ends, 0.25, by_set)
+    for tree, own in zip(trees, nodes, strict=True):
+        (alone,) = Tree.from_nodes(own, np.array([len(own.feature)]), 0.25, by_set)
+        assert vars(tree).keys() == vars(alone).keys()
+        for array, expected in zip(tree._arrays(), alone._arrays(), strict=True):
+            np.testing.assert_array_equal(array, expected)
+            assert array.dtype == expected.dtype
+            assert not array.flags.writeable
+        assert tree.gain.base is trees[0].gain.base
+    assert trees[0].gain.base.nbytes == sum(tree.gain.nbytes for tree in trees)
+
+
 def test_without_categorical_features_there_are_no_sets():
     nodes = random_nodes(1, 20, by_set=False)
     nodes.totals[:, 1] += 1
-    tree = Tree.from_nodes(nodes, 1.0, np.zeros(5, dtype=np.bool_))
+    (tree,) = Tree.from_nodes(nodes, np.array([41]), 1.0, np.zeros(5, dtype=np.bool_))
     assert (tree.set_nodes.shape, tree.sets.shape) == ((0,), (0, SET_WORDS))
 
 

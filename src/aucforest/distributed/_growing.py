@@ -88,5 +88,5 @@ def _grow_samples(growth: Growth, keys: list[int], samples: list[_Samples]) -> l
     for key, of_tree in zip(keys, zip(*samples)):
         part = Part.joined([rows for rows, _ in of_tree])
         counts = np.concatenate([counts for _, counts in of_tree])
-        trees.append(grow_rows(growth, part, counts, key, work))
+        trees += grow_rows(growth, part, counts[None], [key], work)
     return trees

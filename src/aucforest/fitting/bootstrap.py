@@ -35,27 +35,34 @@ def _row_of(members, i):
     return i if len(members) == 0 else np.int64(members[i])
 
 
+@bare_device
+def _sample_block(block, rows, sizes, starts, replace, key):
+    """Count a sample of sizes[s] rows of each stratum s of a block."""
+    n_chosen = 0
+    for s in range(len(sizes)):
+        start, end = starts[s], starts[s + 1]
+        for j in range(sizes[s]):
+            last = end if replace else end - sizes[s] + j + 1
+            row = _row_of(rows, start + bounded(derive_key(key, n_chosen), last - start))
+            if not replace and block[row] > 0:
+                row = _row_of(rows, last - 1)
+            block[row] += np.uint16(1)
+            n_chosen += 1
+
+
 @bare_kernel
-def _sample_blocks(key, sizes, members, starts, replace, first_block, counts):
-    """Sample sizes[i, s] rows of stratum s from block first_block + i; the arrays begin with block first_block.
+def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
+    """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t; arrays begin with first_block.
 
     Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): a row that was already chosen is replaced
     by the last one.
     """
-    counts[:] = 0
-    for i in range(len(sizes)):
-        block = counts[i * BLOCK_ROWS : (i + 1) * BLOCK_ROWS]
-        rows = members[i * BLOCK_ROWS : i * BLOCK_ROWS + len(block)]
-        block_key, n_chosen = derive_key(key, first_block + i), 0
-        for s in range(sizes.shape[1]):
-            start, end = starts[i, s], starts[i, s + 1]
-            for j in range(sizes[i, s]):
-                last = end if replace else end - sizes[i, s] + j + 1
-                row = _row_of(rows, start + bounded(derive_key(block_key, n_chosen), last - start))
-                if not replace and block[row] > 0:
-                    row = _row_of(rows, last - 1)
-                block[row] += np.uint16(1)
-                n_chosen += 1
+    for t in range(len(keys)):
+        counts[t] = 0
+        for i in range(sizes.shape[1]):
+            block = counts[t, i * BLOCK_ROWS : (i + 1) * BLOCK_ROWS]
+            rows = members[i * BLOCK_ROWS : i * BLOCK_ROWS + len(block)]
+            _sample_block(block, rows, sizes[t, i], starts[i], replace, derive_key(keys[t], first_block + i))
 
 
 def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -166,17 +173,22 @@ class BootstrapSampler:
 
     def counts(self, key: int) -> NDArray[np.uint16]:
         """Return the number of times that each row is in the sample of a tree, shape (n_rows,)."""
-        return self.counts_of_blocks(key, self.by_block(key), 0)
+        return self.counts_of_trees([key])[0]
 
-    def counts_of_block(self, key: int, by_block: NDArray[Any], block: int) -> NDArray[np.uint16]:
-        """Return the counts of one block, given the result of `by_block` for the tree."""
-        return self.counts_of_blocks(key, by_block[block : block + 1], block)
+    def counts_of_trees(self, keys: Sequence[int]) -> NDArray[np.uint16]:
+        """Return the number of times that each row is in the sample of each of some trees, (n_trees, n_rows)."""
+        return self.counts_of_blocks(keys, np.stack([self.by_block(key) for key in keys]), 0)
 
-    def counts_of_blocks(self, key: int, sizes: NDArray[np.int32], first: int) -> NDArray[np.uint16]:
-        """Return the counts of consecutive blocks, given the number of the first one and their sizes for the tree."""
-        counts = np.empty(min(len(sizes) * BLOCK_ROWS, self.n_rows - first * BLOCK_ROWS), dtype=np.uint16)
-        members, starts = self.members[first * BLOCK_ROWS :], self.starts[first:]
-        _sample_blocks(np.uint64(key), sizes, members, starts, self.replace, self.first_block + first, counts)
+    def counts_of_block(self, keys: Sequence[int], by_block: Sequence[NDArray[Any]], block: int) -> NDArray[np.uint16]:
+        """Return the counts of one block, given the result of `by_block` for each tree."""
+        return self.counts_of_blocks(keys, np.stack([sizes[block : block + 1] for sizes in by_block]), block)
+
+    def counts_of_blocks(self, keys: Sequence[int], sizes: NDArray[np.int32], first: int) -> NDArray[np.uint16]:
+        """Return the counts of consecutive blocks, given the number of the first one and their sizes for each tree."""
+        n_rows = min(sizes.shape[1] * BLOCK_ROWS, self.n_rows - first * BLOCK_ROWS)
+        counts, members = np.empty((len(keys), n_rows), dtype=np.uint16), self.members[first * BLOCK_ROWS :]
+        words, first_block = np.array(keys, dtype=np.uint64), self.first_block + first
+        _sample_blocks(words, sizes, members, self.starts[first:], self.replace, first_block, counts)
         return counts
 
     def of_part(self, first_row: int, n_rows: int) -> "BootstrapSampler":
@@ -254,14 +266,14 @@ class GroupSampler(BootstrapSampler):
             groups=self.groups[first_row:stop],
         )
 
-    def counts(self, key: int) -> NDArray[np.uint16]:
-        """Return the number of times that each row is in the sample of a tree, shape (n_rows,)."""
-        return self.by_block(key)[self.groups]
+    def counts_of_trees(self, keys: Sequence[int]) -> NDArray[np.uint16]:
+        """Return the number of times that each row is in the sample of each of some trees, (n_trees, n_rows)."""
+        return np.stack([self.by_block(key)[self.groups] for key in keys])
 
-    def counts_of_block(self, key: int, by_block: NDArray[Any], block: int) -> NDArray[np.uint16]:
-        """Return the counts of one block, given those of the groups."""
-        counts: NDArray[np.uint16] = by_block[self.groups[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]]
-        return counts
+    def counts_of_block(self, keys: Sequence[int], by_block: Sequence[NDArray[Any]], block: int) -> NDArray[np.uint16]:
+        """Return the counts of one block, given those of the groups for each tree."""
+        groups = self.groups[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]
+        return np.stack([of_groups[groups] for of_groups in by_block])
 
 
 def resolve_sampler(

@@ -1,6 +1,6 @@
 """Growing of trees from coded rows: weights, buffers, parallel maps. A tree's key seeds all its random numbers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -14,14 +14,14 @@ from aucforest._compile import compile_scorer
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
-from aucforest.tree.growing import Workspace, branch_rows, grow_tree, make_workspace
-from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, take_samples
+from aucforest.tree.growing import CALL_ROWS, Batch, Workspace, branch_rows, grow_trees, make_workspace
+from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint
 from aucforest.tree.tree import Tree
 
-# With more batches threads end at about the same time, with fewer ones buffers are allocated less often.
+# With more batches threads end at about the same time, with fewer ones they fetch them less often.
 _BATCHES_PER_JOB = 8
-# Minimum seconds of a batch, since allocating buffers takes a part of that.
-_LEAST_BATCH_SECONDS = 5e-3
+# Minimum seconds of a batch, since fetching one takes a part of that.
+_LEAST_BATCH_SECONDS = 1e-3
 # Minimum seconds of a task for threads; shorter ones wait longer for the global interpreter lock than they take.
 _LEAST_TASK_SECONDS = 3e-4
 # Approximate seconds per row, level of a tree and feature that is searched at a node.
@@ -64,51 +64,73 @@ def _backend_map(n_jobs: int | None, task_seconds: float) -> ParallelMap:
     return lambda function, items: iter(parallel(delayed(function)(item) for item in items))
 
 
-def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:
-    """Return the fixed-point weights of all rows in one tree, and their unit; empty if the counts are the weights.
+def trees_per_call(growth: Growth, part: Part) -> int:
+    """Return the maximum number of trees that are grown in one call, which must have the same rows and unit of weight.
 
-    They only depend on the rows in the sample of the tree.
+    Python takes as long for a call as a tree of a hundred rows takes to grow.
+    """
+    params = growth.params
+    is_custom = any(variant.custom_criterion is not None for variant in growth.variants)
+    if part.copies_rows or params.balanced_subsample or params.max_leaf_nodes is not None or is_custom:
+        return 1
+    return max(1, CALL_ROWS // part.n_rows)
+
+
+def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:
+    """Return the fixed-point weights of all rows in some trees, and their unit, given the counts (n_trees, n_rows).
+
+    The weights are (n_trees, 0) if the counts are the weights. They only depend on the rows in the sample of the tree.
     """
     if not growth.weighted:
-        return np.empty(0, dtype=np.int64), 1.0
-    weights, fixed = np.ones(len(counts)) if part.weights is None else part.weights, growth.fixed
+        return np.empty((len(counts), 0), dtype=np.int64), 1.0
+    weights, fixed = np.ones(part.n_rows) if part.weights is None else part.weights, growth.fixed
     if growth.params.balanced_subsample:
-        per_class = np.bincount(part.labels, weights=counts * weights, minlength=growth.n_classes)
+        # of one tree
+        per_class = np.bincount(part.labels, weights=counts[0] * weights, minlength=growth.n_classes)
         present = per_class > 0
         factors = np.zeros(growth.n_classes)
         factors[present] = per_class.sum() / (np.count_nonzero(present) * per_class[present])
-        weights = weights * factors[part.labels] * (counts > 0)
+        weights = weights * factors[part.labels] * (counts[0] > 0)
         fixed = FixedPoint.of(weights, int(counts.sum()))
     assert fixed is not None
     return fixed.apply(weights) * counts, fixed.unit
 
 
-def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int) -> Workspace:
-    """Allocate the buffers for trees of all variants, of up to most_rows rows."""
+def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int, n_trees: int = 1) -> Workspace:
+    """Allocate the buffers for calls with up to n_trees trees of all variants, of up to most_rows rows."""
     params = growth.params
     columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)
     # Best-first growth does not complete one branch before the next.
     last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
     criteria = [variant.criterion for variant in growth.variants]
     table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
-    return make_workspace(columns, growth.tree_params(0), most_rows, growth.n_classes, last_rows, table)
+    return make_workspace(columns, growth.tree_params(), most_rows, growth.n_classes, last_rows, table, n_trees)
 
 
-def grow_rows(growth: Growth, part: Part, counts: NDArray[np.uint16], key: int, work: Workspace) -> Tree:
-    """Grow a tree of its variant from rows and their counts."""
-    growth = growth.of_tree(key)
-    custom_criterion = growth.params.custom_criterion
+def grow_rows(
+    growth: Growth, part: Part, counts: NDArray[np.uint16], keys: Sequence[int], work: Workspace
+) -> list[Tree]:
+    """Grow at most `trees_per_call` trees, each of its variant, from rows and their counts in each tree."""
+    variants = [growth.of_tree(key).params for key in keys]
     weights, unit = tree_weights(growth, part, counts)
-    n_samples = take_samples(part.labels, counts, len(weights) == 0, work.samples)
-    tree_weight = int(counts.sum()) if len(weights) == 0 else int(weights.sum())
+    custom_criterion = variants[0].custom_criterion
     if custom_criterion is not None:
         custom = work.buffers.custom._replace(address=compile_scorer(custom_criterion).address, unit=unit)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
-    columns = Columns(part.codes, growth.n_bins, weights, NO_NAMES)
-    nodes = grow_tree(columns, growth.tree_params(tree_weight), n_samples, key, work)
+    tree_weight = (weights if growth.weighted else counts).sum(axis=1, dtype=np.int64)
+    batch = Batch(
+        keys=np.array(keys, dtype=np.uint64),
+        counts=counts,
+        weights=weights,
+        criteria=np.array([params.criterion for params in variants]),
+        random_splits=np.array([params.random_splits for params in variants]),
+        min_weight_leaf=np.ceil(growth.params.min_weight_fraction_leaf * tree_weight).astype(np.int64),
+    )
+    columns = Columns(part.codes, growth.n_bins, weights[0], NO_NAMES)
+    nodes, ends = grow_trees(columns, part.labels, growth.tree_params(), batch, work)
     if custom_criterion is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {custom_criterion.py_func.__name__} raised an exception")
-    return Tree.from_nodes(nodes, unit, growth.by_set)
+    return Tree.from_nodes(nodes, ends, unit, growth.by_set)
 
 
 def grow_batch(
@@ -116,16 +138,21 @@ def grow_batch(
 ) -> list[Tree]:
     """Grow trees from a part until `is_stopped` returns true; buffers are taken from `spare` and returned to it."""
     trees: list[Tree] = []
+    per_call = trees_per_call(growth, part)
     try:
         work = spare.pop()
     except IndexError:
         n_rows = min(part.n_rows, growth.n_sampled) if part.copies_rows else part.n_rows
-        work = make_buffers(growth, part.codes, n_rows)
-    for key in keys:
+        work = make_buffers(growth, part.codes, n_rows, per_call)
+    for start in range(0, len(keys), per_call):
         if is_stopped():
             return trees
-        rows, counts = part.sample(key)
-        trees.append(grow_rows(growth, rows, counts, key, work))
+        called = keys[start : start + per_call]
+        if part.copies_rows:
+            rows, counts = part.sample(called[0])
+            trees += grow_rows(growth, rows, counts[None], called, work)
+        else:
+            trees += grow_rows(growth, part, part.counts(called), called, work)
     # Reused by the next batch, because freed buffers would leave gaps of memory between the trees.
     spare.append(work)
     return trees
@@ -146,7 +173,7 @@ def grow_batches(growth: Growth, part: Part, keys: list[int], n_jobs: int | None
     stopped = np.zeros(1, dtype=np.bool_)
     grow = partial(grow_batch, growth, part, stopped.any, [])
     try:
-        grown = _backend_map(n_jobs, seconds)(grow, [[keys[i] for i in batch] for batch in batches])
+        grown = _backend_map(n_jobs, size * seconds)(grow, [[keys[i] for i in batch] for batch in batches])
         yield from zip(batches, grown)
     finally:
         # Threads that still grow trees stop when the fit is interrupted.

@@ -54,10 +54,8 @@ class Bags:
 
     def counts(self, block: int, trees: Iterable[int]) -> NDArray[np.uint16]:
         """Return the number of times that each row of a block is in the samples of trees, (n_trees, n_block_rows)."""
-        by_block = self._by_block
-        return np.stack([
-            self.sampler.counts_of_block(self.keys[tree], by_block[tree], block) for tree in trees
-        ])  # fmt: skip
+        trees = list(trees)
+        return self.sampler.counts_of_block([self.keys[i] for i in trees], [self._by_block[i] for i in trees], block)
 
 
 def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDArray[np.int8]:

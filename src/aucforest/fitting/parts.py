@@ -35,9 +35,15 @@ class Part(NamedTuple):
         """Number of rows."""
         return len(self.labels)
 
+    def counts(self, keys: Sequence[int]) -> NDArray[np.uint16]:
+        """Return the number of times that each row is in the sample of each of some trees, (n_trees, n_rows)."""
+        if self.sampler is None:
+            return np.ones((len(keys), self.n_rows), dtype=np.uint16)
+        return self.sampler.counts_of_trees(keys)
+
     def sample(self, key: int) -> tuple["Part", NDArray[np.uint16]]:
         """Return the rows that a tree grows from, and the number of times that each is in its sample."""
-        counts = np.ones(self.n_rows, dtype=np.uint16) if self.sampler is None else self.sampler.counts(key)
+        counts = self.counts([key])[0]
         if not self.copies_rows:
             return self, counts
         rows = np.flatnonzero(counts)
@@ -105,9 +111,9 @@ class Growth:
     def _of_variants(self) -> list["Growth"]:
         return [replace(self, params=params) for params in self.variants]
 
-    def tree_params(self, weight: int) -> TreeParams:
-        """Return the parameters of a tree whose samples have some total weight in units."""
-        params, least_weight = self.params, int(np.ceil(self.params.min_weight_fraction_leaf * weight))
+    def tree_params(self) -> TreeParams:
+        """Return the parameters that trees of all variants share, with a minimum weight of 0."""
+        params = self.params
         return TreeParams(
             criterion=params.criterion,
             random_splits=params.random_splits,
@@ -116,8 +122,7 @@ class Growth:
             # Both children must have the minimum size.
             min_samples_split=max(params.min_samples_split, 2 * params.min_samples_leaf),
             min_samples_leaf=params.min_samples_leaf,
-            min_weight_split=2 * least_weight,
-            min_weight_leaf=least_weight,
+            min_weight_leaf=0,
             min_gain=params.min_gain,
             max_leaf_nodes=params.max_leaf_nodes or 0,
             signs=np.array(params.signs, dtype=np.int8),

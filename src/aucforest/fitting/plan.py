@@ -14,7 +14,7 @@ from aucforest._memory import check_memory, format_bytes
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
-from aucforest.tree.growing import branch_rows
+from aucforest.tree.growing import CALL_ROWS, branch_rows
 from aucforest.tree.samples import MOST_ROWS
 
 # A target of more classes than _MANY_CLASSES with fewer samples than _LEAST_OF_CLASS on average is warned of.
@@ -103,9 +103,10 @@ class FitSize:
         """Return the bytes of a thread that grows a tree from a matrix of so many rows, without the matrix."""
         has_branches = branch_rows(self.n_features, self.max_features) > 0
         branch_bytes = self.n_features * self.code_bytes // _BRANCH_PART if has_branches else 0
-        n_nodes = 2 * min(self.tree_rows // self.leaf_rows, self.most_leaves)
+        n_trees = max(1, min(self.n_trees, CALL_ROWS // max(n_rows, 1)))  # that grow in one call
+        n_nodes = 2 * min(self.tree_rows // self.leaf_rows, self.most_leaves) * n_trees
         node_bytes = _NODE_BYTES + _CLASS_BYTES * (self.n_classes - 2)
-        of_matrix = n_rows * (COUNT_BYTES + self.weight_bytes)
+        of_matrix = n_rows * (COUNT_BYTES + self.weight_bytes) * n_trees
         histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
         return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + histograms
 

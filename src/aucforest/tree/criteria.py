@@ -486,18 +486,48 @@ def _entropy_score(state, bar, left, totals, buffers):
 
 
 @bare_device
-def _half_of_classes(n_left, n):
-    """Return whether half of n classes are on the left of a split, rounded up or down.
+def _half_of_classes(left, totals):
+    """Return whether half of the classes are on the left of a split, rounded up or down.
 
     The mean over pairs of |a_i - a_j| is convex in the fractions, so it is greatest if half of them are 0 and half 1.
     """
-    return abs(n - 2 * n_left) < 2
+    n_left = 0
+    for k in range(len(totals)):
+        n_left += left[k] > 0
+    return abs(len(totals) - 2 * n_left) < 2
 
 
 @bare_device
-def _one_of_two(n_left, n):
-    """Return whether a split separates two classes. For more, the best classes on the left depend on the totals."""
-    return n == 2 and n_left == 1
+def _largest_apart(left, totals):
+    """Return whether a split has equal classes on each side, whose totals are the two largest ones of the node.
+
+    The squared totals of a side over their sum are at most its largest total. The two of any split are at most the two
+    largest totals of the node together, and those of this split are as much.
+    """
+    first, second, most_left, least_left = np.int64(0), np.int64(0), np.int64(0), np.int64(2**62)
+    most_right, least_right = np.int64(0), np.int64(2**62)
+    for k in range(len(totals)):
+        first, second = max(first, totals[k]), max(second, min(first, totals[k]))
+        if left[k] > 0:
+            most_left, least_left = max(most_left, totals[k]), min(least_left, totals[k])
+        else:
+            most_right, least_right = max(most_right, totals[k]), min(least_right, totals[k])
+    return most_left == least_left and most_right == least_right and most_left + most_right == first + second
+
+
+@bare_device
+def _half_of_weight(left, totals):
+    """Return whether half of the weight is on the left, or as nearly half as integers are, or there are two classes.
+
+    The information of a split on the class is at most its own entropy, and exactly that if no class is on both sides.
+    """
+    return len(totals) == 2 or abs(sum_of(totals) - 2 * sum_of(left)) < 2
+
+
+@bare_device
+def _are_two(left, totals):
+    """Return whether there are two classes. For more, the best classes on the left depend on the totals."""
+    return len(totals) == 2
 
 
 @bare_device
@@ -520,8 +550,9 @@ class Criterion(NamedTuple):
     score(state, bar, left, totals, buffers) -> (state, gain)
         The gains of consecutive splits of more classes: `move` updates the state after the weight `moved` of class k
         has moved to the left. If the gain does not exceed `bar`, `score` may return any value up to `bar`.
-    best(n_left, n) -> bool
-        Whether a split that sends n_left of n classes completely to the left and the others to the right is optimal.
+    best(left, totals) -> bool
+        Whether a split that sends some classes completely to the left and the others to the right is optimal for all
+        class totals on the left, where left[k] is 0 or totals[k].
     """
 
     code: int
@@ -531,14 +562,23 @@ class Criterion(NamedTuple):
     start: Callable[..., Any] | None = None
     move: Callable[..., Any] | None = None
     score: Callable[..., Any] | None = None
-    best: Callable[..., Any] = _one_of_two
+    best: Callable[..., Any] = _are_two
 
 
 _TABLE = {
     "auc": Criterion(AUC, _auc_gain, _auc_pair, _auc_exceeds, _auc_start, _auc_move, _auc_score, _half_of_classes),
-    "gini": Criterion(GINI, _gini_gain, _gini_pair, _gini_exceeds, _gini_start, _gini_move, _gini_score),
+    "gini": Criterion(
+        GINI, _gini_gain, _gini_pair, _gini_exceeds, _gini_start, _gini_move, _gini_score, _largest_apart
+    ),
     "entropy": Criterion(
-        ENTROPY, _entropy_gain, _entropy_pair, _entropy_exceeds, _entropy_start, _entropy_move, _entropy_score
+        ENTROPY,
+        _entropy_gain,
+        _entropy_pair,
+        _entropy_exceeds,
+        _entropy_start,
+        _entropy_move,
+        _entropy_score,
+        _half_of_weight,
     ),
     "hellinger": Criterion(
         HELLINGER,
@@ -617,7 +657,7 @@ def by_criterion(
 
 
 gain_by_definition = by_criterion(bare_device(lambda criterion, left, right: criterion.gain(left, right)))
-is_optimal = by_criterion(bare_device(lambda criterion, n_left, n: criterion.best(n_left, n)))
+is_optimal = by_criterion(bare_device(lambda criterion, left, totals: criterion.best(left, totals)))
 
 
 class CustomCriterion(NamedTuple):

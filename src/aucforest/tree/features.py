@@ -42,25 +42,32 @@ def _is_constant(column, samples):
 
 
 @bare_device
-def sample_features(columns, samples, key, max_features, buffers):
-    """Write the features to search, sampled with the key of a node, to `tried` and return their number.
+def sample_features(node, n_wanted, n_sampled, n_tried, buffers):
+    """Sample features with the key of a `splitter.Node` until n_wanted of them are in `tried`.
 
-    A feature that is constant in the samples of the node does not count towards max_features.
+    A feature that is constant in the samples of the node is not tried. n_sampled and n_tried are the numbers of those
+    that are sampled and tried already; return the new numbers.
     """
-    features, n_tried, n_sampled = buffers.features, 0, 0
-    while n_sampled < len(features) and n_tried < max_features:
-        place = n_sampled + bounded(derive_key(key, n_sampled + 2), len(features) - n_sampled)
+    features = buffers.features
+    while n_sampled < len(features) and n_tried < n_wanted:
+        place = n_sampled + bounded(derive_key(node.key, n_sampled + 2), len(features) - n_sampled)
         feature = features[place]
         features[place], features[n_sampled] = features[n_sampled], feature
         buffers.sampled[n_sampled] = place
         n_sampled += 1
         buffers.tried[n_tried] = feature
-        n_tried += not _is_constant(columns.codes[feature], samples)
+        n_tried += not _is_constant(node.columns.codes[feature], node.samples)
+    return n_sampled, n_tried
+
+
+@bare_device
+def put_back(n_sampled, buffers):
+    """Bring the features back into their order, for the next node."""
+    features = buffers.features
     while n_sampled > 0:
         n_sampled -= 1
         place = buffers.sampled[n_sampled]
         features[place], features[n_sampled] = features[n_sampled], features[place]
-    return n_tried
 
 
 @bare_device

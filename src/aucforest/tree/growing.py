@@ -1,4 +1,4 @@
-"""Growing one tree, depth first or best first.
+"""Growing trees one after the other, depth first or best first.
 
 The samples of a tree are permuted such that every node is one slice, and a split partitions its slice:
 
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.criteria import sum_of
-from aucforest.tree.features import NUMERIC, sample_features
+from aucforest.tree.features import NUMERIC
 from aucforest.tree.histogram import list_bits
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import (
@@ -34,6 +34,7 @@ from aucforest.tree.samples import (
     label_of,
     partition,
     row_of,
+    take_samples,
     weight_of,
     with_row,
 )
@@ -41,6 +42,8 @@ from aucforest.tree.scan import second_frequency
 from aucforest.tree.splitter import Node, SplitBuffers, TreeParams, find_split, threshold_of, write_set
 from aucforest.tree.tree import Nodes, depth_first, first_nodes, make_nodes
 
+# Maximum number of rows of all trees of a call, if there are several.
+CALL_ROWS = 2**15
 # The matrix of a branch should fit into the cache of a core.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
@@ -84,6 +87,17 @@ class Workspace(NamedTuple):
     buffers: SplitBuffers
 
 
+class Batch(NamedTuple):
+    """What trees that are grown in one call differ in, (n_trees,) each, or with a row for each tree."""
+
+    keys: NDArray[np.uint64]  # of the roots
+    counts: NDArray[np.uint16]  # (n_trees, n_rows) the number of times that a row is in the sample
+    weights: NDArray[np.int64]  # (n_trees, n_rows), or (n_trees, 0) if the counts are the weights
+    criteria: NDArray[np.int64]  # this and the next two are fields of `TreeParams`
+    random_splits: NDArray[np.bool_]
+    min_weight_leaf: NDArray[np.int64]
+
+
 def branch_rows(n_features: int, max_features: int) -> int:
     """Return the maximum number of rows of a branch in the smallest matrix; 0 if copying does not pay."""
     if n_features > _COPY_PAYS * max_features:
@@ -111,9 +125,15 @@ def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
 
 
 def make_workspace(
-    columns: Columns, params: TreeParams, n_rows: int, n_classes: int, last_rows: int, table: NDArray[np.float64]
+    columns: Columns,
+    params: TreeParams,
+    n_rows: int,
+    n_classes: int,
+    last_rows: int,
+    table: NDArray[np.float64],
+    n_trees: int = 1,
 ) -> Workspace:
-    """Allocate the buffers for trees of up to n_rows rows; memory pages that are never written cost nothing.
+    """Allocate the buffers for n_trees trees a call, of up to n_rows rows; pages that are never written cost nothing.
 
     last_rows is from `branch_rows`, table from `criteria.entropy_table`.
     """
@@ -128,7 +148,7 @@ def make_workspace(
         Stack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64)) for _ in range(2)
     )
     heap = np.empty(n_rows + 1, dtype=np.int64)
-    nodes = make_nodes(capacity, n_classes, by_set=bool(np.any(params.kinds != NUMERIC)))
+    nodes = make_nodes(n_trees * capacity, n_classes, by_set=bool(np.any(params.kinds != NUMERIC)))
     limits = np.empty((capacity if len(params.signs) > 0 else 0, 2))
     buffers = SplitBuffers.of(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, table)
     copies = _make_copies(columns, n_rows, last_rows)
@@ -204,7 +224,7 @@ def may_split(totals, n_samples, depth, params):
     for k in range(len(totals)):
         n_present += totals[k] > 0
         weight += totals[k]
-    return n_present > 1 and weight >= params.min_weight_split
+    return n_present > 1 and weight >= 2 * params.min_weight_leaf
 
 
 @bare_device
@@ -217,13 +237,12 @@ def record_split(split, nodes, node, left_child, names, params):
     else:
         write_set(split, names, params.values, nodes.sets[node])
     total, left, right = nodes.totals[node], nodes.totals[left_child], nodes.totals[left_child + 1]
-    place, last = 0, len(split.left) - 1
     for k in range(len(total)):
-        # Without branches, which would be unpredictable.
-        is_present = int(total[k] > 0)
-        left[k] = split.left[min(place, last)] * is_present
-        right[k] = total[k] - left[k]
-        place += is_present
+        left[k] = right[k] = 0
+    for i in range(len(split.left)):
+        label = np.uint64(split.labels[i])
+        left[label] = split.left[i]
+        right[label] = total[label] - split.left[i]
 
 
 @bare_device
@@ -303,9 +322,7 @@ def _split_node(columns, samples, node, key, n_nodes, params, work):
     """Split a node if the gain is large enough, and return whether it was split; the children get the next numbers."""
     nodes, is_constrained = work.nodes, len(work.limits) > 0
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
-    n_tried = sample_features(columns, samples, key, params.max_features, work.buffers.features)
-    features = work.buffers.features.tried[:n_tried]
-    split = find_split(Node(columns, samples, nodes.totals[node], key, low, high), features, params, work.buffers)
+    split = find_split(Node(columns, samples, nodes.totals[node], key, low, high), params, work.buffers)
     if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
     record_split(split, nodes, node, n_nodes, columns.names, params)
@@ -332,7 +349,7 @@ def _start_root(work, n_samples, weights):
         work.nodes.totals[0, label_of(work.samples[i])] += weight_of(work.samples[i], weights)
 
 
-@bare_kernel
+@bare_device
 def _grow(columns, params, n_samples, key, work):
     """Grow a tree and return the number of nodes, including the children of nodes that were split in advance."""
     nodes, copies, stack = work.nodes, work.copies, work.stack
@@ -376,11 +393,67 @@ def _grow(columns, params, n_samples, key, work):
     return n_nodes
 
 
-def grow_tree(columns: Columns, params: TreeParams, n_samples: int, key: int, work: Workspace) -> Nodes:
-    """Grow one tree from work.samples[:n_samples], which are permuted, and the key of the root.
+@bare_device
+def _params_of(params, batch, tree):
+    """Return the parameters of a tree, given those that all trees of a batch share."""
+    return TreeParams(
+        batch.criteria[tree],
+        batch.random_splits[tree],
+        params.max_features,
+        params.max_depth,
+        params.min_samples_split,
+        params.min_samples_leaf,
+        batch.min_weight_leaf[tree],
+        params.min_gain,
+        params.max_leaf_nodes,
+        params.signs,
+        params.kinds,
+        params.values,
+        params.is_sampled,
+    )
 
-    The nodes are in the memory of `work` and are overwritten when the next tree is grown.
+
+@bare_device
+def _with_nodes_from(work, first):
+    """Return the buffers for a tree whose nodes begin after those of earlier trees."""
+    given = work.nodes
+    nodes = Nodes(
+        given.feature[first:],
+        given.threshold[first:],
+        given.missing_left[first:],
+        given.left_child[first:],
+        given.gain[first:],
+        given.n_samples[first:],
+        given.totals[first:],
+        given.sets[first:],
+    )
+    stacks = work.stack, work.split, work.heap
+    return Workspace(work.samples, work.spill, *stacks, nodes, work.limits, work.copies, work.buffers)
+
+
+@bare_kernel
+def _grow_trees(columns, labels, params, batch, work, ends):
+    """Grow trees one after the other, and write the end of the nodes of each."""
+    n_nodes = np.int64(0)
+    for tree in range(len(batch.keys)):
+        tree_columns = Columns(columns.codes, columns.n_bins, batch.weights[tree], columns.names)
+        n_samples = take_samples(labels, batch.counts[tree], len(tree_columns.weights) == 0, work.samples)
+        tree_work, tree_params = _with_nodes_from(work, n_nodes), _params_of(params, batch, tree)
+        n_nodes += _grow(tree_columns, tree_params, n_samples, batch.keys[tree], tree_work)
+        ends[tree] = n_nodes
+
+
+def grow_trees(
+    columns: Columns, labels: NDArray[np.uint16], params: TreeParams, batch: Batch, work: Workspace
+) -> tuple[Nodes, NDArray[np.int64]]:
+    """Grow trees; return their nodes one after the other, and the end of each tree. There is one with max_leaf_nodes.
+
+    The nodes are in the memory of `work` and are overwritten by the next call.
     """
-    n_nodes = _grow(columns, params, n_samples, np.uint64(key), work)
-    nodes = first_nodes(work.nodes, n_nodes)
-    return depth_first(nodes) if params.max_leaf_nodes > 0 else nodes
+    ends = np.empty(len(batch.keys), dtype=np.int64)
+    _grow_trees(columns, labels, params, batch, work, ends)
+    nodes = first_nodes(work.nodes, ends[-1])
+    if params.max_leaf_nodes > 0:
+        nodes = depth_first(nodes)
+        ends[0] = len(nodes.feature)
+    return nodes, ends

@@ -26,6 +26,7 @@ class Classes(NamedTuple):
     last: np.uint64  # the greatest label among them
     weight: np.int64  # of the node
     places: NDArray[np.int32]  # (n_classes,) class -> number among the classes of the node
+    labels: NDArray[np.int32]  # (n,) number among the classes of the node -> class
     totals: NDArray[np.int64]  # (n,) their weights in the node
 
 
@@ -64,7 +65,8 @@ class HistogramBuffers(NamedTuple):
     samples: NDArray[np.int64]
     all_codes: NDArray[np.uint32]  # (n_codes,) 0, 1, 2, ...
     missing: NDArray[np.int64]
-    places: NDArray[np.int32]  # as in `Classes`
+    places: NDArray[np.int32]  # this and the next two as in `Classes`
+    labels: NDArray[np.int32]
     totals: NDArray[np.int64]
 
     @classmethod
@@ -85,6 +87,7 @@ class HistogramBuffers(NamedTuple):
             all_codes=np.arange(n_codes, dtype=np.uint32),
             missing=np.empty(n_classes, dtype=np.int64),
             places=np.empty(n_classes, dtype=np.int32),
+            labels=np.empty(n_classes, dtype=np.int32),
             totals=np.empty(n_classes, dtype=np.int64),
         )
 
@@ -103,12 +106,12 @@ def present_classes(totals, buffers):
     """Number the classes of a node with these totals, without branches, which would be unpredictable."""
     n, last, weight = 0, np.uint64(0), np.int64(0)
     for k in range(len(totals)):
-        buffers.places[k], buffers.totals[n] = n, totals[k]
+        buffers.places[k], buffers.labels[n], buffers.totals[n] = n, k, totals[k]
         last = np.uint64(k) if totals[k] > 0 else last
         weight += totals[k]
         n += int(totals[k] > 0)
     shift = np.uint64(0) if n == 2 and weight < _SHARED_LIMIT else class_shift(n)
-    return Classes(n, shift, last, weight, buffers.places, buffers.totals[:n])
+    return Classes(n, shift, last, weight, buffers.places, buffers.labels[:n], buffers.totals[:n])
 
 
 @bare_device

@@ -20,7 +20,7 @@ from aucforest.tree.criteria import (
     is_optimal,
     start_scores,
 )
-from aucforest.tree.features import NUMERIC, FeatureBuffers, order_bins, sample_split
+from aucforest.tree.features import NUMERIC, FeatureBuffers, order_bins, put_back, sample_features, sample_split
 from aucforest.tree.histogram import (
     PAIR_SAMPLES,
     HistogramBuffers,
@@ -45,8 +45,7 @@ class TreeParams(NamedTuple):
     max_depth: int
     min_samples_split: int
     min_samples_leaf: int
-    min_weight_split: int  # in units of weight, like the next one
-    min_weight_leaf: int
+    min_weight_leaf: int  # in units of weight
     min_gain: float
     max_leaf_nodes: int  # 0 if there is no limit
     signs: NDArray[np.int8]  # (n_features,) monotonic constraints; empty if there are none
@@ -76,6 +75,7 @@ class Split(NamedTuple):
     sampled: float  # the threshold that the random splitter sampled
     gain: float
     left: NDArray[np.int64]  # (n_present,) left totals of the classes that are present in the node
+    labels: NDArray[np.int32]  # (n_present,) these classes
     codes_left: NDArray[np.uint64]  # (4,) the codes of the node on each side; only for splits by sets
     codes_right: NDArray[np.uint64]
 
@@ -111,12 +111,10 @@ class SplitBuffers(NamedTuple):
 @bare_device
 def _is_known_optimal(criterion, left, classes):
     """Return whether a split is optimal for all class totals since no class is on both sides; False if not known."""
-    n_left = 0
     for k in range(classes.n):
         if left[k] != 0 and left[k] != classes.totals[k]:
             return False
-        n_left += left[k] != 0
-    return is_optimal(criterion, n_left, classes.n)
+    return is_optimal(criterion, left, classes.totals)
 
 
 @bare_device
@@ -138,20 +136,23 @@ def _store_split(histogram, place, missing_left, by_set, classes, buffers):
 
 
 @bare_device
-def find_split(node, features, params, buffers):
-    """Return the best split of a node, with the gain of the definition; the next search overwrites its arrays.
-
-    `features` are the features to search in the order in which they were sampled.
-    """
+def find_split(node, params, buffers):
+    """Return the best split of a node, with the gain of the definition; the next search overwrites its arrays."""
     classes = present_classes(node.totals, buffers.histogram)
     start_scores(params.criterion, node.totals, classes, buffers)
     left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
-    codes_left, codes_right = buffers.codes_left, buffers.codes_right
-    best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, left, codes_left, codes_right)
+    codes_left, codes_right, labels = buffers.codes_left, buffers.codes_right, classes.labels
+    best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, left, labels, codes_left, codes_right)
     is_constrained, with_samples = len(params.signs) > 0, has_minimum_sizes(params)
-    # Larger nodes may have counted the next feature already.
+    # Larger nodes count the next feature already, so all of theirs are sampled first.
     may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
-    for t in range(len(features)):
+    n_sampled, n_tried = 0, 0
+    for t in range(params.max_features):
+        n_wanted = t + 1 if may_stop else params.max_features
+        n_sampled, n_tried = sample_features(node, n_wanted, n_sampled, n_tried, buffers.features)
+        if t == n_tried:
+            break
+        features = buffers.features.tried[:n_tried]
         feature = np.int64(features[t])
         kind, only, sampled = params.kinds[feature], np.int64(-1), 0.0
         compact = kind != NUMERIC or params.random_splits or with_samples or params.criterion == CUSTOM_CRITERION
@@ -175,18 +176,20 @@ def find_split(node, features, params, buffers):
                 next_code, missing_left = _store_split(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
                 code = np.int64(histogram.codes[place])
                 best = Split(
-                    feature, code, next_code, missing_left, sampled, gain, left, codes_left, codes_right
+                    feature, code, next_code, missing_left, sampled, gain, left, labels, codes_left, codes_right
                 )  # fmt: skip
         clear(histogram)
         if may_stop and best.feature == feature and _is_known_optimal(params.criterion, left, classes):
             break
+    put_back(n_sampled, buffers.features)
     if best.feature < 0 or params.criterion == CUSTOM_CRITERION:
         return best
     for k in range(classes.n):
         right[k] = classes.totals[k] - left[k]
     gain = gain_by_definition(params.criterion, left, right)
+    feature, code, next_code = best.feature, best.code, best.next_code
     return Split(
-        best.feature, best.code, best.next_code, best.missing_left, best.sampled, gain, left, codes_left, codes_right
+        feature, code, next_code, best.missing_left, best.sampled, gain, left, labels, codes_left, codes_right
     )  # fmt: skip
 
 

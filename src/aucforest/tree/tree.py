@@ -91,14 +91,11 @@ def depth_first(nodes: Nodes) -> Nodes:
 
 @bare_kernel
 def _sum_rows(totals, weight):
-    """Write the sum of each row, and return the number of entries that are not 0."""
-    n_nonzero = 0
+    """Write the sum of each row."""
     for row in range(len(totals)):
         weight[row] = 0.0
         for k in range(totals.shape[1]):
             weight[row] += totals[row, k]
-            n_nonzero += totals[row, k] != 0
-    return n_nonzero
 
 
 @bare_kernel
@@ -113,11 +110,12 @@ def _list_nonzero(totals, weight, data, columns, starts):
         starts[row + 1] = n
 
 
-def _divide(totals: NDArray[Any], weight: NDArray[np.float64], n_nonzero: int) -> NDArray[np.float64] | csr_array:
+def _divide(totals: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
     """Return class frequencies from class totals and their sums, as a sparse matrix for many classes if most are 0.
 
     The conversion by scipy takes ten times as long.
     """
+    n_nonzero = int(np.count_nonzero(totals))
     if totals.shape[1] < _MANY_CLASSES or n_nonzero >= totals.size // 4:
         return totals / weight[:, None]
     starts = np.zeros(len(totals) + 1, dtype=np.int32)
@@ -173,27 +171,36 @@ class Tree:
     shrinkage: float = 0.0
 
     @classmethod
-    def from_nodes(cls, nodes: Nodes, unit: float, by_set: NDArray[np.bool_]) -> "Tree":
-        """Copy grown nodes, whose class totals are multiples of `unit`.
+    def from_nodes(cls, nodes: Nodes, ends: NDArray[np.int64], unit: float, by_set: NDArray[np.bool_]) -> list["Tree"]:
+        """Copy the nodes of grown trees, whose class totals are multiples of `unit`, to slices of common arrays.
 
-        by_set, (n_features,), is whether a feature is split by sets.
+        ends, (n_trees,), are where the nodes of each tree end. by_set, (n_features,), is whether a feature is split by
+        sets.
         """
         totals = np.empty(len(nodes.feature))
-        n_nonzero = _sum_rows(nodes.totals, totals)
-        if totals[0] > _EXACT_SUMS:
+        _sum_rows(nodes.totals, totals)
+        if totals.max() > _EXACT_SUMS:
             totals = nodes.totals.sum(axis=1, dtype=np.float64)
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
-        arrays = {name: getattr(nodes, name).copy() for name in names}
-        arrays |= {"weight": totals * unit, "frequencies": _divide(nodes.totals, totals, n_nonzero)}
-        if len(nodes.sets) > 0:
-            has_set = by_set[nodes.feature] & (nodes.feature != LEAF)
-            arrays |= {"set_nodes": np.flatnonzero(has_set), "sets": nodes.sets[has_set]}
-        return cls(**arrays, n_features=len(by_set))
+        arrays = {name: getattr(nodes, name).copy() for name in names} | {"weight": totals * unit}
+        has_many = nodes.totals.shape[1] >= _MANY_CLASSES
+        if not has_many:
+            arrays["frequencies"] = _divide(nodes.totals, totals)
+        has_set = by_set[nodes.feature] & (nodes.feature != LEAF) if len(nodes.sets) > 0 else None
+        trees = []
+        for part in map(slice, [0, *ends[:-1].tolist()], ends.tolist()):
+            own: dict[str, Any] = {name: array[part] for name, array in arrays.items()}
+            if has_many:
+                own["frequencies"] = _divide(nodes.totals[part], totals[part])
+            if has_set is not None:
+                own |= {"set_nodes": np.flatnonzero(has_set[part]), "sets": nodes.sets[part][has_set[part]]}
+            trees.append(cls(**own, n_features=len(by_set)))
+        return trees
 
     def __post_init__(self) -> None:
         given = self.frequencies
         if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES:
-            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given)), int(np.count_nonzero(given))))
+            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given))))
         for part in self._arrays():
             part.setflags(write=False)
 
