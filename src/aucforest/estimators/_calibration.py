@@ -172,6 +172,7 @@ class _Likelihood:
         # One class less is half the work for two classes.
         self._log_odds, self._base = logs[1:] - logs[0], base[1:] - base[0]
         self._is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
+        self._last: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
         # The sum of squares of the differences of all intercepts from their mean, as a quadratic form.
         self._quadratic = np.eye(n_classes)
         self._quadratic[1:, 1:] -= 1.0 / n_classes
@@ -184,10 +185,19 @@ class _Likelihood:
         return penalty
 
     def _scores(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the calibrated log odds, and the log of the sum of all odds, that of the first class included."""
-        scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
-        most = np.maximum(scores.max(axis=0), 0.0)
-        return scores, most + np.log(np.exp(scores - most).sum(axis=0) + np.exp(-most))
+        """Return the calibrated log odds, and the log of the sum of all odds, that of the first class included.
+
+        They are kept for the next call, because both the value and the derivatives need them.
+        """
+        if self._last is None or parameters is not self._last[0]:
+            scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
+            most = np.maximum(scores.max(axis=0), 0.0)
+            if len(scores) == 1:  # one of the two exponentials is 1
+                odds = np.exp(-np.abs(scores[0])) + 1.0
+            else:
+                odds = np.exp(scores - most).sum(axis=0) + np.exp(-most)
+            self._last = parameters, scores, most + np.log(odds)
+        return self._last[1:]
 
     def value(self, parameters: NDArray[np.float64]) -> float:
         """Return the value at some parameters."""
@@ -233,7 +243,9 @@ class _Likelihood:
             step = np.linalg.solve(information, gradient)
             if gradient @ step < _LAST_STEP:
                 return parameters - step
-            while (value_after := self.value(parameters - step)) > value:
+            after = parameters - step
+            while (value_after := self.value(after)) > value:
                 step *= 0.5
-            parameters, value = parameters - step, value_after
+                after = parameters - step
+            parameters, value = after, value_after
         return parameters

@@ -203,7 +203,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             n_variants=n_variants,
             amounts=amounts_to_score(self.shrinkage, n_variants),
             unit=unit,
-            mean_of_trees=self._mean_of_trees,
+            calibration=self.calibration_,
             n_jobs=self.n_jobs,
         )
 
