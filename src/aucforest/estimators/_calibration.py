@@ -17,6 +17,7 @@ from scipy.special import softmax
 
 from aucforest.estimators._combination import log_proba
 from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import Sums
 
 # Smaller probabilities are replaced by this one, because 0 has no logarithm.
@@ -33,6 +34,8 @@ _LEAST_TREES = 0.5
 _LEAST_SPREAD = 1e-9
 # The last step of the optimization changes the penalized log likelihood of all samples by less than about this.
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
+# Approximate seconds per probability. Small arrays leave little time to another thread.
+_VALUE_TIME = 3e-8
 
 
 class Calibration(NamedTuple):
@@ -98,7 +101,11 @@ def n_of_rarer(counts: NDArray[Any]) -> float:
 
 
 def calibrate(
-    sample: CalibrationSample, frequencies: NDArray[np.float64], start: Calibration | None, n_trees: int
+    sample: CalibrationSample,
+    frequencies: NDArray[np.float64],
+    start: Calibration | None,
+    n_trees: int,
+    n_jobs: int | None = 1,
 ) -> Calibration | None:
     """Fit a calibration for a forest of n_trees trees.
 
@@ -144,7 +151,12 @@ def calibrate(
     likelihood = likelihood_of(0, scale)
     of_whole = likelihood.minimize(of_whole)
     std = float(np.sqrt(np.linalg.inv(likelihood.derivatives(of_whole)[1])[0, 0]))
-    of_half = 0.5 * sum(likelihood_of(half, scale).minimize(of_whole) for half in (1, 2))
+
+    def minimize_half(half: int) -> NDArray[np.float64]:
+        return likelihood_of(half, scale).minimize(of_whole)
+
+    run = thread_map(n_jobs, _VALUE_TIME * parts[0].total.size)
+    of_half = 0.5 * sum(run(minimize_half, (1, 2)))
     further = (inverse[0] - 1.0 / n_trees) / (0.5 * (inverse[1] + inverse[2]) - inverse[0])
     parameters = of_whole + further * (of_whole - of_half)
     slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)

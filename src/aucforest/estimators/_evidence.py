@@ -1,7 +1,6 @@
 """Out-of-bag predictions of the first trees of a forest, by which mixture, shrinkage and calibration are chosen."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +36,10 @@ SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 _LEAST_SUMS = 8
 # Maximum size of the array of sums, in numbers.
 _MOST_SUMS = 2**25
-# Approximate seconds per row and tree, and per row and column that is ranked.
-_ROW_TIME, _RANK_TIME = 2e-8, 1e-8
-# Seconds of a task, so that several threads gain by it.
-_TASK_TIME = 4e-4
+# Approximate seconds per row and tree, what a column adds to them as a proportion, and per row that is ranked.
+_ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
+# Seconds of a task, by which several threads gain: of trees, for which it also needs the interpreter, and of ranks.
+_LEAST_ADDING, _LEAST_RANKING = 1e-3, 4e-4
 
 
 def row_weight(
@@ -92,8 +91,8 @@ class OutOfBagScores:
     """ROC AUC (Hand and Till's M for many classes) of out-of-bag probabilities for several amounts of shrinkage.
 
     `rows` are the numbers of the rows to score, in ascending order; `amounts` are in samples, and `unit` is the weight
-    of a sample in trees. Amounts are compared after `calibration`, but variants are not, so that the trees do not depend
-    on it.
+    of a sample in trees. Amounts are compared after `calibration`, and variants without it, so that the trees do not
+    depend on it.
     """
 
     def __init__(
@@ -115,7 +114,8 @@ class OutOfBagScores:
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
         self._table = np.ascontiguousarray(training.X[rows].T, dtype=np.float64)
-        self._places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
+        places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
+        self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
         # The trees of each variant are divided into at least two parts.
         n_sums, n_columns = _count_sums(n_variants), 1 if n_classes == 2 else n_classes
         self._n_parts = n_sums // n_variants
@@ -149,29 +149,28 @@ class OutOfBagScores:
             parts.setdefault(part, []).append(place)
             self._n_added[variant] += 1
 
-        amounts = self._unit * self._amounts
-
-        def add_part(part: int) -> None:
-            places = parts[part]
-            add_shrunk(
-                [trees[place] for place in places],
-                amounts,
-                self._table,
-                self._counts([first + place for place in places]),
-                self._sums[part],
-                self._n_trees[part],
-            )
+        def add_parts(some: list[int]) -> None:
+            for part in some:
+                places = parts[part]
+                counts = self._counts([first + place for place in places])
+                of_part, sums = [trees[place] for place in places], Sums(self._sums[part], self._n_trees[part])
+                add_shrunk(of_part, self._unit * self._amounts, self._table, counts, sums)
 
         # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
-        seconds = _ROW_TIME * self._table.shape[1] * len(trees) / max(len(parts), 1)
-        for _ in thread_map(self._n_jobs, seconds)(add_part, parts):
+        n_columns = self._sums.shape[2]
+        seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * len(self._truth) * len(trees)
+        n_tasks = max(1, min(len(parts), int(seconds / _LEAST_ADDING)))
+        tasks = [list(parts)[start::n_tasks] for start in range(n_tasks)]
+        for _ in thread_map(self._n_jobs, seconds / n_tasks)(add_parts, tasks):
             pass
 
     def _counts(self, numbers: list[int]) -> Iterator[NDArray[np.uint16]]:
         """Yield how often each row is in the bootstrap sample of each of some trees, (n_rows,)."""
-        blocks = [(block, rows) for block, rows in enumerate(self._places) if len(rows) > 0]
+        sampler = self._bags.sampler
         for number in numbers:
-            yield np.concatenate([self._bags.counts(block, [number])[0, rows] for block, rows in blocks])
+            key = self._bags.keys[number]
+            by_block = sampler.by_block(key)
+            yield np.concatenate([sampler.counts_of_block(key, by_block, block)[rows] for block, rows in self._places])
 
     def _score(
         self,
@@ -186,9 +185,9 @@ class OutOfBagScores:
         """
         seconds = _RANK_TIME * len(self._truth) * candidates[0].total.shape[1]
         n_sums = len(candidates[0].total)
-        step = max(1, min(n_sums, round(_TASK_TIME / seconds)))
+        step = max(1, min(n_sums, round(_LEAST_RANKING / seconds)))
         tasks = [
-            Sums(*(array[start : start + step] for array in sums))
+            Sums(sums.total[start : start + step], sums.n_trees[start : start + step])
             for sums in candidates
             for start in range(0, n_sums, step)
         ]
@@ -262,10 +261,14 @@ class OutOfBagScores:
         sums, n_trees = self._by_variant()
         whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), self._n_added.mean()
         factors = n_usual / np.maximum(self._n_added, 1)
-        with_more = Sums(whole + factors[:, None, None] * sums, n_whole + factors[:, None] * n_trees)
-        all_sums = Sums(*map(np.concatenate, ((whole[None], with_more.total), (n_whole[None], with_more.n_trees))))
-        base, *scores = self._score([Sums(all_sums.total.transpose(0, 2, 1), all_sums.n_trees)], self._weights[None])[0]
-        return np.array(scores)[:, 0] - base[0]
+        # The first is the whole without more trees.
+        more, n_more = (np.concatenate((np.zeros_like(array[:1]), array)) for array in (sums, n_trees))
+        factors = np.concatenate(([0.0], factors))
+        candidates = Sums(
+            (whole + factors[:, None, None] * more).transpose(0, 2, 1), n_whole + factors[:, None] * n_more
+        )
+        scores = self._score([candidates], self._weights[None])[0, :, 0]
+        return scores[1:] - scores[0]
 
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount with the best AUC for a forest of n_trees trees.

@@ -1,16 +1,19 @@
 """Paths from the root to the leaves: decision paths, and the predictions of leaves for several amounts of shrinkage."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.fitting.out_of_bag import Sums
 from aucforest.tree.prediction import goes_right
 from aucforest.tree.tree import Tree, find_parents
 
+# Indices are unsigned where it matters, because a negative one would count from the end.
+_ONE = np.uint64(1)
 _NONE = np.empty(0, dtype=np.int32)
 _NONE.setflags(write=False)
 
@@ -103,24 +106,20 @@ class Workspace(NamedTuple):
     there are at most log2(n_rows) + 1 branches at the same time, however deep a tree is.
     """
 
-    rows: NDArray[np.int64]  # (n_rows,), the rows of a branch are consecutive
-    right: NDArray[np.int64]  # (n_rows,), those that go right at a node
-    node: NDArray[np.int64]  # (n_branches,)
-    start: NDArray[np.int64]  # (n_branches,), the place of the first row
-    stop: NDArray[np.int64]  # (n_branches,), the place after the last row
-    value: NDArray[np.float64]  # (n_branches, n_columns), class frequencies
+    rows: NDArray[np.uint64]  # (n_rows,), the rows of a branch are consecutive
+    right: NDArray[np.uint64]  # (n_rows,), those that go right at a node
+    branches: NDArray[np.uint64]  # (n_branches, 3), the node, the place of its first row, and that after its last one
+    values: NDArray[np.float64]  # (n_branches + 1, n_columns), class frequencies of the branches and of a child
     shrunk: NDArray[np.float64]  # (n_branches, n_columns, n_amounts)
-    child_value: NDArray[np.float64]  # (n_columns,)
     factors: NDArray[np.float64]  # (n_amounts,)
 
     @classmethod
     def of(cls, n_rows: int, n_columns: int, n_amounts: int) -> "Workspace":
         """Allocate the buffers."""
         n_branches = max(n_rows, 1).bit_length()
-        rows, right = np.empty((2, n_rows), dtype=np.int64)
-        node, start, stop = np.empty((3, n_branches), dtype=np.int64)
-        value, shrunk = np.empty((n_branches, n_columns)), np.empty((n_branches, n_columns, n_amounts))
-        return cls(rows, right, node, start, stop, value, shrunk, np.empty(n_columns), np.empty(n_amounts))
+        rows, right = np.empty((2, n_rows), dtype=np.uint64)
+        branches, values = np.empty((n_branches, 3), dtype=np.uint64), np.empty((n_branches + 1, n_columns))
+        return cls(rows, right, branches, values, np.empty((n_branches, n_columns, n_amounts)), np.empty(n_amounts))
 
 
 @bare_device
@@ -129,41 +128,42 @@ def _read_value(nodes, node, n_classes, value):
     first = n_classes - len(value)
     if len(nodes.starts) == 0:
         for k in range(len(value)):
-            value[k] = nodes.frequencies[node * n_classes + first + k]
+            value[k] = nodes.frequencies[np.int64(node) * n_classes + first + k]
         return
     for k in range(len(value)):
         value[k] = 0.0
-    for place in range(nodes.starts[node], nodes.starts[node + 1]):
+    for place in range(nodes.starts[node], nodes.starts[node + _ONE]):
         if nodes.classes[place] >= first:
             value[nodes.classes[place] - first] = nodes.frequencies[place]
 
 
 @bare_device
-def _split_rows(nodes, node, X, rows, right):
-    """Bring the rows that go left before those that go right; return the number of those that go left."""
+def _split_rows(nodes, node, X, start, stop, rows, right):
+    """Bring the rows that go left before those that go right; return the place of the first of these."""
     values, threshold, missing_left = X[nodes.feature[node]], nodes.threshold[node], nodes.missing_left[node]
-    set_number = _find_set(node, nodes.set_nodes)
-    n_left, n_right = 0, 0
+    set_number = _find_set(np.int64(node), nodes.set_nodes) if len(nodes.set_nodes) > 0 else -1
+    middle, n_right = start, np.uint64(0)
     # Without branches, since nothing predicts where a row goes.
-    for place in range(len(rows)):
+    for place in range(start, stop):
         row = rows[place]
-        is_right = np.int64(goes_right(values[row], threshold, missing_left, nodes.sets, set_number))
-        rows[n_left], right[n_right] = row, row
-        n_left += 1 - is_right
+        is_right = np.uint64(goes_right(values[row], threshold, missing_left, nodes.sets, set_number))
+        rows[middle], right[n_right] = row, row
+        middle += _ONE - is_right
         n_right += is_right
     for place in range(n_right):
-        rows[n_left + place] = right[place]
-    return n_left
+        rows[middle + place] = right[place]
+    return middle
 
 
 @bare_device
 def _shrink_child(nodes, child, n_classes, branch, to, amounts, work):
-    """Write the shrunk predictions of the child of a branch, which becomes the branch `to`."""
-    _read_value(nodes, child, n_classes, work.child_value)
-    above, below = work.shrunk[branch], work.shrunk[to]
-    for k in range(len(work.child_value)):
-        difference = work.child_value[k] - work.value[branch, k]
-        work.value[to, k] = work.child_value[k]
+    """Write the class frequencies and the shrunk predictions of a child of a branch to the branch `to`."""
+    value, of_child = work.values[branch], work.values[len(work.values) - 1]
+    above, below, to_value = work.shrunk[branch], work.shrunk[to], work.values[to]
+    _read_value(nodes, child, n_classes, of_child)
+    for k in range(np.uint64(len(of_child))):
+        difference = of_child[k] - value[k]
+        to_value[k] = of_child[k]
         for i in range(len(amounts)):
             below[k, i] = above[k, i] + difference * work.factors[i]
 
@@ -174,42 +174,44 @@ def _add_shrunk(nodes, n_classes, X, counts, amounts, work, total, n_trees):
 
     `amounts` is a tuple, so that its length is known to the compiler. Only nodes with rows are shrunk.
     """
-    rows, n_rows = work.rows, 0
-    for row in range(len(counts)):
+    rows, branches, n_rows = work.rows, work.branches, np.uint64(0)
+    for row in range(np.uint64(len(counts))):
         rows[n_rows] = row
-        is_out = np.int64(counts[row] == 0)
-        n_rows += is_out
-        n_trees[row] += is_out
-    work.node[0], work.start[0], work.stop[0] = 0, 0, n_rows
-    _read_value(nodes, 0, n_classes, work.value[0])
-    for k in range(work.value.shape[1]):
+        is_out = counts[row] == 0
+        n_rows += np.uint64(is_out)
+        n_trees[row] += np.int64(is_out)
+    branches[0, 0], branches[0, 1], branches[0, 2] = 0, 0, n_rows
+    _read_value(nodes, np.uint64(0), n_classes, work.values[0])
+    for k in range(total.shape[1]):
         for i in range(len(amounts)):
-            work.shrunk[0, k, i] = work.value[0, k]
-    branch = 0 if n_rows > 0 else -1
+            work.shrunk[0, k, i] = work.values[0, k]
+    branch: Any = 0 if n_rows > np.uint64(0) else -1
     while branch >= 0:
-        node, start, stop = work.node[branch], work.start[branch], work.stop[branch]
-        left = np.int64(nodes.left_child[node])
-        if left < 0:
+        node, start, stop = branches[branch, 0], branches[branch, 1], branches[branch, 2]
+        if nodes.left_child[node] < 0:
             prediction = work.shrunk[branch]
             for place in range(start, stop):
                 sums = total[rows[place]]
-                for k in range(len(sums)):
+                for k in range(np.uint64(len(sums))):
                     for i in range(len(amounts)):
                         sums[k, i] += prediction[k, i]
             branch -= 1
             continue
         for i in range(len(amounts)):
             work.factors[i] = nodes.weight[node] / (nodes.weight[node] + amounts[i])
-        middle = start + _split_rows(nodes, node, X, rows[start:stop], work.right)
-        larger = left + np.int64(stop - middle > middle - start)
+        left = np.uint64(nodes.left_child[node])
+        middle = _split_rows(nodes, node, X, start, stop, rows, work.right)
+        larger = left + np.uint64(stop - middle > middle - start)
         if start < middle < stop:
-            smaller, to = 2 * left + 1 - larger, branch + 1
+            to, smaller = branch + 1, left + left + _ONE - larger
             _shrink_child(nodes, smaller, n_classes, branch, to, amounts, work)
-            work.node[to] = smaller
-            work.start[to], work.stop[to] = (start, middle) if smaller == left else (middle, stop)
-            work.start[branch], work.stop[branch] = (middle, stop) if smaller == left else (start, middle)
+            branches[to, 0], branches[to, 1], branches[to, 2] = smaller, start, stop
+            if smaller == left:
+                branches[to, 2] = branches[branch, 1] = middle
+            else:
+                branches[to, 1] = branches[branch, 2] = middle
         _shrink_child(nodes, larger, n_classes, branch, branch, amounts, work)
-        work.node[branch] = larger
+        branches[branch, 0] = larger
         branch += np.int64(start < middle < stop)
 
 
@@ -239,15 +241,14 @@ def add_shrunk(
     amounts: NDArray[np.float64],
     X: NDArray[np.float64],
     all_counts: Iterable[NDArray[np.uint16]],
-    total: NDArray[np.float64],
-    n_trees: NDArray[np.int64],
+    sums: Sums,
 ) -> None:
     """Add the out-of-bag predictions of trees, in order, for several amounts of shrinkage, in units of weight.
 
     `X`, (n_features, n_rows), has the rows as its columns, and `all_counts` how often each is in the bootstrap sample
-    of each tree. The predictions of the last classes are added to `total`, (n_rows, n_last_classes, n_amounts), and 1
-    to `n_trees`. If rows reach few leaves, this costs less than shrinking all nodes by every amount.
+    of each tree. The predictions of the last classes are added to the total, (n_rows, n_last_classes, n_amounts). If
+    rows reach few leaves, this costs less than shrinking all nodes by every amount.
     """
-    given, work = tuple(amounts), Workspace.of(*total.shape)
+    given, work = tuple(amounts), Workspace.of(*sums.total.shape)
     for tree, counts in zip(trees, all_counts):
-        _add_shrunk(_nodes_of(tree), tree.n_classes, X, counts, given, work, total, n_trees)
+        _add_shrunk(_nodes_of(tree), tree.n_classes, X, counts, given, work, sums.total, sums.n_trees)

@@ -165,7 +165,7 @@ def rank_columns(y_score: Scores) -> Iterator[NDArray[np.uint64]]:
 
 def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
     """Return packed (rank, row) in ascending order, shape (n,); raise ValueError if a score is not finite."""
-    packed, spare, counts = _buffers(y_score.size)
+    packed, spare, counts = _make_buffers(y_score.size)
     if not _rank_rows(_words(y_score), packed, spare, counts):
         require_finite(y_score, "y_score")
     return packed
@@ -176,7 +176,7 @@ def _words(y_score: Scores) -> NDArray[np.uint32]:
     return y_score.view(np.uint32).reshape(*y_score.shape, -1)
 
 
-def _buffers(n_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
+def _make_buffers(n_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
     """Allocate what `_rank_rows` writes to; numpy uses huge pages, unlike numba."""
     return np.empty(n_rows, np.uint64), np.empty(n_rows, np.uint64), np.empty((3, 2048), np.uint32)
 
@@ -214,15 +214,16 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
 
 
 @kernel
-def _score_columns(words, positive, weights, packed, spare, counts, areas):
+def _score_columns(words, positive, weights, buffers, areas):
     """Write `mann_whitney` of each column for each row of weights; return whether every score is finite."""
+    packed, spare, counts = buffers
     for column in range(len(words)):
         if not _rank_rows(words[column], packed, spare, counts):
             return False
         for i in range(len(weights)):
             twice_u, of_positive, of_negative = _twice_u(packed, positive, weights[i])
             pairs = of_positive * of_negative
-            areas[column, i] = min(twice_u / (2 * pairs), 1.0) if pairs > 0 else np.nan
+            areas[column, i] = min(twice_u / (2 * pairs), 1.0) if pairs > 0.0 else np.nan
     return True
 
 
@@ -234,7 +235,7 @@ def score_columns(
     The result has the shape (n_columns, n_weights). Each column is ranked once.
     """
     areas = np.empty((len(columns), len(weights)))
-    if not _score_columns(_words(columns), positive, weights, *_buffers(columns.shape[1]), areas):
+    if not _score_columns(_words(columns), positive, weights, _make_buffers(columns.shape[1]), areas):
         require_finite(columns.ravel(), "y_score")
     return areas
 
@@ -353,8 +354,9 @@ def _lost_pairs(ranked, k, codes, weights, lost):
 
 
 @kernel
-def _lost_columns(words, codes, weights, packed, spare, counts, lost):
+def _lost_columns(words, codes, weights, buffers, lost):
     """Write `lost_pairs` of each matrix of columns for each row of weights; return whether every score is finite."""
+    packed, spare, counts = buffers
     for matrix in range(len(words)):
         for k in range(words.shape[1]):
             if not _rank_rows(words[matrix, k], packed, spare, counts):
@@ -373,7 +375,7 @@ def lost_columns(
     """
     n_matrices, n_classes, n_rows = matrices.shape
     lost = np.zeros((n_matrices, len(weights), n_classes, n_classes))
-    if not _lost_columns(_words(matrices), codes, weights, *_buffers(n_rows), lost):
+    if not _lost_columns(_words(matrices), codes, weights, _make_buffers(n_rows), lost):
         require_finite(matrices.ravel(), "y_score")
     return lost
 
