@@ -316,7 +316,7 @@ def test_the_evidence_counts_groups():
     groups, labels = np.repeat(np.arange(30), 10), np.repeat((np.arange(30) < 12).astype(int), 10)
     forest = small_forest(10, shrinkage="auto").fit(X_GROUPS, labels, groups=groups)
     rows = training_rows(forest, X_GROUPS, labels, None)
-    scored = OutOfBagScores(rows, np.arange(5, 300), 2, 1, np.array([1.0]), 1.0, np.divide, 1)
+    scored = OutOfBagScores(rows, np.arange(5, 300), 2, 1, np.array([1.0]), 1.0, None, 1)
     assert scored.n_rows == pytest.approx(4 / (4 * (1 / 12 + 1 / 18)))
 
 

@@ -1,12 +1,15 @@
 """The nodes on the way to leaves against the definitions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest import AUCTreeClassifier
-from aucforest.estimators._paths import add_shrunk, leaves_out_of_bag, path_indicator
+from aucforest.estimators._paths import Workspace, add_shrunk, leaves_out_of_bag, path_indicator
+from aucforest.fitting.out_of_bag import Sums
 from tests.estimators.data import make_table
 from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
@@ -50,22 +53,77 @@ def test_leaves_out_of_bag(categorical_features):
     assert np.array_equal(leaves_out_of_bag(tree.tree_, codes, counts), np.where(counts == 0, tree.apply(table), 0))
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.booleans())
+def leaves_of(tree, rows):
+    """Return the leaf of each row, one step after the other; none of the features has sets."""
+    leaves = []
+    for row in rows:
+        node = 0
+        while tree.left_child[node] >= 0:
+            value = row[tree.feature[node]]
+            is_left = tree.missing_left[node] if np.isnan(value) else value <= tree.threshold[node]
+            node = tree.left_child[node] + (not is_left)
+        leaves.append(node)
+    return np.array(leaves)
+
+
+def sum_shrunk(tree, leaves, is_out, amounts, n_columns):
+    """Return the predictions of the last classes for every amount by the definition, 0 for rows that are not out."""
+    by_amount = [np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount)) for amount in amounts]
+    return np.where(is_out[:, None, None], np.stack(by_amount, axis=2)[leaves, -n_columns:], 0.0)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4, 20]), st.booleans())
 def test_add_shrunk(seed, n_classes, last_alone):
+    """Frequencies of 20 classes, most of which are 0, are stored in a sparse matrix."""
     rng = np.random.default_rng(seed)
-    amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), 9
-    n_columns = 1 if last_alone else n_classes
-    total, n_trees = np.zeros((n_rows, n_columns, len(amounts))), np.zeros(n_rows, dtype=np.int64)
-    expected, seen = np.zeros_like(total), np.zeros(n_rows)
+    amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), int(rng.choice([0, 1, 9, 33]))
+    rows, trees = rng.normal(size=(n_rows, 3)), []
+    rows[rng.random(rows.shape) < 0.1] = np.nan
     for i in range(3):
         tree = make_tree(seed + i, int(rng.integers(12)), n_classes=n_classes, whole=False)
-        leaves = rng.choice(np.flatnonzero(tree.is_leaf), n_rows)
-        counts = rng.integers(3, size=n_rows).astype(np.uint16)
-        add_shrunk(tree, amounts, leaves, counts, total, n_trees)
-        for i, amount in enumerate(amounts):
-            shrunk = reference.shrink(tree.left_child, tree.weight, tree.value, amount)
-            by_node = np.array(shrunk)[:, n_classes - n_columns :]
-            expected[counts == 0, :, i] += by_node[leaves[counts == 0]]
-        seen += counts == 0
-    np.testing.assert_allclose(total, expected, atol=1e-13)
-    np.testing.assert_array_equal(n_trees, seen)
+        trees.append(make_tree_of_few_classes(tree, rng) if n_classes == 20 else tree)
+    all_counts = rng.integers(3, size=(3, n_rows)).astype(np.uint16)
+    n_columns = 1 if last_alone else n_classes
+    sums = Sums(np.zeros((n_rows, n_columns, len(amounts))), np.zeros(n_rows, dtype=np.int64))
+    add_shrunk(trees, amounts, np.ascontiguousarray(rows.T), all_counts, sums)
+    if n_rows > 0:
+        expected = [
+            sum_shrunk(tree, leaves_of(tree, rows), counts == 0, amounts, n_columns)
+            for tree, counts in zip(trees, all_counts)
+        ]
+        np.testing.assert_allclose(sums.total, np.sum(expected, axis=0), atol=1e-13)
+    np.testing.assert_array_equal(sums.n_trees, np.sum(all_counts == 0, axis=0))
+
+
+def make_tree_of_few_classes(tree, rng):
+    """Return the tree with leaves of one class each."""
+    totals = np.zeros((tree.n_nodes, 20))
+    for node in range(tree.n_nodes - 1, -1, -1):
+        left = tree.left_child[node]
+        if left < 0:
+            totals[node, rng.integers(20)] = rng.integers(1, 9)
+        else:
+            totals[node] = totals[left] + totals[left + 1]
+    weight = totals.sum(axis=1)
+    return replace(tree, weight=weight, frequencies=totals / weight[:, None])
+
+
+def test_rows_of_codes_descend():
+    table, labels = make_table(n_rows=150, seed=0, missing=0.1)
+    table[:, [0, 2]] = np.abs(np.floor(4 * table[:, [0, 2]]) % 12)
+    model = AUCTreeClassifier(categorical_features=[0, 2], random_state=0).fit(table, labels)
+    codes, counts = model._validate_X(table, reset=False), np.arange(150, dtype=np.uint16) % 2
+    sums = Sums(np.zeros((150, 2, 1)), np.zeros(150, dtype=np.int64))
+    add_shrunk([model.tree_], np.zeros(1), np.ascontiguousarray(codes.T), [counts], sums)
+    assert len(model.tree_.sets) > 3
+    np.testing.assert_allclose(sums.total[::2, :, 0], model.predict_proba(table)[::2], atol=1e-15)
+    assert not np.any(sums.total[1::2])
+
+
+def test_buffers_do_not_grow_with_the_depth():
+    """All rows but one go right at every node of a chain, and at the end they are alone."""
+    chain, rows = make_chain(1000), np.arange(1000.0)
+    sums = Sums(np.zeros((1000, 1, 1)), np.zeros(1000, dtype=np.int64))
+    add_shrunk([chain], np.array([5.0]), rows[None], [np.zeros(1000, dtype=np.uint16)], sums)
+    assert len(Workspace.of(1000, 1, 1).branches) == 10
+    np.testing.assert_allclose(sums.total, 0.75)

@@ -6,6 +6,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score as sklearn_auc
 
 from aucforest.metrics import hand_till_score, roc_auc_score
+from aucforest.metrics.multiclass import score_matrices
 from tests.reference import metrics as reference
 
 
@@ -89,6 +90,17 @@ def test_a_missing_class_is_left_out(how):
     expected = [[True, True, False], [True, True, True], [False, True, True]]
     np.testing.assert_array_equal(np.isnan(matrix), expected)
     assert hand_till_score(codes, scores, **options) == (matrix[0, 2] + matrix[2, 0]) / 2
+
+
+def test_several_matrices_and_weights_at_once():
+    """To the last bit what each of them gives alone, and NaN without a pair of classes."""
+    codes, first, weights = random_classes(300, 4)
+    both = first, random_classes(300, 4, seed=1)[1]
+    all_weights = np.stack((weights, weights * (codes != 2), weights * (codes == 1)))
+    found = score_matrices(codes.astype(np.uint32), np.array([scores.T for scores in both], order="C"), all_weights)
+    expected = [[hand_till_score(codes, scores, sample_weight=some) for some in all_weights[:2]] for scores in both]
+    np.testing.assert_array_equal(found[:, :2], expected)
+    assert np.all(np.isnan(found[:, 2]))
 
 
 def test_no_pair_is_undefined():

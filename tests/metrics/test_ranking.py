@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.metrics.ranking import HALF, WORD, mann_whitney, rank_rows
+from aucforest.metrics.ranking import HALF, WORD, lost_columns, lost_pairs, mann_whitney, rank_rows, score_columns
 from tests.metrics.strategies import scores
 
 
@@ -54,3 +54,26 @@ def test_no_area_is_above_one():
     """The sums of these weights of separated classes have rounding errors."""
     weights, positive = np.random.default_rng(2).random(20), np.arange(20) >= 12
     assert mann_whitney(positive, rank_rows(np.arange(20.0)), weights) == 1.0
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 700])
+def test_several_columns_and_weights_at_once(n_rows):
+    """To the last bit what each of them gives alone."""
+    rng = np.random.default_rng(n_rows)
+    columns, weights = rng.integers(0, 40, (4, n_rows)) / 7.0, rng.random((3, n_rows))
+    weights[1], positive = 0.0, rng.random(n_rows) < 0.3
+    ranked = [rank_rows(column) for column in columns]
+    expected = [[mann_whitney(positive, rows, some) for some in weights] for rows in ranked]
+    np.testing.assert_array_equal(score_columns(positive, columns, weights), expected)
+    codes = rng.integers(0, 2, n_rows).astype(np.uint32)
+    lost = lost_columns(codes, columns.reshape(2, 2, n_rows), weights)
+    expected = [[lost_pairs(codes, pair, 2, some) for some in weights] for pair in (ranked[:2], ranked[2:])]
+    np.testing.assert_array_equal(lost, expected)
+
+
+def test_scores_of_several_columns_must_be_finite():
+    columns = np.array([[0.5, 1.0], [np.inf, 2.0]])
+    with pytest.raises(ValueError, match="y_score must be finite"):
+        score_columns(np.array([True, False]), columns, np.ones((1, 2)))
+    with pytest.raises(ValueError, match="y_score must be finite"):
+        lost_columns(np.array([0, 1], dtype=np.uint32), columns[None], np.ones((1, 2)))

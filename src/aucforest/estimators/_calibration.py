@@ -17,6 +17,7 @@ from scipy.special import softmax
 
 from aucforest.estimators._combination import log_proba
 from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import Sums
 
 # Smaller probabilities are replaced by this one, because 0 has no logarithm.
@@ -33,6 +34,8 @@ _LEAST_TREES = 0.5
 _LEAST_SPREAD = 1e-9
 # The last step of the optimization changes the penalized log likelihood of all samples by less than about this.
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
+# Approximate seconds per probability. Small arrays leave little time to another thread.
+_VALUE_TIME = 3e-8
 
 
 class Calibration(NamedTuple):
@@ -98,7 +101,11 @@ def n_of_rarer(counts: NDArray[Any]) -> float:
 
 
 def calibrate(
-    sample: CalibrationSample, frequencies: NDArray[np.float64], start: Calibration | None, n_trees: int
+    sample: CalibrationSample,
+    frequencies: NDArray[np.float64],
+    start: Calibration | None,
+    n_trees: int,
+    n_jobs: int | None = 1,
 ) -> Calibration | None:
     """Fit a calibration for a forest of n_trees trees.
 
@@ -144,7 +151,12 @@ def calibrate(
     likelihood = likelihood_of(0, scale)
     of_whole = likelihood.minimize(of_whole)
     std = float(np.sqrt(np.linalg.inv(likelihood.derivatives(of_whole)[1])[0, 0]))
-    of_half = 0.5 * sum(likelihood_of(half, scale).minimize(of_whole) for half in (1, 2))
+
+    def minimize_half(half: int) -> NDArray[np.float64]:
+        return likelihood_of(half, scale).minimize(of_whole)
+
+    run = thread_map(n_jobs, _VALUE_TIME * parts[0].total.size)
+    of_half = 0.5 * sum(run(minimize_half, (1, 2)))
     further = (inverse[0] - 1.0 / n_trees) / (0.5 * (inverse[1] + inverse[2]) - inverse[0])
     parameters = of_whole + further * (of_whole - of_half)
     slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)
@@ -172,6 +184,7 @@ class _Likelihood:
         # One class less is half the work for two classes.
         self._log_odds, self._base = logs[1:] - logs[0], base[1:] - base[0]
         self._is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
+        self._last: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
         # The sum of squares of the differences of all intercepts from their mean, as a quadratic form.
         self._quadratic = np.eye(n_classes)
         self._quadratic[1:, 1:] -= 1.0 / n_classes
@@ -184,10 +197,19 @@ class _Likelihood:
         return penalty
 
     def _scores(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the calibrated log odds, and the log of the sum of all odds, that of the first class included."""
-        scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
-        most = np.maximum(scores.max(axis=0), 0.0)
-        return scores, most + np.log(np.exp(scores - most).sum(axis=0) + np.exp(-most))
+        """Return the calibrated log odds, and the log of the sum of all odds, that of the first class included.
+
+        They are kept for the next call, because both the value and the derivatives need them.
+        """
+        if self._last is None or parameters is not self._last[0]:
+            scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
+            most = np.maximum(scores.max(axis=0), 0.0)
+            if len(scores) == 1:  # one of the two exponentials is 1
+                odds = np.exp(-np.abs(scores[0])) + 1.0
+            else:
+                odds = np.exp(scores - most).sum(axis=0) + np.exp(-most)
+            self._last = parameters, scores, most + np.log(odds)
+        return self._last[1:]
 
     def value(self, parameters: NDArray[np.float64]) -> float:
         """Return the value at some parameters."""
@@ -233,7 +255,9 @@ class _Likelihood:
             step = np.linalg.solve(information, gradient)
             if gradient @ step < _LAST_STEP:
                 return parameters - step
-            while (value_after := self.value(parameters - step)) > value:
+            after = parameters - step
+            while (value_after := self.value(after)) > value:
                 step *= 0.5
-            parameters, value = parameters - step, value_after
+                after = parameters - step
+            parameters, value = after, value_after
         return parameters

@@ -1,19 +1,17 @@
 """Out-of-bag predictions of the first trees of a forest, by which mixture, shrinkage and calibration are chosen."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._calibration import CalibrationSample, n_of_rarer
+from aucforest.estimators._calibration import Calibration, CalibrationSample, n_of_rarer
 from aucforest.estimators._class_sample import sample_classes
-from aucforest.estimators._paths import add_shrunk, leaves_out_of_bag
-from aucforest.estimators.thresholds import MeanOfTrees
+from aucforest.estimators._paths import add_shrunk
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
-from aucforest.metrics.multiclass import average_pairs
-from aucforest.metrics.ranking import mann_whitney, rank_columns
+from aucforest.metrics.multiclass import score_matrices
+from aucforest.metrics.ranking import score_columns
 from aucforest.metrics.validation import relative_weights
 from aucforest.tree.tree import Tree
 
@@ -38,11 +36,10 @@ SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 _LEAST_SUMS = 8
 # Maximum size of the array of sums, in numbers.
 _MOST_SUMS = 2**25
-# Approximate seconds per row and tree.
-_ROW_TIME = 2e-8
-
-# The numbers of the rows that have a score, and the result of `metrics.ranking.rank_rows` for each column.
-Ranked = tuple[NDArray[np.int64], list[NDArray[np.uint64]]]
+# Approximate seconds per row and tree, what a column adds to them as a proportion, and per row that is ranked.
+_ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
+# Seconds of a task, by which several threads gain: of trees, for which it also needs the interpreter, and of ranks.
+_LEAST_ADDING, _LEAST_RANKING = 1e-3, 4e-4
 
 
 def row_weight(
@@ -94,7 +91,7 @@ class OutOfBagScores:
     """ROC AUC (Hand and Till's M for many classes) of out-of-bag probabilities for several amounts of shrinkage.
 
     `rows` are the numbers of the rows to score, in ascending order; `amounts` are in samples, and `unit` is the weight
-    of a sample in trees. Variants are compared by plain means instead of `mean_of_trees`, so that the trees do not
+    of a sample in trees. Amounts are compared after `calibration`, and variants without it, so that the trees do not
     depend on it.
     """
 
@@ -106,16 +103,19 @@ class OutOfBagScores:
         n_variants: int,
         amounts: NDArray[np.float64],
         unit: float,
-        mean_of_trees: MeanOfTrees,
+        calibration: Calibration | None,
         n_jobs: int | None,
     ) -> None:
-        self._bags, self._mean_of_trees, self._n_jobs = training.bags, mean_of_trees, n_jobs
+        self._bags, self._n_jobs = training.bags, n_jobs
+        # Of two classes it does not change the ranking.
+        self._calibration = None if n_classes == 2 else calibration
         self._amounts, self._unit, self._n_classes = amounts, unit, n_classes
         self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
-        self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
-        self._places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
+        self._table = np.ascontiguousarray(training.X[rows].T, dtype=np.float64)
+        places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
+        self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
         # The trees of each variant are divided into at least two parts.
         n_sums, n_columns = _count_sums(n_variants), 1 if n_classes == 2 else n_classes
         self._n_parts = n_sums // n_variants
@@ -149,42 +149,64 @@ class OutOfBagScores:
             parts.setdefault(part, []).append(place)
             self._n_added[variant] += 1
 
-        amounts = self._unit * self._amounts
-
-        def add_part(part: int) -> None:
-            for place, counts in zip(parts[part], self._counts([first + place for place in parts[part]])):
-                leaves = leaves_out_of_bag(trees[place], self._table, counts)
-                add_shrunk(trees[place], amounts, leaves, counts, self._sums[part], self._n_trees[part])
+        def add_parts(some: list[int]) -> None:
+            for part in some:
+                places = parts[part]
+                counts = self._counts([first + place for place in places])
+                of_part, sums = [trees[place] for place in places], Sums(self._sums[part], self._n_trees[part])
+                add_shrunk(of_part, self._unit * self._amounts, self._table, counts, sums)
 
         # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
-        seconds = _ROW_TIME * len(self._table) * len(trees) / max(len(parts), 1)
-        for _ in thread_map(self._n_jobs, seconds)(add_part, parts):
+        n_columns = self._sums.shape[2]
+        seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * len(self._truth) * len(trees)
+        n_tasks = max(1, min(len(parts), int(seconds / _LEAST_ADDING)))
+        tasks = [list(parts)[start::n_tasks] for start in range(n_tasks)]
+        for _ in thread_map(self._n_jobs, seconds / n_tasks)(add_parts, tasks):
             pass
 
-    def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:
-        """Return how often each row is in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
-        blocks = [
-            self._bags.counts(block, numbers)[:, rows] for block, rows in enumerate(self._places) if len(rows) > 0
+    def _counts(self, numbers: list[int]) -> Iterator[NDArray[np.uint16]]:
+        """Yield how often each row is in the bootstrap sample of each of some trees, (n_rows,)."""
+        sampler = self._bags.sampler
+        for number in numbers:
+            key = self._bags.keys[number]
+            by_block = sampler.by_block(key)
+            yield np.concatenate([sampler.counts_of_block(key, by_block, block)[rows] for block, rows in self._places])
+
+    def _score(
+        self,
+        candidates: Sequence[Sums],
+        weights: NDArray[np.float64],
+        calibration: Calibration | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the AUC of sums over trees for several weights of the rows, NaN where it is not defined.
+
+        Each of `candidates` has several sums, (n_sums, n_columns, n_rows), in which the same rows are out of bag; the
+        result has the shape (n_candidates, n_sums, n_weights).
+        """
+        seconds = _RANK_TIME * len(self._truth) * candidates[0].total.shape[1]
+        n_sums = len(candidates[0].total)
+        step = max(1, min(n_sums, round(_LEAST_RANKING / seconds)))
+        tasks = [
+            Sums(sums.total[start : start + step], sums.n_trees[start : start + step])
+            for sums in candidates
+            for start in range(0, n_sums, step)
         ]
-        return np.ascontiguousarray(np.concatenate(blocks, axis=1))
 
-    def _rank(self, sums: NDArray[np.float64], n_trees: NDArray[Any], mean_of_trees: MeanOfTrees = np.divide) -> Ranked:
-        """Return the rows that are out of bag for any tree, and their ranks by sums over trees, (n_rows, n_columns)."""
-        seen = np.flatnonzero(n_trees)
-        if len(seen) == 0:
-            return seen, []
-        mean_of_trees = np.divide if self._n_classes == 2 else mean_of_trees
-        return seen, list(rank_columns(mean_of_trees(sums[seen], n_trees[seen, None])))
+        def score(sums: Sums) -> NDArray[np.float64]:
+            seen = sums.n_trees[0] > 0
+            # Rows without a score get one, and no weight.
+            means = np.empty(sums.total.shape)
+            np.divide(sums.total, np.where(seen, sums.n_trees, 1)[:, None], out=means)
+            if calibration is not None:
+                for mean in means:
+                    mean[:] = calibration.apply(np.ascontiguousarray(mean.T)).T
+            some = np.where(seen, weights, 0.0)
+            if self._n_classes == 2:
+                return score_columns(self._truth == 1, means[:, 0], some)
+            return score_matrices(self._truth, means, some)
 
-    def _score(self, ranked: Ranked, weights: NDArray[np.float64]) -> float:
-        """Return the AUC for some weights of the rows, or NaN if it is not defined."""
-        seen, columns = ranked
-        if len(seen) == 0:
-            return float("nan")
-        truth, weights = self._truth[seen], weights[seen]
-        if self._n_classes == 2:
-            return mann_whitney(truth == 1, columns[0], weights)
-        return float(average_pairs(truth, columns, self._n_classes, weights, "macro"))
+        scores = list(thread_map(self._n_jobs, step * seconds)(score, tasks))
+        return np.concatenate(scores).reshape(len(candidates), n_sums, len(weights))
 
     def _halves(self, places: int | slice = slice(None)) -> list[Sums]:
         """Return the sums over two halves of the trees, for all amounts of shrinkage or that of a place."""
@@ -213,7 +235,8 @@ class OutOfBagScores:
 
     def variant_scores(self) -> NDArray[np.float64]:
         """Return the AUC of the trees of each variant, NaN where it is not defined."""
-        return np.array([self._score(self._rank(*pair), self._weights) for pair in zip(*self._by_variant())])
+        candidates = [Sums(total.T[None], n_trees[None]) for total, n_trees in zip(*self._by_variant())]
+        return self._score(candidates, self._weights[None]).ravel()
 
     def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the standard errors of scores (Hanley and McNeil 1982); for more than two classes an approximation.
@@ -238,12 +261,14 @@ class OutOfBagScores:
         sums, n_trees = self._by_variant()
         whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), self._n_added.mean()
         factors = n_usual / np.maximum(self._n_added, 1)
-        base = self._score(self._rank(whole, n_whole), self._weights)
-        with_more = [
-            self._score(self._rank(whole + factor * own, n_whole + factor * n_own), self._weights)
-            for factor, own, n_own in zip(factors, sums, n_trees)
-        ]
-        return np.array(with_more) - base
+        # The first is the whole without more trees.
+        more, n_more = (np.concatenate((np.zeros_like(array[:1]), array)) for array in (sums, n_trees))
+        factors = np.concatenate(([0.0], factors))
+        candidates = Sums(
+            (whole + factors[:, None, None] * more).transpose(0, 2, 1), n_whole + factors[:, None] * n_more
+        )
+        scores = self._score([candidates], self._weights[None])[0, :, 0]
+        return scores[1:] - scores[0]
 
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount with the best AUC for a forest of n_trees trees.
@@ -258,22 +283,22 @@ class OutOfBagScores:
             return PRIOR
         further = 1.0 - float(whole.n_trees.mean()) / n_trees
 
-        def rank(amount: int) -> list[Ranked]:
-            return [self._rank(sums[:, :, amount], n_seen, self._mean_of_trees) for sums, n_seen in (*halves, whole)]
-
-        def score(ranked: list[Ranked], weights: NDArray[np.float64]) -> float:
-            first, second, of_all = (self._score(ranks, weights) for ranks in ranked)
+        def score(amounts: slice | list[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+            candidates = []
+            for sums in (*halves, whole):
+                total = sums.total.T[amounts]
+                candidates.append(Sums(total, np.broadcast_to(sums.n_trees, (len(total), len(sums.n_trees)))))
+            first, second, of_all = self._score(candidates, weights, self._calibration)
             return of_all + further * (of_all - 0.5 * (first + second))
 
-        scores = [score(rank(amount), self._weights) for amount in range(len(AMOUNTS))]
+        scores = score(slice(None), self._weights[None])[:, 0]
         # The AUC of a half is not defined if it has no trees, or out-of-bag rows of one class only.
         best, prior = int(np.argmax(scores)), _PRIOR_PLACE
         if best == prior or np.any(np.isnan(scores)):
             return PRIOR
-        part = parts_of_rows(self._truth, self._groups)
         # The delete-a-group jackknife (Tukey): rows that are left out get weight 0, so the ranks of the others need not
         # be computed again.
-        pair, parts = (rank(best), rank(prior)), [np.where(part == i, 0.0, self._weights) for i in range(N_PARTS)]
-        gains = [score(pair[0], weights) - score(pair[1], weights) for weights in parts]
+        is_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
+        gains = np.subtract(*score([best, prior], np.where(is_out, 0.0, self._weights)))
         error = np.sqrt((N_PARTS - 1) * np.var(gains))
         return float(AMOUNTS[best]) if scores[best] - scores[prior] > _STANDARD_ERRORS * error else PRIOR

@@ -203,7 +203,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             n_variants=n_variants,
             amounts=amounts_to_score(self.shrinkage, n_variants),
             unit=unit,
-            mean_of_trees=self._mean_of_trees,
+            calibration=self._calibration,
             n_jobs=self.n_jobs,
         )
 
@@ -256,7 +256,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             frequencies = frequencies * spec.class_weights
         frequencies = frequencies / frequencies.sum()
         sample = scores.calibration_sample(self.shrinkage_, frequencies)
-        self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_))
+        self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_), self.n_jobs)
 
     def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, GroupSums | None]:
         """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""

@@ -59,11 +59,13 @@ class Mixture:
         for variant in existing:
             if variant < len(self.n_trees):
                 self.n_trees[variant] += 1
-        variants = []
-        for _ in range(n_trees - len(existing)):
-            variant = int(np.argmax(self.weights * (self.n_trees.sum() + 1) - self.n_trees))
-            self.n_trees[variant] += 1
-            variants.append(variant)
+        # Numbers, because arrays of few of them take several times as long.
+        weights, counts, variants = self.weights.tolist(), self.n_trees.tolist(), []
+        for n_before in range(sum(counts), sum(counts) + n_trees - len(existing)):
+            shortages = [weight * (n_before + 1) - count for weight, count in zip(weights, counts)]
+            variants.append(shortages.index(max(shortages)))
+            counts[variants[-1]] += 1
+        self.n_trees[:] = counts
         return variants
 
     def weigh(self, evidence: OutOfBagScores) -> None:

@@ -1,15 +1,21 @@
 """Paths from the root to the leaves: decision paths, and the predictions of leaves for several amounts of shrinkage."""
 
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.fitting.out_of_bag import Sums
 from aucforest.tree.prediction import goes_right
 from aucforest.tree.tree import Tree, find_parents
 
-# Maximum number of shrunk class frequencies in memory, 256 MiB; if there are more, classes are processed in groups.
-_MOST_SHRUNK = 2**25
+# Indices are unsigned where it matters, because a negative one would count from the end.
+_ONE = np.uint64(1)
+_NONE = np.empty(0, dtype=np.int32)
+_NONE.setflags(write=False)
 
 
 @bare_device
@@ -77,72 +83,172 @@ def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
     return csr_matrix((np.ones(len(nodes), dtype=np.int64), nodes, starts), shape=(len(leaves), tree.n_nodes))
 
 
-@bare_kernel
-def _add_paths(parent, depth, weight, value, amounts, leaves, counts, buffers, total, n_trees):
-    """Add the shrunk predictions of the leaves of all out-of-bag rows; only nodes on the paths to them are computed.
+class _Nodes(NamedTuple):
+    """What a traversal reads of a `Tree`."""
 
-    `amounts` is a tuple, so that its length is known to the compiler. Leaves are visited in the order of the nodes, so
-    that consecutive paths share most nodes: shrunk[d] has the frequencies of the node held[d] of depth d.
+    left_child: NDArray[np.int32]
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    set_nodes: NDArray[np.int64]
+    sets: NDArray[np.uint64]
+    weight: NDArray[np.float64]
+    # The class frequencies: all of them, node by node, or those of a sparse matrix with their classes and starts.
+    frequencies: NDArray[np.float64]
+    classes: NDArray[np.int32]
+    starts: NDArray[np.int32]
+
+
+class Workspace(NamedTuple):
+    """Buffers of `add_shrunk`, which a thread uses for all its trees.
+
+    A branch is a node whose out-of-bag rows still have to descend. Of two children that with fewer rows comes first, so
+    there are at most log2(n_rows) + 1 branches at the same time, however deep a tree is.
     """
-    first, after, path, held, factors, shrunk = buffers
-    first[:], held[:] = -1, -1
-    for row in range(len(leaves)):
-        if counts[row] == 0:
-            first[leaves[row]], after[row] = row, first[leaves[row]]
-            n_trees[row] += 1
-    held[0] = 0
-    for k in range(shrunk.shape[1]):
-        shrunk[0, k] = value[0, k]
-    for leaf in range(len(first)):
-        row, node, n_new = first[leaf], leaf, 0
-        while row >= 0 and held[depth[node]] != node:
-            path[n_new] = node
-            n_new += 1
-            node = parent[node]
-        for step in range(n_new - 1, -1, -1):
-            above, node = node, path[step]
-            held[depth[node]] = node
-            for i in range(len(amounts)):
-                factors[i] = weight[above] / (weight[above] + amounts[i])
-            before, below = shrunk[depth[above]], shrunk[depth[node]]
-            for k in range(len(below)):
-                difference = value[node, k] - value[above, k]
-                for i in range(len(amounts)):
-                    below[k, i] = before[k, i] + difference * factors[i]
-        prediction = shrunk[depth[leaf]]
-        while row >= 0:
-            sums = total[row]
-            for k in range(len(sums)):
-                for i in range(len(amounts)):
-                    sums[k, i] += prediction[k, i]
-            row = after[row]
+
+    rows: NDArray[np.uint64]  # (n_rows,), the rows of a branch are consecutive
+    right: NDArray[np.uint64]  # (n_rows,), those that go right at a node
+    branches: NDArray[np.uint64]  # (n_branches, 3), the node, the place of its first row, and that after its last one
+    values: NDArray[np.float64]  # (n_branches + 1, n_columns), class frequencies of the branches and of a child
+    shrunk: NDArray[np.float64]  # (n_branches, n_columns, n_amounts)
+    factors: NDArray[np.float64]  # (n_amounts,)
+
+    @classmethod
+    def of(cls, n_rows: int, n_columns: int, n_amounts: int) -> "Workspace":
+        """Allocate the buffers."""
+        n_branches = max(n_rows, 1).bit_length()
+        rows, right = np.empty((2, n_rows), dtype=np.uint64)
+        branches, values = np.empty((n_branches, 3), dtype=np.uint64), np.empty((n_branches + 1, n_columns))
+        return cls(rows, right, branches, values, np.empty((n_branches, n_columns, n_amounts)), np.empty(n_amounts))
+
+
+@bare_device
+def _read_value(nodes, node, n_classes, value):
+    """Write the class frequencies of a node, of the last classes only if `value` is shorter."""
+    first = n_classes - len(value)
+    if len(nodes.starts) == 0:
+        for k in range(len(value)):
+            value[k] = nodes.frequencies[np.int64(node) * n_classes + first + k]
+        return
+    for k in range(len(value)):
+        value[k] = 0.0
+    for place in range(nodes.starts[node], nodes.starts[node + _ONE]):
+        if nodes.classes[place] >= first:
+            value[nodes.classes[place] - first] = nodes.frequencies[place]
+
+
+@bare_device
+def _split_rows(nodes, node, X, start, stop, rows, right):
+    """Bring the rows that go left before those that go right; return the place of the first of these."""
+    values, threshold, missing_left = X[nodes.feature[node]], nodes.threshold[node], nodes.missing_left[node]
+    set_number = _find_set(np.int64(node), nodes.set_nodes) if len(nodes.set_nodes) > 0 else -1
+    middle, n_right = start, np.uint64(0)
+    # Without branches, since nothing predicts where a row goes.
+    for place in range(start, stop):
+        row = rows[place]
+        is_right = np.uint64(goes_right(values[row], threshold, missing_left, nodes.sets, set_number))
+        rows[middle], right[n_right] = row, row
+        middle += _ONE - is_right
+        n_right += is_right
+    for place in range(n_right):
+        rows[middle + place] = right[place]
+    return middle
+
+
+@bare_device
+def _shrink_child(nodes, child, n_classes, branch, to, amounts, work):
+    """Write the class frequencies and the shrunk predictions of a child of a branch to the branch `to`."""
+    value, of_child = work.values[branch], work.values[len(work.values) - 1]
+    above, below, to_value = work.shrunk[branch], work.shrunk[to], work.values[to]
+    _read_value(nodes, child, n_classes, of_child)
+    for k in range(np.uint64(len(of_child))):
+        difference = of_child[k] - value[k]
+        to_value[k] = of_child[k]
+        for i in range(len(amounts)):
+            below[k, i] = above[k, i] + difference * work.factors[i]
+
+
+@bare_kernel
+def _add_shrunk(nodes, n_classes, X, counts, amounts, work, total, n_trees):
+    """Add the predictions of the leaves of out-of-bag rows, which descend the tree together; see `add_shrunk`.
+
+    `amounts` is a tuple, so that its length is known to the compiler. Only nodes with rows are shrunk.
+    """
+    rows, branches, n_rows = work.rows, work.branches, np.uint64(0)
+    for row in range(np.uint64(len(counts))):
+        rows[n_rows] = row
+        is_out = counts[row] == 0
+        n_rows += np.uint64(is_out)
+        n_trees[row] += np.int64(is_out)
+    branches[0, 0], branches[0, 1], branches[0, 2] = 0, 0, n_rows
+    _read_value(nodes, np.uint64(0), n_classes, work.values[0])
+    for k in range(total.shape[1]):
+        for i in range(len(amounts)):
+            work.shrunk[0, k, i] = work.values[0, k]
+    branch: Any = 0 if n_rows > np.uint64(0) else -1
+    while branch >= 0:
+        node, start, stop = branches[branch, 0], branches[branch, 1], branches[branch, 2]
+        if nodes.left_child[node] < 0:
+            prediction = work.shrunk[branch]
+            for place in range(start, stop):
+                sums = total[rows[place]]
+                for k in range(np.uint64(len(sums))):
+                    for i in range(len(amounts)):
+                        sums[k, i] += prediction[k, i]
+            branch -= 1
+            continue
+        for i in range(len(amounts)):
+            work.factors[i] = nodes.weight[node] / (nodes.weight[node] + amounts[i])
+        left = np.uint64(nodes.left_child[node])
+        middle = _split_rows(nodes, node, X, start, stop, rows, work.right)
+        larger = left + np.uint64(stop - middle > middle - start)
+        if start < middle < stop:
+            to, smaller = branch + 1, left + left + _ONE - larger
+            _shrink_child(nodes, smaller, n_classes, branch, to, amounts, work)
+            branches[to, 0], branches[to, 1], branches[to, 2] = smaller, start, stop
+            if smaller == left:
+                branches[to, 2] = branches[branch, 1] = middle
+            else:
+                branches[to, 1] = branches[branch, 2] = middle
+        _shrink_child(nodes, larger, n_classes, branch, branch, amounts, work)
+        branches[branch, 0] = larger
+        branch += np.int64(start < middle < stop)
+
+
+def _nodes_of(tree: Tree) -> _Nodes:
+    """Return what a traversal reads."""
+    stored = tree.frequencies
+    if isinstance(stored, np.ndarray):
+        frequencies, classes, starts = stored.reshape(-1), _NONE, _NONE
+    else:
+        frequencies, classes, starts = stored.data, stored.indices, stored.indptr
+    return _Nodes(
+        tree.left_child,
+        tree.feature,
+        tree.threshold,
+        tree.missing_left,
+        tree.set_nodes,
+        tree.sets,
+        tree.weight,
+        frequencies,
+        classes,
+        starts,
+    )
 
 
 def add_shrunk(
-    tree: Tree,
+    trees: Iterable[Tree],
     amounts: NDArray[np.float64],
-    leaves: NDArray[np.int64],
-    counts: NDArray[np.uint16],
-    total: NDArray[np.float64],
-    n_trees: NDArray[np.int64],
+    X: NDArray[np.float64],
+    all_counts: Iterable[NDArray[np.uint16]],
+    sums: Sums,
 ) -> None:
-    """Add the predictions of the leaves of out-of-bag rows for several amounts of shrinkage, in units of weight.
+    """Add the out-of-bag predictions of trees, in order, for several amounts of shrinkage, in units of weight.
 
-    `counts` is how often each row is in the bootstrap sample. The predictions of the last classes are added to `total`,
-    (n_rows, n_last_classes, n_amounts), and 1 to `n_trees`. If rows reach few leaves, this costs less than shrinking
-    all nodes by every amount.
+    `X`, (n_features, n_rows), has the rows as its columns, and `all_counts` how often each is in the bootstrap sample
+    of each tree. The predictions of the last classes are added to the total, (n_rows, n_last_classes, n_amounts). If
+    rows reach few leaves, this costs less than shrinking all nodes by every amount.
     """
-    parent, depth = find_parents(tree.left_child, tree.left_child + 1)
-    n_columns, n_held = total.shape[1], int(depth.max()) + 1
-    value = tree.value[:, tree.n_classes - n_columns :]
-    first, after = np.empty(tree.n_nodes, dtype=np.int64), np.empty(len(leaves), dtype=np.int64)
-    (path, held), factors = np.empty((2, n_held), dtype=np.int64), np.empty(len(amounts))
-    step = max(1, _MOST_SHRUNK // (n_held * len(amounts)))
-    for start in range(0, n_columns, step):
-        columns = slice(start, start + step)
-        sums = total[:, columns]
-        counted = n_trees if start == 0 else np.zeros_like(n_trees)
-        buffers = first, after, path, held, factors, np.empty((n_held, *sums.shape[1:]))
-        _add_paths(
-            parent, depth, tree.weight, value[:, columns], tuple(amounts), leaves, counts, buffers, sums, counted
-        )
+    given, work = tuple(amounts), Workspace.of(*sums.total.shape)
+    for tree, counts in zip(trees, all_counts):
+        _add_shrunk(_nodes_of(tree), tree.n_classes, X, counts, given, work, sums.total, sums.n_trees)

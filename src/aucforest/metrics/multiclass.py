@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics.ranking import lost_pairs, rank_columns
+from aucforest.metrics.ranking import lost_columns, lost_pairs, rank_columns
 from aucforest.metrics.validation import (
     Scores,
     Weights,
@@ -90,16 +90,37 @@ def average_pairs(
 ) -> float | NDArray[np.float64]:
     """Return Hand and Till's mean of columns from `rank_columns`, NaN without any pair, or for None the matrix."""
     totals = np.bincount(codes, weights, minlength=n_classes)
-    lost = lost_pairs(codes, columns, n_classes, weights)
-    twice_pairs = 2 * totals[:, None] * totals
-    np.fill_diagonal(twice_pairs, 0)
-    matrix = np.full(twice_pairs.shape, np.nan)
-    np.divide(twice_pairs - lost, twice_pairs, out=matrix, where=twice_pairs > 0)
-    matrix = np.clip(matrix, 0.0, 1.0)  # sums of weights have rounding errors
+    matrix = _pair_matrix(lost_pairs(codes, columns, n_classes, weights), totals)
     if average is None:
         return matrix
     pair_weights = totals[:, None] + totals if average == "weighted" else np.ones_like(matrix)
     return _mean(matrix, np.where(np.isnan(matrix), 0, pair_weights))
+
+
+def score_matrices(
+    codes: NDArray[np.uint32], matrices: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return Hand and Till's M of scores, (n_matrices, n_classes, n_rows), for several weights, (n_weights, n_rows).
+
+    The result, (n_matrices, n_weights), is NaN without any pair. Each column is ranked once.
+    """
+    totals = np.stack([np.bincount(codes, some, minlength=matrices.shape[1]) for some in weights])
+    pairs = _pair_matrix(lost_columns(codes, matrices, weights), totals)
+    means = np.full(pairs.shape[:2], np.nan)
+    for i in np.ndindex(means.shape):
+        values = pairs[i][~np.isnan(pairs[i])]
+        if len(values) > 0:
+            means[i] = values.sum() / len(values)
+    return means
+
+
+def _pair_matrix(lost: NDArray[Any], totals: NDArray[Any]) -> NDArray[np.float64]:
+    """Return all A(i, j) from `lost_pairs` and the weights of the classes, NaN for classes without weight."""
+    twice_pairs = 2 * totals[..., :, None] * totals[..., None, :]
+    twice_pairs[..., np.eye(totals.shape[-1], dtype=np.bool_)] = 0
+    matrix = np.full(lost.shape, np.nan)
+    np.divide(twice_pairs - lost, twice_pairs, out=matrix, where=twice_pairs > 0)
+    return np.clip(matrix, 0.0, 1.0)  # sums of weights have rounding errors
 
 
 def _mean(values: NDArray[np.float64], weights: NDArray[Any]) -> float:

@@ -165,12 +165,20 @@ def rank_columns(y_score: Scores) -> Iterator[NDArray[np.uint64]]:
 
 def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
     """Return packed (rank, row) in ascending order, shape (n,); raise ValueError if a score is not finite."""
-    # buffers are allocated by numpy, which uses huge pages, unlike numba
-    packed = np.empty(y_score.size, np.uint64)
-    words = y_score.view(np.uint32).reshape(y_score.size, -1)
-    if not _rank_rows(words, packed, np.empty_like(packed), np.empty((3, 2048), np.uint32)):
+    packed, spare, counts = _make_buffers(y_score.size)
+    if not _rank_rows(_words(y_score), packed, spare, counts):
         require_finite(y_score, "y_score")
     return packed
+
+
+def _words(y_score: Scores) -> NDArray[np.uint32]:
+    """Return the words of contiguous scores; they have one axis more."""
+    return y_score.view(np.uint32).reshape(*y_score.shape, -1)
+
+
+def _make_buffers(n_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
+    """Allocate what `_rank_rows` writes to; numpy uses huge pages, unlike numba."""
+    return np.empty(n_rows, np.uint64), np.empty(n_rows, np.uint64), np.empty((3, 2048), np.uint32)
 
 
 @kernel
@@ -203,6 +211,33 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
     twice_u, of_positive, of_negative = _twice_u(ranked, positive, weights)
     pairs = of_positive * of_negative
     return min(twice_u / (2 * pairs), 1.0) if pairs > 0 else float("nan")  # sums of weights have rounding errors
+
+
+@kernel
+def _score_columns(words, positive, weights, buffers, areas):
+    """Write `mann_whitney` of each column for each row of weights; return whether every score is finite."""
+    packed, spare, counts = buffers
+    for column in range(len(words)):
+        if not _rank_rows(words[column], packed, spare, counts):
+            return False
+        for i in range(len(weights)):
+            twice_u, of_positive, of_negative = _twice_u(packed, positive, weights[i])
+            pairs = of_positive * of_negative
+            areas[column, i] = min(twice_u / (2 * pairs), 1.0) if pairs > 0.0 else np.nan
+    return True
+
+
+def score_columns(
+    positive: NDArray[np.bool_], columns: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return `mann_whitney` of scores, (n_columns, n_rows), for several weights, (n_weights, n_rows).
+
+    The result has the shape (n_columns, n_weights). Each column is ranked once.
+    """
+    areas = np.empty((len(columns), len(weights)))
+    if not _score_columns(_words(columns), positive, weights, _make_buffers(columns.shape[1]), areas):
+        require_finite(columns.ravel(), "y_score")
+    return areas
 
 
 @kernel
@@ -316,6 +351,33 @@ def _lost_pairs(ranked, k, codes, weights, lost):
             lost[codes[row]] += weight * (2 * below + tied)
         below += tied
         start = end
+
+
+@kernel
+def _lost_columns(words, codes, weights, buffers, lost):
+    """Write `lost_pairs` of each matrix of columns for each row of weights; return whether every score is finite."""
+    packed, spare, counts = buffers
+    for matrix in range(len(words)):
+        for k in range(words.shape[1]):
+            if not _rank_rows(words[matrix, k], packed, spare, counts):
+                return False
+            for i in range(len(weights)):
+                _lost_pairs(packed, k, codes, weights[i], lost[matrix, i, k])
+    return True
+
+
+def lost_columns(
+    codes: NDArray[np.uint32], matrices: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return `lost_pairs` of scores, (n_matrices, n_classes, n_rows), for several weights, (n_weights, n_rows).
+
+    The result has the shape (n_matrices, n_weights, n_classes, n_classes). Each column is ranked once.
+    """
+    n_matrices, n_classes, n_rows = matrices.shape
+    lost = np.zeros((n_matrices, len(weights), n_classes, n_classes))
+    if not _lost_columns(_words(matrices), codes, weights, _make_buffers(n_rows), lost):
+        require_finite(matrices.ravel(), "y_score")
+    return lost
 
 
 def lost_pairs(
