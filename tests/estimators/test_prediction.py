@@ -59,13 +59,13 @@ def test_rows_do_not_see_each_other(make):
 def test_threads_get_equal_numbers_of_rows(monkeypatch, n_jobs, expected):
     monkeypatch.setattr(_prediction, "_LEAST_ROWS", 40)
     monkeypatch.setattr(_prediction, "_MOST_ROWS", 40)
-    model, found = small_forest(n_jobs=n_jobs).fit(X, Y), {}
+    model, table, found = small_forest(n_jobs=n_jobs).fit(X, Y), X[:100], {}
 
     def walk(rows, nodes, block, active, leaves):
-        np.testing.assert_array_equal(block, X[rows])
+        np.testing.assert_array_equal(block, table[rows])
         found[rows.start] = len(active)
 
-    model._walk_blocks(model._pack(), X[:100], walk)
+    model._walk_blocks(model._pack(), table, walk)
     assert [found[start] for start in sorted(found)] == expected
 
 

@@ -16,7 +16,7 @@ from aucforest.tree.binning import ParallelMap
 from aucforest.tree.prediction import PackedTrees, WalkNodes, add_probabilities, add_row, find_leaves
 from aucforest.tree.tree import Tree
 
-# Maximum number of rows in a task of prediction: as many as have _TASK_BYTES, which stay in the caches, but within these
+# Maximum number of rows in a task of prediction: as many as have _TASK_BYTES, which stay in the caches, but within two
 # limits. Each task reads all trees from memory once, and its rows once for each tree.
 _LEAST_ROWS, _MOST_ROWS, _TASK_BYTES = 2**13, 2**15, 9 * 2**18
 # Up to _FEW_ROWS rows descend all trees together, row by row. A row is copied for each tree, in at most 512 KiB, and
