@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from aucforest.estimators import _prediction
 from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
 
 X, Y = make_table(missing=0.1)
@@ -52,6 +53,20 @@ def test_rows_do_not_see_each_other(make):
     np.testing.assert_array_equal(model.predict_proba(many), np.tile(model.predict_proba(X), (25, 1)))
     np.testing.assert_array_equal(model.apply(many), np.concatenate([model.apply(X)] * 25))
     np.testing.assert_array_equal(model.predict_proba(X[7:8]), model.predict_proba(X)[7:8])
+
+
+@pytest.mark.parametrize(("n_jobs", "expected"), [(1, [34, 34, 32]), (2, [25, 25, 25, 25]), (3, [34, 34, 32])])
+def test_threads_get_equal_numbers_of_rows(monkeypatch, n_jobs, expected):
+    monkeypatch.setattr(_prediction, "_LEAST_ROWS", 40)
+    monkeypatch.setattr(_prediction, "_MOST_ROWS", 40)
+    model, table, found = small_forest(n_jobs=n_jobs).fit(X, Y), X[:100], {}
+
+    def walk(rows, nodes, block, active, leaves):
+        np.testing.assert_array_equal(block, table[rows])
+        found[rows.start] = len(active)
+
+    model._walk_blocks(model._pack(), table, walk)
+    assert [found[start] for start in sorted(found)] == expected
 
 
 @both

@@ -33,8 +33,7 @@ def test_words_tell_the_features_on_the_way(first_feature):
     for tree in range(5):
         entries = slice(*found.starts[tree : tree + 2])
         for row, leaf, bits in zip(found.rows[entries], found.leaves[entries], found.path_features[entries]):
-            number = packed.nodes.numbers[packed.first[tree] + leaf]
-            assert paths.bits[packed.first_leaf[tree] + number] == bits
+            assert paths.bits[packed.first[tree] + leaf] == bits
             expected = features_on_the_way(trees[tree], X[row]) & set(range(first_feature, first_feature + 64))
             assert {first_feature + b for b in range(64) if int(bits) >> b & 1} == expected
 

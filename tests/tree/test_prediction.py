@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from aucforest.tree.prediction import GROUP_ROWS, PackedTrees, add_probabilities, add_row, find_leaves
 from tests.persistence.trees import make_tree
@@ -126,7 +127,65 @@ def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
     assert np.array_equal(total, expected)
 
 
+@pytest.fixture(scope="module", params=[2, 3, 20])
+def pure_trees(request):
+    """Trees without shrinkage, most of whose leaves hold one class, stored as a sparse matrix or not."""
+    trees = [make_pure(seed, n, request.param) for seed, n in enumerate([3, 60, 0, 25, 40])]
+    return [replace(tree, frequencies=csr_array(tree.value)) if i % 2 else tree for i, tree in enumerate(trees)]
+
+
+def make_pure(seed: int, n_splits: int, n_classes: int):
+    """Return a tree in which leaves of an odd number hold one class alone."""
+    tree = make_tree(seed, n_splits, n_features=4, n_classes=n_classes)
+    totals = tree.value * tree.weight[:, None]
+    for node in range(tree.n_nodes - 1, -1, -1):
+        if tree.is_leaf[node] and node % 2:
+            totals[node] = np.where(np.arange(n_classes) == node // 2 % n_classes, 1.0 + node, 0.0)
+        elif not tree.is_leaf[node]:
+            totals[node] = totals[tree.left_child[node]] + totals[tree.left_child[node] + 1]
+    weight = totals.sum(axis=1)
+    pure = replace(tree, frequencies=totals / weight[:, None], weight=weight, shrinkage=0.0)
+    pure.validate()
+    return pure
+
+
+def test_leaves_of_one_class_are_not_stored(pure_trees):
+    packed, n_negative = PackedTrees(pure_trees).take_predictions(pure_trees), 0
+    for i, tree in enumerate(pure_trees):
+        numbers = packed.nodes.numbers[slice(*packed.first[i : i + 2])][tree.is_leaf]
+        stored, expected = packed.values[slice(*packed.first_leaf[i : i + 2])], tree.prediction[tree.is_leaf]
+        assert np.array_equal(stored, expected[np.count_nonzero(expected, axis=1) > 1])
+        assert np.array_equal(numbers[numbers >= 0], np.arange(len(stored)))
+        assert np.array_equal(~numbers[numbers < 0], expected[numbers < 0].argmax(axis=1))
+        assert np.all(expected[numbers < 0].max(axis=1) == 1.0)
+        n_negative += np.count_nonzero(numbers < 0)
+    assert n_negative > 50
+    shrunk = [replace(tree, shrinkage=1.0) for tree in pure_trees]
+    assert len(PackedTrees(shrunk).take_predictions(shrunk).values) == sum(tree.n_leaves for tree in shrunk)
+
+
+def test_leaves_of_one_class_are_added_in_the_order_of_trees(pure_trees):
+    packed, X = PackedTrees(pure_trees).take_predictions(pure_trees), rows_for(pure_trees, GROUP_ROWS + 90, seed=1)
+    counts = np.random.default_rng(0).poisson(1.0, (len(pure_trees), len(X))).astype(np.uint16)
+    for drawn in (np.zeros_like(counts), counts):
+        total, expected = np.full((2, len(X), pure_trees[0].n_classes), 0.1)
+        out_of_bag = () if drawn is not counts else (counts, np.zeros(len(X), dtype=np.int64))
+        add_probabilities(*packed.arguments(packed.values), X, *scratch(len(X)), total, *out_of_bag)
+        for tree, of_tree in zip(pure_trees, drawn):
+            for row in np.flatnonzero(of_tree == 0):
+                expected[row] += tree.prediction[leaf_of(tree, X[row])]
+        assert np.array_equal(total, expected)
+
+
 def test_one_row_goes_down_all_trees_at_once(trees):
+    check_one_row(trees)
+
+
+def test_one_row_adds_leaves_of_one_class(pure_trees):
+    check_one_row(pure_trees)
+
+
+def check_one_row(trees):
     packed = PackedTrees(trees).take_predictions(trees)
     for row in rows_for(trees, 20, seed=3):
         total, expected = np.full((1, trees[0].n_classes), 0.25), np.full(trees[0].n_classes, 0.25)

@@ -16,8 +16,9 @@ from aucforest.tree.binning import ParallelMap
 from aucforest.tree.prediction import PackedTrees, WalkNodes, add_probabilities, add_row, find_leaves
 from aucforest.tree.tree import Tree
 
-# Maximum number of rows in a task of prediction. Each task reads all trees from memory once.
-_TASK_ROWS = 8192
+# Maximum number of rows in a task of prediction: as many as have _TASK_BYTES, which stay in the caches, but within two
+# limits. Each task reads all trees from memory once, and its rows once for each tree.
+_LEAST_ROWS, _MOST_ROWS, _TASK_BYTES = 2**13, 2**15, 9 * 2**18
 # Up to _FEW_ROWS rows descend all trees together, row by row. A row is copied for each tree, in at most 512 KiB, and
 # the numbers of all nodes must fit into 32 bits.
 _FEW_ROWS, _MOST_CELLS, _MOST_NODES = 4, 2**16, 2**32
@@ -65,8 +66,8 @@ class TreePrediction(FeatureModel):
             yield group, packed.some(group).take_predictions(trees, self._run_over_trees())
 
     def _n_predicted(self) -> int:
-        """Return the number of class frequencies in the leaves of all trees."""
-        return sum(tree.n_nodes // 2 + 1 for tree in self.trees_) * len(self.classes_)
+        """Return the number of class frequencies that are stored for the leaves of all trees."""
+        return int(self._pack_nodes().first_leaf[-1]) * len(self.classes_)
 
     def _run_over_trees(self) -> ParallelMap:
         """Return a `map` over trees for functions whose time is proportional to the number of nodes."""
@@ -78,9 +79,13 @@ class TreePrediction(FeatureModel):
 
         A block passes all trees in order, so n_jobs changes no sums.
         """
-        n_rows = min(_TASK_ROWS, -(-len(X) // effective_n_jobs(self._n_jobs)))
+        row_bytes = packed.as_read(X[:1]).nbytes
+        most = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
         if isinstance(X, SparseRows):
-            n_rows = min(n_rows, X.block_rows)
+            most = min(most, X.block_rows)
+        # Threads get equal numbers of rows.
+        n_threads = effective_n_jobs(self._n_jobs)
+        n_rows = -(-len(X) // (n_threads * -(-len(X) // (n_threads * most))))
 
         def walk_block(start: int) -> None:
             rows = slice(start, start + n_rows)

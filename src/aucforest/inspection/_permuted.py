@@ -19,10 +19,10 @@ MOST_FEATURES = 64  # number of features in a `PathFeatures`, one for each bit
 
 
 class PathFeatures(NamedTuple):
-    """Which of up to MOST_FEATURES consecutive features are on the path from the root to each leaf."""
+    """Which of up to MOST_FEATURES consecutive features are on the path from the root to each node."""
 
     first_feature: int
-    bits: NDArray[np.uint64]  # bit b is set if the feature first_feature + b is on the path, (n_all_leaves,)
+    bits: NDArray[np.uint64]  # bit b is set if the feature first_feature + b is on the path, (n_all_nodes,)
 
     @classmethod
     def of(cls, trees: Sequence[Tree], first_feature: int) -> "PathFeatures":
@@ -31,7 +31,7 @@ class PathFeatures(NamedTuple):
         for tree in trees:
             of_nodes = np.empty(tree.n_nodes, dtype=np.uint64)
             _find_path_features(tree.feature, tree.left_child, first_feature, of_nodes)
-            bits.append(of_nodes[tree.is_leaf])
+            bits.append(of_nodes)
         return cls(first_feature, np.concatenate(bits))
 
 
@@ -68,9 +68,8 @@ class OutOfBagLeaves(NamedTuple):
         for start in range(0, len(X), BLOCK_ROWS):
             tree, row = np.nonzero(counts[:, start : start + BLOCK_ROWS] == 0)
             leaf = leaves[tree, start + row]
-            leaf_number = packed.first_leaf[tree] + packed.nodes.numbers[packed.first[tree] + leaf]
             n_entries.extend(np.bincount(tree, minlength=len(counts)).tolist())
-            blocks.append((row.astype(np.uint32), leaf.astype(np.uint32), paths.bits[leaf_number]))
+            blocks.append((row.astype(np.uint32), leaf.astype(np.uint32), paths.bits[packed.first[tree] + leaf]))
         return cls(np.cumsum(n_entries), *map(np.concatenate, zip(*blocks)))
 
 
@@ -134,4 +133,4 @@ def _sum_out_of_bag(trees, X, any_missing, out_of_bag, changed_bits, buffers, to
             walk(tree_nodes, block, any_missing, active[:n_active], leaves)
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])
-                add_leaf(leaf_values, np.uint64(tree_nodes.numbers[np.uint64(leaves[row])]), sums[row])
+                add_leaf(leaf_values, tree_nodes.numbers[np.uint64(leaves[row])], sums[row])

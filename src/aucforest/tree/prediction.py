@@ -35,7 +35,7 @@ class WalkNodes(NamedTuple):
 
     words: NDArray[np.unsignedinteger]
     thresholds: NDArray[np.floating]  # or the number of a set
-    numbers: NDArray[np.uint32]  # of leaves in their tree
+    numbers: NDArray[np.integer]  # of leaves, see `add_leaf`
     sets: NDArray[np.uint64] | None  # of all trees; with None, the traversal is compiled without sets
     shift: int
 
@@ -62,39 +62,46 @@ class PackedTrees:
         The thresholds, rounded down, so that float32 values are on the same side of both.
     first : ndarray of shape (n_trees + 1,), int64
         The index of the first node of each tree.
-    values : ndarray of shape (n_all_leaves, n_classes), float64
-        The predictions of the leaves. Set by `take_predictions`, since they take most of the memory for many classes.
+    values : ndarray of shape (n_stored, n_classes), float64
+        The predictions of the leaves, without those of one class if no tree has shrinkage. Set by `take_predictions`,
+        since they take most of the memory for many classes.
     first_leaf : ndarray of shape (n_trees + 1,), int64
-        The index of the first leaf of each tree.
+        The index in `values` of the first leaf of each tree.
     """
 
     def __init__(self, trees: Sequence[Tree], run: ParallelMap = map) -> None:
         self.first = _starts([tree.n_nodes for tree in trees])
-        self.first_leaf = _starts([tree.n_leaves for tree in trees])
         first_set = _starts([len(tree.sets) for tree in trees])
         sets = np.concatenate([tree.sets for tree in trees]) if first_set[-1] > 0 else None
         shift = (trees[0].n_features - 1).bit_length() + 2
         most_bits = shift + max(tree.n_nodes for tree in trees).bit_length()
         words = np.empty(self.first[-1], dtype=np.uint32 if most_bits <= 32 else np.uint64)
-        self.nodes = WalkNodes(words, np.empty(len(words)), np.empty(len(words), dtype=np.uint32), sets, shift)
-
+        # The numbers of leaves of one class are negative.
+        numbers = np.empty(len(words), dtype=np.uint32 if any(tree.shrinkage > 0.0 for tree in trees) else np.int32)
+        self.nodes = WalkNodes(words, np.empty(len(words)), numbers, sets, shift)
         self.rounded = np.empty(len(words), dtype=np.float32)
 
-        def pack(i: int) -> None:
+        def pack(i: int) -> int:
             tree, some = trees[i], slice(self.first[i], self.first[i + 1])
             parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.set_nodes)
             _pack_tree(*parts, first_set[i], self.nodes.some(some), self.rounded[some])
+            only = np.full(tree.n_nodes, -1) if numbers.dtype == np.uint32 else _only_classes(tree)
+            return _number_leaves(tree.feature, only, numbers[some])
 
-        list(run(pack, range(len(trees))))
+        self.first_leaf = _starts(list(run(pack, range(len(trees)))))
 
     def take_predictions(self, trees: Sequence[Tree], run: ParallelMap = map) -> "PackedTrees":
         """Copy the predictions of the leaves of these trees; `values` is set when all of them are copied."""
         values = _empty_aligned(int(self.first_leaf[-1]), trees[0].n_classes)
 
         def take(i: int) -> None:
-            some = values[self.first_leaf[i] : self.first_leaf[i + 1]]
-            # mode="clip" avoids a copy of the output
-            np.take(trees[i].prediction, np.flatnonzero(trees[i].is_leaf), axis=0, out=some, mode="clip")
+            tree, some = trees[i], values[self.first_leaf[i] : self.first_leaf[i + 1]]
+            leaves = np.flatnonzero(tree.is_leaf & (self.nodes.numbers[self.first[i] : self.first[i + 1]] >= 0))
+            if tree.shrinkage == 0.0 and not isinstance(tree.frequencies, np.ndarray):
+                some[:] = tree.frequencies[leaves].toarray()
+            else:
+                # mode="clip" avoids a copy of the output
+                np.take(tree.prediction, leaves, axis=0, out=some, mode="clip")
 
         list(run(take, range(len(trees))))
         self.values = values
@@ -124,7 +131,7 @@ class PackedTrees:
         return self.nodes if X.dtype == np.float64 else self.nodes._replace(thresholds=self.rounded)
 
     def arguments(self, leaves: NDArray[Any], trees: range | None = None) -> tuple[Any, ...]:
-        """Return the first arguments of a traversal of some trees; `leaves` has values of all leaves, like `values`."""
+        """Return the first arguments of a traversal of some trees; `leaves` has rows for leaves, like `values`."""
         trees = range(len(self.first) - 1) if trees is None else trees
         first, first_leaf = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
         return self.nodes, first, leaves[first_leaf[0] : first_leaf[-1]], first_leaf - first_leaf[0]
@@ -150,14 +157,10 @@ def _starts(sizes: list[int]) -> NDArray[np.int64]:
 
 @bare_kernel
 def _pack_tree(feature, threshold, missing_left, left_child, set_nodes, first_set, nodes, rounded):
-    """Write the nodes of one tree."""
-    n_leaves = 0
+    """Write the nodes of one tree, without the numbers of its leaves."""
     for i in range(len(feature)):
         word, limit = np.int64(0), np.inf
-        if feature[i] == LEAF:
-            nodes.numbers[i] = n_leaves
-            n_leaves += 1
-        else:
+        if feature[i] != LEAF:
             word = np.int64(feature[i]) | (np.int64(not missing_left[i]) << (nodes.shift - 2))
             word |= (np.int64(left_child[i]) - i) << nodes.shift
             limit = threshold[i]
@@ -167,6 +170,47 @@ def _pack_tree(feature, threshold, missing_left, left_child, set_nodes, first_se
     for i in range(len(set_nodes)):
         nodes.words[set_nodes[i]] |= 1 << (nodes.shift - 1)
         nodes.thresholds[set_nodes[i]] = first_set + i
+
+
+def _only_classes(tree: Tree) -> NDArray[np.int64]:
+    """Return the class that has all the weight of each node, -1 for a node of several classes."""
+    stored = tree.frequencies
+    if isinstance(stored, np.ndarray):
+        only = np.empty(len(stored), dtype=np.int64)
+        _find_only_classes(stored, only)
+        return only
+    is_only = np.diff(stored.indptr) == 1
+    is_only[is_only] = stored.data[stored.indptr[:-1][is_only]] == 1.0
+    only = np.full(tree.n_nodes, -1)
+    only[is_only] = stored.indices[stored.indptr[:-1][is_only]]
+    return only
+
+
+@bare_kernel
+def _find_only_classes(frequencies, only):
+    """Write the result of `_only_classes`."""
+    for node in range(len(frequencies)):
+        n_present, only[node] = 0, -1
+        for k in range(frequencies.shape[1]):
+            n_present += frequencies[node, k] != 0.0
+            if frequencies[node, k] == 1.0:
+                only[node] = k
+        if n_present > 1:
+            only[node] = -1
+
+
+@bare_kernel
+def _number_leaves(feature, only, numbers):
+    """Write the numbers of the leaves of a tree, given `_only_classes`; return how many are stored."""
+    n_stored = 0
+    for node in range(len(feature)):
+        if feature[node] == LEAF:
+            if only[node] >= 0:
+                numbers[node] = ~only[node]
+            else:
+                numbers[node] = n_stored
+                n_stored += 1
+    return n_stored
 
 
 @bare_device
@@ -268,9 +312,16 @@ def _walk_from(nodes, X, any_missing, active, found):
 
 
 @bare_device
-def add_leaf(values, leaf, total):
-    """Add the class frequencies of a leaf to those of a row, in pairs, each of which takes one instruction."""
-    value, one = values[leaf], np.uint64(1)
+def add_leaf(values, number, total):
+    """Add the class frequencies of a leaf to those of a row, in pairs, each of which takes one instruction.
+
+    The number is that of the row in the values of its tree, or ~k for a leaf of class k alone. If numbers are unsigned,
+    the second case is not compiled.
+    """
+    if number < 0:
+        total[np.uint64(~np.int64(number))] += 1.0
+        return
+    value, one = values[np.uint64(number)], np.uint64(1)
     k = np.uint64(len(total)) & one
     if k == one:
         total[0] += value[0]
@@ -321,15 +372,16 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
             # The predictions of all leaves exceed the caches, so those of all rows are prefetched before any is added.
             for i in range(n_rows):
                 if counts is None or counts[tree, start + i] == 0:
-                    found[i] = tree_nodes.numbers[np.uint64(found[i])]
-                    for k in range(0, values.shape[1], 8):
-                        prefetch(leaf_values, found[i], k)
+                    number = tree_nodes.numbers[np.uint64(found[i])]
+                    if number >= 0:
+                        for k in range(0, values.shape[1], 8):
+                            prefetch(leaf_values, number, k)
             for i in range(n_rows):
                 if counts is not None:
                     if counts[tree, start + i] > 0:
                         continue
                     n_trees[start + i] += 1
-                add_leaf(leaf_values, np.uint64(found[i]), sums[i])
+                add_leaf(leaf_values, tree_nodes.numbers[np.uint64(found[i])], sums[i])
 
 
 @bare_kernel
@@ -343,7 +395,7 @@ def add_row(nodes, first, values, first_leaf, X, active, found, total):
         found[tree] = first[tree]
     _walk_from(nodes, X, _any_missing(X[:1]), active, found)
     for tree in range(len(X)):
-        add_leaf(values, np.uint64(first_leaf[tree]) + np.uint64(nodes.numbers[np.uint64(found[tree])]), total[0])
+        add_leaf(values[first_leaf[tree] :], nodes.numbers[np.uint64(found[tree])], total[0])
 
 
 @bare_kernel
