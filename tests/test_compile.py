@@ -1,28 +1,27 @@
 """Compiled code is kept apart: no process finds another's in the place of its own, nor that of other sources."""
 
 import ast
+import copy
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
+from threading import Barrier
 
 import numba
 import numpy as np
 import pytest
 
 import aucforest
-from aucforest import _compile
-from aucforest._compile import bare_kernel, by_code, compile_scorer, device, is_compiled, kernel, lowest_bit
+from aucforest._compile import Compiled, bare_kernel, by_code, compile_scorer, device, is_compiled, lowest_bit
+from aucforest.tree.binning import midway
 from tests.test_imports import module_name
 
 PACKAGE = Path(aucforest.__file__).parent
-
-
-def add_one(x):
-    return x + 1
 
 
 def run(program: Path, sources: Path = PACKAGE.parent) -> list:
@@ -34,52 +33,60 @@ def run(program: Path, sources: Path = PACKAGE.parent) -> list:
     return json.loads(finished.stdout)
 
 
-def test_compilation_is_told_once_until_there_is_a_pause(monkeypatch):
-    said, now = [], [100.0]
-    monkeypatch.setattr(_compile, "say", said.append)
-    monkeypatch.setattr(_compile, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    watch = _compile._Watch()
-
-    def compile_for(seconds, module="aucforest.tree.growing"):
-        dispatcher = SimpleNamespace(py_func=SimpleNamespace(__module__=module))
-        event = SimpleNamespace(data={"dispatcher": dispatcher})
-        watch.on_start(event)
-        now[0] += seconds
-        watch.on_start(event)
-        watch.on_end(event)
-        watch.on_end(event)
-
-    compile_for(0.9)
-    compile_for(9.0, "somebody.else")
-    compile_for(9.0, None)
-    compile_for(0.5)
-    assert said == []
-    compile_for(2.0)
-    compile_for(2.0)
-    sentence = "aucforest is compiled for this machine, which takes 10 to 30 seconds, once"
-    assert said == [sentence]
-    now[0] += 60.0
-    compile_for(2.0)
-    assert said == [sentence, sentence]
-
-
-def test_the_notice_says_how_often_code_is_compiled(monkeypatch, tmp_path):
-    """A folder for the cache helps only if there is one to set."""
-    monkeypatch.setattr(_compile, "_watch", watch := SimpleNamespace(how_often="once"))
-    kernel(add_one)
-    assert watch.how_often == "once"
-    # no file, so there is no folder beside it
-    kernel(eval("lambda x: x"))
-    assert watch.how_often == "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
-    monkeypatch.setattr(_compile, "_numba_private", None)
-    kernel(add_one)
-    assert watch.how_often == "in each process, because it cannot cache code of this version of numba"
-
-
 def test_by_code_calls_the_function_of_a_code_or_the_last_one():
     call = by_code({0: device(lambda x: x), 7: device(lambda x: 2 * x), 3: device(lambda x: 3 * x)})
     call_with = bare_kernel(lambda code, x: call(code, x))
     assert [call_with(code, 5) for code in (0, 7, 3, 4)] == [5, 10, 15, 15]
+
+
+def test_the_object_of_numba_is_made_once_and_has_the_other_attributes():
+    made = []
+
+    def make():
+        made.append(np.float64(len(made)))
+        return made[-1]
+
+    compiled = Compiled(make)
+    assert made == []
+    assert compiled.made is compiled.made
+    assert (compiled.itemsize, made) == (8, [0.0])
+    assert not hasattr(compiled, "__array__")
+
+
+def test_threads_that_make_an_object_at_once_use_the_same():
+    barrier = Barrier(2)
+
+    def make():
+        barrier.wait()
+        return object()
+
+    compiled = Compiled(make)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(lambda _: compiled.made, range(2))
+    assert first is second
+
+
+def test_copies_of_a_compiled_function_are_itself():
+    assert pickle.loads(pickle.dumps(midway)) is midway
+    assert copy.deepcopy(midway) is midway
+
+
+def test_numba_is_imported_when_a_function_is_first_called(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import json, sys\n"
+        "import aucforest.estimators, aucforest.metrics, aucforest.losses\n"
+        "from aucforest.tree.binning import midway\n"
+        "before = [name for name in ('numba', 'llvmlite') if name in sys.modules]\n"
+        "print(json.dumps([before, midway(1.0, 3.0), 'numba' in sys.modules]))\n"
+    )
+    assert run(program) == [[], 2.0, True]
+
+
+def test_functions_without_a_name_are_copied_as_the_object_of_numba():
+    twice = device(lambda x: 2 * x)
+    call = pickle.loads(pickle.dumps(numba.njit(lambda x: twice(x))))
+    assert call(4) == 8
 
 
 def test_lowest_bit():
@@ -138,7 +145,7 @@ def small_package(folder: Path) -> tuple[Path, Path]:
     """Write the compiler of the package and a kernel that calls a function of another file; return it and a program."""
     package = folder / "sources" / "aucforest"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "_compile.py", "_files.py", "_numba_private.py", "_progress.py"):
+    for name in ("__init__.py", "_compile.py", "_dispatchers.py", "_files.py", "_numba_private.py", "_progress.py"):
         shutil.copy(PACKAGE / name, package)
     (package / "caller.py").write_text(CALLER)
     (package / "callee.py").write_text(CALLEE.format(1))

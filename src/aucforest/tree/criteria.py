@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, by_code, call_scorer
+from aucforest._compile import bare_device, call_scorer
 
 # Gains that differ by at most this are ties, because the difference may be a rounding error.
 ROUNDING = 1e-12
@@ -649,11 +649,21 @@ def by_criterion(
 
     A compiled function is specialized for each criterion, so that the functions of the criterion are inlined.
     """
+    call: Callable[..., Any] | None = None
+    for criterion in reversed([*criteria]):
+        call = _bind(function, _with_all_forms(criterion), call)
+    assert call is not None
+    return call
 
-    def bind(criterion: Criterion) -> Callable[..., Any]:
-        return bare_device(lambda *arguments: function(criterion, *arguments))
 
-    return by_code({criterion.code: bind(_with_all_forms(criterion)) for criterion in criteria})
+def _bind(function: Callable[..., Any], criterion: Criterion, rest: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return a link of the chain of `by_criterion`: calls for other codes go to the rest of it, if there is one."""
+    code = criterion.code
+    if rest is None:
+        return bare_device(lambda given, *arguments: function(criterion, *arguments))
+    return bare_device(
+        lambda given, *arguments: function(criterion, *arguments) if given == code else rest(given, *arguments)
+    )
 
 
 gain_by_definition = by_criterion(bare_device(lambda criterion, left, right: criterion.gain(left, right)))

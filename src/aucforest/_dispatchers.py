@@ -1,0 +1,159 @@
+"""The objects of numba behind the functions of `aucforest._compile`: what needs numba to be imported.
+
+``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division; callers exclude
+division by zero. ``fastmath`` is never used: it would reorder sums, which changes ties, and remove checks for NaN.
+"""
+
+import gc
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import event
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+from aucforest._progress import say
+
+try:
+    from aucforest import _numba_private
+except (ImportError, AttributeError):
+    _numba_private = None  # type: ignore[assignment]
+
+# Seconds of compiling before a notice; seconds of pause after which a new notice is due.
+_NOTICEABLE, _PAUSE = 1.0, 3.0
+
+
+def _is_ours(event: Any) -> bool:
+    """Return whether the function that numba compiles is one of the package; others may be of no module."""
+    return str(event.data["dispatcher"].py_func.__module__).startswith("aucforest.")
+
+
+class _Watch(event.Listener):
+    """Prints a notice if compiling kernels takes long, and keeps the garbage collector off meanwhile.
+
+    The collector finds little and scans all objects of numba each time. Numba lets one thread compile at a time.
+    """
+
+    def __init__(self) -> None:
+        self.how_often = "once"
+        self._depth, self._is_said, self._started, self._ended = 0, False, 0.0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        """Take note that a function is compiled, perhaps while one that calls it is."""
+        if not _is_ours(event):
+            return
+        now = time.monotonic()
+        if self._depth == 0:
+            self._collects = gc.isenabled()
+            gc.disable()
+            if now - self._ended > _PAUSE:
+                self._is_said, self._started = False, now
+        self._depth += 1
+        if not self._is_said and now - self._started > _NOTICEABLE:
+            self._is_said = True
+            say(f"aucforest is compiled for this machine, which takes 10 to 30 seconds, {self.how_often}")
+
+    def on_end(self, event: Any) -> None:
+        """Take note of the end."""
+        if not _is_ours(event):
+            return
+        self._depth -= 1
+        if self._depth == 0:
+            self._ended = time.monotonic()
+            if self._collects:
+                gc.enable()
+
+
+_watch = _Watch()
+event.register("numba:compile", _watch)
+
+# None stands for numba's own compiler.
+_KERNEL_COMPILER = None if _numba_private is None else _numba_private.KernelCompiler
+_DEVICE_COMPILER = None if _numba_private is None else _numba_private.DeviceCompiler
+_PLAIN = {"nogil": True, "error_model": "numpy", "pipeline_class": _KERNEL_COMPILER}
+# Without `_nrt` there is no reference counting: atomic counts of passed arrays cost more than the work on a small node.
+_BARE = {**_PLAIN, "_nrt": False, "no_cfunc_wrapper": True}
+_BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": _DEVICE_COMPILER}
+_OPTIONS = {
+    "kernel": _PLAIN,
+    "device": _PLAIN,
+    "bare_kernel": _BARE,
+    "bare_device": {**_BARE_DEVICE, "forceinline": True},
+    "outlined_device": _BARE_DEVICE,
+}
+
+
+def make(function: Callable[..., Any], kind: str, sources: str) -> Any:
+    """Return the object of numba for a function of a kind of `_compile`; kernels are cached on disk if possible."""
+    if numba.config.DISABLE_JIT:
+        return function
+    options = _OPTIONS[kind]
+    if not kind.endswith("kernel"):
+        return numba.njit(**options)(function)
+    if _numba_private is None:
+        _watch.how_often = "in each process, because it cannot cache code of this version of numba"
+        return numba.njit(**options)(function)
+    try:
+        made = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # there is no folder for a cache
+        _watch.how_often = "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
+        return numba.njit(**options)(function)
+    _numba_private.use_code_files(made, hashlib.sha256(f"{sources} {numba.__version__}".encode()).hexdigest()[:16])
+    return made
+
+
+def type_of(made: Any) -> Any:
+    """Return the type of an object of numba for type inference."""
+    return cpu_target.typing_context.resolve_value_type(made)
+
+
+# The parts of numba that make no machine code by themselves are made before anything is compiled.
+
+
+@intrinsic
+def lowest_bit(typing_context, word):
+    """Return the position of the lowest set bit of a uint64 that is not zero."""
+
+    def generate(context, builder, signature, arguments):
+        is_zero_undefined = context.get_constant(numba.types.boolean, True)
+        return builder.cttz(arguments[0], is_zero_undefined)
+
+    return numba.types.uint64(numba.types.uint64), generate
+
+
+@intrinsic
+def prefetch(typing_context, array, row, column):
+    """Prefetch array[row, column] of a matrix in C order into the caches."""
+
+    def generate(context, builder, signature, arguments):
+        matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.mul(arguments[1], builder.extract_value(matrix.shape, 1))
+        address = builder.gep(matrix.data, [builder.add(place, arguments[2])])
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
+        # read access, second-level cache, data
+        builder.call(fetch, [builder.bitcast(address, byte), *(flag(number) for number in (0, 2, 1))])
+        return context.get_dummy_value()
+
+    return numba.types.void(array, numba.types.int64, numba.types.int64), generate
+
+
+@intrinsic
+def call_scorer(typing_context, address, lefts, totals, scores, n_splits):
+    """Call the C function at an address from `compile_scorer`; `lefts` has a row of class totals for each split."""
+
+    def generate(context, builder, signature, arguments):
+        word, doubles = ir.IntType(64), ir.DoubleType().as_pointer()
+        loop = ir.FunctionType(word, [doubles, doubles, doubles, word, word]).as_pointer()
+        arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (1, 2, 3)]
+        n_classes = builder.extract_value(arrays[0].shape, 1)
+        pointers = [array.data for array in arrays]
+        return builder.call(builder.inttoptr(arguments[0], loop), [*pointers, arguments[4], n_classes])
+
+    number = numba.types.int64
+    return number(number, lefts, totals, scores, number), generate
