@@ -307,7 +307,7 @@ def test_monotonic_constraints_stay():
 @pytest.mark.parametrize(
     ("rule", "weight"),
     [("gmean", None), ("f1", WEIGHT), ({"alerts": 0.1}, None), ({"alerts": 40}, WEIGHT), ({"precision": 0.7}, None)],
-    ids=str,
+    ids=lambda value: "weighted" if value is WEIGHT else str(value),
 )
 def test_tuned_thresholds(rule, weight):
     stack = small_stack(20, stack={"threshold": rule}).fit(X, Y, weight)
@@ -349,7 +349,7 @@ def test_a_rule_for_the_more_frequent_class_warns():
     ("scoring", "weight", "threshold"),
     [(True, None, None), ("average_precision", WEIGHT, "gmean"), ("f1", WEIGHT, "gmean"), ("f1", None, None),
      ("neg_log_loss", None, None), ("precision_at_0.1", WEIGHT, "gmean")],
-    ids=str,
+    ids=lambda value: "weighted" if value is WEIGHT else str(value),
 )  # fmt: skip
 def test_out_of_bag_scores(scoring, weight, threshold):
     check(small_stack(4, stack={"oob_score": scoring, "threshold": threshold}), X, Y, weight, TWO[scoring])
