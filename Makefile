@@ -32,6 +32,7 @@ test: export OPENBLAS_NUM_THREADS ?= 1
 test: export OMP_NUM_THREADS ?= 1
 # where it is set, as in many containers, each of some fifty processes would parse all modules anew
 test: export PYTHONDONTWRITEBYTECODE =
+# The dependencies come first, in the versions that dev has: kernels are compiled while the rest is installed.
 test: .venv/.peers
 	$(MAKE) --jobs 2 kernels lint
 	$(bin)/pytest $(parallel) --doctest-modules src tests
