@@ -1,4 +1,5 @@
 # Every target sets up .venv first, from the extras in pyproject.toml; a stamp per extra keeps that from being repeated.
+# Bytecode of the many modules is left to those that import some of them.
 .DEFAULT_GOAL := help
 .PHONY: help demo test slow kernels lint format bench picture docs package clean
 
@@ -31,15 +32,17 @@ test: export OPENBLAS_NUM_THREADS ?= 1
 test: export OMP_NUM_THREADS ?= 1
 # where it is set, as in many containers, each of some fifty processes would parse all modules anew
 test: export PYTHONDONTWRITEBYTECODE =
-test: .venv/.dev
-	$(MAKE) --jobs 2 lint kernels
+# The dependencies come first, in the versions that dev has: kernels are compiled while the rest is installed.
+test: .venv/.peers
+	$(MAKE) --jobs 2 kernels lint
 	$(bin)/pytest $(parallel) --doctest-modules src tests
 
 slow: .venv/.dev
 	$(bin)/pytest -m slow
 
-kernels: .venv/.dev
-	$(bin)/python -m aucforest warm-up
+# from src, because what is installed beside takes the package away for a moment
+kernels: .venv/.peers
+	PYTHONPATH=src $(bin)/python -m aucforest warm-up
 
 lint: .venv/.dev
 	$(bin)/ruff check
@@ -75,5 +78,5 @@ clean:
 .venv/.%: pyproject.toml
 	@test -n "$(base_python)" || { echo "no working Python 3.11 or newer: name one with make PYTHON=..." >&2; exit 1; }
 	test -d $(bin) || $(base_python) -m venv .venv
-	$(bin)/python -m pip install --quiet --editable ".[$*]"
+	$(bin)/python -m pip install --quiet --no-compile --editable ".[$*]"
 	touch $@

@@ -25,8 +25,11 @@ OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 LONG = {
     "docs/gallery.md",
     "docs/tutorial.md",
-    *(f"docs/howto/{name}.md" for name in ("alert_budgets", "criteria", "explanations", "monitoring", "rare_classes")),
-    *(f"docs/howto/{name}.md" for name in ("reports", "thresholds")),
+    *(f"docs/howto/{name}.md" for name in ("alert_budgets", "calibration", "clusters", "criteria", "explanations")),
+    *(
+        f"docs/howto/{name}.md"
+        for name in ("groups", "monitoring", "rare_classes", "reports", "stacking", "thresholds")
+    ),
 }
 
 

@@ -95,7 +95,7 @@ def environment(folder, python, constraints):
     (folder / "constraints.txt").write_text(constraints)
 
     def install(*packages):
-        command = [interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        command = [interpreter, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
         installed = run(*command, "--constraint", folder / "constraints.txt", *packages)
         assert installed.returncode == 0, installed.stderr
 

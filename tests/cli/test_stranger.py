@@ -318,9 +318,8 @@ def test_all_commands(table, tmp_path):
 
 
 # What a table says does not depend on the model.
-@pytest.mark.parametrize(
-    "table", [stray_text, pytest.param(dates_with_a_zone, marks=pytest.mark.slow)], ids=lambda table: table.__name__
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("table", [stray_text, dates_with_a_zone], ids=lambda table: table.__name__)
 def test_all_commands_take_a_stack(table, tmp_path):
     """What is said is what is said of a forest."""
     messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv", "page.html")}
@@ -376,7 +375,7 @@ def test_python(table):
 
 # A page takes longer than all else together.
 PAGES = [leak, german_dates]
-WALK = [*PAGES, *(pytest.param(table, marks=pytest.mark.slow) for table in TABLES if table not in PAGES)]
+WALK = [leak, *(pytest.param(table, marks=pytest.mark.slow) for table in TABLES if table != leak)]
 
 
 @pytest.mark.parametrize("table", WALK, ids=lambda table: table.__name__)

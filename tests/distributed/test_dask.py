@@ -37,16 +37,15 @@ def test_the_forest_is_that_of_all_rows(client, local, n_parts, strategy):
     assert_same(local, forest)
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weighted"])
 @pytest.mark.parametrize(
-    "options",
+    ("options", "weights"),
     [
-        {"threshold": "f1", "oob_score": "average_precision", "class_weight": "balanced"},
-        {"sampling": "balanced", "oob_score": True},
-        {"bootstrap": False, "class_weight": {"rare": 3.0}},
-        {"sampling": "subsample", "class_weight": "balanced_subsample", "shrinkage": 2.0, "max_bins": 16},
+        ({"threshold": "f1", "oob_score": "average_precision", "class_weight": "balanced"}, WEIGHTS),
+        ({"sampling": "balanced", "oob_score": True}, None),
+        ({"bootstrap": False, "class_weight": {"rare": 3.0}}, WEIGHTS),
+        ({"sampling": "subsample", "class_weight": "balanced_subsample", "shrinkage": 2.0, "max_bins": 16}, None),
     ],
-    ids=lambda options: "-".join(options),
+    ids=["tuned", "balanced", "all rows", "subsample"],
 )
 def test_out_of_bag_sums_and_draws_and_weights(client, options, weights):
     local = AUCForestClassifier(40, random_state=1, max_depth=4, **options).fit(X, Y, weights)

@@ -63,9 +63,11 @@ def test_integer_weights_are_copies_where_trees_see_all_rows(params):
 
 
 @pytest.mark.parametrize(
-    "params", [{}, {"shrinkage": 20.0}, {"class_weight": "balanced"}, {"sampling": "balanced"}], ids=str
-)
-@pytest.mark.parametrize("weight", [WEIGHT, 1.0 + np.arange(240) % 3], ids=["fractions", "integers"])
+    ("params", "weight"),
+    [({}, WEIGHT), ({"shrinkage": 20.0}, 1.0 + np.arange(240) % 3), ({"class_weight": "balanced"}, WEIGHT),
+     ({"sampling": "balanced"}, 1.0 + np.arange(240) % 3)],
+    ids=["fractions", "integers", "class weights", "balanced"],
+)  # fmt: skip
 def test_the_scale_of_weights_says_nothing(params, weight):
     forests = [small_forest(30, **params).fit(X, Y, scale * weight) for scale in (1.0, 4.0, 2.0**-40)]
     assert len({forest.shrinkage_ for forest in forests}) == 1

@@ -295,7 +295,7 @@ def test_weights_are_routed():
         assert digest(model) == digest(small_forest().fit(X[rows], Y[rows], weights[rows]))
 
 
-@pytest.mark.parametrize("criterion", ["auc", "gini"])
+@pytest.mark.parametrize("criterion", ["auc", pytest.param("gini", marks=pytest.mark.slow)])
 def test_as_good_as_the_forest_of_scikit_learn(criterion):
     differences = []
     for seed in range(4):

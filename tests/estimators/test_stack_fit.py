@@ -147,7 +147,7 @@ def test_one_sample_of_a_class_is_no_evidence():
     np.testing.assert_allclose(stack.predict_proba(X), stack.members_["forest"].predict_proba(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("n_rare", [2, 5, 10])
+@pytest.mark.parametrize("n_rare", [2, 10])
 def test_a_rare_class_is_little_evidence(n_rare):
     rare = np.argsort(-FILLED[:, 0])[:n_rare]
     y = np.isin(np.arange(300), rare).astype(int)
@@ -175,8 +175,9 @@ def test_few_groups_are_no_evidence(n_groups):
         small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups)
 
 
-@pytest.mark.parametrize("params", [{}, {"class_weight": "balanced"}], ids=str)
-@pytest.mark.parametrize("groups", [None, GROUPS], ids=["rows", "groups"])
+@pytest.mark.parametrize(
+    ("params", "groups"), [({}, GROUPS), ({"class_weight": "balanced"}, None)], ids=["groups", "rows"]
+)
 def test_samples_of_weight_0_change_nothing(params, groups):
     kept = WEIGHT > 0
     stack = small_stack(**params).fit(X3, Y3, WEIGHT, groups)
@@ -251,8 +252,8 @@ def test_copies_of_a_sample_in_a_group_are_one_sample():
 
 
 def test_the_unit_of_weights_does_not_matter():
-    for unit in (1e-4, 1e-199):
-        one, other = (small_stack(20).fit(X, Y, np.full(300, weight)) for weight in (1.0, unit))
+    one, *others = (small_stack(20).fit(X, Y, np.full(300, weight)) for weight in (1.0, 1e-4, 1e-199))
+    for other in others:
         np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
 
 

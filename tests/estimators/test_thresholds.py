@@ -46,11 +46,13 @@ def best_by_hand(rule, is_positive, scores, weights):
 
 
 @pytest.mark.filterwarnings(UNSCORED)
-@pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize(
-    ("params", "weight"),
-    [({"sampling": "balanced"}, None), ({"n_estimators": 6, "shrinkage": 0}, WEIGHT)],
-    ids=["balanced", "weighted"],
+    ("rule", "params", "weight"),
+    [
+        *((rule, {"sampling": "balanced"}, None) for rule in ("gmean", COST, *BOUNDS[:3])),
+        *((rule, {"n_estimators": 6, "shrinkage": 0}, WEIGHT) for rule in ("youden", "f1", *BOUNDS[1:])),
+    ],
+    ids=lambda value: "weighted" if value is WEIGHT else str(value),
 )
 def test_rules_that_are_tuned(rule, params, weight):
     forest = small_forest(threshold=rule, oob_score=True, **{"n_estimators": 30, **params}).fit(X, Y, weight)

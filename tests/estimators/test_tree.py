@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
@@ -114,7 +114,7 @@ def test_max_features(make, alike):
 def test_max_features_are_drawn_anew_at_every_node(make):
     roots = [make(max_features=1, random_state=seed).fit(X, Y).trees_[0].feature[0] for seed in range(30)]
     assert set(roots) == set(range(5))
-    best = [make(max_features=None, random_state=seed).fit(X, Y).trees_[0].feature[0] for seed in range(30)]
+    best = [make(max_features=None, random_state=seed).fit(X, Y).trees_[0].feature[0] for seed in range(10)]
     assert set(best) <= {0, 1}
 
 
@@ -321,8 +321,7 @@ def test_drawn_cuts_lie_between_values_of_the_feature(make, max_bins):
 )
 def test_threads_and_processes_change_no_bit(params):
     expected = digest(small_forest(20, **params).fit(X_OPTIONS, Y_OPTIONS))
-    for n_jobs in (2, 3):
-        assert digest(small_forest(20, n_jobs=n_jobs, **params).fit(X_OPTIONS, Y_OPTIONS)) == expected
+    assert digest(small_forest(20, n_jobs=2, **params).fit(X_OPTIONS, Y_OPTIONS)) == expected
 
 
 def assert_monotone(model, table, signs):
@@ -337,7 +336,6 @@ def assert_monotone(model, table, signs):
 
 
 @each_model
-@settings(max_examples=40)
 @given(st.integers(0, 2**31 - 1), st.sampled_from([*OPTION_CRITERIA, own_auc]), st.data())
 def test_probabilities_are_monotone(make, seed, criterion, more):
     table, labels = make_table(n_rows=more.draw(st.integers(10, 120)), seed=seed, missing=0.1)
@@ -419,16 +417,16 @@ def test_an_own_criterion_is_as_good_as_the_built_in_one(make):
         )
 
 
-@pytest.mark.parametrize("unit", [1.0, 0.125, 3.7])
-def test_an_own_criterion_sees_weights_of_rows(unit):
+def test_an_own_criterion_sees_weights_of_rows():
     @numba.njit
     def most_weight_left(left, node):
         return left.sum()
 
-    weights = np.full(len(Y_OPTIONS), unit)
-    tree = small_tree(criterion=most_weight_left, max_depth=1).fit(np.nan_to_num(X_OPTIONS), Y_OPTIONS, weights).tree_
-    assert tree.gain[0] == pytest.approx(tree.weight[1], rel=1e-12)
-    assert tree.weight[0] == pytest.approx(unit * len(Y_OPTIONS), rel=1e-12)
+    stump = small_tree(criterion=most_weight_left, max_depth=1)
+    for unit in (1.0, 0.125, 3.7):
+        tree = stump.fit(np.nan_to_num(X_OPTIONS), Y_OPTIONS, np.full(len(Y_OPTIONS), unit)).tree_
+        assert tree.gain[0] == pytest.approx(tree.weight[1], rel=1e-12)
+        assert tree.weight[0] == pytest.approx(unit * len(Y_OPTIONS), rel=1e-12)
 
 
 @each_model
@@ -526,7 +524,7 @@ def test_the_feature_drawn_first_wins(criterion, splitter, n_classes):
     x, y = blocks(np.arange(1, n_classes + 1), np.arange(n_classes, 0, -1))
     found = [
         winner_and_first(np.column_stack([x] * 4), y, criterion=criterion, splitter=splitter, random_state=seed)
-        for seed in range(20)
+        for seed in range(12)
     ]
     assert [winner for winner, _ in found] == [first for _, first in found]
     assert {winner for winner, _ in found} == {0, 1, 2, 3}
@@ -569,7 +567,7 @@ def test_all_values_or_bins_of_them_make_no_difference(criterion, splitter, n_cl
 @pytest.mark.parametrize("by_class", [np.array([0.7, 1.9, 0.3, 1 / 3])], ids=["weighted"])
 def test_splits_that_mirror_each_other_are_alike(criterion, n_classes, by_class):
     rng = np.random.default_rng(0)
-    for _ in range(60):
+    for _ in range(20):
         outer, inner = rng.integers(1, 9, (2, n_classes))
         x, y = blocks(outer, inner, outer)
         tree = grow(x, y, by_class[y], criterion=criterion, max_depth=1).tree_

@@ -21,11 +21,12 @@ WEIGHT = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
 
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_the_curves_are_scikit_learns_metrics_at_every_threshold(weight):
-    display = ThresholdCurveDisplay.from_predictions(Y, SCORE, cost=[[-2, 1], [5, 0.5]], sample_weight=weight)
-    np.testing.assert_array_equal(display.thresholds, np.unique(SCORE))
+    y, score, weight = Y[:50], SCORE[:50], None if weight is None else weight[:50]
+    display = ThresholdCurveDisplay.from_predictions(y, score, cost=[[-2, 1], [5, 0.5]], sample_weight=weight)
+    np.testing.assert_array_equal(display.thresholds, np.unique(score))
     rows = []
     for threshold in display.thresholds:
-        arguments = (Y, threshold <= SCORE)
+        arguments = (y, threshold <= score)
         recall = recall_score(*arguments, sample_weight=weight)
         specificity = recall_score(*arguments, pos_label=False, sample_weight=weight)
         rest = [metric(*arguments, sample_weight=weight) for metric in (precision_score, f1_score)]

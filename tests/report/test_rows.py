@@ -32,7 +32,8 @@ def sections(page):
     return dict(re.findall(r'<section id="(.*?)"(.*?)</section>', page, re.DOTALL))
 
 
-SOME = ["array bsr", "pyarrow"]
+# Frames are also those of the command line.
+SOME = ["array bsr"]
 OTHERS = [form for form in FORMS if form not in SOME and not form.startswith("matrix")]
 
 

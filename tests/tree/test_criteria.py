@@ -289,6 +289,7 @@ def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_t
             assert not exceeds(code, left, totals, score + 1e-6 * unit_of_score)
 
 
+@pytest.mark.slow  # compiling all scans takes long; test_splitter.py holds grown trees to the same splits
 @pytest.mark.parametrize(("criterion", "alone"), _FORMS)
 @given(
     seed=st.integers(0, 10**6),
@@ -326,6 +327,7 @@ def test_scan_of_two_classes(criterion, alone, seed, n_codes, frequency, trend, 
         assert not buffers.histogram.cells.any()
 
 
+@pytest.mark.slow
 def test_ties_of_small_gains_go_to_the_lower_bin():
     """Two of many splits hardly differ in a small gain, the later one at the end of a block."""
     unit, later = 2**36, 2**30
@@ -374,6 +376,7 @@ def histograms(draw):
     return bins, missing, bins.sum(axis=0) + missing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("criterion", "alone"), _FORMS)
 @given(parts=histograms(), missing_left=st.booleans(), with_table=st.booleans())
 def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table):

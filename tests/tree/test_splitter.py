@@ -110,10 +110,10 @@ def test_the_lowest_split_wins_a_tie(criterion, repeats, third_class):
 
 
 @pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("unit", [1, 999_983, 2**28, 2**40, 2**50 + 1])
+@pytest.mark.parametrize("unit", [1, 2**28, 2**50 + 1])
 def test_equal_weights_of_any_size_give_one_tree(criterion, unit):
     """The products of class totals reach past 2**53, where floats lose units."""
-    for seed in range(5):
+    for seed in range(3):
         X, labels = random_data(seed, 2)
         # A feature that only just loses, and its double, which ties with it.
         X = np.column_stack((X, X[:, 0], np.where(np.arange(len(X)) == 7, 9.0, X[:, 0])))
