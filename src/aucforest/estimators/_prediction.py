@@ -79,14 +79,15 @@ class TreePrediction(FeatureModel):
         A block passes all trees in order, so n_jobs changes no sums.
         """
         n_rows = min(_TASK_ROWS, -(-len(X) // effective_n_jobs(self._n_jobs)))
-        if isinstance(X, SparseRows):
-            n_rows = min(n_rows, X.block_rows)
+        # The numbers of sets need float64.
+        dtype = X.dtype if packed.nodes.sets is None else np.dtype(np.float64)
 
         def walk_block(start: int) -> None:
-            rows = slice(start, start + n_rows)
-            block = packed.as_read(X[rows])
-            active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
-            walk(rows, packed.nodes_for(block), block, active, found)
+            rows = slice(start, min(start + n_rows, len(X)))
+            blocks = X.blocks(rows, dtype) if isinstance(X, SparseRows) else [(rows, packed.as_read(X[rows]))]
+            for some, block in blocks:
+                active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
+                walk(some, packed.nodes_for(block), block, active, found)
 
         for _ in thread_map(self._n_jobs)(walk_block, range(0, len(X), n_rows)):
             pass

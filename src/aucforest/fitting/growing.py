@@ -15,7 +15,7 @@ from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.growing import Workspace, branch_rows, grow_tree, make_workspace
-from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, take_samples
+from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, SparseCodes, take_samples
 from aucforest.tree.tree import Tree
 
 # With more batches threads end at about the same time, with fewer ones buffers are allocated less often.
@@ -83,12 +83,15 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
     return fixed.apply(weights) * counts, fixed.unit
 
 
-def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int) -> Workspace:
+def make_buffers(
+    growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int, sparse: SparseCodes | None = None
+) -> Workspace:
     """Allocate the buffers for trees of all variants, of up to most_rows rows."""
-    params = growth.params
-    columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)
-    # Best-first growth does not complete one branch before the next.
-    last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
+    params, weights = growth.params, np.empty(1 if growth.weighted else 0, dtype=np.int64)
+    columns = Columns(codes, growth.n_bins, weights, NO_NAMES, sparse or SparseCodes.none(codes.dtype))
+    # Best-first growth does not complete one branch before the next, and of sparse codes none is copied.
+    copies = sparse is None and params.max_leaf_nodes is None
+    last_rows = branch_rows(len(codes), params.max_features) if copies else 0
     criteria = [variant.criterion for variant in growth.variants]
     table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
     return make_workspace(columns, growth.tree_params(0), most_rows, growth.n_classes, last_rows, table)
@@ -104,7 +107,8 @@ def grow_rows(growth: Growth, part: Part, counts: NDArray[np.uint16], key: int, 
     if custom_criterion is not None:
         custom = work.buffers.custom._replace(address=compile_scorer(custom_criterion).address, unit=unit)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
-    columns = Columns(part.codes, growth.n_bins, weights, NO_NAMES)
+    sparse = part.sparse or SparseCodes.none(part.codes.dtype)
+    columns = Columns(part.codes, growth.n_bins, weights, NO_NAMES, sparse, work.sparse_node)
     nodes = grow_tree(columns, growth.tree_params(tree_weight), n_samples, key, work)
     if custom_criterion is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {custom_criterion.py_func.__name__} raised an exception")
@@ -120,7 +124,7 @@ def grow_batch(
         work = spare.pop()
     except IndexError:
         n_rows = min(part.n_rows, growth.n_sampled) if part.copies_rows else part.n_rows
-        work = make_buffers(growth, part.codes, n_rows)
+        work = make_buffers(growth, part.codes, n_rows, part.sparse)
     for key in keys:
         if is_stopped():
             return trees
