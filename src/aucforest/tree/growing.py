@@ -309,7 +309,7 @@ def _split_node(columns, samples, node, key, n_nodes, params, work):
     nodes, is_constrained = work.nodes, len(work.limits) > 0
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
     if is_sparse(columns):
-        enter_node(columns, samples)
+        enter_node(columns, samples, node)
     n_tried = sample_features(columns, samples, key, params.max_features, work.buffers.features)
     features = work.buffers.features.tried[:n_tried]
     split = find_split(Node(columns, samples, nodes.totals[node], key, low, high), features, params, work.buffers)
@@ -319,7 +319,7 @@ def _split_node(columns, samples, node, key, n_nodes, params, work):
     column, missing_code = columns.codes[split.feature], columns.n_bins[split.feature]
     also_left = missing_code if split.missing_left else np.int64(-1)
     if is_sparse(columns):
-        n_left = partition_sparse(columns, split.feature, split.code, samples, work.spill, also_left)
+        n_left = partition_sparse(columns, split, n_nodes, samples, work.spill, also_left)
     elif params.kinds[split.feature] == NUMERIC:
         n_left = partition(is_at_most, split.code, column, samples, work.spill, also_left)
     else:

@@ -349,7 +349,7 @@ def _count_stored(columns, samples, feature, classes, with_samples, buffers):
     for k in range(classes.n):
         add_to_cells(cells, zero, np.int64(k), classes.totals[k], classes.shift)
     for i in range(n_found):
-        sample, code = samples[columns.node.found[i]], np.uint64(columns.node.found_codes[i])
+        sample, code = columns.node.found[i], np.uint64(columns.node.found_codes[i])
         place, weight = np.int64(classes.places[label_of(sample)]), weight_of(sample, columns.weights)
         add_to_cells(cells, zero, place, -weight, classes.shift)
         add_to_cells(cells, code, place, weight, classes.shift)

@@ -47,31 +47,35 @@ class SparseNode(NamedTuple):
     The linked codes of feature f are that at last[f], the one before it and so on, n_linked[f] in number.
     """
 
-    n_all: NDArray[np.int64]  # (1,) the number of linked codes; -1 if the node looks its samples up instead
+    state: NDArray[np.int64]  # (2,) the number of the node, and that of linked codes; -1 if rows are looked up instead
     n_linked: NDArray[np.int32]  # (n_features,) zero but for the features of linked codes
     last: NDArray[np.int32]  # (n_features,)
     before: NDArray[np.int32]  # (capacity,), this and the next three for each linked code
     feature: NDArray[np.int32]
-    place: NDArray[np.int32]  # of the sample among those of the node
     code: NDArray[np.uint32]
-    place_of: NDArray[np.int32]  # (n_rows,) row -> place of the sample, if it is in the node
-    found: NDArray[np.int32]  # (n_rows,) the places of the samples with a stored code of a feature
-    found_codes: NDArray[np.uint32]  # (n_rows,)
-    is_left: NDArray[np.uint8]  # (n_rows,)
+    sample: NDArray[np.uint64]
+    node_of: NDArray[np.int32]  # (n_rows,) row -> the number of its node, or of one above that looks no rows up
+    sample_of: NDArray[np.uint64]  # (n_rows,) row -> sample
+    found: NDArray[np.uint64]  # (n_rows + 1,) the samples with a stored code of a feature
+    found_codes: NDArray[np.uint32]  # (n_rows + 1,)
+    is_other: NDArray[np.uint8]  # (n_rows,) zero between splits
 
     @classmethod
     def of(cls, sparse: SparseCodes, capacity: int) -> "SparseNode":
         """Allocate the buffers; capacity is from `sparse.most_linked`."""
         n_features, n_rows = len(sparse.zeros), max(len(sparse.row_starts) - 1, 0)
         return cls(
-            np.zeros(1, dtype=np.int64),
+            np.zeros(2, dtype=np.int64),
             np.zeros(n_features, dtype=np.int32),
             np.empty(n_features, dtype=np.int32),
-            *np.empty((3, capacity), dtype=np.int32),
+            *np.empty((2, capacity), dtype=np.int32),
             np.empty(capacity, dtype=np.uint32),
-            *np.zeros((2, n_rows), dtype=np.int32),
-            np.empty(n_rows, dtype=np.uint32),
-            np.empty(n_rows, dtype=np.uint8),
+            np.empty(capacity, dtype=np.uint64),
+            np.empty(n_rows, dtype=np.int32),
+            np.empty(n_rows, dtype=np.uint64),
+            np.empty(n_rows + 1, dtype=np.uint64),
+            np.empty(n_rows + 1, dtype=np.uint32),
+            np.zeros(n_rows, dtype=np.uint8),
         )
 
 
