@@ -15,6 +15,7 @@ from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_r
 from aucforest.metrics.multiclass import average_pairs
 from aucforest.metrics.ranking import mann_whitney, rank_columns
 from aucforest.metrics.validation import relative_weights
+from aucforest.tables.sparse import SparseRows
 from aucforest.tree.tree import Tree
 
 # All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
@@ -114,7 +115,8 @@ class OutOfBagScores:
         self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
-        self._table = np.ascontiguousarray(training.X[rows], dtype=np.float64)
+        X = training.X
+        self._table = X.take(rows) if isinstance(X, SparseRows) else np.ascontiguousarray(X[rows], dtype=np.float64)
         self._places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         # The trees of each variant are divided into at least two parts.
         n_sums, n_columns = _count_sums(n_variants), 1 if n_classes == 2 else n_classes

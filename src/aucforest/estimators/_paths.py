@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.tables.sparse import SparseRows
 from aucforest.tree.prediction import goes_right
 from aucforest.tree.tree import Tree, find_parents
 
@@ -37,23 +38,24 @@ def _walk_out_of_bag(left_child, feature, threshold, missing_left, set_nodes, se
         leaves[row] = node
 
 
-def leaves_out_of_bag(tree: Tree, X: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.int64]:
+def leaves_out_of_bag(tree: Tree, X: NDArray[np.float64] | SparseRows, counts: NDArray[np.uint16]) -> NDArray[np.int64]:
     """Return the leaf of each row, and 0 for rows in the bootstrap sample, for which `counts` is above 0.
 
     For few rows this takes less time than packing the tree for prediction.
     """
-    leaves = np.empty(len(X), dtype=np.int64)
-    _walk_out_of_bag(
-        tree.left_child,
-        tree.feature,
-        tree.threshold,
-        tree.missing_left,
-        tree.set_nodes,
-        tree.sets,
-        X,
-        counts,
-        leaves,
-    )
+    leaves, rows = np.empty(len(X), dtype=np.int64), slice(0, len(X))
+    for some, block in X.blocks(rows, np.dtype(np.float64)) if isinstance(X, SparseRows) else [(rows, X)]:
+        _walk_out_of_bag(
+            tree.left_child,
+            tree.feature,
+            tree.threshold,
+            tree.missing_left,
+            tree.set_nodes,
+            tree.sets,
+            block,
+            counts[some],
+            leaves[some],
+        )
     return leaves
 
 

@@ -95,8 +95,8 @@ class RowsInMemory(TrainingTable):
     ) -> tuple[NDArray[np.unsignedinteger], SparseCodes, BinValues]:
         """Return a matrix of codes that has no rows, the codes of the stored values, and the bins."""
         self._check_sparse(matrix, spec)
-        options = {"max_bins": spec.max_bins, "weights": self.target.kept_weight, "run": thread_map(spec.n_jobs)}
-        sparse, values = bin_sparse(matrix.stored_columns(self.target.kept), **options)
+        columns, run = matrix.stored_columns(self.target.kept), thread_map(spec.n_jobs)
+        sparse, values = bin_sparse(columns, max_bins=spec.max_bins, weights=self.target.kept_weight, run=run)
         return np.empty((self.n_features, 0), dtype=sparse.row_codes.dtype), sparse, values
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:

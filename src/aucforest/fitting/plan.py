@@ -32,7 +32,7 @@ _BALANCED_BYTES = 12  # of a thread for the weight of a row that depends on the 
 _FEATURE_BYTES = 100  # of a feature besides its codes: the bounds of bins, and what trees keep for each feature
 _CODE_BYTES = 48  # of a histogram for each code
 _CELL_BYTES = 21  # of a histogram for each cell, which is a class at a code
-_STORED_BYTES = 12  # of a stored value besides its two codes: its row and feature, and its value while it is coded
+_STORED_BYTES = 16  # of a stored value besides its two codes: its row and feature, and its value while it is coded
 _LOOKED_UP_BYTES = 25  # of a thread for a row of a sparse matrix
 _LINKED_BYTES = 20  # of a thread for a stored value that a node links
 _BRANCH_PART = 7  # one code in so many is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7

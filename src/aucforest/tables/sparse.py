@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 
-from aucforest._compile import bare_kernel
 from aucforest._memory import check_memory
 from aucforest.tree.sparse_binning import StoredColumns
+from aucforest.tree.sparse_prediction import StoredRows, clear_rows, put_rows
 
 # Cells of a dense block of columns: 32 MiB of float64.
 _BLOCK_CELLS = 2**22
@@ -65,22 +65,6 @@ def _summed(matrix: sparray | spmatrix) -> sparray | spmatrix:
     return fresh
 
 
-@bare_kernel
-def _put_rows(starts, columns, values, first, dense):
-    """Write the stored values of the rows from `first` on to a dense matrix."""
-    for i in range(len(dense)):
-        for at in range(starts[first + i], starts[first + i + 1]):
-            dense[i, columns[at]] = values[at]
-
-
-@bare_kernel
-def _clear_rows(starts, columns, first, dense):
-    """Set the stored values of the rows from `first` on to zero."""
-    for i in range(len(dense)):
-        for at in range(starts[first + i], starts[first + i + 1]):
-            dense[i, columns[at]] = 0
-
-
 class SparseRows:
     """A CSR matrix of floats that is converted to a dense one in blocks of rows or columns."""
 
@@ -106,24 +90,23 @@ class SparseRows:
         """Yield slices of the rows with these rows as a dense matrix, which the next one overwrites."""
         start, stop = rows.start, rows.stop
         n_rows = min(max(_CACHED_CELLS // max(self.shape[1], 1), _LEAST_ROWS), stop - start)
-        starts, columns, values = self._arrays
         buffer = np.zeros((n_rows, self.shape[1]), dtype=dtype)
         for first in range(start, stop, n_rows):
             dense = buffer[: min(n_rows, stop - first)]
-            _put_rows(starts, columns, values, first, dense)
+            put_rows(self.stored, first, dense)
             yield slice(first, first + len(dense)), dense
-            _clear_rows(starts, columns, first, dense)
+            clear_rows(self.stored, first, dense)
 
     @cached_property
-    def _arrays(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """The starts of the rows, the columns and the values of the stored ones, of types that kernels are compiled for.
-
-        They are copied if they are read-only.
-        """
+    def stored(self) -> StoredRows:
+        """The stored values by row, as arrays of types that kernels are compiled for; read-only ones are copied."""
         matrix, index = self.matrix, np.int32 if max(self.matrix.nnz, *self.shape) < 2**31 else np.int64
         kinds = (matrix.indptr, np.int64), (matrix.indices, index), (matrix.data, matrix.dtype)
-        starts, columns, values = (np.require(array, kind, ["C", "A", "W"]) for array, kind in kinds)
-        return starts, columns, values
+        return StoredRows(*(np.require(array, kind, ["C", "A", "W"]) for array, kind in kinds))
+
+    def take(self, rows: NDArray[np.int64]) -> "SparseRows":
+        """Return some rows, which stay sparse."""
+        return SparseRows(self.matrix[rows])
 
     @property
     def is_very_sparse(self) -> bool:

@@ -74,10 +74,10 @@ def find_codes(columns, feature, samples):
             n_found += np.uint64(1)
         return np.int64(n_found)
     number = np.int32(node.state[0])
-    for at in range(np.uint64(sparse.column_starts[feature]), np.uint64(sparse.column_starts[feature + 1])):
+    for stored in range(np.uint64(sparse.column_starts[feature]), np.uint64(sparse.column_starts[feature + 1])):
         # Each is written, and the next one is written over it unless it is in the node: a branch is unpredictable.
-        row = np.uint64(sparse.rows[at])
-        node.found[n_found], node.found_codes[n_found] = node.sample_of[row], sparse.column_codes[at]
+        row = np.uint64(sparse.rows[stored])
+        node.found[n_found], node.found_codes[n_found] = node.sample_of[row], sparse.column_codes[stored]
         n_found += np.uint64(node.node_of[row] == number)
     return np.int64(n_found)
 

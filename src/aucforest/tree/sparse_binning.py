@@ -22,7 +22,7 @@ from aucforest.tree.binning import (
 from aucforest.tree.samples import SparseCodes, exact_weights
 
 # Columns whose bins are chosen in one call.
-_GROUP_COLUMNS = 1024
+_GROUP_COLUMNS = 64
 
 
 class StoredColumns(NamedTuple):
@@ -73,7 +73,9 @@ def _encode_stored(columns, values, n_bins, edges, zeros, starts, codes):
         zeros[f] = np.searchsorted(of_column, 0.0)
         some, place = slice(columns.starts[f], columns.starts[f + 1]), starts[f]
         rows = columns.rows[some]
-        n_kept = _encode_column(columns.values[some], rows, n_bins[f], of_column, zeros[f], columns.rows[place:], codes[place:])
+        n_kept = _encode_column(
+            columns.values[some], rows, n_bins[f], of_column, zeros[f], columns.rows[place:], codes[place:]
+        )
         starts[f + 1] = place + n_kept
 
 
@@ -133,7 +135,7 @@ def bin_sparse(
     n_bins, edges = np.diff(values.first), np.empty(len(values.lower))
     find_edges(values, n_bins, edges)
     zeros, starts = np.empty(n_features, dtype=np.int64), np.zeros(n_features + 1, dtype=np.int64)
-    codes = np.empty(len(columns.rows), dtype=code_dtype(int(n_bins.max())))
+    codes: NDArray[np.unsignedinteger] = np.empty(len(columns.rows), dtype=code_dtype(int(n_bins.max())))
     _encode_stored(columns, values, n_bins, edges, zeros, starts, codes)
     rows, codes = columns.rows[: starts[-1]], codes[: starts[-1]]
     row_starts = np.concatenate(([0, 0], np.cumsum(np.bincount(rows, minlength=n_rows))))
