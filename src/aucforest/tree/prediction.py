@@ -203,7 +203,7 @@ def goes_right(value, threshold, missing_left, sets, set_number):
 
 
 @bare_device
-def next_node(nodes, sets, place, X, row, any_missing):
+def _next(nodes, sets, place, X, row, any_missing):
     """Return the node after a node on the path of a row; after a leaf, this is the leaf."""
     shift = np.uint64(nodes.shift)
     by_set, missing_right = shift - np.uint64(1), shift - np.uint64(2)
@@ -225,7 +225,7 @@ def _descend(nodes, sets, X, any_missing, active, found):
     if n_active == np.uint64(len(X)):
         for _ in range(_FIRST_STEPS):
             for row in range(n_active):
-                found[row] = next_node(nodes, sets, np.uint64(found[row]), X, row, any_missing)
+                found[row] = _next(nodes, sets, np.uint64(found[row]), X, row, any_missing)
         n_active = np.uint64(0)
         for row in range(np.uint64(len(X))):
             active[n_active] = row
@@ -234,7 +234,7 @@ def _descend(nodes, sets, X, any_missing, active, found):
         for _ in range(_STEPS):
             for i in range(n_active):
                 row = active[i]
-                found[row] = next_node(nodes, sets, np.uint64(found[row]), X, row, any_missing)
+                found[row] = _next(nodes, sets, np.uint64(found[row]), X, row, any_missing)
         n_left = np.uint64(0)
         for i in range(n_active):
             active[n_left] = active[i]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel, prefetch
-from aucforest.tree.prediction import add_leaf, next_node, nodes_of
+from aucforest.tree.prediction import add_leaf, nodes_of
 
 # Rows that are dense at a time, and those of them that descend a tree together.
 DENSE_ROWS, _LANES = 32, 8
@@ -61,8 +61,10 @@ def clear_rows(stored, first, dense):
 
 @bare_device
 def _descend(nodes, dense, any_missing, work):
-    """Write the leaves of all rows of `dense`, by their numbers in the tree."""
-    n_rows = np.uint64(len(dense))
+    """Write the leaves of all rows of `dense`, by their numbers in the tree; `WalkNodes` says what words are."""
+    shift = np.uint64(nodes.shift)
+    missing_right = shift - np.uint64(2)
+    features, n_rows = (np.uint64(1) << missing_right) - np.uint64(1), np.uint64(len(dense))
     n_active = min(np.uint64(_LANES), n_rows)
     n_started = n_active
     for i in range(n_active):
@@ -71,8 +73,13 @@ def _descend(nodes, dense, any_missing, work):
         lane = np.uint64(0)
         while lane < n_active:
             place, row = work.places[lane], work.lane_rows[lane]
-            if nodes.words[place] != 0:
-                work.places[lane] = next_node(nodes, None, place, dense, row, any_missing)
+            word = np.uint64(nodes.words[place])
+            if word != np.uint64(0):
+                value = dense[row, word & features]
+                goes_right = np.uint64(value > nodes.thresholds[place])
+                if any_missing:
+                    goes_right |= np.uint64(value != value) & (word >> missing_right)
+                work.places[lane] = place + (word >> shift) + goes_right
                 lane += np.uint64(1)
                 continue
             work.found[row] = nodes.numbers[place]
