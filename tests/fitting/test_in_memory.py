@@ -1,10 +1,13 @@
 """Training data in memory: codes of dense and sparse rows, and what would take too much memory."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, random_array
 
-from aucforest import _memory
+from aucforest import AUCForestClassifier, _memory
+from aucforest.fitting import in_memory
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
@@ -30,6 +33,40 @@ def test_sparse_rows_have_the_codes_of_dense_ones(max_bins):
     other, sparse = part_of(SparseRows(csr_array(X)), max_bins=max_bins)
     np.testing.assert_array_equal(part.codes, sparse.codes)
     np.testing.assert_array_equal(coding.n_bins, other.n_bins)
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(200) % 3 * 0.5])
+@pytest.mark.parametrize("max_bins", [4, None])
+def test_very_sparse_rows_have_codes_of_stored_values_alone(max_bins, weights):
+    rare = np.hstack((X * (np.arange(200) % 12 == 0)[:, None], np.zeros((200, 9))))
+    target = Target(np.arange(2), Y, weights)
+    spec = FitSpec.resolve(small_forest(max_bins=max_bins)._params(), target, None, 15, 0)
+    dense, table = (RowsInMemory(rows, None, {}, {}, target) for rows in (rare, SparseRows(csr_array(rare))))
+    for expected, found in zip(dense.code(spec).values, table.code(spec).values):
+        np.testing.assert_array_equal(found, expected)
+    codes, sparse = dense._part.codes, table._part.sparse
+    assert table._part.codes.shape == (15, 0)
+    for row in range(codes.shape[1]):
+        found, some = sparse.zeros.copy(), slice(*sparse.row_starts[row : row + 2])
+        found[sparse.features[some]] = sparse.row_codes[some]
+        np.testing.assert_array_equal(found, codes[:, row])
+
+
+@pytest.mark.parametrize("max_bins", [255, None])
+def test_the_estimate_for_sparse_rows_is_true(max_bins, monkeypatch):
+    random = np.random.default_rng(0)
+    rows = random_array((20_000, 3_000), density=0.008, format="csr", rng=random)
+    y = (rows[:, :300].sum(axis=1) > 1.2).astype(int)
+    options = {"shrinkage": 0.0, "criterion": "auc", "max_depth": 4, "max_features": 5, "max_bins": max_bins}
+    forest = AUCForestClassifier(1, random_state=0, **options).fit(rows[:300], y[:300])
+    planned: list[int] = []
+    monkeypatch.setattr(in_memory, "check_fit", lambda size, n_bytes: planned.append(n_bytes))
+    tracemalloc.start()
+    forest.fit(rows, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.6 * planned[-1] < peak < 1.5 * planned[-1]
+    assert planned[-1] < 20_000 * 3_000 / 2
 
 
 def test_codes_rise_with_values():

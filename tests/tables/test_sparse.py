@@ -21,10 +21,10 @@ from aucforest.tables.sparse import SparseRows
 FORMATS = [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array, sp.coo_array]
 
 
-def make(n_rows=400, n_features=30, dtype=np.float64):
+def make(n_rows=400, n_features=30, dtype=np.float64, density=0.1):
     """Return a sparse matrix with missing values, stored zeros and negative values, the same dense, and labels."""
     random = np.random.default_rng(0)
-    X = sp.random(n_rows, n_features, 0.1, random_state=0, format="csr", dtype=np.float64).astype(dtype)
+    X = sp.random(n_rows, n_features, density, random_state=0, format="csr", dtype=np.float64).astype(dtype)
     X.data = np.round(X.data, 2)
     X.data[::17], X.data[::19] = np.nan, 0.0
     X.data[::5] *= -1
@@ -57,8 +57,24 @@ def test_a_forest_is_that_of_the_dense_rows(form, options):
     assert forest.threshold_ == expected.threshold_
 
 
-def test_weights_and_rows_without_weight():
-    X, dense, y = make()
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_a_forest_of_few_stored_values_is_that_of_the_dense_rows(options):
+    options = dict(options)
+    X, dense, y = make(1500, 60, options.pop("dtype", np.float64), density=0.04)
+    assert SparseRows(X).is_very_sparse
+    assert not SparseRows(make()[0]).is_very_sparse
+    y[:40] = 1 if "threshold" in options else 2
+    forest = AUCForestClassifier(20, random_state=0, n_jobs=2, **options).fit(X, y)
+    expected = AUCForestClassifier(20, random_state=0, **options).fit(dense, y)
+    np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
+    np.testing.assert_array_equal(forest.apply(X), expected.apply(dense))
+    assert [tree.n_nodes for tree in forest.trees_] == [tree.n_nodes for tree in expected.trees_]
+    assert getattr(forest, "oob_score_", None) == getattr(expected, "oob_score_", None)
+
+
+@pytest.mark.parametrize("density", [0.1, 0.03])
+def test_weights_and_rows_without_weight(density):
+    X, dense, y = make(density=density)
     weight = 1.5 * np.random.default_rng(1).integers(0, 3, len(y))
     forest, expected = (AUCForestClassifier(15, random_state=0).fit(rows, y, weight) for rows in (X, dense))
     np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
@@ -97,6 +113,42 @@ def test_unsorted_and_repeated_entries_are_sums(data):
     dense = X.toarray()
     expected = AUCForestClassifier(3, random_state=0, shrinkage=0.0).fit(dense, y)
     np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
+
+
+def test_parts_of_an_entry_are_added_as_in_a_dense_array():
+    parts = np.array([0.1, 0.7, 0.2, 1e16, 1.0, -1e16, 5.0])
+    X = sp.csr_matrix((parts, np.array([1, 1, 1, 0, 0, 0, 1]), np.array([0, 6, 7])), shape=(2, 50))
+    rows = SparseRows(X)
+    np.testing.assert_array_equal(rows.toarray(), X.toarray())
+    assert (rows.matrix.nnz, X.nnz) == (3, 7)
+
+
+def test_blocks_of_rows_are_dense_one_after_another(monkeypatch):
+    X, dense, _ = make()
+    monkeypatch.setattr(sparse, "_CACHED_CELLS", 1)
+    rows, found = SparseRows(X), np.zeros((300, 30))
+    blocks = [(some, block.copy()) for some, block in rows.blocks(slice(50, 350), np.dtype(np.float64))]
+    assert len(blocks) == 10
+    for some, block in blocks:
+        found[some.start - 50 : some.stop - 50] = block
+    np.testing.assert_array_equal(found, dense[50:350])
+    np.testing.assert_array_equal(rows.take(np.array([3, 1])).toarray(), dense[[3, 1]])
+
+
+def test_a_fit_and_predictions_take_memory_for_the_stored_values_only():
+    random, n_rows, n_features = np.random.default_rng(0), 20_000, 4_000
+    X = sp.random(n_rows, n_features, 0.004, random_state=0, format="csr")
+    y = (X[:, :400].sum(axis=1).A1 + 0.3 * random.random(n_rows) > 1.1).astype(int)
+    stored = X.data.nbytes + X.indices.nbytes
+    options = {"max_depth": 3, "random_state": 0, "max_samples": 200, "shrinkage": 0.0, "criterion": "auc"}
+    forest = AUCForestClassifier(2, **options).fit(X[:500], y[:500])
+    fixed = 220 * n_rows + 200 * n_features  # labels, samples and nodes
+    for step in (lambda: forest.fit(X, y), lambda: forest.predict_proba(X)):
+        tracemalloc.start()
+        step()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 3 * stored + fixed < n_rows * n_features / 2, (peak, stored, fixed)
 
 
 def test_inspection_of_sparse_rows():

@@ -1,6 +1,7 @@
 """Grow one tree from plain arrays, for the tests of the engine."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from aucforest.tree.binning import BinnedMatrix, bin_matrix
 from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION, entropy_table
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.growing import Batch, branch_rows, grow_trees, make_workspace
-from aucforest.tree.samples import NO_NAMES, Columns
+from aucforest.tree.samples import NO_NAMES, Columns, SparseCodes
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 from tests.reference.tree import GAINS
@@ -48,6 +49,21 @@ class Growth(NamedTuple):
     last_rows: int | None = None
     by_set: tuple[int, ...] = ()
     kinds: tuple[int, ...] = ()
+    sparse: bool = False
+
+
+def sparse_codes(binned: BinnedMatrix) -> SparseCodes:
+    """Return the codes that are not those of zero, which must be a value of each column."""
+    zeros = np.array([
+        int(np.flatnonzero(binned.values.lower[first:stop] == 0.0)[0]) for first, stop in pairwise(binned.values.first)
+    ])  # fmt: skip
+    features, rows = np.nonzero(binned.codes != zeros[:, None])
+    starts = np.searchsorted(features, np.arange(len(zeros) + 1))
+    order = np.argsort(rows, kind="stable")
+    row_starts = np.searchsorted(rows[order], np.arange(binned.codes.shape[1] + 1))
+    codes = binned.codes[features, rows]
+    by_column, by_row = (rows.astype(np.int32), codes), (features[order].astype(np.int32), codes[order])
+    return SparseCodes(zeros, starts, *by_column, row_starts, *by_row)
 
 
 def bin_for(X, max_bins: int | None = 255, wide: bool = False, weights=None) -> BinnedMatrix:
@@ -62,7 +78,9 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     n_classes = int(labels.max()) + 1 if n_classes is None else n_classes
     counts = np.ones(len(labels), np.uint16) if counts is None else np.asarray(counts, np.uint16)
     weighted, weights = weights is not None, np.asarray([] if weights is None else weights, np.int64)
-    columns = Columns(binned.codes, binned.n_bins, weights, NO_NAMES)
+    columns = Columns(binned.codes, binned.n_bins, weights, NO_NAMES, SparseCodes.none(binned.codes.dtype))
+    if how.sparse:
+        columns = columns._replace(codes=binned.codes[:, :0].copy(), sparse=sparse_codes(binned))
     criterion = CRITERIA[how.criterion] if isinstance(how.criterion, str) else CUSTOM_CRITERION
     by_set = np.isin(np.arange(n_features), how.by_set)
     kinds = np.array(how.kinds or np.where(by_set, CATEGORICAL, NUMERIC), dtype=np.int8)
@@ -84,7 +102,9 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     )
     last_rows = branch_rows(n_features, max_features) if how.last_rows is None else how.last_rows
     table = entropy_table([criterion], np.inf if weighted else counts.sum())
-    work = make_workspace(columns, params, len(labels), n_classes, 0 if how.max_leaf_nodes else last_rows, table)
+    work = make_workspace(
+        columns, params, len(labels), n_classes, 0 if how.max_leaf_nodes or how.sparse else last_rows, table
+    )
     if criterion == CUSTOM_CRITERION:
         custom = work.buffers.custom._replace(address=compile_scorer(how.criterion).address)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
@@ -96,7 +116,7 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
         random_splits=np.array([how.random]),
         min_weight_leaf=np.array([how.min_weight_leaf]),
     )
-    nodes, ends = grow_trees(columns, labels, params, batch, work)
+    nodes, ends = grow_trees(columns._replace(node=work.sparse_node), labels, params, batch, work)
     check_buffers_are_clean(work.buffers)
     (tree,) = Tree.from_nodes(nodes, ends, 1.0, kinds != NUMERIC)
     tree.validate()

@@ -255,3 +255,35 @@ def test_a_feature_costs_no_calls_of_python(weighted):
 
     count(4)  # loads compiled code
     assert count(4000) < count(400) + 100
+
+
+def test_columns_of_two_values_are_not_sorted():
+    random = np.random.default_rng(0)
+    columns = np.where(random.random((3, 700)) < 0.3, [[1.0], [-2.5], [np.inf]], [[0.0], [7.0], [-0.0]])
+    columns[:, ::9] = np.nan
+    given = columns.copy()
+    for weights in (np.empty(0), np.arange(1.0, 701.0)):
+        bins = binning.choose_bins(columns, weights, np.full(3, 255))
+        np.testing.assert_array_equal(columns, given)
+        assert bins.n_bins.tolist() == [2, 2, 2]
+        assert bins.lower.tolist() == bins.upper.tolist() == [0.0, 1.0, -2.5, 7.0, 0.0, np.inf]
+
+
+@pytest.mark.parametrize("late", [1, 511, 512, 513, 699])
+def test_a_third_value_is_found_wherever_it_is(late):
+    column = np.tile([5.0, 3.0], 350)
+    column[late] = 4.0
+    binned = bin_matrix(np.column_stack([column, np.sign(column), np.full(700, np.nan)]))
+    assert binned.n_bins.tolist() == [3, 1, 0]
+    check_codes(column, binned, 0)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_order_in_memory_changes_nothing(order):
+    X = np.random.default_rng(0).normal(size=(500, 7))
+    X[:, 2] = X[:, 2] > 0
+    expected = bin_matrix(X, max_bins=9)
+    for rows in (np.array(X, order=order), np.array(np.hstack((X, X)), order=order)[:, :7]):
+        binned = bin_matrix(rows, max_bins=9)
+        np.testing.assert_array_equal(binned.codes, expected.codes)
+        np.testing.assert_array_equal(binned.values.lower, expected.values.lower)

@@ -13,6 +13,7 @@ from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_r
 from aucforest.metrics.multiclass import score_matrices
 from aucforest.metrics.ranking import score_columns
 from aucforest.metrics.validation import relative_weights
+from aucforest.tables.sparse import SparseRows
 from aucforest.tree.tree import Tree
 
 # All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
@@ -113,7 +114,10 @@ class OutOfBagScores:
         self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
-        self._table = np.ascontiguousarray(training.X[rows].T, dtype=np.float64)
+        X = training.X
+        # A sparse matrix stays one, and its rows are dense a few at a time.
+        is_sparse = isinstance(X, SparseRows)
+        self._table = X.take(rows) if is_sparse else np.ascontiguousarray(X[rows].T, dtype=np.float64)
         places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
         # The trees of each variant are divided into at least two parts.
@@ -149,12 +153,15 @@ class OutOfBagScores:
             parts.setdefault(part, []).append(place)
             self._n_added[variant] += 1
 
+        amounts = self._unit * self._amounts
+
         def add_parts(some: list[int]) -> None:
-            for part in some:
-                places = parts[part]
-                counts = self._counts([first + place for place in places])
-                of_part, sums = [trees[place] for place in places], Sums(self._sums[part], self._n_trees[part])
-                add_shrunk(of_part, self._unit * self._amounts, self._table, counts, sums)
+            counts = {part: self._counts([first + place for place in parts[part]]) for part in some}
+            for rows, table in self._blocks():
+                for part in some:
+                    of_rows = [of_tree[rows] for of_tree in counts[part]]
+                    sums = Sums(self._sums[part][rows], self._n_trees[part][rows])
+                    add_shrunk([trees[place] for place in parts[part]], amounts, table, of_rows, sums)
 
         # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
         n_columns = self._sums.shape[2]
@@ -164,13 +171,18 @@ class OutOfBagScores:
         for _ in thread_map(self._n_jobs, seconds / n_tasks)(add_parts, tasks):
             pass
 
-    def _counts(self, numbers: list[int]) -> Iterator[NDArray[np.uint16]]:
-        """Yield how often each row is in the bootstrap sample of each of some trees, (n_rows,)."""
-        sampler = self._bags.sampler
-        for number in numbers:
-            key = self._bags.keys[number]
-            by_block = sampler.by_block(key)
-            yield np.concatenate([sampler.counts_of_block(key, by_block, block)[rows] for block, rows in self._places])
+    def _blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Yield slices of the scored rows, and these rows as the columns of a dense matrix, (n_features, n_rows)."""
+        if isinstance(self._table, SparseRows):
+            for rows, block in self._table.blocks(slice(0, len(self._truth)), np.dtype(np.float64)):
+                yield rows, block.T
+        else:
+            yield slice(0, len(self._truth)), self._table
+
+    def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:
+        """Return how often each row is in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
+        blocks = [self._bags.counts(block, numbers)[:, rows] for block, rows in self._places]
+        return np.ascontiguousarray(np.concatenate(blocks, axis=1))
 
     def _score(
         self,

@@ -14,6 +14,7 @@ from aucforest.fitting.growing import thread_map
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.prediction import PackedTrees, WalkNodes, add_probabilities, add_row, find_leaves
+from aucforest.tree.sparse_prediction import SparseWalk, add_sparse
 from aucforest.tree.tree import Tree
 
 # Maximum number of rows in a task of prediction: as many as have _TASK_BYTES, which stay in the caches, but within two
@@ -74,24 +75,26 @@ class TreePrediction(FeatureModel):
         n_nodes = np.mean([tree.n_nodes for tree in self.trees_])
         return thread_map(self._n_jobs, _NODE_TIME * float(n_nodes))
 
+    def _task_rows(self, n_rows: int, row_bytes: int) -> int:
+        """Return the number of rows of a task, which is about equal for all tasks."""
+        most = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
+        # Threads get equal numbers of rows.
+        n_threads = effective_n_jobs(self._n_jobs)
+        return -(-n_rows // (n_threads * -(-n_rows // (n_threads * most))))
+
     def _walk_blocks(self, packed: PackedTrees, X: NDArray[Any], walk: Callable[..., None]) -> None:
         """Call ``walk(rows, nodes, block, active, found)`` for blocks of rows, as the kernels of traversal take them.
 
         A block passes all trees in order, so n_jobs changes no sums.
         """
-        row_bytes = packed.as_read(X[:1]).nbytes
-        most = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
-        if isinstance(X, SparseRows):
-            most = min(most, X.block_rows)
-        # Threads get equal numbers of rows.
-        n_threads = effective_n_jobs(self._n_jobs)
-        n_rows = -(-len(X) // (n_threads * -(-len(X) // (n_threads * most))))
+        n_rows = self._task_rows(len(X), 0 if isinstance(X, SparseRows) else packed.as_read(X[:1]).nbytes)
 
         def walk_block(start: int) -> None:
-            rows = slice(start, start + n_rows)
-            block = packed.as_read(X[rows])
-            active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
-            walk(rows, packed.nodes_for(block), block, active, found)
+            rows = slice(start, min(start + n_rows, len(X)))
+            blocks = X.blocks(rows, X.dtype) if isinstance(X, SparseRows) else [(rows, packed.as_read(X[rows]))]
+            for some, block in blocks:
+                active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
+                walk(some, packed.nodes_for(block), block, active, found)
 
         for _ in thread_map(self._n_jobs)(walk_block, range(0, len(X), n_rows)):
             pass
@@ -99,6 +102,9 @@ class TreePrediction(FeatureModel):
     def _add_trees(self, packed: PackedTrees, X: NDArray[Any], total: NDArray[np.float64]) -> None:
         """Add the predictions of trees to the totals of rows."""
         n_trees = len(packed.first) - 1
+        if isinstance(X, SparseRows):
+            self._add_sparse(packed, X, total)
+            return
         if len(X) > _FEW_ROWS or packed.first[-1] >= _MOST_NODES or X.shape[1] * (n_trees + 1) >= _MOST_CELLS:
 
             def add(rows: slice, nodes: WalkNodes, block: NDArray[Any], active: Any, found: Any) -> None:
@@ -114,6 +120,17 @@ class TreePrediction(FeatureModel):
             add_row(
                 packed.nodes, packed.first, packed.values, packed.first_leaf, copies, active, found, total[i : i + 1]
             )
+
+    def _add_sparse(self, packed: PackedTrees, X: SparseRows, total: NDArray[np.float64]) -> None:
+        """Do what `_add_trees` does for sparse rows, which have no categories."""
+        n_rows, nodes = self._task_rows(len(X), 0), packed.nodes_for(X.stored.values)
+
+        def add(start: int) -> None:
+            work, sums = SparseWalk.of(X.shape[1], X.dtype), total[start : start + n_rows]
+            add_sparse(nodes, packed.first, packed.values, packed.first_leaf, X.stored, start, work, sums)
+
+        for _ in thread_map(self._n_jobs)(add, range(0, len(X), n_rows)):
+            pass
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities: the mean over trees of the class frequencies of the leaf.

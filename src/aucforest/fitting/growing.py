@@ -15,7 +15,7 @@ from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.growing import CALL_ROWS, Batch, Workspace, branch_rows, grow_trees, make_workspace
-from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint
+from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, SparseCodes
 from aucforest.tree.tree import Tree
 
 # With more batches threads end at about the same time, with fewer ones they fetch them less often.
@@ -96,12 +96,19 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
     return fixed.apply(weights) * counts, fixed.unit
 
 
-def make_buffers(growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int, n_trees: int = 1) -> Workspace:
+def make_buffers(
+    growth: Growth,
+    codes: NDArray[np.unsignedinteger],
+    most_rows: int,
+    n_trees: int = 1,
+    sparse: SparseCodes | None = None,
+) -> Workspace:
     """Allocate the buffers for calls with up to n_trees trees of all variants, of up to most_rows rows."""
-    params = growth.params
-    columns = Columns(codes, growth.n_bins, np.empty(1 if growth.weighted else 0, dtype=np.int64), NO_NAMES)
-    # Best-first growth does not complete one branch before the next.
-    last_rows = branch_rows(len(codes), params.max_features) if params.max_leaf_nodes is None else 0
+    params, weights = growth.params, np.empty(1 if growth.weighted else 0, dtype=np.int64)
+    columns = Columns(codes, growth.n_bins, weights, NO_NAMES, sparse or SparseCodes.none(codes.dtype))
+    # Best-first growth does not complete one branch before the next, and of sparse codes none is copied.
+    copies = sparse is None and params.max_leaf_nodes is None
+    last_rows = branch_rows(len(codes), params.max_features) if copies else 0
     criteria = [variant.criterion for variant in growth.variants]
     table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
     return make_workspace(columns, growth.tree_params(), most_rows, growth.n_classes, last_rows, table, n_trees)
@@ -126,7 +133,8 @@ def grow_rows(
         random_splits=np.array([params.random_splits for params in variants]),
         min_weight_leaf=np.ceil(growth.params.min_weight_fraction_leaf * tree_weight).astype(np.int64),
     )
-    columns = Columns(part.codes, growth.n_bins, weights[0], NO_NAMES)
+    sparse = part.sparse or SparseCodes.none(part.codes.dtype)
+    columns = Columns(part.codes, growth.n_bins, weights[0], NO_NAMES, sparse, work.sparse_node)
     nodes, ends = grow_trees(columns, part.labels, growth.tree_params(), batch, work)
     if custom_criterion is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {custom_criterion.py_func.__name__} raised an exception")
@@ -143,7 +151,7 @@ def grow_batch(
         work = spare.pop()
     except IndexError:
         n_rows = min(part.n_rows, growth.n_sampled) if part.copies_rows else part.n_rows
-        work = make_buffers(growth, part.codes, n_rows, per_call)
+        work = make_buffers(growth, part.codes, n_rows, per_call, part.sparse)
     for start in range(0, len(keys), per_call):
         if is_stopped():
             return trees

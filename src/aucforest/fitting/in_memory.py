@@ -1,6 +1,7 @@
 """Training data in the memory of this process, which are one part."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, feature_kinds
 from aucforest.tables.dates import Dates, times_in
 from aucforest.tables.sparse import SparseRows
-from aucforest.tree.binning import MAX_BINS, BinnedMatrix, bin_blocks, bin_matrix, code_dtype, encode_matrix
+from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
 from aucforest.tree.features import NUMERIC
+from aucforest.tree.samples import SparseCodes
+from aucforest.tree.sparse_binning import bin_sparse
 
 
 class RowsInMemory(TrainingTable):
@@ -37,17 +40,25 @@ class RowsInMemory(TrainingTable):
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
         target, n_classes = self.target, len(self.target.classes)
-        binned = self._bin_sparse(self.X, spec) if isinstance(self.X, SparseRows) else self._bin(self.X, spec)
-        coding = Coding(self._categories, binned.values, self.dates)
+        sparse = None
+        if not isinstance(self.X, SparseRows):
+            codes, _, values = self._bin(self.X, spec)
+        elif self.X.is_very_sparse:
+            codes, sparse, values = self._bin_stored(self.X, spec)
+        else:
+            codes, _, values = self._bin_sparse(self.X, spec)
+        coding = Coding(self._categories, values, self.dates)
         self._check(spec, int(coding.n_bins.max()) + 1)
         self._spec, self._growth = spec, Growth.of(spec, coding, len(target.kept_labels), n_classes)
-        self._part = Part(binned.codes, target.kept_labels, spec.weights, spec.sampler)
+        self._part = Part(codes, target.kept_labels, spec.weights, spec.sampler, sparse=sparse)
         return coding
 
     def _check(self, spec: FitSpec, n_codes: int) -> None:
         """Raise ValueError if the fit would take too much memory, and warn of a regression target."""
         n_rows, n_classes = len(self.target.kept_labels), len(self.target.classes)
         size = FitSize.of(spec, n_rows, self.n_features, n_classes, n_codes)
+        if isinstance(self.X, SparseRows) and self.X.is_very_sparse:
+            size = replace(size, n_stored=self.X.matrix.nnz)
         n_bytes = bytes_in_memory(size, spec.n_threads, spec.n_sums)
         check_fit(size, n_bytes)
         warn_of_regression(size, n_bytes)
@@ -62,17 +73,31 @@ class RowsInMemory(TrainingTable):
             return binned
         return encode_matrix(X, with_coarse_times(binned.values, self.dates), run)
 
-    def _bin_sparse(self, matrix: SparseRows, spec: FitSpec) -> BinnedMatrix:
-        """Return the codes of a sparse matrix, which are dense with one byte each, or more if `max_bins` is None."""
-        self._check(spec, 2)  # before there are arrays with an item for each feature
-        target, most = self.target, matrix.most_stored + 1
+    def _check_sparse(self, matrix: SparseRows, spec: FitSpec) -> int:
+        """Do what `_check` does before there are arrays with an item for each feature; return the most bins of one."""
+        self._check(spec, 2)
+        most = matrix.most_stored + 1
         if spec.max_bins is not None:
             most = min(most, spec.max_bins)
         if most > MAX_BINS:
             self._check(spec, most + 1)
+        return most
+
+    def _bin_sparse(self, matrix: SparseRows, spec: FitSpec) -> BinnedMatrix:
+        """Return the codes of a sparse matrix, which are dense with one byte each, or more if `max_bins` is None."""
+        target, most = self.target, self._check_sparse(matrix, spec)
         codes = np.empty((self.n_features, len(target.kept_labels)), dtype=code_dtype(most))
         options = {"max_bins": spec.max_bins, "weights": target.kept_weight, "run": thread_map(spec.n_jobs)}
         return bin_blocks(matrix.columns(target.kept), codes, **options)
+
+    def _bin_stored(
+        self, matrix: SparseRows, spec: FitSpec
+    ) -> tuple[NDArray[np.unsignedinteger], SparseCodes, BinValues]:
+        """Return a matrix of codes that has no rows, the codes of the stored values, and the bins."""
+        self._check_sparse(matrix, spec)
+        columns, run = matrix.stored_columns(self.target.kept), thread_map(spec.n_jobs)
+        sparse, values = bin_sparse(columns, max_bins=spec.max_bins, weights=self.target.kept_weight, run=run)
+        return np.empty((self.n_features, 0), dtype=sparse.row_codes.dtype), sparse, values
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""

@@ -13,7 +13,7 @@ from aucforest.fitting.coding import Coding
 from aucforest.fitting.spec import FitSpec, GrowthParams, tree_keys
 from aucforest.tree.binning import SAMPLE_ROWS, BinValues
 from aucforest.tree.features import NUMERIC
-from aucforest.tree.samples import FixedPoint
+from aucforest.tree.samples import FixedPoint, SparseCodes
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 
@@ -24,11 +24,12 @@ Grown = Iterator[tuple[Sequence[int], list[Tree]]]
 class Part(NamedTuple):
     """Consecutive rows, at least one. All parts except the last have whole blocks of `bootstrap.BLOCK_ROWS` rows."""
 
-    codes: NDArray[np.unsignedinteger]  # (n_features, n_rows)
+    codes: NDArray[np.unsignedinteger]  # (n_features, n_rows), or (n_features, 0) if they are sparse
     labels: NDArray[np.uint16]
     weights: NDArray[np.float64] | None  # None if all weights are 1
     sampler: BootstrapSampler | None = None  # None where each tree sees all rows
     copies_rows: bool = False  # whether a tree grows from a copy of the rows in its sample
+    sparse: SparseCodes | None = None
 
     @property
     def n_rows(self) -> int:

@@ -16,6 +16,7 @@ from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
 from aucforest.tree.growing import CALL_ROWS, branch_rows
 from aucforest.tree.samples import MOST_ROWS
+from aucforest.tree.sparse import most_linked
 
 # A target of more classes than _MANY_CLASSES with fewer samples than _LEAST_OF_CLASS on average is warned of.
 _MANY_CLASSES = 50
@@ -31,6 +32,9 @@ _BALANCED_BYTES = 12  # of a thread for the weight of a row that depends on the 
 _FEATURE_BYTES = 100  # of a feature besides its codes: the bounds of bins, and what trees keep for each feature
 _CODE_BYTES = 48  # of a histogram for each code
 _CELL_BYTES = 21  # of a histogram for each cell, which is a class at a code
+_STORED_BYTES = 16  # of a stored value besides its two codes: its row and feature, and its value while it is coded
+_LOOKED_UP_BYTES = 25  # of a thread for a row of a sparse matrix
+_LINKED_BYTES = 20  # of a thread for a stored value that a node links
 _BRANCH_PART = 7  # one code in so many is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7
 _SAMPLED_BYTES = 16  # of a sampled value while bins are computed
 _SORTED_BYTES = 8  # of a sampled value of the feature whose bins are computed, in addition
@@ -55,6 +59,7 @@ class FitSize:
     weight_bytes: int  # of a thread for the weight of a row; 0 without weights
     sample_bytes: int = 0  # of the sizes of all samples by block
     evidence_bytes: int = 0  # of the sums for the choice of shrinkage and variants
+    n_stored: int | None = None  # number of stored values of a sparse matrix, or None if all values have codes
 
     @classmethod
     def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
@@ -86,6 +91,8 @@ class FitSize:
     @property
     def matrix_bytes(self) -> int:
         """Bytes of the codes of all rows."""
+        if self.n_stored is not None:
+            return self.n_stored * (_STORED_BYTES + 2 * self.code_bytes) + 8 * (self.n_rows + self.n_features)
         return self.n_rows * self.n_features * self.code_bytes
 
     @property
@@ -101,12 +108,15 @@ class FitSize:
 
     def thread_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread that grows a tree from a matrix of so many rows, without the matrix."""
-        has_branches = branch_rows(self.n_features, self.max_features) > 0
+        has_branches = self.n_stored is None and branch_rows(self.n_features, self.max_features) > 0
         branch_bytes = self.n_features * self.code_bytes // _BRANCH_PART if has_branches else 0
         n_trees = max(1, min(self.n_trees, CALL_ROWS // max(n_rows, 1)))  # that grow in one call
         n_nodes = 2 * min(self.tree_rows // self.leaf_rows, self.most_leaves) * n_trees
         node_bytes = _NODE_BYTES + _CLASS_BYTES * (self.n_classes - 2)
         of_matrix = n_rows * (COUNT_BYTES + self.weight_bytes) * n_trees
+        if self.n_stored is not None:
+            n_linked = most_linked(self.n_stored, self.n_features, self.max_features)
+            of_matrix += _LOOKED_UP_BYTES * n_rows + _LINKED_BYTES * n_linked + 8 * self.n_features
         histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
         return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + histograms
 

@@ -1,6 +1,7 @@
 """Sparse matrices whose rows or columns are converted to dense blocks."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,15 @@ from numpy.typing import NDArray
 from scipy.sparse import sparray, spmatrix
 
 from aucforest._memory import check_memory
+from aucforest.tree.sparse_binning import StoredColumns
+from aucforest.tree.sparse_prediction import StoredRows, clear_rows, put_rows
 
-# Cells of a dense block: 32 MiB of float64.
+# Cells of a dense block of columns: 32 MiB of float64.
 _BLOCK_CELLS = 2**22
+# Rows that are dense at a time should fit into the cache of a core, but not be too few to descend a tree together.
+_CACHED_CELLS, _LEAST_ROWS = 2**18, 32
+# Bytes of a stored value with a code: twice one byte and one index, by row and by column.
+_CODED_BYTES = 10
 _DAMAGED = "X is a damaged sparse matrix, build it again:"
 
 
@@ -47,14 +54,27 @@ def _check_indices(kind: str, indices: NDArray[Any], n: int) -> None:
         raise ValueError(f"{_DAMAGED} it has the {kind} index {low if low < 0 else high}, but {n:,} {kind}s")
 
 
+def _summed(matrix: sparray | spmatrix) -> sparray | spmatrix:
+    """Return a CSR matrix of the same arrays, or if an entry is stored in parts, or out of order, one of their sums."""
+    # What the given one knows of its order may be outdated.
+    fresh = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    if not fresh.has_canonical_format:
+        # Back and forth, the parts stay in the order in which they are added to a dense array.
+        fresh = fresh.tocsc().tocsr()
+        fresh.sum_duplicates()
+    return fresh
+
+
 class SparseRows:
     """A CSR matrix of floats that is converted to a dense one in blocks of rows or columns."""
 
     def __init__(self, matrix: sparray | spmatrix) -> None:
-        # float32, if that is exact, halves the memory of dense blocks.
+        self.matrix = _summed(matrix)
+        # float32, if that is exact, halves the memory.
         with np.errstate(over="ignore"):
-            narrow = matrix.astype(np.float32)
-        self.matrix = narrow if np.array_equal(narrow.data, matrix.data, equal_nan=True) else matrix
+            narrow = self.matrix.data.astype(np.float32)
+        if np.array_equal(narrow, self.matrix.data, equal_nan=True):
+            self.matrix.data = narrow
         self.shape: tuple[int, int] = matrix.shape
         self.dtype = self.matrix.dtype
 
@@ -66,10 +86,32 @@ class SparseRows:
         dense: NDArray[Any] = self.matrix[rows].toarray()
         return dense
 
+    def blocks(self, rows: slice, dtype: np.dtype[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+        """Yield slices of the rows with these rows as a dense matrix, which the next one overwrites."""
+        start, stop = rows.start, rows.stop
+        n_rows = min(max(_CACHED_CELLS // max(self.shape[1], 1), _LEAST_ROWS), stop - start)
+        buffer = np.zeros((n_rows, self.shape[1]), dtype=dtype)
+        for first in range(start, stop, n_rows):
+            dense = buffer[: min(n_rows, stop - first)]
+            put_rows(self.stored, first, dense)
+            yield slice(first, first + len(dense)), dense
+            clear_rows(self.stored, first, dense)
+
+    @cached_property
+    def stored(self) -> StoredRows:
+        """The stored values by row, as arrays of types that kernels are compiled for; read-only ones are copied."""
+        matrix, index = self.matrix, np.int32 if max(self.matrix.nnz, *self.shape) < 2**31 else np.int64
+        kinds = (matrix.indptr, np.int64), (matrix.indices, index), (matrix.data, matrix.dtype)
+        return StoredRows(*(np.require(array, kind, ["C", "A", "W"]) for array, kind in kinds))
+
+    def take(self, rows: NDArray[np.int64]) -> "SparseRows":
+        """Return some rows, which stay sparse."""
+        return SparseRows(self.matrix[rows])
+
     @property
-    def block_rows(self) -> int:
-        """The number of rows of a dense block."""
-        return max(1, _BLOCK_CELLS // max(self.shape[1], 1))
+    def is_very_sparse(self) -> bool:
+        """Whether codes of stored values alone take less memory than codes of all values."""
+        return self.matrix.nnz * _CODED_BYTES < np.prod(self.shape, dtype=np.float64)
 
     @property
     def most_stored(self) -> int:
@@ -83,6 +125,12 @@ class SparseRows:
         step = max(1, _BLOCK_CELLS // n_rows)
         for start in range(0, n_columns, step):
             yield by_column[:, start : start + step].toarray(order="F")
+
+    def stored_columns(self, rows: NDArray[np.int64] | None) -> StoredColumns:
+        """Return the stored values by column, in the given rows or in all rows if `rows` is None."""
+        by_column = (self.matrix if rows is None else self.matrix[rows]).tocsc()
+        starts, n_rows = by_column.indptr.astype(np.int64, copy=False), by_column.shape[0]
+        return StoredColumns(starts, by_column.indices.astype(np.int32, copy=False), by_column.data, n_rows)
 
     def toarray(self) -> NDArray[Any]:
         """Return a dense copy; ValueError if it would take more than half of the machine's memory."""

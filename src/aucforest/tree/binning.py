@@ -96,11 +96,54 @@ def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
 
 
 @bare_kernel
-def _copy_columns(X, rows, first_feature, columns):
-    """Copy the given rows of consecutive features; each feature is a row of `columns`."""
-    for i in range(len(rows)):
+def _copy_columns(X, rows, first_feature, by_column, columns):
+    """Copy the given rows of consecutive features, in the order in which they are stored.
+
+    Each feature is a row of `columns`.
+    """
+    if by_column:
         for f in range(len(columns)):
-            columns[f, i] = X[rows[i], first_feature + f]
+            for i in range(len(rows)):
+                columns[f, i] = X[rows[i], first_feature + f]
+    else:
+        for i in range(len(rows)):
+            for f in range(len(columns)):
+                columns[f, i] = X[rows[i], first_feature + f]
+
+
+@bare_device
+def _find_two(column, lower):
+    """Write the distinct values of a column, unless it has more than two, in ascending order; return 3 then."""
+    n, n_known, start = len(column), 0, 0
+    while start < n and n_known < 2:
+        value = column[start]
+        if value == value and (n_known == 0 or value != lower[0]):
+            lower[n_known] = value
+            n_known += 1
+        start += 1
+    if n_known < 2:
+        return n_known
+    first, second = lower[0], lower[1]
+    while start < n:
+        stop = min(start + _TILE_ROWS, n)
+        # Without branches, so that the loop is vectorized.
+        n_others = 0
+        for i in range(start, stop):
+            n_others += (column[i] != first) & (column[i] != second) & (column[i] == column[i])
+        if n_others > 0:
+            return 3
+        start = stop
+    lower[0], lower[1] = min(first, second), max(first, second)
+    return 2
+
+
+@bare_kernel
+def _find_all_two(columns, lower, upper, n_bins):
+    """Bin the columns of at most two values; n_bins[f] is 3 for others."""
+    for f in range(len(columns)):
+        n_bins[f] = _find_two(columns[f], lower[f])
+        for c in range(n_bins[f] if n_bins[f] < 3 else 0):
+            upper[f, c] = lower[f, c]
 
 
 @bare_kernel
@@ -136,7 +179,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
 
 
 @bare_kernel
-def _all_distinct(X, feature, max_bins, known, n_known):
+def add_all_distinct(X, feature, max_bins, known, n_known):
     """Insert the values of a feature that are not yet known in order; return the number of values or max_bins + 1."""
     for row in range(len(X)):
         value = np.float64(X[row, feature])
@@ -153,7 +196,7 @@ def _all_distinct(X, feature, max_bins, known, n_known):
 
 
 @bare_kernel
-def _find_edges(values, n_bins, edges):
+def find_edges(values, n_bins, edges):
     """Write the upper edge of every bin of each feature except the last."""
     for f in range(len(n_bins)):
         for c in range(n_bins[f] - 1):
@@ -189,14 +232,14 @@ def _encode(X, start, stop, first, n_bins, edges, values, places, codes):
 
 
 @bare_kernel
-def _find_all_bins(columns, weights, most, lower, upper, n_bins, distinct):
-    """Bin sorted columns, in which NaN is last; weights may be empty. `_find_bins` says what is written."""
-    for f in range(len(columns)):
-        n_values = columns.shape[1]
-        while n_values > 0 and columns[f, n_values - 1] != columns[f, n_values - 1]:
+def _find_all_bins(columns, weights, features, most, lower, upper, n_bins, distinct):
+    """Bin the sorted columns of some features, in which NaN is last; weights may be empty."""
+    for i in range(len(features)):
+        n_values, f = columns.shape[1], features[i]
+        while n_values > 0 and columns[i, n_values - 1] != columns[i, n_values - 1]:
             n_values -= 1
         capacity = min(most[f], max(n_values, 1))
-        found = _find_bins(columns[f, :n_values], weights[f, :n_values], capacity, lower[f], upper[f])
+        found = _find_bins(columns[i, :n_values], weights[i, :n_values], capacity, lower[f], upper[f])
         n_bins[f], distinct[f] = found
 
 
@@ -213,16 +256,21 @@ def choose_bins(
     rows, or None if these are more; without it the sample is all rows.
     """
     n_features, n_rows = columns.shape
+    capacity = int(most.max()) if all_distinct is not None else min(int(most.max()), max(n_rows, 1))
+    lower, upper = np.empty((n_features, capacity)), np.empty((n_features, capacity))
+    n_bins, distinct = np.empty(n_features, dtype=np.int64), np.ones(n_features, dtype=np.bool_)
+    _find_all_two(columns, lower, upper, n_bins)
+    # Only the others need to be sorted.
+    many = np.flatnonzero(n_bins > 2)
+    if len(many) < n_features:
+        columns = columns[many]
     if len(weights) > 0:
         order = np.argsort(columns, axis=1, kind="stable")
         columns, sorted_weights = np.take_along_axis(columns, order, axis=1), weights[order]
     else:
         columns.sort(axis=1)
-        sorted_weights = np.empty((n_features, 0))
-    capacity = int(most.max()) if all_distinct is not None else min(int(most.max()), max(n_rows, 1))
-    lower, upper = np.empty((n_features, capacity)), np.empty((n_features, capacity))
-    n_bins, distinct = np.empty(n_features, dtype=np.int64), np.empty(n_features, dtype=np.bool_)
-    _find_all_bins(columns, sorted_weights, most, lower, upper, n_bins, distinct)
+        sorted_weights = np.empty((len(many), 0))
+    _find_all_bins(columns, sorted_weights, many, most, lower, upper, n_bins, distinct)
     if all_distinct is not None:
         for f in np.flatnonzero(distinct).tolist():
             if (known := all_distinct(f, lower[f, : n_bins[f]])) is not None:
@@ -236,7 +284,7 @@ def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: i
     """Return the sorted distinct values of a column together with known ones, or None if more than max_bins."""
     both = np.empty(max_bins)
     both[: len(known)] = known
-    n_known = _all_distinct(X, feature, max_bins, both, len(known))
+    n_known = add_all_distinct(X, feature, max_bins, both, len(known))
     return both[:n_known] if n_known <= max_bins else None
 
 
@@ -287,7 +335,7 @@ def bin_matrix(
 
     def bin_group(first: int) -> Bins:
         columns = np.empty((min(group, n_features - first), len(rows)))
-        _copy_columns(X, rows, first, columns)
+        _copy_columns(X, rows, first, X.strides[0] < X.strides[1], columns)
         in_group = most[first : first + len(columns)]
 
         def all_distinct(f: int, known: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -315,7 +363,7 @@ def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) ->
     """Encode a matrix of values with given bins; the arguments are those of `bin_matrix`."""
     n_bins = np.diff(values.first)
     edges = np.empty(len(values.lower))
-    _find_edges(values, n_bins, edges)
+    find_edges(values, n_bins, edges)
     codes = np.empty((X.shape[1], X.shape[0]), dtype=code_dtype(int(n_bins.max())))
 
     def encode(start: int) -> None:

@@ -13,6 +13,7 @@ from aucforest.tree.binning import bin_of
 from aucforest.tree.categories import order_categories, sample_categories
 from aucforest.tree.random import bounded, derive_key
 from aucforest.tree.samples import row_of
+from aucforest.tree.sparse import has_one_code, is_sparse
 
 NUMERIC, CATEGORICAL = 0, 1
 _LARGEST = float(np.finfo(np.float64).max)
@@ -32,8 +33,11 @@ class FeatureBuffers(NamedTuple):
 
 
 @bare_device
-def _is_constant(column, samples):
-    """Return whether all samples have the same code in a column."""
+def _is_constant(columns, feature, samples):
+    """Return whether all samples have the same code of a feature."""
+    if is_sparse(columns):
+        return has_one_code(columns, feature, samples)
+    column = columns.codes[feature]
     code = column[row_of(samples[0])]
     for i in range(1, len(samples)):
         if column[row_of(samples[i])] != code:
@@ -56,7 +60,7 @@ def sample_features(node, n_wanted, n_sampled, n_tried, buffers):
         buffers.sampled[n_sampled] = place
         n_sampled += 1
         buffers.tried[n_tried] = feature
-        n_tried += not _is_constant(node.columns.codes[feature], node.samples)
+        n_tried += not _is_constant(node.columns, feature, node.samples)
     return n_sampled, n_tried
 
 

@@ -28,6 +28,7 @@ from aucforest.tree.random import derive_key
 from aucforest.tree.samples import (
     MOST_ROWS,
     Columns,
+    SparseNode,
     add_code,
     has_code,
     is_at_most,
@@ -39,6 +40,7 @@ from aucforest.tree.samples import (
     with_row,
 )
 from aucforest.tree.scan import second_frequency
+from aucforest.tree.sparse import enter_node, is_sparse, most_linked, partition_sparse
 from aucforest.tree.splitter import Node, SplitBuffers, TreeParams, find_split, threshold_of, write_set
 from aucforest.tree.tree import Nodes, depth_first, first_nodes, make_nodes
 
@@ -85,6 +87,7 @@ class Workspace(NamedTuple):
     limits: NDArray[np.float64]  # (capacity, 2) of monotonic constraints, or (0, 2)
     copies: Copies
     buffers: SplitBuffers
+    sparse_node: SparseNode
 
 
 class Batch(NamedTuple):
@@ -152,7 +155,9 @@ def make_workspace(
     limits = np.empty((capacity if len(params.signs) > 0 else 0, 2))
     buffers = SplitBuffers.of(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, table)
     copies = _make_copies(columns, n_rows, last_rows)
-    return Workspace(samples, spill, stack, split, heap, nodes, limits, copies, buffers)
+    capacity = most_linked(len(columns.sparse.rows), len(columns.codes), params.max_features)
+    node = SparseNode.of(columns.sparse, capacity)
+    return Workspace(samples, spill, stack, split, heap, nodes, limits, copies, buffers, node)
 
 
 @bare_device
@@ -172,8 +177,8 @@ def _columns_at(level, columns, copies):
     if level == 0:
         return columns
     if level + 1 == len(copies.most_rows):
-        return Columns(copies.codes, copies.n_bins, copies.weights, copies.names)
-    return Columns(copies.codes, columns.n_bins, copies.weights, columns.names)
+        return Columns(copies.codes, copies.n_bins, copies.weights, copies.names, columns.sparse, columns.node)
+    return Columns(copies.codes, columns.n_bins, copies.weights, columns.names, columns.sparse, columns.node)
 
 
 @bare_device
@@ -322,13 +327,17 @@ def _split_node(columns, samples, node, key, n_nodes, params, work):
     """Split a node if the gain is large enough, and return whether it was split; the children get the next numbers."""
     nodes, is_constrained = work.nodes, len(work.limits) > 0
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
+    if is_sparse(columns):
+        enter_node(columns, samples, node)
     split = find_split(Node(columns, samples, nodes.totals[node], key, low, high), params, work.buffers)
     if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
     record_split(split, nodes, node, n_nodes, columns.names, params)
     column, missing_code = columns.codes[split.feature], columns.n_bins[split.feature]
     also_left = missing_code if split.missing_left else np.int64(-1)
-    if params.kinds[split.feature] == NUMERIC:
+    if is_sparse(columns):
+        n_left = partition_sparse(columns, split, n_nodes, samples, work.spill, also_left)
+    elif params.kinds[split.feature] == NUMERIC:
         n_left = partition(is_at_most, split.code, column, samples, work.spill, also_left)
     else:
         n_left = partition(has_code, split.codes_left, column, samples, work.spill, also_left)
@@ -427,8 +436,18 @@ def _with_nodes_from(work, first):
         given.totals[first:],
         given.sets[first:],
     )
-    stacks = work.stack, work.split, work.heap
-    return Workspace(work.samples, work.spill, *stacks, nodes, work.limits, work.copies, work.buffers)
+    return Workspace(
+        work.samples,
+        work.spill,
+        work.stack,
+        work.split,
+        work.heap,
+        nodes,
+        work.limits,
+        work.copies,
+        work.buffers,
+        work.sparse_node,
+    )
 
 
 @bare_kernel
@@ -436,7 +455,8 @@ def _grow_trees(columns, labels, params, batch, work, ends):
     """Grow trees one after the other, and write the end of the nodes of each."""
     n_nodes = np.int64(0)
     for tree in range(len(batch.keys)):
-        tree_columns = Columns(columns.codes, columns.n_bins, batch.weights[tree], columns.names)
+        weights, sparse, node = batch.weights[tree], columns.sparse, columns.node
+        tree_columns = Columns(columns.codes, columns.n_bins, weights, columns.names, sparse, node)
         n_samples = take_samples(labels, batch.counts[tree], len(tree_columns.weights) == 0, work.samples)
         tree_work, tree_params = _with_nodes_from(work, n_nodes), _params_of(params, batch, tree)
         n_nodes += _grow(tree_columns, tree_params, n_samples, batch.keys[tree], tree_work)

@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, lowest_bit
+from aucforest._compile import bare_device, lowest_bit, outlined_device
 from aucforest.tree.samples import add_code, label_of, packed_weight, row_of, weight_of
+from aucforest.tree.sparse import find_codes, is_sparse
 
 # Up to this number of samples, sorting them costs less than marking their cells.
 SORT_SAMPLES = 8
@@ -344,6 +345,31 @@ def clear(histogram):
             cells[np.uint64(histogram.entries[i])] = 0
 
 
+@outlined_device
+def _count_stored(columns, samples, feature, classes, with_samples, buffers):
+    """Do what `count_samples` does for sparse codes: all weight is first at the code of zero, and then moved."""
+    n_found, zero = find_codes(columns, feature, samples), np.uint64(columns.sparse.zeros[feature])
+    n_codes, cells, mask, is_pair = columns.n_bins[feature] + 1, buffers.cells[0], buffers.mask, classes.n == 2
+    for k in range(classes.n):
+        add_to_cells(cells, zero, np.int64(k), classes.totals[k], classes.shift)
+    for i in range(n_found):
+        sample, code = columns.node.found[i], np.uint64(columns.node.found_codes[i])
+        place, weight = np.int64(classes.places[label_of(sample)]), weight_of(sample, columns.weights)
+        add_to_cells(cells, zero, place, -weight, classes.shift)
+        add_to_cells(cells, code, place, weight, classes.shift)
+        add_code(mask, code if is_pair else (code << classes.shift) + np.uint64(place))
+        buffers.n_samples[code] += with_samples
+    buffers.n_samples[zero] += (len(samples) - n_found) * with_samples
+    if is_pair and n_found < len(samples):
+        add_code(mask, zero)
+    for k in range(0 if is_pair else classes.n):
+        cell = (zero << classes.shift) + np.uint64(k)
+        if cells[cell] > 0:
+            add_code(mask, cell)
+    listed, n_keys = (buffers.codes, n_codes) if is_pair else (buffers.entries, n_codes << np.int64(classes.shift))
+    return make_histogram(list_bits(mask, n_keys, listed), n_codes, classes, with_samples, cells, buffers)
+
+
 @bare_device
 def count_samples(node, features, t, classes, compact, with_samples, buffers):
     """Count the histogram of features[t] in a `splitter.Node`; it must be called for t = 0, 1, ... in this order.
@@ -352,6 +378,8 @@ def count_samples(node, features, t, classes, compact, with_samples, buffers):
     be cleared before the next call.
     """
     columns, samples = node.columns, node.samples
+    if is_sparse(columns):
+        return _count_stored(columns, samples, np.int64(features[t]), classes, with_samples, buffers)
     column, n_codes, n = columns.codes[features[t]], columns.n_bins[features[t]] + 1, len(samples)
     is_pair = classes.n == 2
     listed, n_keys = (buffers.codes, n_codes) if is_pair else (buffers.entries, n_codes << np.int64(classes.shift))

@@ -5,7 +5,7 @@ weights these 16 bits are 0 and `Columns.weights[row]` is the weight as a fixed-
 depend on the order of the samples, so the results do not either.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,76 @@ _LABEL_SHIFT = np.uint64(32)
 _WEIGHT_SHIFT = np.uint64(48)
 
 
+class SparseCodes(NamedTuple):
+    """The codes of a sparse matrix, by column and by row, without those of zeros; all are empty if it is dense."""
+
+    zeros: NDArray[np.int64]  # (n_features,) the code of zero
+    column_starts: NDArray[np.int64]  # (n_features + 1,)
+    rows: NDArray[np.int32]  # (n_stored,)
+    column_codes: NDArray[np.unsignedinteger]  # (n_stored,)
+    row_starts: NDArray[np.int64]  # (n_rows + 1,)
+    features: NDArray[np.int32]  # (n_stored,)
+    row_codes: NDArray[np.unsignedinteger]  # (n_stored,)
+
+    @classmethod
+    def none(cls, dtype: Any) -> "SparseCodes":
+        """Return what stands beside dense codes of a type."""
+        starts, items, codes = (np.empty(0, dtype=kind) for kind in (np.int64, np.int32, dtype))
+        return cls(starts, starts, items, codes, starts, items, codes)
+
+
+class SparseNode(NamedTuple):
+    """Buffers for the stored codes of the samples of a node; `tree.sparse` explains them.
+
+    The linked codes of feature f are that at last[f], the one before it and so on, n_linked[f] in number.
+    """
+
+    state: NDArray[np.int64]  # (2,) the number of the node, and that of linked codes; -1 if rows are looked up instead
+    n_linked: NDArray[np.int32]  # (n_features,) zero but for the features of linked codes
+    last: NDArray[np.int32]  # (n_features,)
+    before: NDArray[np.int32]  # (capacity,), this and the next three for each linked code
+    feature: NDArray[np.int32]
+    code: NDArray[np.uint32]
+    sample: NDArray[np.uint64]
+    node_of: NDArray[np.int32]  # (n_rows,) row -> the number of its node, or of one above that looks no rows up
+    sample_of: NDArray[np.uint64]  # (n_rows,) row -> sample
+    found: NDArray[np.uint64]  # (n_rows + 1,) the samples with a stored code of a feature
+    found_codes: NDArray[np.uint32]  # (n_rows + 1,)
+    is_other: NDArray[np.uint8]  # (n_rows,) zero between splits
+
+    @classmethod
+    def of(cls, sparse: SparseCodes, capacity: int) -> "SparseNode":
+        """Allocate the buffers; capacity is from `sparse.most_linked`."""
+        n_features, n_rows = len(sparse.zeros), max(len(sparse.row_starts) - 1, 0)
+        return cls(
+            np.zeros(2, dtype=np.int64),
+            np.zeros(n_features, dtype=np.int32),
+            np.empty(n_features, dtype=np.int32),
+            np.empty(capacity, dtype=np.int32),
+            np.empty(capacity, dtype=np.int32),
+            np.empty(capacity, dtype=np.uint32),
+            np.empty(capacity, dtype=np.uint64),
+            np.empty(n_rows, dtype=np.int32),
+            np.empty(n_rows, dtype=np.uint64),
+            np.empty(n_rows + 1, dtype=np.uint64),
+            np.empty(n_rows + 1, dtype=np.uint32),
+            np.zeros(n_rows, dtype=np.uint8),
+        )
+
+
+_NO_SPARSE = SparseCodes.none(np.uint8)
+_NO_NODE = SparseNode.of(_NO_SPARSE, 0)
+
+
 class Columns(NamedTuple):
     """The training data as input of the splitter; a greater code is a greater value."""
 
-    codes: NDArray[np.unsignedinteger]  # (n_features, n_rows); code n_bins[f] is a missing value
+    codes: NDArray[np.unsignedinteger]  # (n_features, n_rows), or (n_features, 0); code n_bins[f] is a missing value
     n_bins: NDArray[np.int64]  # (n_features,)
     weights: NDArray[np.int64]  # (n_rows,), or empty if the samples contain the weights
     names: NDArray[np.uint32]  # (n_features, n_local_codes) the bins of renumbered codes; empty if codes are bins
+    sparse: SparseCodes = _NO_SPARSE
+    node: SparseNode = _NO_NODE
 
 
 @bare_device

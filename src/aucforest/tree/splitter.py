@@ -187,10 +187,18 @@ def find_split(node, params, buffers):
     for k in range(classes.n):
         right[k] = classes.totals[k] - left[k]
     gain = gain_by_definition(params.criterion, left, right)
-    feature, code, next_code = best.feature, best.code, best.next_code
     return Split(
-        feature, code, next_code, best.missing_left, best.sampled, gain, left, labels, codes_left, codes_right
-    )  # fmt: skip
+        best.feature,
+        best.code,
+        best.next_code,
+        best.missing_left,
+        best.sampled,
+        gain,
+        left,
+        labels,
+        codes_left,
+        codes_right,
+    )
 
 
 @bare_device

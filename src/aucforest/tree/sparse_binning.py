@@ -1,0 +1,144 @@
+"""Binning of a sparse matrix from its stored values: the zeros of a column are one value, whose weight is the rest."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_kernel
+from aucforest.tree.binning import (
+    MAX_BINS,
+    SAMPLE_ROWS,
+    Bins,
+    BinValues,
+    ParallelMap,
+    add_all_distinct,
+    choose_bins,
+    code_dtype,
+    find_edges,
+    join_bins,
+    sample_rows,
+)
+from aucforest.tree.samples import SparseCodes, exact_weights
+
+# Columns whose bins are chosen in one call.
+_GROUP_COLUMNS = 64
+
+
+class StoredColumns(NamedTuple):
+    """The stored values of a matrix, column by column, each column with ascending rows."""
+
+    starts: NDArray[np.int64]  # (n_features + 1,)
+    rows: NDArray[np.int32]  # (n_stored,)
+    values: NDArray[np.floating]  # (n_stored,)
+    n_rows: int
+
+
+@bare_kernel
+def _find_distinct(starts, values, n_rows, most, known, n_known):
+    """Write the distinct values of columns; n_known[f] is most + 1 if there are more. Values are (n_stored, 1).
+
+    Column f has a part of `known` from starts[f] - starts[0] + f on, as long as its stored values and zero.
+    """
+    for f in range(len(n_known)):
+        start, stop, first = starts[f], starts[f + 1], starts[f] - starts[0] + f
+        found, has_zero = known[first : first + stop - start + 1], stop - start < n_rows
+        if has_zero:
+            found[0] = 0.0
+        n_known[f] = add_all_distinct(values[start:stop], 0, min(most, len(found)), found, np.int64(has_zero))
+
+
+@bare_kernel
+def _encode_column(values, rows, n_bins, edges, zero, kept_rows, codes):
+    """Write the codes and the rows of the values of a column that have not the code of zero; return their number.
+
+    The rows may be written to where they are read from.
+    """
+    n_kept = 0
+    for i in range(len(values)):
+        value = np.float64(values[i])
+        code = np.int64(np.searchsorted(edges, value)) if value == value else n_bins
+        if code != zero:
+            kept_rows[n_kept], codes[n_kept] = rows[i], code
+            n_kept += 1
+    return n_kept
+
+
+@bare_kernel
+def _encode_stored(columns, values, n_bins, edges, zeros, starts, codes):
+    """Encode the stored values of all columns; starts, (n_features + 1,), and codes are written, and rows are moved."""
+    for f in range(len(n_bins)):
+        first, n_edges = values.first[f], max(n_bins[f] - 1, 0)
+        of_column = edges[first : first + n_edges]
+        zeros[f] = np.searchsorted(of_column, 0.0)
+        some, place = slice(columns.starts[f], columns.starts[f + 1]), starts[f]
+        rows = columns.rows[some]
+        n_kept = _encode_column(
+            columns.values[some], rows, n_bins[f], of_column, zeros[f], columns.rows[place:], codes[place:]
+        )
+        starts[f + 1] = place + n_kept
+
+
+@bare_kernel
+def _turn(starts, rows, codes, row_starts, features, row_codes):
+    """Write the features and codes of each row; row_starts, (n_rows + 2,), begins with two zeros and counts of rows."""
+    for f in range(len(starts) - 1):
+        for at in range(starts[f], starts[f + 1]):
+            place = row_starts[rows[at] + 1]
+            features[place], row_codes[place] = f, codes[at]
+            row_starts[rows[at] + 1] = place + 1
+
+
+def _choose(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int | None, run: ParallelMap) -> BinValues:
+    """Return the bins of all columns; weights are those of the rows, 0 for rows that are not in the sample."""
+    n_features, n_rows, total = len(columns.starts) - 1, columns.n_rows, weights.sum()
+    most = np.array([max_bins or n_rows])
+    few = min(int(most[0]), MAX_BINS)
+
+    def bin_some(first: int) -> Bins:
+        starts = columns.starts[first : min(first + _GROUP_COLUMNS, n_features) + 1]
+        sizes = np.diff(starts) + 1
+        begins = starts[:-1] - starts[0] + np.arange(len(sizes))
+        lower, n_bins = np.empty(sizes.sum()), np.empty(len(sizes), dtype=np.int64)
+        _find_distinct(starts, columns.values[:, None], n_rows, few, lower, n_bins)
+        upper = lower.copy()
+        for f in np.flatnonzero(n_bins > few).tolist():
+            some = slice(starts[f], starts[f + 1])
+            of_rows = weights[columns.rows[some]]
+            values = columns.values[some][of_rows > 0].astype(np.float64)
+            # Sums of weights are exact.
+            with_zero = np.append(of_rows[of_rows > 0], total - of_rows.sum())
+            n_values = len(values) + int(with_zero[-1] > 0)
+            found = choose_bins(np.append(values, 0.0)[None, :n_values], with_zero[:n_values], most)
+            n_bins[f] = found.n_bins[0]
+            part = slice(begins[f], begins[f] + n_bins[f])
+            lower[part], upper[part] = found.lower, found.upper
+        is_bin = np.arange(len(lower)) - np.repeat(begins, sizes) < np.repeat(n_bins, sizes)
+        return Bins(n_bins, lower[is_bin], upper[is_bin])
+
+    return join_bins(run(bin_some, range(0, n_features, _GROUP_COLUMNS)))
+
+
+def bin_sparse(
+    columns: StoredColumns,
+    *,
+    max_bins: int | None = MAX_BINS,
+    weights: NDArray[np.float64] | None = None,
+    run: ParallelMap = map,
+) -> tuple[SparseCodes, BinValues]:
+    """Do what `bin_matrix` does for a sparse matrix; the memory of the rows of its columns is used for the codes."""
+    n_rows, n_features = columns.n_rows, len(columns.starts) - 1
+    sampled = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
+    row_weights = np.zeros(n_rows)
+    row_weights[sampled] = 1.0 if weights is None else exact_weights(weights[sampled])
+    values = _choose(columns, row_weights, max_bins, run)
+    n_bins, edges = np.diff(values.first), np.empty(len(values.lower))
+    find_edges(values, n_bins, edges)
+    zeros, starts = np.empty(n_features, dtype=np.int64), np.zeros(n_features + 1, dtype=np.int64)
+    codes: NDArray[np.unsignedinteger] = np.empty(len(columns.rows), dtype=code_dtype(int(n_bins.max())))
+    _encode_stored(columns, values, n_bins, edges, zeros, starts, codes)
+    rows, codes = columns.rows[: starts[-1]], codes[: starts[-1]]
+    row_starts = np.concatenate(([0, 0], np.cumsum(np.bincount(rows, minlength=n_rows))))
+    features, row_codes = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=codes.dtype)
+    _turn(starts, rows, codes, row_starts, features, row_codes)
+    return SparseCodes(zeros, starts, rows, codes, row_starts[:-1], features, row_codes), values

@@ -1,0 +1,118 @@
+"""Tree traversal of sparse rows: few rows are dense at a time, and each that is in a leaf makes room for the next one.
+
+Trees of sparse rows are deep on one side, since most values are zeros, so that the paths of rows differ much in length.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device, bare_kernel, prefetch
+from aucforest.tree.prediction import add_leaf, nodes_of
+
+# Rows that are dense at a time, and those of them that descend a tree together.
+DENSE_ROWS, _LANES = 32, 8
+
+
+class StoredRows(NamedTuple):
+    """The stored values of a matrix, row by row; no column is twice in a row."""
+
+    starts: NDArray[np.int64]  # (n_rows + 1,)
+    columns: NDArray[np.integer]  # (n_stored,)
+    values: NDArray[np.floating]  # (n_stored,)
+
+
+class SparseWalk(NamedTuple):
+    """Buffers of a thread. `dense` is all zero between rows."""
+
+    dense: NDArray[np.floating]  # (DENSE_ROWS, n_features)
+    found: NDArray[np.uint64]  # (DENSE_ROWS,) the leaves of the rows
+    lane_rows: NDArray[np.uint64]  # (_LANES,) the rows that descend
+    places: NDArray[np.uint64]  # (_LANES,) their nodes
+
+    @classmethod
+    def of(cls, n_features: int, dtype: np.dtype[np.floating]) -> "SparseWalk":
+        """Allocate the buffers."""
+        dense = np.zeros((DENSE_ROWS, n_features), dtype=dtype)
+        found = np.empty(DENSE_ROWS, dtype=np.uint64)
+        return cls(dense, found, *np.empty((2, _LANES), dtype=np.uint64))
+
+
+@bare_kernel
+def put_rows(stored, first, dense):
+    """Write the stored values of the rows from `first` on to a matrix of zeros; return whether any is missing."""
+    n_missing = 0
+    for i in range(len(dense)):
+        for at in range(stored.starts[first + i], stored.starts[first + i + 1]):
+            value = stored.values[at]
+            dense[i, stored.columns[at]] = value
+            n_missing += value != value
+    return n_missing > 0
+
+
+@bare_kernel
+def clear_rows(stored, first, dense):
+    """Set what `put_rows` has written to zero."""
+    for i in range(len(dense)):
+        for at in range(stored.starts[first + i], stored.starts[first + i + 1]):
+            dense[i, stored.columns[at]] = 0
+
+
+@bare_device
+def _descend(nodes, dense, any_missing, work):
+    """Write the leaves of all rows of `dense`, by their places in the tree; `WalkNodes` says what words are."""
+    shift = np.uint64(nodes.shift)
+    missing_right = shift - np.uint64(2)
+    features, n_rows = (np.uint64(1) << missing_right) - np.uint64(1), np.uint64(len(dense))
+    n_active = min(np.uint64(_LANES), n_rows)
+    n_started = n_active
+    for i in range(n_active):
+        work.lane_rows[i], work.places[i] = i, 0
+    while n_active > np.uint64(0):
+        lane = np.uint64(0)
+        while lane < n_active:
+            place, row = work.places[lane], work.lane_rows[lane]
+            word = np.uint64(nodes.words[place])
+            if word != np.uint64(0):
+                value = dense[row, word & features]
+                goes_right = np.uint64(value > nodes.thresholds[place])
+                if any_missing:
+                    goes_right |= np.uint64(value != value) & (word >> missing_right)
+                work.places[lane] = place + (word >> shift) + goes_right
+                lane += np.uint64(1)
+                continue
+            work.found[row] = place
+            if n_started < n_rows:
+                work.lane_rows[lane], work.places[lane] = n_started, 0
+                n_started += np.uint64(1)
+            else:
+                n_active -= np.uint64(1)
+                work.lane_rows[lane], work.places[lane] = work.lane_rows[n_active], work.places[n_active]
+
+
+@bare_kernel
+def add_sparse(nodes, first, values, first_leaf, stored, start, work, total):
+    """Add the leaf frequencies of all trees, in order, to the totals of the rows from `start` on.
+
+    The trees have no sets; the arguments that are not explained above are those of `prediction.add_probabilities`.
+    """
+    for begin in range(0, len(total), DENSE_ROWS):
+        sums = total[begin : begin + DENSE_ROWS]
+        dense = work.dense[: len(sums)]
+        any_missing = put_rows(stored, start + begin, dense)
+        for tree in range(len(first) - 1):
+            tree_nodes, leaf_values = nodes_of(nodes, first, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
+            # The constants compile two versions of the loop, as in `prediction`.
+            if any_missing:
+                _descend(tree_nodes, dense, True, work)
+            else:
+                _descend(tree_nodes, dense, False, work)
+            for i in range(len(sums)):
+                number = tree_nodes.numbers[work.found[i]]
+                if number >= 0:
+                    for k in range(0, values.shape[1], 8):
+                        prefetch(leaf_values, number, k)
+            for i in range(len(sums)):
+                add_leaf(leaf_values, tree_nodes.numbers[work.found[i]], sums[i])
+        clear_rows(stored, start + begin, dense)

@@ -1,0 +1,85 @@
+"""Bins and codes of stored values are those of the dense matrix."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.tree import binning, sparse_binning
+from aucforest.tree.binning import bin_matrix
+from aucforest.tree.sparse_binning import StoredColumns, bin_sparse
+
+
+def stored(dense, is_stored) -> StoredColumns:
+    """Return the stored values of a matrix."""
+    columns, rows = np.nonzero(is_stored.T)
+    starts = np.searchsorted(columns, np.arange(dense.shape[1] + 1))
+    return StoredColumns(starts, rows.astype(np.int32), np.ascontiguousarray(dense.T[columns, rows]), len(dense))
+
+
+def check(dense, is_stored=None, **options) -> None:
+    """Check that both ways give the same bins and codes."""
+    expected = bin_matrix(dense, **options)
+    codes, values = bin_sparse(stored(dense, dense != 0.0 if is_stored is None else is_stored), **options)
+    np.testing.assert_array_equal(values.first, expected.values.first)
+    for found, wanted in ((values.lower, expected.values.lower), (values.upper, expected.values.upper)):
+        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+    n_rows, n_features = dense.shape
+    assert codes.row_codes.dtype == codes.column_codes.dtype == expected.codes.dtype
+    for starts, other, items, shape in (
+        (codes.column_starts, codes.rows, codes.column_codes, (n_features, n_rows)),
+        (codes.row_starts, codes.features, codes.row_codes, (n_rows, n_features)),
+    ):
+        full = np.zeros(shape, dtype=np.int64) + (codes.zeros[:, None] if shape[0] == n_features else codes.zeros)
+        at = np.repeat(np.arange(shape[0]), np.diff(starts))
+        assert np.all(items != full[at, other])
+        full[at, other] = items
+        np.testing.assert_array_equal(full if shape[0] == n_features else full.T, expected.codes)
+
+
+VALUES = st.sampled_from([0.0, 0.0, 0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 5e-324]) | st.floats(-4, 4)
+
+
+@given(st.data())
+def test_bins_and_codes_are_those_of_the_dense_matrix(data):
+    n_rows, n_features = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 4))
+    items = data.draw(st.lists(VALUES, min_size=n_rows * n_features, max_size=n_rows * n_features))
+    dense = np.array(items).reshape(n_rows, n_features)
+    seed = data.draw(st.integers(0, 99))
+    # Some zeros are stored.
+    is_stored = (dense != 0.0) | (np.random.default_rng(seed).random(dense.shape) < 0.3)
+    weights = data.draw(st.none() | st.lists(st.sampled_from([0.1, 1.0, 2.5]), min_size=n_rows, max_size=n_rows))
+    options = {"weights": None if weights is None else np.array(weights)}
+    check(
+        np.where(is_stored, dense, 0.0), is_stored, max_bins=data.draw(st.sampled_from([2, 3, 7, 255, None])), **options
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("max_bins", [4, 255, None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_of_many_values(weighted, max_bins, dtype):
+    random = np.random.default_rng(0)
+    dense = np.where(random.random((3000, 5)) < [0.01, 0.2, 0.9, 0.0, 1.0], random.normal(size=(3000, 5)), 0.0)
+    dense[random.random(dense.shape) < 0.01] = np.nan
+    weights = random.random(3000) + 0.1 if weighted else None
+    check(dense.astype(dtype), max_bins=max_bins, weights=weights)
+
+
+def test_bins_of_a_sample_of_the_rows(monkeypatch):
+    for module in (binning, sparse_binning):
+        monkeypatch.setattr(module, "SAMPLE_ROWS", 200)
+    random = np.random.default_rng(0)
+    dense = np.where(random.random((900, 6)) < [0.01, 0.2, 0.9, 0.003, 1.0, 0.5], random.normal(size=(900, 6)), 0.0)
+    dense[:, 5] = np.sign(dense[:, 5]) * (1 + np.arange(900) % 3)
+    for max_bins in (5, 9, 255, None):
+        check(dense, max_bins=max_bins)
+        check(dense, max_bins=max_bins, weights=random.random(900) + 0.1)
+
+
+def test_many_columns_are_binned_in_groups(monkeypatch):
+    monkeypatch.setattr(sparse_binning, "_GROUP_COLUMNS", 3)
+    dense = sp.random(50, 10, 0.3, random_state=0).toarray()
+    check(dense, max_bins=6)

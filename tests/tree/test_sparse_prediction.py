@@ -1,0 +1,47 @@
+"""Predictions of sparse rows are those of dense ones, to the last bit."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from aucforest.tables.sparse import SparseRows
+from aucforest.tree.prediction import PackedTrees, add_probabilities
+from aucforest.tree.sparse_prediction import DENSE_ROWS, SparseWalk, add_sparse
+from tests.tree.growing import grow
+
+
+def both(dense, n_classes=2, n_trees=4):
+    """Return the sums over trees of dense and of sparse rows, and the buffers of the latter."""
+    random = np.random.default_rng(1)
+    labels = random.integers(0, n_classes, len(dense))
+    labels[:n_classes] = np.arange(n_classes)
+    trees = [grow(dense, labels, max_features=3, key=key, n_classes=n_classes).tree for key in range(n_trees)]
+    packed, rows = PackedTrees(trees).take_predictions(trees), SparseRows(sp.csr_array(dense))
+    X, total, sums = packed.as_read(dense), np.zeros((len(dense), n_classes)), np.zeros((len(dense), n_classes))
+    active, found = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
+    add_probabilities(packed.nodes_for(X), packed.first, packed.values, packed.first_leaf, X, active, found, total)
+    work = SparseWalk.of(dense.shape[1], rows.dtype)
+    trees_of = packed.nodes_for(rows.stored.values), packed.first, packed.values, packed.first_leaf
+    # The rows begin in the middle.
+    half = len(dense) // 2
+    for some in (slice(half, len(dense)), slice(0, half)):
+        add_sparse(*trees_of, rows.stored, some.start, work, sums[some])
+    return total, sums, work
+
+
+@pytest.mark.parametrize("n_rows", [2, 9, DENSE_ROWS, 3 * DENSE_ROWS + 5, 400])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("missing", [False, True])
+def test_sums_are_those_of_dense_rows(n_rows, n_classes, missing):
+    random = np.random.default_rng(0)
+    dense = np.where(random.random((n_rows, 12)) < 0.15, np.round(random.normal(size=(n_rows, 12)), 3), 0.0)
+    if missing:
+        dense[random.random(dense.shape) < 0.05] = np.nan
+    total, sums, work = both(dense, min(n_classes, n_rows))
+    np.testing.assert_array_equal(sums, total)
+    assert not work.dense.any()
+
+
+def test_trees_of_one_leaf():
+    total, sums, _ = both(np.zeros((50, 3)))
+    np.testing.assert_array_equal(sums, total)
