@@ -3,10 +3,10 @@
     python benchmarks/first_fit.py [DATA ...] [--before REVISION]
 
 runs some data: small (1,000 x 5, 10 trees), blocks (the bundled page blocks, five classes, the defaults). Every fit is
-followed by a prediction; imports, of dependencies and of the package, are timed apart. After two equal fits comes the
-first exact one, with max_bins=None. The cache of compiled code is empty before the first process, and holds the
-signatures that are counted after it. With --before, the first process of an earlier revision and that of the present
-sources take turns; their seconds of the processor tell more than those of the clock if other programs run.
+followed by a prediction; imports, of dependencies and of the package, are timed apart. The cache of compiled code is
+empty before the first process, and holds the signatures that are counted after it. The next process is the first one
+that fits with max_bins=None. With --before, the first processes of an earlier revision and those of the present sources
+take turns; their seconds of the processor tell more than those of the clock if other programs run.
 """
 
 import argparse
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from _timing import ROOT, check_out, run_fresh
+from numpy.typing import NDArray
 
 DATA = {
     "small": "X = numpy.random.default_rng(0).normal(size=(1000, 5)); y = X[:, 0] > 0; n_trees = 10",
@@ -37,44 +38,55 @@ from aucforest import AUCForestClassifier
 from aucforest.datasets import load_page_blocks
 note()
 {data}
-for max_bins in (255, 255, None):
+for _ in range(2):
     note()
-    forest = AUCForestClassifier(n_trees, criterion="auc", max_bins=max_bins, random_state=0)
+    forest = AUCForestClassifier(n_trees, criterion="auc", max_bins={max_bins}, random_state=0)
     forest.fit(X, y).predict_proba(X)
     note()
-print(json.dumps([(times[i + 1][0] - times[i][0], times[i + 1][1] - times[i][1]) for i in (0, 1, 3, 5, 7)]))
+print(json.dumps([(times[i + 1][0] - times[i][0], times[i + 1][1] - times[i][1]) for i in (0, 1, 3, 5)]))
 """
 # What is timed, in this order.
-STEPS = ("dependencies", "aucforest", "first fit", "second fit", "exact fit")
-PROCESSES = 5
+STEPS = ("dependencies", "aucforest", "first fit", "second fit")
+# The processes of an installation, and their `max_bins`.
+PROCESSES = {"ever": 255, "exact": None, "later": 255}
+ROUNDS = 5
+
+
+def run(name: str, max_bins: int | None, cache: str, sources: Path = ROOT / "src") -> NDArray[np.float64]:
+    """Return the seconds of the steps of a process, (n_steps, 2): of the clock and of the processor."""
+    os.environ["NUMBA_CACHE_DIR"] = cache
+    return np.array(json.loads(run_fresh(PROGRAM.format(data=DATA[name], max_bins=max_bins), sources=sources)))
 
 
 def measure(name: str) -> None:
-    """Print the seconds of the first process of an installation and the medians of later ones."""
-    program = PROGRAM.format(data=DATA[name])
+    """Print the seconds of the first processes of an installation and the medians of later ones."""
     with tempfile.TemporaryDirectory() as cache:
-        os.environ["NUMBA_CACHE_DIR"] = cache
-        ever = np.array(json.loads(run_fresh(program)))
-        n_signatures = len(list(Path(cache).rglob("*.nbc")))
-        later = np.median([json.loads(run_fresh(program)) for _ in range(PROCESSES)], axis=0)
-    for process, seconds in (("ever", ever), ("later", later)):
-        print(f"{name:<8}{process:<8}" + "".join(f"{wall:>14.2f}" for wall, _ in seconds), end="")
-        print(f"{n_signatures:>12}" if process == "ever" else "", flush=True)
+        for process, max_bins in PROCESSES.items():
+            n_processes = ROUNDS if process == "later" else 1
+            seconds = np.median([run(name, max_bins, cache) for _ in range(n_processes)], axis=0)
+            n_signatures = len(list(Path(cache).rglob("*.nbc")))
+            print(f"{name:<8}{process:<8}" + "".join(f"{wall:>14.2f}" for wall, _ in seconds), end="")
+            print(f"{n_signatures:>12}", flush=True)
+
+
+def first_fits(name: str, sources: Path) -> list[NDArray[np.float64]]:
+    """Return the seconds of the first fit of an installation, and of the first exact one in the next process."""
+    with tempfile.TemporaryDirectory() as cache:
+        return [
+            run(name, PROCESSES[process], cache, sources)[STEPS.index("first fit")] for process in ("ever", "exact")
+        ]
 
 
 def compare(name: str, revision: str) -> None:
-    """Print the seconds of first processes of an earlier revision and of the present sources, in turn."""
-    program = PROGRAM.format(data=DATA[name])
+    """Print the seconds of first fits of an earlier revision and of the present sources, in turn."""
     with tempfile.TemporaryDirectory() as folder:
         states = check_out(revision, folder), ROOT / "src"
-        # (process, state, step, clock)
-        seconds = np.array(
-            [[json.loads(run_fresh(program, cold=True, sources=state)) for state in states] for _ in range(PROCESSES)]
-        )
-    for clock, kind in enumerate(("clock", "processor")):
-        for step in (STEPS.index("first fit"), STEPS.index("exact fit")):
-            before, now = np.median(seconds[:, :, step, clock], axis=0)
-            print(f"{name:<8}{STEPS[step]:<12}{kind:<12}{before:>10.2f}{now:>8.2f}{now / before:>8.2f}", flush=True)
+        rounds = [[first_fits(name, state) for state in states] for _ in range(ROUNDS)]
+    before, now = np.median(rounds, axis=0)
+    for i, process in enumerate(("ever", "exact")):
+        for j, clock in enumerate(("clock", "processor")):
+            figures = f"{before[i, j]:>10.2f}{now[i, j]:>8.2f}{now[i, j] / before[i, j]:>8.2f}"
+            print(f"{name:<8}{process:<8}{clock:<12}{figures}", flush=True)
 
 
 def main() -> None:
@@ -84,7 +96,7 @@ def main() -> None:
     parser.add_argument("--before", metavar="REVISION")
     chosen = parser.parse_args()
     if chosen.before:
-        print(f"{'data':<8}{'':<12}{'seconds of':<12}{chosen.before[:8]:>10}{'now':>8}{'ratio':>8}")
+        print(f"{'data':<8}{'first':<8}{'seconds of':<12}{chosen.before[:8]:>10}{'now':>8}{'ratio':>8}")
         for name in chosen.data:
             compare(name, chosen.before)
         return
