@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from aucforest import AUCForestClassifier, _memory
+from aucforest import _memory
 from aucforest.fitting import in_memory
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec
@@ -54,19 +54,19 @@ def test_very_sparse_rows_have_codes_of_stored_values_alone(max_bins, weights):
 
 @pytest.mark.parametrize("max_bins", [255, None])
 def test_the_estimate_for_sparse_rows_is_true(max_bins, monkeypatch):
-    random = np.random.default_rng(0)
-    rows = random_array((20_000, 3_000), density=0.008, format="csr", rng=random)
-    y = (rows[:, :300].sum(axis=1) > 1.2).astype(int)
-    options = {"shrinkage": 0.0, "criterion": "auc", "max_depth": 4, "max_features": 5, "max_bins": max_bins}
-    forest = AUCForestClassifier(1, random_state=0, **options).fit(rows[:300], y[:300])
-    planned: list[int] = []
-    monkeypatch.setattr(in_memory, "check_fit", lambda size, n_bytes: planned.append(n_bytes))
+    n_rows, sizes = 20_000, []
+    rows = SparseRows(random_array((n_rows, 3_000), density=0.008, format="csr", rng=np.random.default_rng(0)))
+    target = Target(np.arange(2), (np.arange(n_rows) % 2).astype(np.uint16), None)
+    spec = FitSpec.resolve(small_forest(max_bins=max_bins)._params(), target, None, 3_000, 0)
+    monkeypatch.setattr(in_memory, "check_fit", lambda size, n_bytes: sizes.append(size))
+    RowsInMemory(rows, None, {}, {}, target).code(spec)  # loads the kernels
     tracemalloc.start()
-    forest.fit(rows, y)
+    RowsInMemory(rows, None, {}, {}, target).code(spec)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert 0.6 * planned[-1] < peak < 1.5 * planned[-1]
-    assert planned[-1] < 20_000 * 3_000 / 2
+    planned = sizes[-1].matrix_bytes + sizes[-1].feature_bytes
+    assert 0.6 * planned < peak < 1.1 * planned
+    assert planned < n_rows * 3_000 / 2
 
 
 def test_codes_rise_with_values():

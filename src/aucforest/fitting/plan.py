@@ -33,6 +33,7 @@ _FEATURE_BYTES = 100  # of a feature besides its codes: the bounds of bins, and 
 _CODE_BYTES = 48  # of a histogram for each code
 _CELL_BYTES = 21  # of a histogram for each cell, which is a class at a code
 _STORED_BYTES = 16  # of a stored value besides its two codes: its row and feature, and its value while it is coded
+_BOUND_BYTES = 32  # of a bin of a sparse matrix while bins are chosen; a column has few
 _LOOKED_UP_BYTES = 25  # of a thread for a row of a sparse matrix
 _LINKED_BYTES = 20  # of a thread for a stored value that a node links
 _BRANCH_PART = 7  # one code in so many is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7
@@ -92,7 +93,9 @@ class FitSize:
     def matrix_bytes(self) -> int:
         """Bytes of the codes of all rows."""
         if self.n_stored is not None:
-            return self.n_stored * (_STORED_BYTES + 2 * self.code_bytes) + 8 * (self.n_rows + self.n_features)
+            n_bounds = min(self.n_stored + self.n_features, self.n_codes * self.n_features)
+            of_stored = self.n_stored * (_STORED_BYTES + 2 * self.code_bytes) + n_bounds * _BOUND_BYTES
+            return of_stored + 8 * (self.n_rows + self.n_features)
         return self.n_rows * self.n_features * self.code_bytes
 
     @property
