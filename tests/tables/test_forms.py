@@ -218,7 +218,7 @@ def test_labels(name, tmp_path):
     fitted = forest().fit(features, column)
     assert plain(fitted.classes_) == plain(expected.classes_)
     assert_same_trees(fitted.trees_, expected.trees_)
-    linear = aucforest.LinearAUCClassifier(max_iter=1)
+    linear = aucforest.LinearAUCClassifier(tol=1.0)
     assert plain(linear.fit(features, column).classes_) == plain(expected.classes_)
     table = table_of(column)
     fitted = fit_out_of_core(forest(), table, "c")

@@ -164,7 +164,7 @@ def test_masked_values_are_missing():
         small_forest(5, **options).fit(text, Y).predict_proba(text),
         small_forest(5, **options).fit(text.filled(None), Y).predict_proba(text.filled(None)),
     )
-    linear = LinearAUCClassifier(max_iter=1)
+    linear = LinearAUCClassifier(tol=1.0)
     with pytest.raises(ValueError, match=r"^Input X contains NaN"):
         linear.fit(masked, Y)
     with pytest.raises(ValueError, match=r"^Input X contains NaN"):

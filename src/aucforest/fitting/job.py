@@ -56,7 +56,7 @@ _FREE = {
 }  # fmt: skip
 # The modules that determine the trees: kernels, data formats, and the steps of a fit.
 DECIDING = (
-    "_compile.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/*.py",
+    "_compile.py", "_dispatchers.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/*.py",
     "estimators/_forest_fit.py", "estimators/_evidence.py", "estimators/_mixture.py", "estimators/_paths.py",
 )  # fmt: skip
 # Modules among these that only determine where trees are grown, and so may change.
