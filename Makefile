@@ -24,7 +24,7 @@ help:
 	@echo "make package the sdist and the wheel, in dist"
 	@echo "make docs    the documentation, in docs/_build/html, notebooks run anew; a warning is an error"
 
-demo: .venv/.cli
+demo: .venv/.demo
 	$(bin)/python demo.py
 
 # as many processes as cores: more threads for algebra only wait for each other

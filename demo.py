@@ -2,7 +2,7 @@
 
     make demo
 
-Everything it writes goes to out/. LightGBM takes part where it is installed.
+Everything it writes goes to out/.
 """
 
 import json
@@ -11,6 +11,7 @@ from time import perf_counter
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from lightgbm import LGBMClassifier
 from rich.console import Console
 from rich.table import Table
 from sklearn.ensemble import RandomForestClassifier
@@ -34,17 +35,11 @@ console = Console()
 
 def make_models():
     """Return the models, and whether each takes categories as they are."""
-    models = {
+    return {
         "aucforest": (AUCForestClassifier(n_jobs=-1, random_state=0), True),
         "scikit-learn's forest": (RandomForestClassifier(N_TREES, n_jobs=-1, random_state=0), False),
+        "LightGBM": (LGBMClassifier(n_jobs=-1, random_state=0, verbose=-1), True),
     }
-    try:
-        from lightgbm import LGBMClassifier
-    except ImportError:
-        console.print("LightGBM is not installed, so it is not compared: pip install lightgbm")
-    else:
-        models["LightGBM"] = (LGBMClassifier(n_jobs=-1, random_state=0, verbose=-1), True)
-    return models
 
 
 def with_codes(X):
@@ -69,8 +64,8 @@ def compare_models(X, y, test):
             model.fit(data[~test], y[~test])
             seconds = perf_counter() - start
             score = model.predict_proba(data[test])[:, 1]
-            found = roc_auc_score(y[test], score), average_precision_score(y[test], score)
-            rows.append((name, *map(float, found), float(recall_at(PRECISION, y[test], score)), seconds))
+            scores = roc_auc_score(y[test], score), average_precision_score(y[test], score)
+            rows.append((name, *map(float, scores), float(recall_at(PRECISION, y[test], score)), seconds))
     table = Table("model", "ROC AUC", "average precision", f"recall at precision {PRECISION}", "fit, seconds")
     for name, *values in rows:
         table.add_row(name, *(f"{value:.3f}" for value in values[:3]), f"{values[3]:.1f}")
@@ -136,8 +131,8 @@ def main():
     console.rule("split criteria: 100 trees, five folds of weeks")
     criteria = compare_with_gini(X, y, flights.day // 7)
     columns = ["model", "roc_auc", "average_precision", "recall", "fit_seconds"]
-    found = {"models": pd.DataFrame(models, columns=columns).to_dict("records"), "criteria": criteria}
-    (OUT / "demo.json").write_text(json.dumps(found, indent=1))
+    results = {"models": pd.DataFrame(models, columns=columns).to_dict("records"), "criteria": criteria}
+    (OUT / "demo.json").write_text(json.dumps(results, indent=1))
     console.rule("report")
     with console.status("writing the report"):
         write_report(X, y, test)

@@ -58,7 +58,7 @@ def _commands(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Random forests for two or more classes that rank well, above all rare classes.
+    """Fit random forests that rank the samples of rare classes well, and evaluate, explain and monitor them.
 
     Tables are CSV files with a header, spreadsheets (.xlsx), Parquet files, or folders of CSV or Parquet files.
 
