@@ -1,6 +1,6 @@
 """The forest against the fastest peers where trees are deep, classes many or sets small.
 
-    python benchmarks/peers.py [PART ...] [SET ...] [--trees N] [--repeats N] [--threads N]
+    python benchmarks/peers.py [PART ...] [SET ...] [--trees N] [--repeats N] [--threads N] [--peers NAME ...]
 
 Parts: fit, predict, small, single, large, memory, import; sets: binary, census, letter, satimage, spambase, classes,
 fars. All take turns in every repeat. The table has medians of wall times for aucforest, and for peers the median ratio
@@ -309,10 +309,13 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--peers", nargs="*", choices=[name for name in FITS if not name.startswith(OURS)])
     options = parser.parse_args()
     chosen, known = set(options.parts), BY_SET | set(PARTS)
     if not chosen <= known | set(SETS):
         parser.error(f"choose from {', '.join([*sorted(BY_SET), *PARTS, *SETS])}")
+    for name in [name for name in FITS if not name.startswith(OURS) and name not in (options.peers or FITS)]:
+        del FITS[name]
     versions = ", ".join(f"{name} {find_version(name)}" for name in FITS)
     print(f"{versions}; {options.trees} trees, n_jobs={options.threads}; parameters are those of the functions here\n")
     print_row("what", {name: name for name in [*FITS, FASTEST]})

@@ -39,7 +39,7 @@ _HOMES["ModelFormatError"] = "persistence"
 
 
 def __getattr__(name: str) -> Any:
-    """Import a class or subpackage at its first use: importing numba is slow."""
+    """Import a class or subpackage at its first use: importing scikit-learn and scipy is slow."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = import_module(f"{__name__}.{_HOMES.get(name, name)}")

@@ -41,7 +41,7 @@ _SOURCES = _digest_sources()
 class Compiled:
     """A compiled function; `made` is the object that numba makes of it, and has all other attributes.
 
-    In a compiled function this object stands for that of numba.
+    Where a compiled function uses this object, numba asks for `_numba_type_` and takes it for its own.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:

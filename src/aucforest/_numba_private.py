@@ -93,7 +93,8 @@ def _remembering_context(context: Any) -> Any:
 class _Whole:
     """The model of a named tuple that is passed as it is: numba passes each number in it, and callees join them again.
 
-    Growing a tree takes 5 % less time so.
+    A value, an argument and a result have the same type, so no conversion is needed. Only functions that are compiled
+    by this package may be called with such tuples.
     """
 
     def get_argument_type(self) -> Any:

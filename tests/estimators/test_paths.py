@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest import AUCTreeClassifier
-from aucforest.estimators._paths import Workspace, add_shrunk, leaves_out_of_bag, path_indicator
+from aucforest.estimators._paths import Workspace, add_shrunk, apply_tree, path_indicator
 from aucforest.fitting.out_of_bag import Sums
 from tests.estimators.data import make_table
 from tests.persistence.trees import make_tree
@@ -41,16 +41,15 @@ def test_chains_take_time_in_proportion_to_their_nodes():
 
 
 @pytest.mark.parametrize("categorical_features", [None, [0, 2]])
-def test_leaves_out_of_bag(categorical_features):
+def test_apply_tree(categorical_features):
     table, labels = make_table(n_rows=150, n_classes=3, seed=0, missing=0.1)
     table[:, [0, 2]] = np.abs(np.floor(4 * table[:, [0, 2]]) % 12)
     tree = AUCTreeClassifier(categorical_features=categorical_features, random_state=0).fit(table, labels)
     assert categorical_features is None or len(tree.tree_.sets) > 3
     thresholds = tree.tree_.threshold[tree.tree_.feature == 1]
     table[: len(thresholds), 1] = thresholds
-    counts = np.random.default_rng(0).integers(2, size=len(table)).astype(np.uint16)
     codes = tree._validate_X(table, reset=False)
-    assert np.array_equal(leaves_out_of_bag(tree.tree_, codes, counts), np.where(counts == 0, tree.apply(table), 0))
+    assert np.array_equal(apply_tree(tree.tree_, codes), tree.apply(table))
 
 
 def leaves_of(tree, rows):

@@ -135,6 +135,7 @@ def test_blocks_of_rows_are_dense_one_after_another(monkeypatch):
     np.testing.assert_array_equal(rows.take(np.array([3, 1])).toarray(), dense[[3, 1]])
 
 
+@pytest.mark.filterwarnings("ignore:.* samples are not out of bag")
 def test_a_fit_and_predictions_take_memory_for_the_stored_values_only():
     random, n_rows, n_features = np.random.default_rng(0), 20_000, 4_000
     X = sp.random(n_rows, n_features, 0.004, random_state=0, format="csr")
@@ -143,7 +144,8 @@ def test_a_fit_and_predictions_take_memory_for_the_stored_values_only():
     options = {"max_depth": 3, "random_state": 0, "max_samples": 200, "shrinkage": 0.0, "criterion": "auc"}
     forest = AUCForestClassifier(2, **options).fit(X[:500], y[:500])
     fixed = 220 * n_rows + 200 * n_features  # labels, samples and nodes
-    for step in (lambda: forest.fit(X, y), lambda: forest.predict_proba(X)):
+    scored = AUCForestClassifier(2, oob_score=True, **options)
+    for step in (lambda: forest.fit(X, y), lambda: forest.predict_proba(X), lambda: scored.fit(X, y)):
         tracemalloc.start()
         step()
         peak = tracemalloc.get_traced_memory()[1]

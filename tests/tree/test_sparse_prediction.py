@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.prediction import PackedTrees, add_probabilities
-from aucforest.tree.sparse_prediction import DENSE_ROWS, SparseWalk, add_sparse
+from aucforest.tree.sparse_prediction import SparseWalk, add_sparse, dense_rows
 from tests.tree.growing import grow
 
 
@@ -29,7 +29,7 @@ def both(dense, n_classes=2, n_trees=4):
     return total, sums, work
 
 
-@pytest.mark.parametrize("n_rows", [2, 9, DENSE_ROWS, 3 * DENSE_ROWS + 5, 400])
+@pytest.mark.parametrize("n_rows", [2, 9, 32, 101, 400])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("missing", [False, True])
 def test_sums_are_those_of_dense_rows(n_rows, n_classes, missing):
@@ -40,6 +40,10 @@ def test_sums_are_those_of_dense_rows(n_rows, n_classes, missing):
     total, sums, work = both(dense, min(n_classes, n_rows))
     np.testing.assert_array_equal(sums, total)
     assert not work.dense.any()
+
+
+def test_wide_rows_are_dense_a_few_at_a_time():
+    assert [dense_rows(n_features) for n_features in (1, 1000, 2**20, 2**30)] == [32, 32, 4, 1]
 
 
 def test_trees_of_one_leaf():

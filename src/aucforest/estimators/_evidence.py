@@ -39,7 +39,7 @@ _LEAST_SUMS = 8
 _MOST_SUMS = 2**25
 # Approximate seconds per row and tree, what a column adds to them as a proportion, and per row that is ranked.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
-# Seconds of a task, by which several threads gain: of trees, for which it also needs the interpreter, and of ranks.
+# Least seconds of a task with which threads pay: of adding trees, which also needs the interpreter, and of ranking.
 _LEAST_ADDING, _LEAST_RANKING = 1e-3, 4e-4
 
 

@@ -252,7 +252,7 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
     """Return an estimator with the parameters of a file, which are validated; those left out are None."""
     if "prior_correction" in values:  # the name in files of before
         values["calibration"] = "auto" if values.pop("prior_correction") else None
-    if "solver" in values:  # what files of before hold of a linear classifier that had two solvers
+    if name == "LinearAUCClassifier":  # what files of before hold of one that had two solvers
         for parameter in ("solver", "n_pairs", "learning_rate", "decay", "random_state"):
             values.pop(parameter, None)
     for outer, kind in _ESTIMATORS[name]._nested.items():

@@ -32,34 +32,21 @@ def _find_set(node, set_nodes):
 
 
 @bare_kernel
-def _walk_out_of_bag(left_child, feature, threshold, missing_left, set_nodes, sets, X, counts, leaves):
-    """Write the leaf of each out-of-bag row, and 0 for the other rows."""
+def _walk(left_child, feature, threshold, missing_left, set_nodes, sets, X, leaves):
+    """Write the leaf of each row."""
     for row in range(len(X)):
         node = np.int64(0)
-        while counts[row] == 0 and left_child[node] >= 0:
+        while left_child[node] >= 0:
             value, set_number = X[row, feature[node]], _find_set(node, set_nodes)
             is_right = goes_right(value, threshold[node], missing_left[node], sets, set_number)
             node = np.int64(left_child[node]) + np.int64(is_right)
         leaves[row] = node
 
 
-def leaves_out_of_bag(tree: Tree, X: NDArray[np.float64], counts: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """Return the leaf of each row, and 0 for rows in the bootstrap sample, for which `counts` is above 0.
-
-    For few rows this takes less time than packing the tree for prediction.
-    """
-    leaves = np.empty(len(X), dtype=np.int64)
-    _walk_out_of_bag(
-        tree.left_child,
-        tree.feature,
-        tree.threshold,
-        tree.missing_left,
-        tree.set_nodes,
-        tree.sets,
-        X,
-        counts,
-        leaves,
-    )
+def apply_tree(tree: Tree, X: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the leaf of each row; for one tree this takes less time than packing it for prediction."""
+    leaves, set_nodes = np.empty(len(X), dtype=np.int64), tree.set_nodes
+    _walk(tree.left_child, tree.feature, tree.threshold, tree.missing_left, set_nodes, tree.sets, X, leaves)
     return leaves
 
 

@@ -343,9 +343,9 @@ class AUCForestClassifier(ForestFit):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The training samples: an array, a pandas, polars or pyarrow table, or a scipy sparse matrix, which takes
-            n_samples * n_features bytes during the fit. NaN is a missing value, and so is what a masked array masks.
-            Infinite values are allowed. float32 is not copied to float64.
+            The training samples: an array, a pandas, polars or pyarrow table, or a scipy sparse matrix, of which a
+            fit codes only the stored values if they are fewer than a tenth. NaN is a missing value, and so is what a
+            masked array masks. Infinite values are allowed. float32 is not copied to float64.
         y : array-like of shape (n_samples,)
             Class labels (bool, int or str) of at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -12,16 +12,17 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from aucforest.estimators._paths import leaves_out_of_bag
+from aucforest.estimators._paths import apply_tree
 from aucforest.estimators.thresholds import TunedRule, cross_fit_labels, is_tuned, warn_of_positive
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
-from aucforest.fitting.out_of_bag import Bags, TrainingRows
+from aucforest.fitting.out_of_bag import Bags, TrainingRows, dense_blocks
 from aucforest.fitting.spec import tree_keys
 from aucforest.metrics.at_k import find_at_k
 from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes
+from aucforest.tables.sparse import SparseRows
 
 Scorer = Callable[..., float]
 
@@ -182,8 +183,8 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
 def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     """Raise ValueError unless the leaves of the first tree get the same numbers of rows and classes as in training."""
     tree, sampled = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
-    table, all_walk = np.ascontiguousarray(rows.X[sampled], dtype=np.float64), np.zeros(len(sampled), dtype=np.uint16)
-    leaves = leaves_out_of_bag(tree, table, all_walk)
+    X = rows.X.take(sampled) if isinstance(rows.X, SparseRows) else rows.X[sampled]
+    leaves = np.concatenate([apply_tree(tree, table) for _, table in dense_blocks(X, slice(0, len(sampled)))])
     held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
     np.add.at(held, (leaves, rows.labels[sampled]), 1)
     held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]

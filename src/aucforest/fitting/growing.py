@@ -14,7 +14,7 @@ from aucforest._compile import compile_scorer
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
-from aucforest.tree.growing import CALL_ROWS, Batch, Workspace, branch_rows, grow_trees, make_workspace
+from aucforest.tree.growing import Batch, Workspace, branch_rows, grow_trees, make_workspace, rows_per_call
 from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, SparseCodes
 from aucforest.tree.tree import Tree
 
@@ -73,7 +73,7 @@ def trees_per_call(growth: Growth, part: Part) -> int:
     is_custom = any(variant.custom_criterion is not None for variant in growth.variants)
     if part.copies_rows or params.balanced_subsample or params.max_leaf_nodes is not None or is_custom:
         return 1
-    return max(1, CALL_ROWS // part.n_rows)
+    return max(1, rows_per_call(growth.n_classes) // part.n_rows)
 
 
 def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:
@@ -85,7 +85,7 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
         return np.empty((len(counts), 0), dtype=np.int64), 1.0
     weights, fixed = np.ones(part.n_rows) if part.weights is None else part.weights, growth.fixed
     if growth.params.balanced_subsample:
-        # of one tree
+        # There is one tree in a call, since the unit differs between trees.
         per_class = np.bincount(part.labels, weights=counts[0] * weights, minlength=growth.n_classes)
         present = per_class > 0
         factors = np.zeros(growth.n_classes)

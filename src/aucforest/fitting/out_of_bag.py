@@ -1,7 +1,7 @@
 """Out-of-bag sums: for each row, over the trees whose sample does not contain it."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
 from aucforest.fitting.growing import thread_map
+from aucforest.tables.sparse import SparseRows
 from aucforest.tree.prediction import PackedTrees, add_probabilities
 
 # Number of parts of the rows for what is estimated without the part of a row, or for a jackknife.
@@ -123,7 +124,7 @@ def sum_places(
     packed: PackedTrees,
     ranges: Sequence[range],
     first: int,
-    X: NDArray[Any],
+    X: NDArray[Any] | SparseRows,
     before: Sequence[Sums] | None = None,
     chosen: NDArray[np.int64] | None = None,
 ) -> list[Sums]:
@@ -142,19 +143,27 @@ def sum_places(
         block_start = block * BLOCK_ROWS - first
         start, stop = max(block_start, 0), min(block_start + BLOCK_ROWS, len(X))
         counts = bags.counts(block, all_trees)[:, start - block_start : stop - block_start]
-        table = np.ascontiguousarray(X[start:stop], dtype=np.float64)
-        rows = slice(start, stop)
-        for number, (trees, sums) in enumerate(zip(ranges, all_sums)):
-            if number == 1 and chosen is not None:
-                rows = slice(*np.searchsorted(chosen, (start, stop)))
-                places = chosen[rows] - start
-                table, counts = table[places], counts[:, places]
-            tree_counts = np.ascontiguousarray(counts[trees.start - all_trees.start : trees.stop - all_trees.start])
-            total, n_trees = sums.total[rows], sums.n_trees[rows]
-            active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
-            nodes, starts, values, first_leaf = packed.arguments(packed.values, trees)
-            add_probabilities(nodes, starts, values, first_leaf, table, active, leaves, total, tree_counts, n_trees)
+        for some, table in dense_blocks(X, slice(start, stop)):
+            rows, own = some, counts[:, some.start - start : some.stop - start]
+            for number, (trees, sums) in enumerate(zip(ranges, all_sums)):
+                if number == 1 and chosen is not None:
+                    rows = slice(*np.searchsorted(chosen, (some.start, some.stop)))
+                    places = chosen[rows] - some.start
+                    table, own = table[places], own[:, places]
+                tree_counts = np.ascontiguousarray(own[trees.start - all_trees.start : trees.stop - all_trees.start])
+                total, n_trees = sums.total[rows], sums.n_trees[rows]
+                active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
+                nodes, starts, values, first_leaf = packed.arguments(packed.values, trees)
+                add_probabilities(nodes, starts, values, first_leaf, table, active, leaves, total, tree_counts, n_trees)
     return all_sums
+
+
+def dense_blocks(X: NDArray[Any] | SparseRows, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+    """Yield slices of some rows with their values: all rows of a dense matrix, a few at a time of a sparse one."""
+    if isinstance(X, SparseRows):
+        yield from X.blocks(rows, np.dtype(np.float64))
+    else:
+        yield rows, np.ascontiguousarray(X[rows], dtype=np.float64)
 
 
 def within(trees: range, group: range) -> range:
@@ -179,7 +188,8 @@ def sum_out_of_bag(
     running = RunningSums(bags.kept, len(ranges), len(training.labels), n_classes, chosen)
 
     def add_block(bags: Bags, packed: PackedTrees, ranges: list[range], block: int) -> None:
-        running.add(block * BLOCK_ROWS, training.X[bags.rows(block)], bags, packed, ranges)
+        X, rows = training.X, bags.rows(block)
+        running.add(block * BLOCK_ROWS, X.take(rows) if isinstance(X, SparseRows) else X[rows], bags, packed, ranges)
 
     for group, packed in groups:
         of_group = replace(bags, keys=bags.keys[group.start : group.stop])
@@ -209,7 +219,9 @@ class RunningSums:
         n_chosen = n_rows if chosen is None else len(chosen)
         self.sums = [Sums.zero(n_chosen if place else n_rows, n_classes) for place in range(n_ranges)]
 
-    def add(self, first: int, X: NDArray[Any], bags: Bags, packed: PackedTrees, ranges: Sequence[range]) -> None:
+    def add(
+        self, first: int, X: NDArray[Any] | SparseRows, bags: Bags, packed: PackedTrees, ranges: Sequence[range]
+    ) -> None:
         """Add trees for consecutive rows; threads may call it concurrently for different rows."""
         places = self._places(first, len(X))
         before = [Sums(sums.total[rows], sums.n_trees[rows]) for sums, rows in zip(self.sums, places)]

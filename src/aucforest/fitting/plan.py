@@ -14,7 +14,7 @@ from aucforest._memory import check_memory, format_bytes
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
-from aucforest.tree.growing import CALL_ROWS, branch_rows
+from aucforest.tree.growing import branch_rows, rows_per_call
 from aucforest.tree.samples import MOST_ROWS
 from aucforest.tree.sparse import most_linked
 
@@ -110,13 +110,14 @@ class FitSize:
         return self.tree_rows * (self.n_features * self.code_bytes + _COPIED_BYTES + weight_bytes)
 
     def thread_bytes(self, n_rows: int) -> int:
-        """Return the bytes of a thread that grows a tree from a matrix of so many rows, without the matrix."""
+        """Return the bytes of a thread that grows trees from a matrix of so many rows, without the matrix."""
         has_branches = self.n_stored is None and branch_rows(self.n_features, self.max_features) > 0
         branch_bytes = self.n_features * self.code_bytes // _BRANCH_PART if has_branches else 0
-        n_trees = max(1, min(self.n_trees, CALL_ROWS // max(n_rows, 1)))  # that grow in one call
-        n_nodes = 2 * min(self.tree_rows // self.leaf_rows, self.most_leaves) * n_trees
+        # One tree grows in a call, or several small ones of so many rows together.
+        most_rows, of_tree = rows_per_call(self.n_classes), 2 * min(self.tree_rows // self.leaf_rows, self.most_leaves)
+        n_nodes = max(of_tree, min(self.n_trees * of_tree, 2 * most_rows))
         node_bytes = _NODE_BYTES + _CLASS_BYTES * (self.n_classes - 2)
-        of_matrix = n_rows * (COUNT_BYTES + self.weight_bytes) * n_trees
+        of_matrix = max(n_rows, min(self.n_trees * n_rows, most_rows)) * (COUNT_BYTES + self.weight_bytes)
         if self.n_stored is not None:
             n_linked = most_linked(self.n_stored, self.n_features, self.max_features)
             of_matrix += _LOOKED_UP_BYTES * n_rows + _LINKED_BYTES * n_linked + 8 * self.n_features

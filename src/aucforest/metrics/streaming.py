@@ -14,7 +14,7 @@ from aucforest.metrics.validation import Scores, check_weights, stream_rows, war
 UNIT_BITS = 20
 MOST_WEIGHT = 2 ** (62 - UNIT_BITS)
 MOST_ROUNDED = 2**53  # more rows than any stream has; merging does not overflow below
-HEADER = struct.Struct("<B17s2q")  # bits, what sketches with bounds of a grid had, rounded rows
+HEADER = struct.Struct("<B17s2q")  # bits, zeros (once the bounds of a grid), rounded rows
 MAGIC = b"AUCSKT01"
 
 

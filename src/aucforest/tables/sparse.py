@@ -1,4 +1,4 @@
-"""Sparse matrices whose rows or columns are converted to dense blocks."""
+"""Sparse matrices, whose rows or columns are converted to dense blocks where they are not read as they are stored."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -10,12 +10,12 @@ from scipy.sparse import sparray, spmatrix
 
 from aucforest._memory import check_memory
 from aucforest.tree.sparse_binning import StoredColumns
-from aucforest.tree.sparse_prediction import StoredRows, clear_rows, put_rows
+from aucforest.tree.sparse_prediction import StoredRows, clear_rows, dense_rows, put_rows
 
 # Cells of a dense block of columns: 32 MiB of float64.
 _BLOCK_CELLS = 2**22
 # Rows that are dense at a time should fit into the cache of a core, but not be too few to descend a tree together.
-_CACHED_CELLS, _LEAST_ROWS = 2**18, 32
+_CACHED_CELLS = 2**18
 # Bytes of a stored value with a code: twice one byte and one index, by row and by column.
 _CODED_BYTES = 10
 _DAMAGED = "X is a damaged sparse matrix, build it again:"
@@ -89,7 +89,7 @@ class SparseRows:
     def blocks(self, rows: slice, dtype: np.dtype[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
         """Yield slices of the rows with these rows as a dense matrix, which the next one overwrites."""
         start, stop = rows.start, rows.stop
-        n_rows = min(max(_CACHED_CELLS // max(self.shape[1], 1), _LEAST_ROWS), stop - start)
+        n_rows = min(max(_CACHED_CELLS // max(self.shape[1], 1), dense_rows(self.shape[1])), stop - start)
         buffer = np.zeros((n_rows, self.shape[1]), dtype=dtype)
         for first in range(start, stop, n_rows):
             dense = buffer[: min(n_rows, stop - first)]

@@ -348,7 +348,7 @@ def clear(histogram):
 @outlined_device
 def _count_stored(columns, samples, feature, classes, with_samples, buffers):
     """Do what `count_samples` does for sparse codes: all weight is first at the code of zero, and then moved."""
-    n_found, zero = find_codes(columns, feature, samples), np.uint64(columns.sparse.zeros[feature])
+    n_found, zero = find_codes(columns, feature), np.uint64(columns.sparse.zeros[feature])
     n_codes, cells, mask, is_pair = columns.n_bins[feature] + 1, buffers.cells[0], buffers.mask, classes.n == 2
     for k in range(classes.n):
         add_to_cells(cells, zero, np.int64(k), classes.totals[k], classes.shift)

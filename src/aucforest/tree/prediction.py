@@ -76,8 +76,8 @@ class PackedTrees:
         shift = (trees[0].n_features - 1).bit_length() + 2
         most_bits = shift + max(tree.n_nodes for tree in trees).bit_length()
         words = np.empty(self.first[-1], dtype=np.uint32 if most_bits <= 32 else np.uint64)
-        # The numbers of leaves of one class are negative.
-        numbers = np.empty(len(words), dtype=np.uint32 if any(tree.shrinkage > 0.0 for tree in trees) else np.int32)
+        # The numbers of leaves of one class are negative; shrinkage leaves no such leaf.
+        numbers, is_shrunk = np.empty(len(words), dtype=np.int32), any(tree.shrinkage > 0.0 for tree in trees)
         self.nodes = WalkNodes(words, np.empty(len(words)), numbers, sets, shift)
         self.rounded = np.empty(len(words), dtype=np.float32)
 
@@ -85,7 +85,7 @@ class PackedTrees:
             tree, some = trees[i], slice(self.first[i], self.first[i + 1])
             parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.set_nodes)
             _pack_tree(*parts, first_set[i], self.nodes.some(some), self.rounded[some])
-            only = np.full(tree.n_nodes, -1) if numbers.dtype == np.uint32 else _only_classes(tree)
+            only = np.full(tree.n_nodes, -1) if is_shrunk else _only_classes(tree)
             return _number_leaves(tree.feature, only, numbers[some])
 
         self.first_leaf = _starts(list(run(pack, range(len(trees)))))

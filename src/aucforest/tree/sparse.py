@@ -10,14 +10,14 @@ import numpy as np
 from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.samples import row_of
 
-# Linking a code takes about as long as looking up so many rows.
+# Linking a code takes about as long as looking up so many rows. A small node may always link some codes.
 _LINK_COST = 2
 _LEAST_LINKED = 64
 
 
 def most_linked(n_stored: int, n_features: int, max_features: int) -> int:
     """Return the maximum number of stored codes that a node links."""
-    return min(n_stored, max(_LEAST_LINKED, max_features * n_stored // (_LINK_COST * n_features)))
+    return min(n_stored, 2**31 - 1, max(_LEAST_LINKED, max_features * n_stored // (_LINK_COST * n_features)))
 
 
 @bare_device
@@ -63,7 +63,7 @@ def enter_node(columns, samples, number):
 
 
 @outlined_device
-def find_codes(columns, feature, samples):
+def find_codes(columns, feature):
     """Write the samples of the node with a stored code of a feature, and the codes, and return their number."""
     sparse, node, n_found = columns.sparse, columns.node, np.uint64(0)
     if node.state[1] >= 0:
@@ -93,7 +93,7 @@ def _compare_codes(columns, feature, samples):
             if node.node_of[sparse.rows[at]] == node.state[0]:
                 return False
         return True
-    n_found = find_codes(columns, feature, samples)
+    n_found = find_codes(columns, feature)
     for i in range(1, n_found):
         if node.found_codes[i] != node.found_codes[0]:
             return False
@@ -113,7 +113,7 @@ def has_one_code(columns, feature, samples):
 def partition_sparse(columns, split, left_child, samples, spill, also_left):
     """Do what `samples.partition` does for a split by a threshold; the left child has the number left_child."""
     node, zero = columns.node, columns.sparse.zeros[split.feature]
-    n_found = find_codes(columns, split.feature, samples)
+    n_found = find_codes(columns, split.feature)
     zero_left = zero <= split.code or zero == also_left
     for i in range(n_found):
         code = np.int64(node.found_codes[i])

@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel, prefetch
 from aucforest.tree.prediction import add_leaf, nodes_of
 
-# Rows that are dense at a time, and those of them that descend a tree together.
-DENSE_ROWS, _LANES = 32, 8
+# Rows that are dense at a time if they have at most _MOST_CELLS values, and those of them that descend together.
+_DENSE_ROWS, _MOST_CELLS, _LANES = 32, 2**22, 8
+
+
+def dense_rows(n_features: int) -> int:
+    """Return the number of rows that are dense at a time."""
+    return max(1, min(_DENSE_ROWS, _MOST_CELLS // max(n_features, 1)))
 
 
 class StoredRows(NamedTuple):
@@ -26,16 +31,16 @@ class StoredRows(NamedTuple):
 class SparseWalk(NamedTuple):
     """Buffers of a thread. `dense` is all zero between rows."""
 
-    dense: NDArray[np.floating]  # (DENSE_ROWS, n_features)
-    found: NDArray[np.uint64]  # (DENSE_ROWS,) the leaves of the rows
+    dense: NDArray[np.floating]  # (n_dense, n_features)
+    found: NDArray[np.uint64]  # (n_dense,) the leaves of the rows
     lane_rows: NDArray[np.uint64]  # (_LANES,) the rows that descend
     places: NDArray[np.uint64]  # (_LANES,) their nodes
 
     @classmethod
     def of(cls, n_features: int, dtype: np.dtype[np.floating]) -> "SparseWalk":
         """Allocate the buffers."""
-        dense = np.zeros((DENSE_ROWS, n_features), dtype=dtype)
-        found = np.empty(DENSE_ROWS, dtype=np.uint64)
+        dense = np.zeros((dense_rows(n_features), n_features), dtype=dtype)
+        found = np.empty(len(dense), dtype=np.uint64)
         return cls(dense, found, *np.empty((2, _LANES), dtype=np.uint64))
 
 
@@ -97,8 +102,9 @@ def add_sparse(nodes, first, values, first_leaf, stored, start, work, total):
 
     The trees have no sets; the arguments that are not explained above are those of `prediction.add_probabilities`.
     """
-    for begin in range(0, len(total), DENSE_ROWS):
-        sums = total[begin : begin + DENSE_ROWS]
+    n_dense = len(work.dense)
+    for begin in range(0, len(total), n_dense):
+        sums = total[begin : begin + n_dense]
         dense = work.dense[: len(sums)]
         any_missing = put_rows(stored, start + begin, dense)
         for tree in range(len(first) - 1):
