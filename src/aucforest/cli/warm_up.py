@@ -24,7 +24,10 @@ def _fit(max_bins: int | None) -> None:
     """Fit small forests, and predict many rows and one."""
     X = np.random.default_rng(0).normal(size=(300, 4))
     y, X[:, 3] = X[:, 0] > 0.5, X[:, 3].round()
-    options: list[dict[str, Any]] = [{"oob_score": True, "threshold": "gmean"}, {"categorical_features": [3]}]
+    options: list[dict[str, Any]] = [
+        {"oob_score": True, "threshold": "gmean"},
+        {"categorical_features": [3], "shrinkage": 0.0},  # without shrinkage, leaves of one class are listed
+    ]
     for params in options:
         forest = AUCForestClassifier(100, max_bins=max_bins, max_depth=3, random_state=0, **params).fit(X, y)
         forest.predict_proba(X)
