@@ -28,15 +28,27 @@ def check(dense, is_stored=None, **options) -> None:
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
     n_rows, n_features = dense.shape
     assert codes.row_codes.dtype == codes.column_codes.dtype == expected.codes.dtype
-    for starts, other, items, shape in (
-        (codes.column_starts, codes.rows, codes.column_codes, (n_features, n_rows)),
-        (codes.row_starts, codes.features, codes.row_codes, (n_rows, n_features)),
-    ):
-        full = np.zeros(shape, dtype=np.int64) + (codes.zeros[:, None] if shape[0] == n_features else codes.zeros)
-        at = np.repeat(np.arange(shape[0]), np.diff(starts))
+    for by_column in (True, False):
+        if by_column:
+            full, starts, other, items = (
+                np.empty((n_features, n_rows)),
+                codes.column_starts,
+                codes.rows,
+                codes.column_codes,
+            )
+            full[:] = codes.zeros[:, None]
+        else:
+            full, starts, other, items = (
+                np.empty((n_rows, n_features)),
+                codes.row_starts,
+                codes.features,
+                codes.row_codes,
+            )
+            full[:] = codes.zeros
+        at = np.repeat(np.arange(len(full)), np.diff(starts))
         assert np.all(items != full[at, other])
         full[at, other] = items
-        np.testing.assert_array_equal(full if shape[0] == n_features else full.T, expected.codes)
+        np.testing.assert_array_equal(full if by_column else full.T, expected.codes)
 
 
 VALUES = st.sampled_from([0.0, 0.0, 0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 5e-324]) | st.floats(-4, 4)
