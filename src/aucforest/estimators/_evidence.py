@@ -114,10 +114,10 @@ class OutOfBagScores:
         self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
-        X = training.X
-        # A sparse matrix stays one, and its rows are dense a few at a time.
-        is_sparse = isinstance(X, SparseRows)
-        self._table = X.take(rows) if is_sparse else np.ascontiguousarray(X[rows].T, dtype=np.float64)
+        taken = training.take(rows)
+        # Rows of a sparse matrix are dense a few at a time.
+        is_sparse = isinstance(taken, SparseRows)
+        self._table = taken if is_sparse else np.ascontiguousarray(taken.T, dtype=np.float64)
         places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
         # The trees of each variant are divided into at least two parts.
@@ -159,9 +159,8 @@ class OutOfBagScores:
             counts = {part: self._counts([first + place for place in parts[part]]) for part in some}
             for rows, table in self._blocks():
                 for part in some:
-                    of_rows = [of_tree[rows] for of_tree in counts[part]]
                     sums = Sums(self._sums[part][rows], self._n_trees[part][rows])
-                    add_shrunk([trees[place] for place in parts[part]], amounts, table, of_rows, sums)
+                    add_shrunk([trees[place] for place in parts[part]], amounts, table, counts[part][:, rows], sums)
 
         # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
         n_columns = self._sums.shape[2]

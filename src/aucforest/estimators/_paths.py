@@ -32,25 +32,6 @@ def _find_set(node, set_nodes):
 
 
 @bare_kernel
-def _walk(left_child, feature, threshold, missing_left, set_nodes, sets, X, leaves):
-    """Write the leaf of each row."""
-    for row in range(len(X)):
-        node = np.int64(0)
-        while left_child[node] >= 0:
-            value, set_number = X[row, feature[node]], _find_set(node, set_nodes)
-            is_right = goes_right(value, threshold[node], missing_left[node], sets, set_number)
-            node = np.int64(left_child[node]) + np.int64(is_right)
-        leaves[row] = node
-
-
-def apply_tree(tree: Tree, X: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the leaf of each row; for one tree this takes less time than packing it for prediction."""
-    leaves, set_nodes = np.empty(len(X), dtype=np.int64), tree.set_nodes
-    _walk(tree.left_child, tree.feature, tree.threshold, tree.missing_left, set_nodes, tree.sets, X, leaves)
-    return leaves
-
-
-@bare_kernel
 def _fill_paths(parent, leaves, ends, nodes):
     """Write the nodes on the path to the leaf of each row; the path of a row ends before `ends[row]`."""
     for row in range(len(leaves)):
@@ -84,6 +65,46 @@ class _Nodes(NamedTuple):
     frequencies: NDArray[np.float64]
     classes: NDArray[np.int32]
     starts: NDArray[np.int32]
+
+
+def _nodes_of(tree: Tree) -> _Nodes:
+    """Return what a traversal reads."""
+    stored = tree.frequencies
+    if isinstance(stored, np.ndarray):
+        frequencies, classes, starts = stored.reshape(-1), _NONE, _NONE
+    else:
+        frequencies, classes, starts = stored.data, stored.indices, stored.indptr
+    return _Nodes(
+        tree.left_child,
+        tree.feature,
+        tree.threshold,
+        tree.missing_left,
+        tree.set_nodes,
+        tree.sets,
+        tree.weight,
+        frequencies,
+        classes,
+        starts,
+    )
+
+
+@bare_kernel
+def _walk(nodes, X, leaves):
+    """Write the leaf of each row."""
+    for row in range(len(X)):
+        node = np.int64(0)
+        while nodes.left_child[node] >= 0:
+            value, set_number = X[row, nodes.feature[node]], _find_set(node, nodes.set_nodes)
+            is_right = goes_right(value, nodes.threshold[node], nodes.missing_left[node], nodes.sets, set_number)
+            node = np.int64(nodes.left_child[node]) + np.int64(is_right)
+        leaves[row] = node
+
+
+def apply_tree(tree: Tree, X: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the leaf of each row; for one tree this takes less time than packing it for prediction."""
+    leaves = np.empty(len(X), dtype=np.int64)
+    _walk(_nodes_of(tree), X, leaves)
+    return leaves
 
 
 class Workspace(NamedTuple):
@@ -200,27 +221,6 @@ def _add_shrunk(nodes, n_classes, X, counts, amounts, work, total, n_trees):
         _shrink_child(nodes, larger, n_classes, branch, branch, amounts, work)
         branches[branch, 0] = larger
         branch += np.int64(start < middle < stop)
-
-
-def _nodes_of(tree: Tree) -> _Nodes:
-    """Return what a traversal reads."""
-    stored = tree.frequencies
-    if isinstance(stored, np.ndarray):
-        frequencies, classes, starts = stored.reshape(-1), _NONE, _NONE
-    else:
-        frequencies, classes, starts = stored.data, stored.indices, stored.indptr
-    return _Nodes(
-        tree.left_child,
-        tree.feature,
-        tree.threshold,
-        tree.missing_left,
-        tree.set_nodes,
-        tree.sets,
-        tree.weight,
-        frequencies,
-        classes,
-        starts,
-    )
 
 
 def add_shrunk(

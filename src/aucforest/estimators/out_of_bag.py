@@ -22,7 +22,6 @@ from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes
-from aucforest.tables.sparse import SparseRows
 
 Scorer = Callable[..., float]
 
@@ -183,8 +182,8 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
 def _check_leaves(forest: Any, rows: TrainingRows) -> None:
     """Raise ValueError unless the leaves of the first tree get the same numbers of rows and classes as in training."""
     tree, sampled = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
-    X = rows.X.take(sampled) if isinstance(rows.X, SparseRows) else rows.X[sampled]
-    leaves = np.concatenate([apply_tree(tree, table) for _, table in dense_blocks(X, slice(0, len(sampled)))])
+    blocks = dense_blocks(rows.take(sampled), slice(0, len(sampled)))
+    leaves = np.concatenate([apply_tree(tree, table) for _, table in blocks])
     held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
     np.add.at(held, (leaves, rows.labels[sampled]), 1)
     held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]

@@ -106,6 +106,10 @@ class TrainingRows:
     bags: Bags
     sum_rows: SumRows | None = None  # sums out of bag where the rows are elsewhere
 
+    def take(self, rows: Any) -> Any:
+        """Return some rows of X; those of a sparse matrix stay sparse."""
+        return self.X.take(rows) if isinstance(self.X, SparseRows) else self.X[rows]
+
     def weights_of(self, rows: NDArray[Any]) -> NDArray[np.float64] | None:
         """Return the weights of some rows, given by numbers or a mask; None if all weights are 1."""
         return None if self.sample_weight is None else self.sample_weight[rows]
@@ -188,8 +192,7 @@ def sum_out_of_bag(
     running = RunningSums(bags.kept, len(ranges), len(training.labels), n_classes, chosen)
 
     def add_block(bags: Bags, packed: PackedTrees, ranges: list[range], block: int) -> None:
-        X, rows = training.X, bags.rows(block)
-        running.add(block * BLOCK_ROWS, X.take(rows) if isinstance(X, SparseRows) else X[rows], bags, packed, ranges)
+        running.add(block * BLOCK_ROWS, training.take(bags.rows(block)), bags, packed, ranges)
 
     for group, packed in groups:
         of_group = replace(bags, keys=bags.keys[group.start : group.stop])

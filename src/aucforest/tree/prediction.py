@@ -35,7 +35,7 @@ class WalkNodes(NamedTuple):
 
     words: NDArray[np.unsignedinteger]
     thresholds: NDArray[np.floating]  # or the number of a set
-    numbers: NDArray[np.integer]  # of leaves, see `add_leaf`
+    numbers: NDArray[np.int32]  # of leaves, see `add_leaf`
     sets: NDArray[np.uint64] | None  # of all trees; with None, the traversal is compiled without sets
     shift: int
 
@@ -315,8 +315,7 @@ def _walk_from(nodes, X, any_missing, active, found):
 def add_leaf(values, number, total):
     """Add the class frequencies of a leaf to those of a row, in pairs, each of which takes one instruction.
 
-    The number is that of the row in the values of its tree, or ~k for a leaf of class k alone. If numbers are unsigned,
-    the second case is not compiled.
+    The number is that of the row in the values of its tree, or ~k for a leaf of class k alone.
     """
     if number < 0:
         total[np.uint64(~np.int64(number))] += 1.0
