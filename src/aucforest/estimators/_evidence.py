@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from aucforest.estimators._calibration import Calibration, CalibrationSample, n_of_rarer
@@ -39,6 +40,8 @@ _LEAST_SUMS = 8
 _MOST_SUMS = 2**25
 # Approximate seconds per row and tree, what a column adds to them as a proportion, and per row that is ranked.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
+# With more tasks threads end at about the same time, with fewer ones they wait less often for the interpreter.
+_TASKS_PER_THREAD = 2
 # Least seconds of a task with which threads pay: of adding trees, which also needs the interpreter, and of ranking.
 _LEAST_ADDING, _LEAST_RANKING = 1e-3, 4e-4
 
@@ -108,6 +111,7 @@ class OutOfBagScores:
         n_jobs: int | None,
     ) -> None:
         self._bags, self._n_jobs = training.bags, n_jobs
+        self._most_tasks = _TASKS_PER_THREAD * effective_n_jobs(n_jobs)
         # Of two classes it does not change the ranking.
         self._calibration = None if n_classes == 2 else calibration
         self._amounts, self._unit, self._n_classes = amounts, unit, n_classes
@@ -147,25 +151,28 @@ class OutOfBagScores:
 
     def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
         """Add consecutive trees, the first of which has the number `first`, with the variant of each."""
+        if not trees:
+            return
         parts: dict[int, list[int]] = {}
         for place, variant in enumerate(variants):
             part = variant * self._n_parts + int(self._n_added[variant]) % self._n_parts
             parts.setdefault(part, []).append(place)
             self._n_added[variant] += 1
+        amounts, n_columns = self._unit * self._amounts, self._sums.shape[2]
 
-        amounts = self._unit * self._amounts
-
-        def add_parts(some: list[int]) -> None:
-            counts = {part: self._counts([first + place for place in parts[part]]) for part in some}
+        def add_parts(some: Sequence[int]) -> None:
+            all_counts = self._counts([first + place for part in some for place in parts[part]])
             for rows, table in self._blocks():
+                start = 0
                 for part in some:
-                    sums = Sums(self._sums[part][rows], self._n_trees[part][rows])
-                    add_shrunk([trees[place] for place in parts[part]], amounts, table, counts[part][:, rows], sums)
+                    of_part = [trees[place] for place in parts[part]]
+                    counts = all_counts[start : start + len(of_part), rows]
+                    add_shrunk(of_part, amounts, table, counts, Sums(self._sums[part][rows], self._n_trees[part][rows]))
+                    start += len(of_part)
 
         # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
-        n_columns = self._sums.shape[2]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * len(self._truth) * len(trees)
-        n_tasks = max(1, min(len(parts), int(seconds / _LEAST_ADDING)))
+        n_tasks = max(1, min(len(parts), int(seconds / _LEAST_ADDING), self._most_tasks))
         tasks = [list(parts)[start::n_tasks] for start in range(n_tasks)]
         for _ in thread_map(self._n_jobs, seconds / n_tasks)(add_parts, tasks):
             pass
@@ -196,7 +203,7 @@ class OutOfBagScores:
         """
         seconds = _RANK_TIME * len(self._truth) * candidates[0].total.shape[1]
         n_sums = len(candidates[0].total)
-        step = max(1, min(n_sums, round(_LEAST_RANKING / seconds)))
+        step = min(n_sums, max(1, round(_LEAST_RANKING / seconds), len(candidates) * n_sums // self._most_tasks))
         tasks = [
             Sums(sums.total[start : start + step], sums.n_trees[start : start + step])
             for sums in candidates
