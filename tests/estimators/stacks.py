@@ -73,7 +73,7 @@ def fitted(name):
     X, y = DATA[name]()
     stack = AUCStackingClassifier(**{"forest": small_forest(20), "random_state": 0, **PARAMS.get(name, {})})
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "[0-9]+ of [0-9]+ samples are not out of bag")
+        warnings.filterwarnings("ignore", ".* no out-of-bag probability")
         stack.fit(X, y)
     stack.coef_ = np.maximum(stack.coef_, 0.1)
     return stack, X

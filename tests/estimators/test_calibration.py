@@ -17,7 +17,7 @@ from aucforest.persistence import model_file
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import calibration as reference
 
-UNSCORED = "ignore:.* they have no out-of-bag probability"
+UNSCORED = "ignore:.* no out-of-bag probability"
 
 
 def simulate(n_classes, n_rows=4000, *, slope=1.7, n_trees=10, seed=0):

@@ -16,7 +16,7 @@ X, Y = make_table(n_rows=240, missing=0.1)
 X3, Y3 = make_table(n_rows=240, n_classes=3, seed=1)
 WEIGHT = np.random.default_rng(0).choice([0.25, 0.7, 1.9], 240)
 
-UNSCORED = "ignore:.* they have no out-of-bag probability"
+UNSCORED = "ignore:.* no out-of-bag probability"
 
 
 def by_hand(forest, table, amount):

@@ -18,7 +18,7 @@ from tests.estimators.data import assert_same, digest, everything, make_table, s
 X, Y = make_table()
 
 
-@pytest.mark.filterwarnings("ignore:.* they have no out-of-bag probability")
+@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
 def test_warm_start():
     whole = small_forest(7, oob_score=True, random_state=4)
     forest = small_forest(3, oob_score=True, random_state=4, warm_start=True)
@@ -100,7 +100,7 @@ def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after
 X_GROUPS, Y_GROUPS = make_table(n_rows=300, missing=0.1)
 GROUPS = np.random.default_rng(0).integers(60, size=300)
 WEIGHT = np.where(np.arange(300) % 5 == 0, 0.0, 1.0 + np.arange(300) % 2)
-UNSCORED = "ignore:.* they have no out-of-bag probability"
+UNSCORED = "ignore:.* no out-of-bag probability"
 
 
 @pytest.mark.parametrize("params", [{}, {"max_samples": 0.3}, {"max_samples": 7}, {"sampling": "subsample"}])
@@ -201,7 +201,7 @@ def test_a_warm_start_with_groups():
     assert forest._groups is None
 
 
-@pytest.mark.filterwarnings("ignore:.* not out of bag")
+@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
 @pytest.mark.parametrize("weight", [None, WEIGHT])
 def test_what_is_sampled_anew_knows_the_groups(weight, tmp_path):
     forest = small_forest(20).fit(X_GROUPS, Y_GROUPS, weight, groups=GROUPS)

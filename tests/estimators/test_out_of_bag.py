@@ -84,9 +84,7 @@ def cross_fitted(y, scores, weight):
 
 def check(forest, table, y, weight, by_hand):
     """Compare a score with the same metric of the known probabilities, where there are any."""
-    with pytest.warns(
-        UserWarning, match="samples are not out of bag for any of 4 trees: they have no .* ignored in oob_score_"
-    ) as seen:
+    with pytest.warns(UserWarning, match="of every one of the 4 trees, .* ignored in oob_score_") as seen:
         forest.fit(table, y, weight)
     assert {warning.filename for warning in seen} == {__file__}
     proba = forest.oob_decision_function_
@@ -143,7 +141,7 @@ def test_labels_by_a_tuned_threshold_are_by_those_of_other_rows():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.* not out of bag")
+@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
 def test_noise_is_not_predicted():
     params = {"criterion": "gini", "max_depth": 4, "shrinkage": 0.0, "threshold": "gmean"}
     scores = []

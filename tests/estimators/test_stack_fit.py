@@ -234,8 +234,8 @@ def test_one_warning_of_samples_that_are_never_out_of_bag():
         stack = small_stack(4).fit(X, Y)
     n_unknown = np.count_nonzero(np.isnan(stack.oob_decision_function_[:, 0]))
     assert [str(warning.message) for warning in caught] == [
-        f"{n_unknown} of 300 samples are not out of bag for any of 4 trees: they have no out-of-bag probability and are"
-        " ignored in oob_score_ and in the combination"
+        f"{n_unknown} of 300 samples are in the training sample of every one of the 4 trees, so they have no out-of-bag"
+        " probability and are ignored in oob_score_ and the choice of coef_: use more trees"
     ]
     assert caught[0].filename == __file__
 
@@ -269,6 +269,6 @@ def test_a_class_without_a_sample_that_all_members_can_score(n_trees, seed):
 
 def test_no_sample_out_of_bag():
     forest = AUCForestClassifier(5, sampling="subsample", max_samples=1.0, random_state=0)
-    with pytest.warns(UserWarning, match="300 of 300 samples are not out of bag"):
+    with pytest.warns(UserWarning, match="^300 of 300 samples are in the training sample .* coef_$"):
         stack = AUCStackingClassifier(forest, oob_score=True).fit(X, Y)
     assert np.isnan(stack.oob_score_)

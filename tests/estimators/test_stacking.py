@@ -42,7 +42,7 @@ NAMES = np.array(["a", "b", "c"])
     [AUCStackingClassifier(AUCForestClassifier(4))],
     expected_failed_checks=lambda stack: inherent(stack.forest),
 )
-@pytest.mark.filterwarnings("ignore:.* they have no out-of-bag", "ignore:(ROC AUC|Hand and Till's M) is not defined")
+@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability", "ignore:(ROC AUC|Hand and Till's M) is not defined")
 def test_scikit_learn(estimator, check):
     check(estimator)
 

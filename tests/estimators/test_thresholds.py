@@ -29,7 +29,7 @@ GAINS = {
 }
 BOUNDS = [{"alerts": 0.1}, {"alerts": 40}, {"precision": 0.15}, {"fpr": 0.2}]
 RULES = ["gmean", "youden", "f1", COST, *BOUNDS]
-UNSCORED = "ignore:.* they have no out-of-bag probability"
+UNSCORED = "ignore:.* no out-of-bag probability"
 
 
 def best_by_hand(rule, is_positive, scores, weights):

@@ -24,7 +24,7 @@ X, SCORE = make_table(n_rows=300, missing=0.1)
 LABELS = np.random.default_rng(0).permutation(np.repeat(["a", "b", "c"], [200, 70, 30]))
 TWO = LABELS == "c"
 
-UNSCORED = "ignore:.* they have no out-of-bag probability"
+UNSCORED = "ignore:.* no out-of-bag probability"
 SCHEMES = [
     {"sampling": "stratified"},
     {"sampling": "balanced"},

@@ -150,7 +150,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:.* samples are not out of bag")
+@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
 @pytest.mark.parametrize("weight", [None, WEIGHT, np.round(WEIGHT) + 1], ids=["", "weights", "whole"])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_options(options, weight):

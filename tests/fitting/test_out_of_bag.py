@@ -6,14 +6,14 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.out_of_bag import parts_of_rows
+from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_seen
 from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import make_table, small_forest
 
 X, Y = make_table(n_rows=240, missing=0.1)
 X4, Y4 = make_table(n_rows=300, n_classes=4, seed=1)
 
-UNSCORED = "ignore:.* they have no out-of-bag probability"
+UNSCORED = "ignore:.* no out-of-bag probability"
 
 
 def slow_sampler(model, labels):
@@ -70,7 +70,7 @@ def test_out_of_bag(params, weighted):
     n_kept = len(labels) if weights is None else np.count_nonzero(weights)
     assert 0 < scored.sum() < n_kept
     assert str(caught[0].message).startswith(
-        f"{n_kept - scored.sum()} of {n_kept} samples are not out of bag for any of 5 trees"
+        f"{n_kept - scored.sum()} of {n_kept} samples are in the training sample of every one of the 5 trees"
     )
     # Hand and Till: the mean over ordered pairs of the AUC of one class against another.
     weight = np.ones(len(labels)) if weights is None else weights
@@ -113,9 +113,7 @@ def test_noise_is_told_from_knowledge(sampling):
 
 
 def test_rows_that_all_trees_drew():
-    with pytest.warns(
-        UserWarning, match=r"^(\d+) of 240 samples are not out of bag for any of 1 trees: they have no"
-    ) as caught:
+    with pytest.warns(UserWarning, match="training sample of the only tree, so .*: use more trees$") as caught:
         forest = small_forest(1, oob_score=True).fit(X, Y)
     unscored = np.isnan(forest.oob_decision_function_).all(axis=1)
     assert str(caught[0].message).startswith(f"{unscored.sum()} of ")
@@ -123,8 +121,13 @@ def test_rows_that_all_trees_drew():
     assert np.array_equal(unscored, BootstrapSampler.of_all(240, 240).counts(tree_keys(forest._seed, range(1))[0]) > 0)
 
 
+def test_the_warning_of_a_single_row():
+    with pytest.warns(UserWarning, match="^1 of 6000 samples is in .* so it has .* and is ignored in oob_score_: "):
+        warn_of_seen(1, 6000, 20, "oob_score_")
+
+
 def test_no_row_out_of_bag():
-    with pytest.warns(UserWarning, match="^2 of 2 samples are not out of bag for any of 1 trees"):
+    with pytest.warns(UserWarning, match="^2 of 2 samples are in .* the only tree, .* ignored in oob_score_$"):
         forest = small_forest(1, oob_score=True).fit(X[:2], [0, 1])
     assert forest.trees_[0].n_samples[0] == 2
     assert np.isnan(forest.oob_score_)

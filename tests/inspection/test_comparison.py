@@ -463,6 +463,7 @@ def test_progress_is_shown(data, capsys):
         ({"criteria": ("auc", "ginny")}, "'criterion'.*'ginny'"),
         ({"metrics": ("roc_auc", "f1")}, "metrics must be among .*, got 'f1'"),
         ({"cv": 1400}, "class line has [0-9]+ samples, too few for 1400 folds"),
+        ({"y": np.repeat(["fraud", "genuine"], [1, 1499])}, "class fraud has 1 sample, too few for 3 folds"),
         ({"cv": 1}, "n_splits=1"),
         ({"cv": StratifiedShuffleSplit(2), "n_repeats": 2}, "n_repeats=2 needs an integer cv"),
         ({"cv": StratifiedShuffleSplit(1)}, "at least 2 folds, but cv has 1"),

@@ -22,7 +22,7 @@ def test_a_point_is_the_score_of_a_forest_of_that_many_trees():
     forest = AUCForestClassifier(40, **fixed).fit(X, Y)
     display = OOBCurveDisplay.from_estimator(forest, X, Y, n_points=3)
     assert display.n_trees.tolist() == [1, 6, 40]
-    with pytest.warns(UserWarning, match="samples are not out of bag for any of 6 trees"):
+    with pytest.warns(UserWarning, match="samples are in the training sample of every one of the 6 trees"):
         small = AUCForestClassifier(6, **fixed).fit(X, Y)
     # sums of the same numbers in another order
     np.testing.assert_allclose(display.scores[1:], [small.oob_score_, forest.oob_score_], rtol=1e-12)

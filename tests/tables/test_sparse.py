@@ -135,7 +135,7 @@ def test_blocks_of_rows_are_dense_one_after_another(monkeypatch):
     np.testing.assert_array_equal(rows.take(np.array([3, 1])).toarray(), dense[[3, 1]])
 
 
-@pytest.mark.filterwarnings("ignore:.* samples are not out of bag")
+@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
 def test_a_fit_and_predictions_take_memory_for_the_stored_values_only():
     random, n_rows, n_features = np.random.default_rng(0), 20_000, 4_000
     X = sp.random(n_rows, n_features, 0.004, random_state=0, format="csr")

@@ -305,8 +305,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         proba = np.full_like(total, np.nan)
         proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
         n_kept = rows.bags.sampler.n_rows
-        what = "out-of-bag probability and are ignored in oob_score_"
-        warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, len(self.trees_), what, stacklevel=6)
+        n_seen = n_kept - int(np.count_nonzero(seen))
+        warn_of_seen(n_seen, n_kept, len(self.trees_), "oob_score_", stacklevel=6)
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight)
         self.oob_score_ = score_out_of_bag(self, rule, proba, lambda numbers: rows.X[numbers], rows.bags.groups_of)

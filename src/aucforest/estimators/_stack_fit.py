@@ -86,7 +86,7 @@ class StackFit(DecisionModel):
         """Fit all members and their combination, and set what follows from them."""
         with warnings.catch_warnings():
             # The stack has its own warnings.
-            for message in (".* samples are not out of bag ", "groups: only "):
+            for message in (".* no out-of-bag probability ", "groups: only "):
                 warnings.filterwarnings("ignore", message, UserWarning)
             forest = self._make_forest().fit(X, y, sample_weight, groups)
             for name in ("classes_", "n_features_in_", "feature_names_in_", "class_prior_"):
@@ -100,8 +100,8 @@ class StackFit(DecisionModel):
         if (few := training.few_groups(self.classes_)) is not None:
             warn_of_few_groups(few, stacklevel=5)
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
-        what = "out-of-bag probability and are ignored in oob_score_ and in the combination"
-        warn_of_seen(n_kept - int(np.count_nonzero(seen)), n_kept, forest.n_estimators, what, stacklevel=5)
+        n_seen = n_kept - int(np.count_nonzero(seen))
+        warn_of_seen(n_seen, n_kept, forest.n_estimators, "oob_score_ and the choice of coef_", stacklevel=5)
         self._set_threshold(rule, training)
         if self.oob_score:
             # Labels are by thresholds that were not tuned on the row.

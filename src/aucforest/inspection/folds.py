@@ -63,7 +63,7 @@ def run_folds(
         forest = clone(forest).set_params(oob_score=False, threshold=None)
         _forest_in(forest).set_params(n_estimators=1)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".* not out of bag ", UserWarning)
+            warnings.filterwarnings("ignore", ".* no out-of-bag probability ", UserWarning)
             fit(forest, folds[0][0])
 
     fields = [("fold", "i8"), ("criterion", f"U{max(map(len, names))}"), ("n_train", "i8"), ("n_test", "i8")]
@@ -98,7 +98,8 @@ def make_folds(
     if isinstance(cv, Integral):
         rarest = classes[counts.argmin()]
         if counts.min() < cv:
-            raise ValueError(f"class {rarest} has {counts.min()} samples, too few for {cv} folds")
+            samples = "1 sample" if counts.min() == 1 else f"{counts.min()} samples"
+            raise ValueError(f"class {rarest} has {samples}, too few for {cv} folds")
         random = check_random_state(random_state)
         if groups is not None:
             if (n_groups := len(set(groups.tolist()))) < int(cv):

@@ -276,7 +276,7 @@ def oob_permutation_importance(
     scored = sums.n_trees > 0
     if not scored.any():
         raise ValueError(f"no sample is out of bag: all {len(forest.trees_)} trees use all {len(scored)} samples")
-    warn_of_seen(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "out-of-bag prediction")
+    warn_of_seen(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "the importances")
 
     def scores(total: NDArray[np.float64], parts: list[Part]) -> list[float]:
         proba = forest._mean_of_trees(total[scored], sums.n_trees[scored, None])
