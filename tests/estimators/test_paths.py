@@ -1,6 +1,7 @@
 """The nodes on the way to leaves against the definitions."""
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest import AUCTreeClassifier
+from aucforest.estimators import _paths
 from aucforest.estimators._paths import Workspace, add_shrunk, apply_tree, path_indicator
 from aucforest.fitting.out_of_bag import Sums
 from tests.estimators.data import make_table
@@ -71,9 +73,9 @@ def sum_shrunk(tree, leaves, is_out, amounts, n_columns):
     return np.where(is_out[:, None, None], np.stack(by_amount, axis=2)[leaves, -n_columns:], 0.0)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4, 20]), st.booleans())
-def test_add_shrunk(seed, n_classes, last_alone):
-    """Frequencies of 20 classes, most of which are 0, are stored in a sparse matrix."""
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4, 20]), st.booleans(), st.sampled_from([1, 30, 2**14]))
+def test_add_shrunk(seed, n_classes, last_alone, most_joined):
+    """Frequencies of 20 classes, most of which are 0, are stored in a sparse matrix, unless a tree is one leaf."""
     rng = np.random.default_rng(seed)
     amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), int(rng.choice([0, 1, 9, 33]))
     rows, trees = rng.normal(size=(n_rows, 3)), []
@@ -84,7 +86,8 @@ def test_add_shrunk(seed, n_classes, last_alone):
     all_counts = rng.integers(3, size=(3, n_rows)).astype(np.uint16)
     n_columns = 1 if last_alone else n_classes
     sums = Sums(np.zeros((n_rows, n_columns, len(amounts))), np.zeros(n_rows, dtype=np.int64))
-    add_shrunk(trees, amounts, np.ascontiguousarray(rows.T), all_counts, sums)
+    with mock.patch.object(_paths, "_MOST_JOINED", most_joined):
+        add_shrunk(trees, amounts, np.ascontiguousarray(rows.T), all_counts, sums)
     if n_rows > 0:
         expected = [
             sum_shrunk(tree, leaves_of(tree, rows), counts == 0, amounts, n_columns)
@@ -111,11 +114,11 @@ def test_rows_of_codes_descend():
     table, labels = make_table(n_rows=150, seed=0, missing=0.1)
     table[:, [0, 2]] = np.abs(np.floor(4 * table[:, [0, 2]]) % 12)
     model = AUCTreeClassifier(categorical_features=[0, 2], random_state=0).fit(table, labels)
-    codes, counts = model._validate_X(table, reset=False), np.arange(150, dtype=np.uint16) % 2
+    codes, counts = model._validate_X(table, reset=False), np.tile(np.arange(150, dtype=np.uint16) % 2, (2, 1))
     sums = Sums(np.zeros((150, 2, 1)), np.zeros(150, dtype=np.int64))
-    add_shrunk([model.tree_], np.zeros(1), np.ascontiguousarray(codes.T), [counts], sums)
+    add_shrunk([model.tree_, model.tree_], np.zeros(1), np.ascontiguousarray(codes.T), counts, sums)
     assert len(model.tree_.sets) > 3
-    np.testing.assert_allclose(sums.total[::2, :, 0], model.predict_proba(table)[::2], atol=1e-15)
+    np.testing.assert_allclose(0.5 * sums.total[::2, :, 0], model.predict_proba(table)[::2], atol=1e-15)
     assert not np.any(sums.total[1::2])
 
 
@@ -123,6 +126,6 @@ def test_buffers_do_not_grow_with_the_depth():
     """All rows but one go right at every node of a chain, and at the end they are alone."""
     chain, rows = make_chain(1000), np.arange(1000.0)
     sums = Sums(np.zeros((1000, 1, 1)), np.zeros(1000, dtype=np.int64))
-    add_shrunk([chain], np.array([5.0]), rows[None], [np.zeros(1000, dtype=np.uint16)], sums)
+    add_shrunk([chain], np.array([5.0]), rows[None], np.zeros((1, 1000), dtype=np.uint16), sums)
     assert len(Workspace.of(1000, 1, 1).branches) == 10
     np.testing.assert_allclose(sums.total, 0.75)

@@ -3,6 +3,7 @@
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numba
@@ -16,6 +17,7 @@ from aucforest.fitting.growing import (
     estimate_seconds,
     grow_batch,
     grow_rows,
+    map_in_threads,
     thread_map,
     tree_weights,
     trees_per_call,
@@ -68,12 +70,39 @@ def test_the_parallel_map(n_jobs):
 
 def test_short_tasks_are_done_one_by_one(monkeypatch):
     monkeypatch.setattr(_growing, "_LEAST_TASK_SECONDS", 1e-3)
-    threads = [set(thread_map(2, seconds)(lambda _: threading.get_ident(), range(9))) for seconds in (1e-4, 1e-2)]
-    assert threads[0] == {threading.get_ident()}
-    assert threading.get_ident() not in threads[1]
+    assert set(thread_map(2, 1e-4)(lambda _: threading.get_ident(), range(9))) == {threading.get_ident()}
 
 
-def test_a_parallel_map_that_is_given_up_begins_nothing_more():
+def test_this_thread_works_together_with_others():
+    both = threading.Barrier(2)
+
+    def meet(_):
+        both.wait(10)
+        return threading.get_ident()
+
+    threads = list(thread_map(2)(meet, range(2)))
+    assert threading.get_ident() in threads
+    assert len(set(threads)) == 2
+
+
+def test_an_exception_in_another_thread_ends_the_map():
+    this, is_raised, begun = threading.get_ident(), threading.Event(), []
+
+    def fail_elsewhere(i):
+        begun.append(i)
+        if threading.get_ident() != this:
+            is_raised.set()
+            raise ValueError("elsewhere")
+        is_raised.wait(10)
+        time.sleep(0.1)
+
+    with pytest.raises(ValueError, match="elsewhere"):
+        list(thread_map(2)(fail_elsewhere, range(100)))
+    assert len(begun) < 100
+
+
+@pytest.mark.parametrize("run", [thread_map(2), partial(map_in_threads, n_threads=2)])
+def test_a_parallel_map_that_is_given_up_begins_nothing_more(run):
     begun, go_on = [], threading.Event()
 
     def wait(i):
@@ -83,10 +112,9 @@ def test_a_parallel_map_that_is_given_up_begins_nothing_more():
         if i == 0:
             raise KeyboardInterrupt
 
-    results = thread_map(2)(wait, range(100))
     threading.Timer(0.2, go_on.set).start()
     with pytest.raises(KeyboardInterrupt):
-        list(results)
+        list(run(wait, range(100)))
     assert len(begun) < 100
 
 

@@ -1,6 +1,7 @@
 """Out-of-bag predictions of the first trees of a forest, by which mixture, shrinkage and calibration are chosen."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -38,12 +39,13 @@ SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 _LEAST_SUMS = 8
 # Maximum size of the array of sums, in numbers.
 _MOST_SUMS = 2**25
-# Approximate seconds per row and tree, what a column adds to them as a proportion, and per row that is ranked.
-_ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
+# Approximate seconds per row and tree, what a column adds to them as a proportion, and per row that is ranked; and per
+# number that is summed.
+_ROW_TIME, _COLUMN_SHARE, _RANK_TIME, _SUM_TIME = 3e-8, 0.15, 2e-8, 1e-9
 # With more tasks threads end at about the same time, with fewer ones they wait less often for the interpreter.
 _TASKS_PER_THREAD = 2
 # Least seconds of a task with which threads pay: of adding trees, which also needs the interpreter, and of ranking.
-_LEAST_ADDING, _LEAST_RANKING = 1e-3, 4e-4
+_LEAST_ADDING, _LEAST_RANKING = 1e-3, 1e-3
 
 
 def row_weight(
@@ -153,6 +155,7 @@ class OutOfBagScores:
         """Add consecutive trees, the first of which has the number `first`, with the variant of each."""
         if not trees:
             return
+        vars(self).pop("_by_variant", None)
         parts: dict[int, list[int]] = {}
         for place, variant in enumerate(variants):
             part = variant * self._n_parts + int(self._n_added[variant]) % self._n_parts
@@ -228,10 +231,11 @@ class OutOfBagScores:
 
     def _halves(self, places: int | slice = slice(None)) -> list[Sums]:
         """Return the sums over two halves of the trees, for all amounts of shrinkage or that of a place."""
-        return [
-            Sums(self._sums[start::2, ..., places].sum(axis=0), self._n_trees[start::2].sum(axis=0))
-            for start in range(2)
-        ]
+
+        def half(start: int) -> Sums:
+            return Sums(self._sums[start::2, ..., places].sum(axis=0), self._n_trees[start::2].sum(axis=0))
+
+        return list(thread_map(self._n_jobs, _SUM_TIME * self._sums.size)(half, range(2)))
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
@@ -242,6 +246,7 @@ class OutOfBagScores:
         weights = self._weights * (frequencies / np.where(by_class > 0.0, by_class, 1.0))[self._truth]
         return CalibrationSample(self._truth, weights / weights.mean(), self._groups, halves)
 
+    @cached_property
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""
         place = np.searchsorted(self._amounts, WEIGHED_BY)
@@ -253,7 +258,7 @@ class OutOfBagScores:
 
     def variant_scores(self) -> NDArray[np.float64]:
         """Return the AUC of the trees of each variant, NaN where it is not defined."""
-        candidates = [Sums(total.T[None], n_trees[None]) for total, n_trees in zip(*self._by_variant())]
+        candidates = [Sums(total.T[None], n_trees[None]) for total, n_trees in zip(*self._by_variant)]
         return self._score(candidates, self._weights[None]).ravel()
 
     def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -276,7 +281,7 @@ class OutOfBagScores:
         The sums over the trees of the variant stand for those of the new trees. The gain of the whole forest counts and
         not the AUC of the variant alone, whose estimate needs more trees, and which favors variants with similar trees.
         """
-        sums, n_trees = self._by_variant()
+        sums, n_trees = self._by_variant
         whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), self._n_added.mean()
         factors = n_usual / np.maximum(self._n_added, 1)
         # The first is the whole without more trees.

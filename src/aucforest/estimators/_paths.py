@@ -1,6 +1,6 @@
 """Paths from the root to the leaves: decision paths, and the predictions of leaves for several amounts of shrinkage."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,8 @@ from aucforest.tree.tree import Tree, find_parents
 
 # Indices are unsigned where it matters, because a negative one would count from the end.
 _ONE = np.uint64(1)
+# Nodes of trees that are joined for one call, which takes as long in Python as a tree of a hundred nodes in the kernel.
+_MOST_JOINED = 2**14
 _NONE = np.empty(0, dtype=np.int32)
 _NONE.setflags(write=False)
 
@@ -107,6 +109,44 @@ def apply_tree(tree: Tree, X: NDArray[np.float64]) -> NDArray[np.int64]:
     return leaves
 
 
+class _Joined(NamedTuple):
+    """The nodes of several trees one after the other; numbers of nodes count from the first one of their tree."""
+
+    nodes: _Nodes
+    first: NDArray[np.int64]  # (n_trees + 1,), the first node of each tree, and the number of all nodes
+    first_set: NDArray[np.int64]  # (n_trees + 1,), the same of nodes that split by a set
+
+
+def _join(trees: Sequence[Tree]) -> _Joined:
+    """Return the nodes of trees, of which either all or none have sparse class frequencies."""
+    each = [_nodes_of(tree) for tree in trees]
+    first, first_set = np.zeros((2, len(trees) + 1), dtype=np.int64)
+    np.cumsum([len(one.left_child) for one in each], out=first[1:])
+    np.cumsum([len(one.set_nodes) for one in each], out=first_set[1:])
+    if len(trees) == 1:
+        return _Joined(each[0], first, first_set)
+    n_before = np.cumsum([0, *(len(one.frequencies) for one in each)], dtype=np.int32)
+    each = [one._replace(starts=one.starts[:-1] + before) for one, before in zip(each, n_before)]
+    joined = _Nodes._make(map(np.concatenate, zip(*each)))
+    if len(joined.starts) > 0:
+        joined = joined._replace(starts=np.append(joined.starts, n_before[-1]))
+    for array in joined:
+        array.setflags(write=False)  # as those of trees, or kernels would be compiled again
+    return _Joined(joined, first, first_set)
+
+
+def _groups_to_join(trees: Sequence[Tree]) -> Iterator[slice]:
+    """Yield slices of trees that are alike and have at most `_MOST_JOINED` nodes, or one tree."""
+    start, n_nodes = 0, 0
+    for stop, tree in enumerate(trees):
+        n_nodes += tree.n_nodes
+        is_like = type(tree.frequencies) is type(trees[start].frequencies)
+        if stop > start and (n_nodes > _MOST_JOINED or not is_like):
+            yield slice(start, stop)
+            start, n_nodes = stop, tree.n_nodes
+    yield slice(start, len(trees))
+
+
 class Workspace(NamedTuple):
     """Buffers of `add_shrunk`, which a thread uses for all its trees.
 
@@ -176,11 +216,11 @@ def _shrink_child(nodes, child, n_classes, branch, to, amounts, work):
             below[k, i] = above[k, i] + difference * work.factors[i]
 
 
-@bare_kernel
-def _add_shrunk(nodes, n_classes, X, counts, amounts, work, total, n_trees):
+@bare_device
+def _add_tree(nodes, n_classes, X, counts, amounts, work, total, n_trees):
     """Add the predictions of the leaves of out-of-bag rows, which descend the tree together; see `add_shrunk`.
 
-    `amounts` is a tuple, so that its length is known to the compiler. Only nodes with rows are shrunk.
+    Only nodes with rows are shrunk.
     """
     rows, branches, n_rows = work.rows, work.branches, np.uint64(0)
     for row in range(np.uint64(len(counts))):
@@ -223,19 +263,43 @@ def _add_shrunk(nodes, n_classes, X, counts, amounts, work, total, n_trees):
         branch += np.int64(start < middle < stop)
 
 
+@bare_kernel
+def _add_shrunk(joined, n_classes, X, counts, amounts, work, total, n_trees):
+    """Add the predictions of trees in order; `amounts` is a tuple, so that its length is known to the compiler."""
+    nodes = joined.nodes
+    for tree in range(len(counts)):
+        first, first_set, after_set = joined.first[tree], joined.first_set[tree], joined.first_set[tree + 1]
+        is_dense = len(nodes.starts) == 0
+        of_tree = _Nodes(
+            nodes.left_child[first:],
+            nodes.feature[first:],
+            nodes.threshold[first:],
+            nodes.missing_left[first:],
+            nodes.set_nodes[first_set:after_set],
+            nodes.sets[first_set:],
+            nodes.weight[first:],
+            nodes.frequencies[first * n_classes if is_dense else 0 :],
+            nodes.classes,
+            nodes.starts[0 if is_dense else first :],
+        )
+        _add_tree(of_tree, n_classes, X, counts[tree], amounts, work, total, n_trees)
+
+
 def add_shrunk(
-    trees: Iterable[Tree],
+    trees: Sequence[Tree],
     amounts: NDArray[np.float64],
     X: NDArray[np.float64],
-    all_counts: Iterable[NDArray[np.uint16]],
+    counts: NDArray[np.uint16],
     sums: Sums,
 ) -> None:
     """Add the out-of-bag predictions of trees, in order, for several amounts of shrinkage, in units of weight.
 
-    `X`, (n_features, n_rows), has the rows as its columns, and `all_counts` how often each is in the bootstrap sample
-    of each tree. The predictions of the last classes are added to the total, (n_rows, n_last_classes, n_amounts). If
-    rows reach few leaves, this costs less than shrinking all nodes by every amount.
+    `X`, (n_features, n_rows), has the rows as its columns, and `counts`, (n_trees, n_rows), how often each is in the
+    bootstrap sample of each tree. The predictions of the last classes are added to the total, (n_rows, n_last_classes,
+    n_amounts). If rows reach few leaves, this costs less than shrinking all nodes by every amount.
     """
-    given, work = tuple(amounts), Workspace.of(*sums.total.shape)
-    for tree, counts in zip(trees, all_counts):
-        _add_shrunk(_nodes_of(tree), tree.n_classes, X, counts, given, work, sums.total, sums.n_trees)
+    given, work, n_classes = tuple(amounts), Workspace.of(*sums.total.shape), trees[0].n_classes
+    counts = np.ascontiguousarray(counts)
+    for some in _groups_to_join(trees):
+        joined = _join(trees[some])
+        _add_shrunk(joined, n_classes, X, counts[some], given, work, sums.total, sums.n_trees)

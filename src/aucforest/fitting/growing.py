@@ -1,5 +1,6 @@
 """Growing of trees from coded rows: weights, buffers, parallel maps. A tree's key seeds all its random numbers."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -23,7 +24,7 @@ _BATCHES_PER_JOB = 8
 # Minimum seconds of a batch, since fetching one takes a part of that.
 _LEAST_BATCH_SECONDS = 1e-3
 # Minimum seconds of a task for threads; shorter ones wait longer for the global interpreter lock than they take.
-_LEAST_TASK_SECONDS = 3e-4
+_LEAST_TASK_SECONDS = 7e-4
 # Approximate seconds per row, level of a tree and feature that is searched at a node.
 _ROW_SECONDS = 2e-9
 
@@ -33,17 +34,50 @@ def thread_map(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
 
     It does not use joblib, which polls its threads every 10 ms. This is longer than small forests take.
     """
+    return _map_by(_work_together, n_jobs, task_seconds)
+
+
+def _map_by(map_in: Callable[..., Iterable[Any]], n_jobs: int | None, task_seconds: float) -> ParallelMap:
+    """Return a `map` by a function that takes a number of threads, or by none if a task is short."""
 
     def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
         items = list(items)
         n_threads = min(effective_n_jobs(n_jobs), len(items)) if task_seconds > _LEAST_TASK_SECONDS else 1
-        return map_in_threads(function, items, n_threads) if n_threads > 1 else map(function, items)
+        return iter(map_in(function, items, n_threads)) if n_threads > 1 else map(function, items)
 
     return run
 
 
+def _work_together(function: Callable[..., Any], items: list[Any], n_threads: int) -> list[Any]:
+    """Return the results of a function, which this thread and others compute.
+
+    If this thread only waited for the others, its core would be idle: the system often wakes a thread that waits for
+    the interpreter lock on the core of the thread that releases it, and it moves one of them only after milliseconds.
+    """
+    results, places = [None] * len(items), iter(range(len(items)))
+
+    def work() -> None:
+        try:
+            for place in places:
+                results[place] = function(items[place])
+        finally:
+            deque(places, maxlen=0)  # after an exception, nothing is left for the others
+
+    threads = ThreadPoolExecutor(n_threads - 1)
+    others = [threads.submit(work) for _ in range(n_threads - 1)]
+    try:
+        work()
+        for other in others:
+            other.result()
+    except BaseException:
+        threads.shutdown(wait=False, cancel_futures=True)
+        raise
+    threads.shutdown()
+    return results
+
+
 def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads: int) -> Iterator[Any]:
-    """Map in threads. If the iterator is closed early, running tasks are not waited for."""
+    """Yield results when they are there. If the iterator is closed early, running tasks are not waited for."""
     threads = ThreadPoolExecutor(n_threads)
     try:
         yield from threads.map(function, items)
@@ -57,7 +91,7 @@ def _backend_map(n_jobs: int | None, task_seconds: float) -> ParallelMap:
     """Return a parallel `map` on the active joblib backend, which is threads by default."""
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):
-        return thread_map(n_jobs, task_seconds)
+        return _map_by(map_in_threads, n_jobs, task_seconds)
     return_as = "generator" if backend.supports_return_generator else "list"
     # Copy on write, because kernels would be compiled again for read-only arrays.
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, mmap_mode="c")
