@@ -367,8 +367,8 @@ def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) ->
     codes = np.empty((X.shape[1], X.shape[0]), dtype=code_dtype(int(n_bins.max())))
 
     def encode(start: int) -> None:
-        scratch = np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, dtype=np.uint64)
-        _encode(X, start, min(start + _BLOCK_ROWS, len(X)), values.first, n_bins, edges, *scratch, codes)
+        stop, tile, places = min(start + _BLOCK_ROWS, len(X)), np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, np.uint64)
+        _encode(X, start, stop, values.first, n_bins, edges, tile, places, codes)
 
     list(run(encode, range(0, len(X), _BLOCK_ROWS)))
     return BinnedMatrix(codes, n_bins, values)

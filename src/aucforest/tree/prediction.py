@@ -83,8 +83,16 @@ class PackedTrees:
 
         def pack(i: int) -> int:
             tree, some = trees[i], slice(self.first[i], self.first[i + 1])
-            parts = (tree.feature, tree.threshold, tree.missing_left, tree.left_child, tree.set_nodes)
-            _pack_tree(*parts, first_set[i], self.nodes.some(some), self.rounded[some])
+            _pack_tree(
+                tree.feature,
+                tree.threshold,
+                tree.missing_left,
+                tree.left_child,
+                tree.set_nodes,
+                first_set[i],
+                self.nodes.some(some),
+                self.rounded[some],
+            )
             only = np.full(tree.n_nodes, -1) if is_shrunk else _only_classes(tree)
             return _number_leaves(tree.feature, only, numbers[some])
 

@@ -327,8 +327,17 @@ class Tree:
                 yield True, f"{name} must be {np.dtype(dtype)} of shape ({n_nodes},)"
         is_other = stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0
         yield is_other, f"frequencies must be float64, ({n_nodes}, n_classes), with at least one node"
-        nodes = self.feature, self.threshold, self.left_child, self.gain, self.n_samples, self.weight, self.value
-        place = _find_fault(*nodes, self.n_features, np.zeros(n_nodes, dtype=np.bool_))
+        place = _find_fault(
+            self.feature,
+            self.threshold,
+            self.left_child,
+            self.gain,
+            self.n_samples,
+            self.weight,
+            self.value,
+            self.n_features,
+            np.zeros(n_nodes, dtype=np.bool_),
+        )
         yield place >= 0, _FAULTS[place].format(n_features=self.n_features)
         # Infinity is valid: it is the product of a large shrinkage and large weights, and removes all differences.
         yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
