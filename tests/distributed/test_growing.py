@@ -65,10 +65,10 @@ def test_a_cancelled_task_is_told_to_stop(client, tmp_path):
 def test_trees_grow_on_the_workers_by_joblib(client):
     X, y = make_rows(3000)
     local = AUCForestClassifier(8, oob_score=True, random_state=0)
-    with pytest.warns(UserWarning, match="for any of 8 trees"):
+    with pytest.warns(UserWarning, match="every one of the 8 trees"):
         local.fit(X, y)
     forest = AUCForestClassifier(8, oob_score=True, random_state=0)
-    with parallel_config(backend="dask"), pytest.warns(UserWarning, match="for any of 8 trees"):
+    with parallel_config(backend="dask"), pytest.warns(UserWarning, match="every one of the 8 trees"):
         forest.fit(X, y)
     assert_same(local, forest)
 

@@ -119,7 +119,7 @@ def test_how_the_work_is_shared_out_changes_nothing(wide, monkeypatch):
     for n_jobs, n_bytes, n_columns in [(2, 2**28, 32), (1, 1, 32), (2, 10**7, 3)]:
         monkeypatch.setattr(importance, "_MOST_BYTES", n_bytes)
         monkeypatch.setattr(importance, "_TASK_COLUMNS", n_columns)
-        with pytest.warns(UserWarning, match="for any of 15 trees"):
+        with pytest.warns(UserWarning, match="every one of the 15 trees"):
             result = oob_permutation_importance(*wide, n_jobs=n_jobs, **options)
         np.testing.assert_array_equal(result.importances, expected.importances)
         np.testing.assert_array_equal(result.importances_stderr, expected.importances_stderr)
