@@ -269,17 +269,18 @@ def test_a_quantity_with_decimals_is_refused(tmp_path):
         check_refusal(result, "'>nan' compares with NaN, which no number is above or below")
 
 
-@pytest.mark.parametrize("validate", [[], ["--validate", 2]])
-def test_what_is_no_quantity(tmp_path, validate):
+@pytest.mark.parametrize(
+    ("kind", "validate"), [("csv", []), ("parquet", ["--validate", 2])], ids=["out of core", "in memory"]
+)
+def test_what_is_no_quantity(tmp_path, kind, validate):
     """Few integers, many rows of each, or text; and 50 of few rows, for which a rule would be wrong too often."""
     numbers = np.arange(6000)
     for labels in (numbers % 60, numbers[:600] // 12, np.char.add("c", (numbers[:900] % 70).astype(str))):
         rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=len(labels))})
-        for kind, write in (("csv", pd.DataFrame.to_csv), ("parquet", pd.DataFrame.to_parquet)):
-            write(rows.assign(y=labels), tmp_path / f"t.{kind}", index=False)
-            arguments = ["--target", "y", "--out", tmp_path / "m", "--trees", 1, *validate]
-            result = run("fit", tmp_path / f"t.{kind}", *arguments)
-            assert result.exit_code == 0, result.output
+        getattr(rows.assign(y=labels), f"to_{kind}")(tmp_path / f"t.{kind}", index=False)
+        arguments = ["--target", "y", "--out", tmp_path / "m", "--trees", 1, *validate]
+        result = run("fit", tmp_path / f"t.{kind}", *arguments)
+        assert result.exit_code == 0, result.output
 
 
 def test_comparisons_of_what_is_no_number(tmp_path):

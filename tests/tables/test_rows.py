@@ -57,10 +57,13 @@ def as_form(form, make, X):
         return make(X).asformat(form)
 
 
+# Matrices differ from arrays in operators and in the shape of sums, whatever the format.
 SPARSE = {
-    f"{kind} {form}": partial(as_form, form, make)
-    for kind, make in (("array", sp.csr_array), ("matrix", sp.csr_matrix))
-    for form in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
+    **{
+        f"array {form}": partial(as_form, form, sp.csr_array)
+        for form in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
+    },
+    **{f"matrix {form}": partial(as_form, form, sp.csr_matrix) for form in ("csc", "csr", "dok")},
 }
 DENSE = {
     "list of lists": np.ndarray.tolist,

@@ -137,7 +137,7 @@ def test_blocks_of_rows_are_dense_one_after_another(monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
 def test_a_fit_and_predictions_take_memory_for_the_stored_values_only():
-    random, n_rows, n_features = np.random.default_rng(0), 20_000, 4_000
+    random, n_rows, n_features = np.random.default_rng(0), 20_000, 3_000
     X = sp.random(n_rows, n_features, 0.004, random_state=0, format="csr")
     y = (X[:, :400].sum(axis=1).A1 + 0.3 * random.random(n_rows) > 1.1).astype(int)
     stored = X.data.nbytes + X.indices.nbytes

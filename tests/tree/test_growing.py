@@ -38,7 +38,7 @@ def test_the_reference_grows_the_same_tree(criterion, max_bins, how):
 
 
 @pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("max_leaf_nodes", [2, 5, 13, 999])
+@pytest.mark.parametrize("max_leaf_nodes", [2, 13])
 @pytest.mark.parametrize("how", [{}, {"max_features": 2, "max_depth": 4}, {"min_samples_leaf": 3}, {"random": True}])
 def test_the_leaf_that_gains_most_is_split_next(criterion, max_leaf_nodes, how):
     for seed in range(4):
@@ -62,7 +62,7 @@ def test_of_equal_leaves_the_first_one_is_split_next(criterion):
 @pytest.mark.parametrize("by_set", [(), (0, 2)])
 @pytest.mark.parametrize("how", [{}, {"max_depth": 3, "min_samples_leaf": 3}, {"min_gain": 0.05, "max_features": 2}])
 def test_best_first_without_a_limit_is_depth_first(criterion, n_classes, random, by_set, how):
-    for seed in range(3):
+    for seed in range(2):
         X, labels = random_data(seed, n_classes, n_rows=200, n_values=40)
         how = {"criterion": criterion, "key": seed, "random": random, "by_set": by_set, **how}
         expected = grow(2 * X + 2, labels, **how)
@@ -70,10 +70,9 @@ def test_best_first_without_a_limit_is_depth_first(criterion, n_classes, random,
             assert canonical(grow(2 * X + 2, labels, max_leaf_nodes=max_leaf_nodes, **how)) == canonical(expected)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(("n_classes", "by_set"), [(2, ()), (2, (0, 2)), (4, (0, 2))])
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("by_set", [(), (0, 2)])
 @pytest.mark.parametrize("how", [{}, {"random": True}, {"min_samples_leaf": 4, "min_weight_leaf": 6}])
 def test_copies_of_branches_change_nothing(n_classes, wide, weighted, by_set, how, monkeypatch):
     X, labels = random_data(3, n_classes, n_rows=1000, n_values=150)
