@@ -6,7 +6,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_seen
+from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import make_table, small_forest
 
@@ -123,7 +123,7 @@ def test_rows_that_all_trees_drew():
 
 def test_the_warning_of_a_single_row():
     with pytest.warns(UserWarning, match="^1 of 6000 samples is in .* so it has .* and is ignored in oob_score_: "):
-        warn_of_seen(1, 6000, 20, "oob_score_")
+        warn_of_never_out(1, 6000, 20, "oob_score_")
 
 
 def test_no_row_out_of_bag():

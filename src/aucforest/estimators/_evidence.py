@@ -39,8 +39,8 @@ SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 _LEAST_SUMS = 8
 # Maximum size of the array of sums, in numbers.
 _MOST_SUMS = 2**25
-# Approximate seconds per row and tree, what a column adds to them as a proportion, and per row that is ranked; and per
-# number that is summed.
+# Approximate seconds per row and tree, what a column adds to them as a proportion, seconds per row that is ranked, and
+# per number that is summed.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME, _SUM_TIME = 3e-8, 0.15, 2e-8, 1e-9
 # With more tasks threads end at about the same time, with fewer ones they wait less often for the interpreter.
 _TASKS_PER_THREAD = 2
@@ -207,6 +207,7 @@ class OutOfBagScores:
         seconds = _RANK_TIME * len(self._truth) * candidates[0].total.shape[1]
         n_sums = len(candidates[0].total)
         step = min(n_sums, max(1, round(_LEAST_RANKING / seconds), len(candidates) * n_sums // self._most_tasks))
+        step = -(-n_sums // -(-n_sums // step))  # tasks of about equal length
         tasks = [
             Sums(sums.total[start : start + step], sums.n_trees[start : start + step])
             for sums in candidates
@@ -235,7 +236,8 @@ class OutOfBagScores:
         def half(start: int) -> Sums:
             return Sums(self._sums[start::2, ..., places].sum(axis=0), self._n_trees[start::2].sum(axis=0))
 
-        return list(thread_map(self._n_jobs, _SUM_TIME * self._sums.size)(half, range(2)))
+        seconds = _SUM_TIME * self._sums[::2, ..., places].size
+        return list(thread_map(self._n_jobs, seconds)(half, range(2)))
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""

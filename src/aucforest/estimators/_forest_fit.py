@@ -35,7 +35,7 @@ from aucforest.estimators.thresholds import (
     warn_of_few_groups,
 )
 from aucforest.fitting.bootstrap import SampleRecord
-from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_seen
+from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_never_out
 from aucforest.fitting.spec import FitSpec, resolve_variants, tree_keys
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
@@ -305,8 +305,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         proba = np.full_like(total, np.nan)
         proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
         n_kept = rows.bags.sampler.n_rows
-        n_seen = n_kept - int(np.count_nonzero(seen))
-        warn_of_seen(n_seen, n_kept, len(self.trees_), "oob_score_", stacklevel=6)
+        n_always = n_kept - int(np.count_nonzero(seen))
+        warn_of_never_out(n_always, n_kept, len(self.trees_), "oob_score_", stacklevel=6)
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight)
         self.oob_score_ = score_out_of_bag(self, rule, proba, lambda numbers: rows.X[numbers], rows.bags.groups_of)

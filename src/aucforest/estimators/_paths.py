@@ -14,7 +14,8 @@ from aucforest.tree.tree import Tree, find_parents
 
 # Indices are unsigned where it matters, because a negative one would count from the end.
 _ONE = np.uint64(1)
-# Nodes of trees that are joined for one call, which takes as long in Python as a tree of a hundred nodes in the kernel.
+# Maximum number of nodes of trees that are joined for one call. Joining copies them, which pays for small trees only:
+# the Python code of a call takes as long as some hundred nodes in the kernel.
 _MOST_JOINED = 2**14
 _NONE = np.empty(0, dtype=np.int32)
 _NONE.setflags(write=False)
@@ -136,7 +137,7 @@ def _join(trees: Sequence[Tree]) -> _Joined:
 
 
 def _groups_to_join(trees: Sequence[Tree]) -> Iterator[slice]:
-    """Yield slices of trees that are alike and have at most `_MOST_JOINED` nodes, or one tree."""
+    """Yield slices of trees that are alike and together have at most `_MOST_JOINED` nodes, or of one larger tree."""
     start, n_nodes = 0, 0
     for stop, tree in enumerate(trees):
         n_nodes += tree.n_nodes

@@ -25,7 +25,7 @@ from aucforest.estimators.thresholds import (
     resolve_threshold,
     warn_of_few_groups,
 )
-from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_seen
+from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class
 from aucforest.fitting.target import FewGroups, check_groups, find_few_groups, number_groups
 from aucforest.metrics.validation import class_codes, unmask
@@ -100,8 +100,8 @@ class StackFit(DecisionModel):
         if (few := training.few_groups(self.classes_)) is not None:
             warn_of_few_groups(few, stacklevel=5)
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
-        n_seen = n_kept - int(np.count_nonzero(seen))
-        warn_of_seen(n_seen, n_kept, forest.n_estimators, "oob_score_ and the choice of coef_", stacklevel=5)
+        n_always = n_kept - int(np.count_nonzero(seen))
+        warn_of_never_out(n_always, n_kept, forest.n_estimators, "oob_score_ and the choice of coef_", stacklevel=5)
         self._set_threshold(rule, training)
         if self.oob_score:
             # Labels are by thresholds that were not tuned on the row.

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def thread_map(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
 
 
 def _map_by(map_in: Callable[..., Iterable[Any]], n_jobs: int | None, task_seconds: float) -> ParallelMap:
-    """Return a `map` by a function that takes a number of threads, or by none if a task is short."""
+    """Return a `map` by a function that takes a number of threads, or one by one if a task is short."""
 
     def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
         items = list(items)
@@ -51,8 +52,8 @@ def _map_by(map_in: Callable[..., Iterable[Any]], n_jobs: int | None, task_secon
 def _work_together(function: Callable[..., Any], items: list[Any], n_threads: int) -> list[Any]:
     """Return the results of a function, which this thread and others compute.
 
-    If this thread only waited for the others, its core would be idle: the system often wakes a thread that waits for
-    the interpreter lock on the core of the thread that releases it, and it moves one of them only after milliseconds.
+    If this thread only waited for the others, its core would be idle. For when one of them releases the interpreter
+    lock, the system often wakes the one that waits for it on the same core, and moves it only after milliseconds.
     """
     results, places = [None] * len(items), iter(range(len(items)))
 
@@ -64,12 +65,13 @@ def _work_together(function: Callable[..., Any], items: list[Any], n_threads: in
             deque(places, maxlen=0)  # after an exception, nothing is left for the others
 
     threads = ThreadPoolExecutor(n_threads - 1)
-    others = [threads.submit(work) for _ in range(n_threads - 1)]
     try:
+        others = [threads.submit(work) for _ in range(n_threads - 1)]
         work()
         for other in others:
             other.result()
     except BaseException:
+        deque(places, maxlen=0)
         threads.shutdown(wait=False, cancel_futures=True)
         raise
     threads.shutdown()
@@ -209,7 +211,7 @@ def estimate_seconds(growth: Growth) -> float:
 def grow_batches(growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1) -> Grown:
     """Yield indices of keys and their trees, grown on the active joblib backend, which is threads by default."""
     n_threads, seconds = effective_n_jobs(n_jobs), estimate_seconds(growth)
-    at_least, at_most = int(_LEAST_BATCH_SECONDS / seconds), -(-len(keys) // n_threads)
+    at_least, at_most = ceil(_LEAST_BATCH_SECONDS / seconds), -(-len(keys) // n_threads)
     size = max(1, min(max(len(keys) // (_BATCHES_PER_JOB * n_threads), at_least), at_most))
     batches = [range(start, min(start + size, len(keys))) for start in range(0, len(keys), size)]
     stopped = np.zeros(1, dtype=np.bool_)

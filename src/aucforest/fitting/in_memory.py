@@ -70,7 +70,7 @@ class RowsInMemory(TrainingTable):
         """Return the codes of the rows of positive weight."""
         target, by_set = self.target, feature_kinds(self._categories, self.n_features) != NUMERIC
         X = matrix if target.kept is None else matrix[target.kept]
-        run = thread_map(spec.n_jobs, _VALUE_SECONDS * X.size / spec.n_threads)
+        run = thread_map(spec.n_jobs, _VALUE_SECONDS * X.size / 2)
         binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
         if not times_in(self.dates) or spec.max_bins is None:
             return binned

@@ -252,15 +252,15 @@ class RunningSums:
         return [rows, *[rows if self._chosen is None else self._slice(first, n_rows)] * (len(self.sums) - 1)]
 
 
-def warn_of_seen(n_seen: int, n_rows: int, n_trees: int, ignored_in: str, *, stacklevel: int = 3) -> None:
-    """Warn if rows are not out of bag for any tree."""
-    if n_seen == 0:
+def warn_of_never_out(n_always: int, n_rows: int, n_trees: int, ignored_in: str, *, stacklevel: int = 3) -> None:
+    """Warn if rows are in the training samples of all trees, and so are never out of bag."""
+    if n_always == 0:
         return
     of_trees = "of the only tree" if n_trees == 1 else f"of every one of the {n_trees} trees"
-    they_are, they_have = ("is", "it has") if n_seen == 1 else ("are", "they have")
-    advice = "" if n_seen == n_rows else ": use more trees"
+    they_are, they_have = ("is", "it has") if n_always == 1 else ("are", "they have")
+    advice = "" if n_always == n_rows else ": use more trees"
     message = (
-        f"{n_seen} of {n_rows} samples {they_are} in the training sample {of_trees}, "
+        f"{n_always} of {n_rows} samples {they_are} in the training sample {of_trees}, "
         f"so {they_have} no out-of-bag probability and {they_are} ignored in {ignored_in}{advice}"
     )
     warnings.warn(message, stacklevel=stacklevel)

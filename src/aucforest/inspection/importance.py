@@ -14,7 +14,7 @@ from aucforest._progress import progress_bar
 from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, training_rows
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import thread_map
-from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_seen
+from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_never_out
 from aucforest.inspection._permuted import MOST_FEATURES, PathFeatures, PermutedRows
 from aucforest.inspection.models import check_count, check_forest, feature_names_of
 from aucforest.metrics.intervals import require_level, t_quantile
@@ -276,7 +276,7 @@ def oob_permutation_importance(
     scored = sums.n_trees > 0
     if not scored.any():
         raise ValueError(f"no sample is out of bag: all {len(forest.trees_)} trees use all {len(scored)} samples")
-    warn_of_seen(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "the importances")
+    warn_of_never_out(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "the importances")
 
     def scores(total: NDArray[np.float64], parts: list[Part]) -> list[float]:
         proba = forest._mean_of_trees(total[scored], sums.n_trees[scored, None])
