@@ -44,8 +44,8 @@ _MOST_SUMS = 2**25
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME, _SUM_TIME = 3e-8, 0.15, 2e-8, 1e-9
 # With more tasks threads end at about the same time, with fewer ones they wait less often for the interpreter.
 _TASKS_PER_THREAD = 2
-# Least seconds of a task with which threads pay: of adding trees, which also needs the interpreter, and of ranking.
-_LEAST_ADDING, _LEAST_RANKING = 1e-3, 1e-3
+# Least seconds of a task with which threads pay.
+_LEAST_TASK = 1e-3
 
 
 def row_weight(
@@ -175,7 +175,7 @@ class OutOfBagScores:
 
         # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * len(self._truth) * len(trees)
-        n_tasks = max(1, min(len(parts), int(seconds / _LEAST_ADDING), self._most_tasks))
+        n_tasks = max(1, min(len(parts), int(seconds / _LEAST_TASK), self._most_tasks))
         tasks = [list(parts)[start::n_tasks] for start in range(n_tasks)]
         for _ in thread_map(self._n_jobs, seconds / n_tasks)(add_parts, tasks):
             pass
@@ -206,7 +206,7 @@ class OutOfBagScores:
         """
         seconds = _RANK_TIME * len(self._truth) * candidates[0].total.shape[1]
         n_sums = len(candidates[0].total)
-        step = min(n_sums, max(1, round(_LEAST_RANKING / seconds), len(candidates) * n_sums // self._most_tasks))
+        step = min(n_sums, max(1, round(_LEAST_TASK / seconds), len(candidates) * n_sums // self._most_tasks))
         step = -(-n_sums // -(-n_sums // step))  # tasks of about equal length
         tasks = [
             Sums(sums.total[start : start + step], sums.n_trees[start : start + step])

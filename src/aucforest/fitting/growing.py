@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from math import ceil
 from typing import Any
@@ -49,6 +50,18 @@ def _map_by(map_in: Callable[..., Iterable[Any]], n_jobs: int | None, task_secon
     return run
 
 
+@contextmanager
+def _threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Yield threads; after an exception, running tasks are not waited for."""
+    threads = ThreadPoolExecutor(n_threads)
+    try:
+        yield threads
+    except BaseException:
+        threads.shutdown(wait=False, cancel_futures=True)
+        raise
+    threads.shutdown()
+
+
 def _work_together(function: Callable[..., Any], items: list[Any], n_threads: int) -> list[Any]:
     """Return the results of a function, which this thread and others compute.
 
@@ -64,29 +77,22 @@ def _work_together(function: Callable[..., Any], items: list[Any], n_threads: in
         finally:
             deque(places, maxlen=0)  # after an exception, nothing is left for the others
 
-    threads = ThreadPoolExecutor(n_threads - 1)
-    try:
-        others = [threads.submit(work) for _ in range(n_threads - 1)]
+    with _threads(n_threads - 1) as threads:
+        try:
+            others = [threads.submit(work) for _ in range(n_threads - 1)]
+        except BaseException:
+            deque(places, maxlen=0)
+            raise
         work()
         for other in others:
             other.result()
-    except BaseException:
-        deque(places, maxlen=0)
-        threads.shutdown(wait=False, cancel_futures=True)
-        raise
-    threads.shutdown()
     return results
 
 
 def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads: int) -> Iterator[Any]:
     """Yield results when they are there. If the iterator is closed early, running tasks are not waited for."""
-    threads = ThreadPoolExecutor(n_threads)
-    try:
+    with _threads(n_threads) as threads:
         yield from threads.map(function, items)
-    except BaseException:
-        threads.shutdown(wait=False, cancel_futures=True)
-        raise
-    threads.shutdown()
 
 
 def _backend_map(n_jobs: int | None, task_seconds: float) -> ParallelMap:
