@@ -48,7 +48,7 @@ def test_very_sparse_rows_have_codes_of_stored_values_alone(max_bins, weights):
     assert table._part.codes.shape == (15, 0)
     for row in range(codes.shape[1]):
         found, some = sparse.zeros.copy(), slice(*sparse.row_starts[row : row + 2])
-        found[sparse.features[some]] = sparse.row_codes[some]
+        found[sparse.features[some]] = sparse.row_codes.array[some]
         np.testing.assert_array_equal(found, codes[:, row])
 
 

@@ -12,7 +12,7 @@ from aucforest.tree.binning import BinnedMatrix, bin_matrix
 from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION, entropy_table
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.growing import Batch, branch_rows, grow_trees, make_workspace
-from aucforest.tree.samples import NO_NAMES, Columns, SparseCodes
+from aucforest.tree.samples import NO_NAMES, NO_SPARSE, Codes, Columns, SparseCodes
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 from tests.reference.tree import GAINS
@@ -62,14 +62,15 @@ def sparse_codes(binned: BinnedMatrix) -> SparseCodes:
     order = np.argsort(rows, kind="stable")
     row_starts = np.searchsorted(rows[order], np.arange(binned.codes.shape[1] + 1))
     codes = binned.codes[features, rows]
-    by_column, by_row = (rows.astype(np.int32), codes), (features[order].astype(np.int32), codes[order])
+    by_column = rows.astype(np.int32), Codes.of(codes)
+    by_row = features[order].astype(np.int32), Codes.of(codes[order])
     return SparseCodes(zeros, starts, *by_column, row_starts, *by_row)
 
 
-def bin_for(X, max_bins: int | None = 255, wide: bool = False, weights=None) -> BinnedMatrix:
-    """Bin a matrix; `wide` gives the codes of exact mode their type whatever their number."""
+def bin_for(X, max_bins: int | None = 255, n_bytes: int = 1, weights=None) -> BinnedMatrix:
+    """Bin a matrix; n_bytes is the minimum size of a code."""
     binned = bin_matrix(np.ascontiguousarray(X, dtype=np.float64), max_bins=max_bins, weights=weights)
-    return binned._replace(codes=binned.codes.astype(np.uint16)) if wide else binned
+    return binned._replace(codes=binned.codes.astype(np.promote_types(binned.codes.dtype, f"u{n_bytes}")))
 
 
 def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, counts=None, weights=None) -> Grown:
@@ -78,9 +79,9 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     n_classes = int(labels.max()) + 1 if n_classes is None else n_classes
     counts = np.ones(len(labels), np.uint16) if counts is None else np.asarray(counts, np.uint16)
     weighted, weights = weights is not None, np.asarray([] if weights is None else weights, np.int64)
-    columns = Columns(binned.codes, binned.n_bins, weights, NO_NAMES, SparseCodes.none(binned.codes.dtype))
+    columns = Columns(Codes.of(binned.codes), binned.n_bins, weights, NO_NAMES, NO_SPARSE)
     if how.sparse:
-        columns = columns._replace(codes=binned.codes[:, :0].copy(), sparse=sparse_codes(binned))
+        columns = columns._replace(codes=Codes.of(binned.codes[:, :0].copy()), sparse=sparse_codes(binned))
     criterion = CRITERIA[how.criterion] if isinstance(how.criterion, str) else CUSTOM_CRITERION
     by_set = np.isin(np.arange(n_features), how.by_set)
     kinds = np.array(how.kinds or np.where(by_set, CATEGORICAL, NUMERIC), dtype=np.int8)
@@ -125,9 +126,9 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     return Grown(tree, nodes.totals.copy(), binned)
 
 
-def grow(X, labels, max_bins=255, wide=False, n_classes=None, counts=None, weights=None, **how) -> Grown:
+def grow(X, labels, max_bins=255, n_bytes=1, n_classes=None, counts=None, weights=None, **how) -> Grown:
     """Bin a matrix and grow a tree on it."""
-    return grow_binned(bin_for(X, max_bins, wide), labels, Growth(**how), n_classes, counts, weights)
+    return grow_binned(bin_for(X, max_bins, n_bytes), labels, Growth(**how), n_classes, counts, weights)
 
 
 def check_buffers_are_clean(buffers) -> None:

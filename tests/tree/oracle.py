@@ -62,10 +62,10 @@ def canonical_reference(root: reference.Node, table: reference.Table) -> list[tu
     return said
 
 
-def check_tree(X, labels, how: Growth, max_bins=255, wide=False, n_classes=None, counts=None, weights=None) -> Grown:
+def check_tree(X, labels, how: Growth, max_bins=255, n_bytes=1, n_classes=None, counts=None, weights=None) -> Grown:
     """Grow a tree and check every node of it."""
     n_classes = int(max(labels)) + 1 if n_classes is None else n_classes
-    binned = bin_for(X, max_bins, wide)
+    binned = bin_for(X, max_bins, n_bytes)
     grown = grow_binned(binned, labels, how, n_classes, counts, weights)
     table, rows = make_table(binned, labels, n_classes, counts, weights, how.by_set)
     expected = reference.grow(table, rows, how.key, make_rules(how))

@@ -82,14 +82,14 @@ def test_of_more_classes_the_order_is_that_of_the_principal_component(criterion,
 
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("n_bytes", [1, 2, 4])
 @pytest.mark.parametrize("how", [{}, {"random": True}, {"max_leaf_nodes": 9}, {"min_samples_leaf": 4}])
-def test_rows_reach_the_leaves_they_were_counted_in(criterion, n_classes, wide, how):
+def test_rows_reach_the_leaves_they_were_counted_in(criterion, n_classes, n_bytes, how):
     """The sets tell of categories, whatever codes bins and local copies of branches gave them."""
     X, labels = random_data(2, n_classes, n_rows=300, n_values=60)
     X = 2 * X + 2
     X[:, 0] = np.where(X[:, 0] > 4, X[:, 0] + 100, X[:, 0])
-    grown = grow(X, labels, criterion=criterion, by_set=(0, 2), wide=wide, n_classes=n_classes, **how)
+    grown = grow(X, labels, criterion=criterion, by_set=(0, 2), n_bytes=n_bytes, n_classes=n_classes, **how)
     check_rows_land(grown, X, labels)
     tree = grown.tree
     assert np.array_equal(np.flatnonzero(np.isin(tree.feature, (0, 2))), tree.set_nodes)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aucforest._compile import bare_kernel
 from aucforest.tree.features import FeatureBuffers, put_back, sample_features
-from aucforest.tree.samples import NO_NAMES, Columns, take_samples
+from aucforest.tree.samples import NO_NAMES, Codes, Columns, take_samples
 from aucforest.tree.splitter import Node, Split, TreeParams, threshold_of
 from tests.reference import growing as reference
 from tests.tree.growing import Growth, bin_for, grow
@@ -38,7 +38,7 @@ def find_threshold(split, names, rules):
 )
 def test_features_are_those_of_the_reference(codes, is_taken, key, max_features):
     matrix, n_features = np.array(codes, dtype=np.uint8), len(codes)
-    columns = Columns(matrix, np.full(n_features, 3), np.empty(0, dtype=np.int64), NO_NAMES)
+    columns = Columns(Codes.of(matrix), np.full(n_features, 3), np.empty(0, dtype=np.int64), NO_NAMES)
     samples, buffers = np.empty(5, dtype=np.uint64), FeatureBuffers.of(n_features)
     n_samples = take_samples(np.zeros(5, dtype=np.uint16), np.array(is_taken, dtype=np.uint16), True, samples)
     given_node = Node(columns, samples[:n_samples], np.zeros(1, dtype=np.int64), np.uint64(key), 0.0, 1.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from aucforest.tree.binning import bin_matrix
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import branch_rows, make_workspace
-from aucforest.tree.samples import MOST_ROWS, NO_NAMES, Columns
+from aucforest.tree.samples import MOST_ROWS, NO_NAMES, Codes, Columns
 from aucforest.tree.splitter import TreeParams
 from tests.reference.tree import leaf_of
 from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow, grow_binned
@@ -34,7 +34,7 @@ def test_the_reference_grows_the_same_tree(criterion, max_bins, how):
     for seed in range(3):
         X, labels = random_data(seed, 2 + seed)
         growth, weighing = Growth(criterion, key=2**63 + seed, **how), weighings(seed, 60)[1]
-        check_tree(X, labels, growth, max_bins, max_bins is None, 2 + seed, **weighing)
+        check_tree(X, labels, growth, max_bins, 1 if max_bins else 2, 2 + seed, **weighing)
 
 
 @pytest.mark.parametrize("criterion", NAMES)
@@ -71,14 +71,14 @@ def test_best_first_without_a_limit_is_depth_first(criterion, n_classes, random,
 
 
 @pytest.mark.parametrize(("n_classes", "by_set"), [(2, ()), (2, (0, 2)), (4, (0, 2))])
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("n_bytes", [1, 2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("how", [{}, {"random": True}, {"min_samples_leaf": 4, "min_weight_leaf": 6}])
-def test_copies_of_branches_change_nothing(n_classes, wide, weighted, by_set, how, monkeypatch):
+def test_copies_of_branches_change_nothing(n_classes, n_bytes, weighted, by_set, how, monkeypatch):
     X, labels = random_data(3, n_classes, n_rows=1000, n_values=150)
     X = 2 * X + 2  # categories count from 0
     weights = np.rint(np.random.default_rng(0).uniform(1, 2, 1000) * 2**50) if weighted else None
-    how = {"weights": weights, "wide": wide, "by_set": by_set, "max_features": 2, "n_classes": n_classes, **how}
+    how = {"weights": weights, "n_bytes": n_bytes, "by_set": by_set, "max_features": 2, "n_classes": n_classes, **how}
     for criterion in ("auc", "entropy"):
         plain = canonical(grow(X, labels, criterion=criterion, last_rows=0, **how))
         assert len(plain) > 50
@@ -130,7 +130,7 @@ def test_exact_mode_is_hist_mode_where_every_value_has_a_bin(criterion, n_classe
     X[:, 1] = np.random.default_rng(0).integers(0, 255, 500) / 7.0
     hist = grow(X, labels, criterion=criterion, random=random)
     assert hist.binned.codes.dtype == np.uint8
-    exact = grow(X, labels, max_bins=None, wide=True, criterion=criterion, random=random)
+    exact = grow(X, labels, max_bins=None, n_bytes=2, criterion=criterion, random=random)
     assert canonical(hist) == canonical(exact)
 
 
@@ -151,7 +151,7 @@ def test_a_known_tree_is_found(criterion, label_of_leaf, max_bins):
     X = rng.permuted(np.tile(np.arange(100.0), (8, 3)), axis=1).reshape(8, 3, 100).transpose(0, 2, 1).reshape(800, 3)
     X[rng.random(800) < 0.1, 2] = np.nan
     leaf = np.where(X[:, 0] <= 30, np.where(X[:, 1] <= 90, 0, 1), np.where(X[:, 2] > 10, 2, 3))
-    tree = grow(X, np.array(label_of_leaf)[leaf], max_bins=max_bins, wide=max_bins is None, criterion=criterion).tree
+    tree = grow(X, np.array(label_of_leaf)[leaf], max_bins=max_bins, criterion=criterion).tree
     assert tree.feature.tolist() == [0, 1, 2, -1, -1, -1, -1]
     assert tree.threshold.tolist() == [30.5, 90.5, 10.5, 0.0, 0.0, 0.0, 0.0]
     assert tree.missing_left.tolist()[2]
@@ -163,8 +163,8 @@ def test_a_known_tree_is_found(criterion, label_of_leaf, max_bins):
 @pytest.mark.parametrize("change", [np.exp, np.arctan, lambda x: x**3, lambda x: 1e300 * x, lambda x: 1e-300 * x])
 def test_rising_transformations_keep_the_partition(criterion, n_classes, change):
     X, labels = random_data(4, n_classes, n_rows=80, n_values=30)
-    plain = grow(X, labels, max_bins=None, wide=True, criterion=criterion)
-    changed = grow(change(X), labels, max_bins=None, wide=True, criterion=criterion)
+    plain = grow(X, labels, max_bins=None, n_bytes=2, criterion=criterion)
+    changed = grow(change(X), labels, max_bins=None, n_bytes=2, criterion=criterion)
     assert [(*n[:1], *n[2:]) for n in canonical(plain)] == [(*n[:1], *n[2:]) for n in canonical(changed)]
 
 
@@ -249,7 +249,7 @@ def test_any_tree_is_valid_and_its_rows_land_by_value_where_they_went_by_code(da
         "random": more.draw(st.booleans()),
         "last_rows": more.draw(st.sampled_from([0, 5, 100])),
     }
-    kwargs = {"max_bins": max_bins, "wide": max_bins is None, "counts": counts, "n_classes": n_classes}
+    kwargs = {"max_bins": max_bins, "n_bytes": 1 if max_bins else 2, "counts": counts, "n_classes": n_classes}
     grown = grow(X, labels, criterion=criterion, key=key, **kwargs, **how)
     check_rows_land(grown, X, labels, counts)
     assert grown.tree.max_depth <= how["max_depth"]
@@ -270,7 +270,9 @@ def test_more_distinct_values_than_16_bits_hold():
 
 
 def test_more_rows_than_nodes_have_numbers_for_are_refused():
-    columns = Columns(np.empty((3, 0), dtype=np.uint8), np.full(3, 255), np.empty(0, dtype=np.int64), NO_NAMES)
+    columns = Columns(
+        Codes.of(np.empty((3, 0), dtype=np.uint8)), np.full(3, 255), np.empty(0, dtype=np.int64), NO_NAMES
+    )
     none = np.empty(0, dtype=np.int8)
     kinds, values = np.full(3, NUMERIC, dtype=np.int8), bin_for(np.ones((2, 3))).values
     params = TreeParams(0, False, 3, 9, 2, 1, 0, 0.0, 0, none, kinds, values, is_sampled=False)

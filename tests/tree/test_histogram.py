@@ -17,7 +17,7 @@ from aucforest.tree.histogram import (
     list_bits,
     present_classes,
 )
-from aucforest.tree.samples import NO_NAMES, Columns, take_samples
+from aucforest.tree.samples import NO_NAMES, Codes, Columns, take_samples
 from aucforest.tree.splitter import Node
 from tests.tree.growing import Growth
 from tests.tree.oracle import check_tree, random_data, weighings
@@ -76,7 +76,7 @@ def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, unit, comp
     weights, labels = rng.integers(1, 4, n_rows) * max(unit, 1), np.array(classes)[place].astype(np.uint16)
     totals = np.zeros(9, dtype=np.int64)
     np.add.at(totals, labels, weights)
-    columns = Columns(codes.astype(np.uint8), np.full(3, n_bins), weights[: n_rows * (unit > 0)], NO_NAMES)
+    columns = Columns(Codes.of(codes.astype(np.uint8)), np.full(3, n_bins), weights[: n_rows * (unit > 0)], NO_NAMES)
     samples, buffers = np.empty(n_rows, np.uint64), HistogramBuffers.of(n_bins + 1, 9)
     take_samples(labels, np.minimum(weights, 9).astype(np.uint16), unit == 0, samples)
     features = np.array([2, 0, 1], dtype=np.int32)

@@ -32,13 +32,13 @@ def read(sample, weights):
 
 
 @bare_kernel
-def part_by_threshold(code, column, samples, spill, also_left):
-    return engine.partition(engine.is_at_most, code, column, samples, spill, also_left)
+def part_by_threshold(codes, code, samples, spill, also_left):
+    return engine.with_codes(engine.partition, codes, 0, engine.is_at_most, code, samples, spill, also_left)
 
 
 @bare_kernel
-def part_by_set(words, column, samples, spill, also_left):
-    return engine.partition(engine.has_code, words, column, samples, spill, also_left)
+def part_by_set(codes, words, samples, spill, also_left):
+    return engine.with_codes(engine.partition, codes, 0, engine.has_code, words, samples, spill, also_left)
 
 
 @given(ROWS, HALVES, HALVES, ROWS)
@@ -83,7 +83,7 @@ def check_parts(part, rule, goes_left, codes, also_left):
     rows = np.random.default_rng(1).permutation(len(codes))[: 2 * len(codes) // 3]
     samples, spill = samples_of(rows), np.empty(len(rows), dtype=np.uint64)
     is_left = np.array([goes_left(codes[row]) or codes[row] == also_left for row in rows], dtype=bool)
-    n_left = part(rule, codes, samples, spill, also_left)
+    n_left = part(engine.Codes.of(codes[None]), rule, samples, spill, also_left)
     assert n_left == is_left.sum()
     expected = np.concatenate((rows[is_left], rows[~is_left]))
     np.testing.assert_array_equal(samples, samples_of(expected))

@@ -33,7 +33,8 @@ OPTIONS = {
     "random splits": {"random": True, "counts": COUNTS},
     "best first": {"max_leaf_nodes": 19, "max_features": 8},
     "few bins": {"max_bins": 3, "max_features": 8},
-    "wide codes": {"wide": True, "max_features": 8},
+    "wide codes": {"n_bytes": 2, "max_features": 8},
+    "wider codes": {"n_bytes": 4, "max_features": 8},
     "constraints": {"signs": (1, -1) * 20, "max_features": 8},
 }
 

@@ -27,14 +27,14 @@ def check(dense, is_stored=None, **options) -> None:
         np.testing.assert_array_equal(found, wanted)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
     n_rows, n_features = dense.shape
-    assert codes.row_codes.dtype == codes.column_codes.dtype == expected.codes.dtype
+    assert codes.row_codes.array.dtype == codes.column_codes.array.dtype == expected.codes.dtype
     for by_column in (True, False):
         if by_column:
             full, starts, other, items = (
                 np.empty((n_features, n_rows)),
                 codes.column_starts,
                 codes.rows,
-                codes.column_codes,
+                codes.column_codes.array,
             )
             full[:] = codes.zeros[:, None]
         else:
@@ -42,7 +42,7 @@ def check(dense, is_stored=None, **options) -> None:
                 np.empty((n_rows, n_features)),
                 codes.row_starts,
                 codes.features,
-                codes.row_codes,
+                codes.row_codes.array,
             )
             full[:] = codes.zeros
         at = np.repeat(np.arange(len(full)), np.diff(starts))

@@ -15,18 +15,18 @@ from tests.tree.oracle import check_tree, make_table, random_data, weighings
 
 @pytest.mark.parametrize("criterion", NAMES)
 @pytest.mark.parametrize(
-    ("n_classes", "wide"),
-    [(2, False), (3, True), (6, False), *(pytest.param(n, n % 3 != 0, marks=pytest.mark.slow) for n in range(2, 7))],
+    ("n_classes", "n_bytes"),
+    [(2, 1), (3, 2), (6, 4), *(pytest.param(n, 1 << n % 3, marks=pytest.mark.slow) for n in range(2, 7))],
 )
 @pytest.mark.parametrize("random", [False, True])
-def test_every_node_holds_the_best_split(criterion, n_classes, wide, random):
+def test_every_node_holds_the_best_split(criterion, n_classes, n_bytes, random):
     for seed, bound in enumerate([1, 1, 3, 2]):
         X, labels = random_data(seed, n_classes)
         how = Growth(
             criterion, max_features=3, key=seed, random=random, min_samples_leaf=bound, min_weight_leaf=3 * bound - 3
         )
         for weighing in weighings(seed, 60)[seed % 2 :: 2]:
-            check_tree(X, labels, how, [255, 5][seed % 2], wide, n_classes, **weighing)
+            check_tree(X, labels, how, [255, 5][seed % 2], n_bytes, n_classes, **weighing)
 
 
 @pytest.mark.parametrize("criterion", NAMES)

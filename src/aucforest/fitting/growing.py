@@ -18,7 +18,7 @@ from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.growing import Batch, Workspace, branch_rows, grow_trees, make_workspace, rows_per_call
-from aucforest.tree.samples import NO_NAMES, Columns, FixedPoint, SparseCodes
+from aucforest.tree.samples import NO_NAMES, NO_SPARSE, Codes, Columns, FixedPoint, SparseCodes
 from aucforest.tree.tree import Tree
 
 # With more batches threads end at about the same time, with fewer ones they fetch them less often.
@@ -147,7 +147,7 @@ def make_buffers(
 ) -> Workspace:
     """Allocate the buffers for calls with up to n_trees trees of all variants, of up to most_rows rows."""
     params, weights = growth.params, np.empty(1 if growth.weighted else 0, dtype=np.int64)
-    columns = Columns(codes, growth.n_bins, weights, NO_NAMES, sparse or SparseCodes.none(codes.dtype))
+    columns = Columns(Codes.of(codes), growth.n_bins, weights, NO_NAMES, sparse or NO_SPARSE)
     # Best-first growth does not complete one branch before the next, and of sparse codes none is copied.
     copies = sparse is None and params.max_leaf_nodes is None
     last_rows = branch_rows(len(codes), params.max_features) if copies else 0
@@ -175,8 +175,8 @@ def grow_rows(
         random_splits=np.array([params.random_splits for params in variants]),
         min_weight_leaf=np.ceil(growth.params.min_weight_fraction_leaf * tree_weight).astype(np.int64),
     )
-    sparse = part.sparse or SparseCodes.none(part.codes.dtype)
-    columns = Columns(part.codes, growth.n_bins, weights[0], NO_NAMES, sparse, work.sparse_node)
+    codes, sparse = Codes.of(part.codes), part.sparse or NO_SPARSE
+    columns = Columns(codes, growth.n_bins, weights[0], NO_NAMES, sparse, work.sparse_node)
     nodes, ends = grow_trees(columns, part.labels, growth.tree_params(), batch, work)
     if custom_criterion is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {custom_criterion.py_func.__name__} raised an exception")

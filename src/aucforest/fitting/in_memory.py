@@ -100,7 +100,7 @@ class RowsInMemory(TrainingTable):
         self._check_sparse(matrix, spec)
         columns, run = matrix.stored_columns(self.target.kept), thread_map(spec.n_jobs)
         sparse, values = bin_sparse(columns, max_bins=spec.max_bins, weights=self.target.kept_weight, run=run)
-        return np.empty((self.n_features, 0), dtype=sparse.row_codes.dtype), sparse, values
+        return np.empty((self.n_features, 0), dtype=np.uint8), sparse, values
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""

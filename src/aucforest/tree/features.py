@@ -12,7 +12,7 @@ from aucforest._compile import bare_device, by_code
 from aucforest.tree.binning import bin_of
 from aucforest.tree.categories import order_categories, sample_categories
 from aucforest.tree.random import bounded, derive_key
-from aucforest.tree.samples import row_of
+from aucforest.tree.samples import row_of, with_codes
 from aucforest.tree.sparse import has_one_code, is_sparse
 
 NUMERIC, CATEGORICAL = 0, 1
@@ -33,16 +33,22 @@ class FeatureBuffers(NamedTuple):
 
 
 @bare_device
+def _have_one_code(codes, read, feature, samples):
+    """Return whether all samples have the same dense code of a feature."""
+    feature = np.uint64(feature)
+    code = read(codes, (feature, row_of(samples[0])))
+    for i in range(1, len(samples)):
+        if read(codes, (feature, row_of(samples[i]))) != code:
+            return False
+    return True
+
+
+@bare_device
 def _is_constant(columns, feature, samples):
     """Return whether all samples have the same code of a feature."""
     if is_sparse(columns):
         return has_one_code(columns, feature, samples)
-    column = columns.codes[feature]
-    code = column[row_of(samples[0])]
-    for i in range(1, len(samples)):
-        if column[row_of(samples[i])] != code:
-            return False
-    return True
+    return with_codes(_have_one_code, columns.codes, feature, samples)
 
 
 @bare_device

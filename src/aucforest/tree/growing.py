@@ -27,16 +27,20 @@ from aucforest.tree.histogram import list_bits
 from aucforest.tree.random import derive_key
 from aucforest.tree.samples import (
     MOST_ROWS,
+    Codes,
     Columns,
     SparseNode,
     add_code,
+    code_at,
     has_code,
     is_at_most,
     label_of,
     partition,
     row_of,
+    set_code,
     take_samples,
     weight_of,
+    with_codes,
     with_row,
 )
 from aucforest.tree.scan import second_frequency
@@ -61,7 +65,7 @@ class Copies(NamedTuple):
     most_rows: NDArray[np.int64]  # (n_levels,) the maximum number of rows; at level 0 that of all rows
     first: NDArray[np.int64]  # (n_levels,) the first row of a level in the matrix
     height: NDArray[np.int64]  # (n_levels,) the height of the stack below which the branch is finished
-    codes: NDArray[np.unsignedinteger]  # (n_features, n_copied)
+    codes: Codes  # (n_features, n_copied)
     weights: NDArray[np.int64]  # (n_copied,), or empty
     n_bins: NDArray[np.int64]  # (n_features,) of the last level
     names: NDArray[np.uint32]  # (n_features, rows of the last level + 1), or empty if codes are not renumbered
@@ -115,21 +119,21 @@ def branch_rows(n_features: int, max_features: int) -> int:
 
 def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
     """Allocate the copies for trees of up to n_rows rows; the last level is for branches of up to last_rows."""
-    n_features = len(columns.codes)
+    n_features, all_codes = len(columns.n_bins), columns.codes.array
     most_rows = [n_rows]
     while last_rows > 0 and most_rows[-1] // _RATIO >= 2 * last_rows:
         most_rows.append(most_rows[-1] // _RATIO)
     most_rows.append(last_rows)
     sizes = np.array(most_rows, dtype=np.int64)
     n_copied, n_weights = int(sizes[1:].sum()), len(columns.weights)
-    codes = np.empty((n_features, n_copied), dtype=columns.codes.dtype)
+    codes = np.empty((n_features, n_copied), dtype=all_codes.dtype)
     weights = np.empty(n_copied if n_weights > 0 else 0, dtype=np.int64)
     shape, n_ranks = (n_features, last_rows + 1), int(columns.n_bins.max()) + 1
-    if columns.codes.dtype == np.uint8:
+    if all_codes.dtype == np.uint8:
         shape, n_ranks = (0, 0), 0
     names, rank_of = np.empty(shape, dtype=np.uint32), np.empty(n_ranks, dtype=np.uint32)
     first = n_copied + n_rows - np.cumsum(sizes)
-    return Copies(sizes, first, np.zeros_like(sizes), codes, weights, columns.n_bins.copy(), names, rank_of)
+    return Copies(sizes, first, np.zeros_like(sizes), Codes.of(codes), weights, columns.n_bins.copy(), names, rank_of)
 
 
 def make_workspace(
@@ -158,9 +162,9 @@ def make_workspace(
     heap = np.empty(n_rows + 1, dtype=np.int64)
     nodes = make_nodes(n_trees * capacity, n_classes, by_set=bool(np.any(params.kinds != NUMERIC)))
     limits = np.empty((capacity if len(params.signs) > 0 else 0, 2))
-    buffers = SplitBuffers.of(len(columns.codes), int(columns.n_bins.max()) + 1, n_classes, table)
+    buffers = SplitBuffers.of(len(columns.n_bins), int(columns.n_bins.max()) + 1, n_classes, table)
     copies = _make_copies(columns, n_rows, last_rows)
-    capacity = most_linked(len(columns.sparse.rows), len(columns.codes), params.max_features)
+    capacity = most_linked(len(columns.sparse.rows), len(columns.n_bins), params.max_features)
     node = SparseNode.of(columns.sparse, capacity)
     return Workspace(samples, spill, stack, split, heap, nodes, limits, copies, buffers, node)
 
@@ -187,31 +191,37 @@ def _columns_at(level, columns, copies):
 
 
 @bare_device
-def _rank_codes(column, samples, feature, missing_code, local, copies, buffers):
-    """Copy a column with each code replaced by its rank among the distinct codes."""
-    for i in range(len(samples)):
-        add_code(buffers.mask, np.uint64(column[row_of(samples[i])]))
-    names = copies.names[feature]
-    n_codes = list_bits(buffers.mask, missing_code + 1, names)
-    for t in range(n_codes):
-        copies.rank_of[names[t]] = t
-    copies.n_bins[feature] = n_codes - 1 if names[n_codes - 1] == missing_code else n_codes
-    for i in range(len(samples)):
-        local[i] = copies.rank_of[column[row_of(samples[i])]]
+def _copy_codes(codes, read, samples, first, copies):
+    """Copy the codes of a branch to the rows of the matrix from `first` on."""
+    for feature in range(np.uint64(len(copies.n_bins))):
+        for i in range(np.uint64(len(samples))):
+            set_code(copies.codes, (feature, np.uint64(first) + i), read(codes, (feature, row_of(samples[i]))))
+
+
+@bare_device
+def _rank_codes(columns, samples, first, copies, buffers):
+    """Do what `_copy_codes` does, with each code replaced by its rank among the distinct codes of the branch."""
+    for feature in range(np.uint64(len(copies.n_bins))):
+        for i in range(len(samples)):
+            add_code(buffers.mask, code_at(columns.codes, (feature, row_of(samples[i]))))
+        names, missing_code = copies.names[feature], columns.n_bins[feature]
+        n_codes = list_bits(buffers.mask, missing_code + 1, names)
+        for t in range(n_codes):
+            copies.rank_of[names[t]] = t
+        copies.n_bins[feature] = n_codes - 1 if names[n_codes - 1] == missing_code else n_codes
+        for i in range(np.uint64(len(samples))):
+            rank = copies.rank_of[code_at(columns.codes, (feature, row_of(samples[i])))]
+            set_code(copies.codes, (feature, np.uint64(first) + i), rank)
 
 
 @bare_device
 def _copy_branch(columns, samples, level, copies, buffers):
     """Copy the rows of a branch to a level, and set the rows of its samples to those of the copy."""
     first = copies.first[level]
-    ranked = level + 1 == len(copies.most_rows) and len(copies.names) > 0
-    for feature in range(len(columns.codes)):
-        column, local = columns.codes[feature], copies.codes[feature, first : first + len(samples)]
-        if ranked:
-            _rank_codes(column, samples, feature, columns.n_bins[feature], local, copies, buffers)
-        else:
-            for i in range(len(samples)):
-                local[i] = column[row_of(samples[i])]
+    if level + 1 == len(copies.most_rows) and len(copies.names) > 0:
+        _rank_codes(columns, samples, first, copies, buffers)
+    else:
+        with_codes(_copy_codes, columns.codes, samples, first, copies)
     for i in range(len(samples)):
         if len(copies.weights) > 0:
             copies.weights[first + i] = columns.weights[row_of(samples[i])]
@@ -338,14 +348,14 @@ def _split_node(columns, samples, node, key, n_nodes, params, work):
     if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
     record_split(split, nodes, node, n_nodes, columns.names, params)
-    column, missing_code = columns.codes[split.feature], columns.n_bins[split.feature]
-    also_left = missing_code if split.missing_left else np.int64(-1)
+    codes, feature = columns.codes, split.feature
+    also_left = columns.n_bins[feature] if split.missing_left else np.int64(-1)
     if is_sparse(columns):
         n_left = partition_sparse(columns, split, n_nodes, samples, work.spill, also_left)
-    elif params.kinds[split.feature] == NUMERIC:
-        n_left = partition(is_at_most, split.code, column, samples, work.spill, also_left)
+    elif params.kinds[feature] == NUMERIC:
+        n_left = with_codes(partition, codes, feature, is_at_most, split.code, samples, work.spill, also_left)
     else:
-        n_left = partition(has_code, split.codes_left, column, samples, work.spill, also_left)
+        n_left = with_codes(partition, codes, feature, has_code, split.codes_left, samples, work.spill, also_left)
     start_node(nodes, n_nodes, n_left)
     start_node(nodes, n_nodes + 1, len(samples) - n_left)
     if is_constrained:

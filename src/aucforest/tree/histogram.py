@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, lowest_bit, outlined_device
-from aucforest.tree.samples import add_code, label_of, packed_weight, row_of, weight_of
+from aucforest.tree.samples import add_code, label_of, packed_weight, row_of, weight_of, with_codes
 from aucforest.tree.sparse import find_codes, is_sparse
 
 # Up to this number of samples, sorting them costs less than marking their cells.
@@ -139,30 +139,29 @@ def add_to_cells(cells, code, place, weight, shift):
 
 
 @bare_device
-def _key_of(column, sample, classes):
+def _key_of(code, sample, classes):
     """Return what is listed for a sample: its code for two classes, its cell for more."""
-    code = np.uint64(column[row_of(sample)])
     return code if classes.n == 2 else (code << classes.shift) + np.uint64(classes.places[label_of(sample)])
 
 
 @bare_device
-def _fill(column, samples, weights, classes, marks, cells, mask):
+def _fill(codes, read, feature, samples, weights, classes, marks, cells, mask):
     """Add the weight of every sample to its cell, and mark its key if `marks`; the first loop fits all cases."""
     if len(weights) > 0 or classes.shift == 1:
         for i in range(len(samples)):
-            code, place = np.uint64(column[row_of(samples[i])]), np.int64(classes.places[label_of(samples[i])])
+            code, place = read(codes, (feature, row_of(samples[i]))), np.int64(classes.places[label_of(samples[i])])
             add_to_cells(cells, code, place, weight_of(samples[i], weights), classes.shift)
             if marks:
-                add_code(mask, _key_of(column, samples[i], classes))
+                add_code(mask, _key_of(code, samples[i], classes))
     elif classes.shift == 0:
         for i in range(len(samples)):
-            code, place = np.uint64(column[row_of(samples[i])]), np.int64(label_of(samples[i]) == classes.last)
+            code, place = read(codes, (feature, row_of(samples[i]))), np.int64(label_of(samples[i]) == classes.last)
             cells[code] += packed_weight(samples[i]) << (place * _HALF)
             if marks:
                 add_code(mask, code)
     else:
         for i in range(len(samples)):
-            cell = np.uint64(column[row_of(samples[i])]) << classes.shift
+            cell = read(codes, (feature, row_of(samples[i]))) << classes.shift
             cell += np.uint64(classes.places[label_of(samples[i])])
             cells[cell] += packed_weight(samples[i])
             if marks:
@@ -170,22 +169,22 @@ def _fill(column, samples, weights, classes, marks, cells, mask):
 
 
 @bare_device
-def _fill_pair(column, next_column, samples, classes, cells, next_cells):
+def _fill_pair(codes, read, feature, next_feature, samples, classes, cells, next_cells):
     """Fill the cells of two features, for two classes that share cells; each sample is read once for both."""
     for i in range(len(samples)):
         sample = samples[i]
         row = row_of(sample)
         weight = packed_weight(sample) << (np.int64(label_of(sample) == classes.last) * _HALF)
-        cells[np.uint64(column[row])] += weight
-        next_cells[np.uint64(next_column[row])] += weight
+        cells[read(codes, (feature, row))] += weight
+        next_cells[read(codes, (next_feature, row))] += weight
 
 
 @bare_device
-def _sort_keys(column, samples, classes, listed):
+def _sort_keys(codes, read, feature, samples, classes, listed):
     """Write the distinct keys of a few samples in ascending order and return their number."""
     n_listed = np.int64(0)
     for i in range(len(samples)):
-        key, place = _key_of(column, samples[i], classes), n_listed
+        key, place = _key_of(read(codes, (feature, row_of(samples[i]))), samples[i], classes), n_listed
         while place > 0 and listed[place - 1] > key:
             listed[place] = listed[place - 1]
             place -= 1
@@ -371,37 +370,51 @@ def _count_stored(columns, samples, feature, classes, with_samples, buffers):
 
 
 @bare_device
+def _count_dense(codes, read, node, features, t, classes, compact, buffers):
+    """Count the histogram of dense codes; return how many codes or entries are listed, as in `Histogram`, and cells."""
+    samples, weights, n, is_pair = node.samples, node.columns.weights, len(node.samples), classes.n == 2
+    feature, n_codes = np.uint64(features[t]), node.columns.n_bins[features[t]] + 1
+    listed, n_keys = (buffers.codes, n_codes) if is_pair else (buffers.entries, n_codes << np.int64(classes.shift))
+    # For two classes, marking codes costs little if there are few.
+    sorts = n <= SORT_SAMPLES and not (is_pair and n_codes <= 64 * n)
+    marks = not sorts and n_keys > (2 * n if is_pair else 4 * n)
+    # Two features are counted at once.
+    paired = classes.shift == 0 and len(weights) == 0 and n >= PAIR_SAMPLES
+    cells = buffers.cells[t & 1 if paired else 0]
+    if paired and t & 1 == 0 and t + 1 < len(features):
+        _fill_pair(codes, read, feature, np.uint64(features[t + 1]), samples, classes, cells, buffers.cells[1])
+    elif not paired or t & 1 == 0:
+        _fill(codes, read, feature, samples, weights, classes, marks and not paired, cells, buffers.mask)
+    for i in range(n if marks and paired else 0):
+        add_code(buffers.mask, read(codes, (feature, row_of(samples[i]))))
+    n_listed = np.int64(-1)
+    if sorts:
+        n_listed = _sort_keys(codes, read, feature, samples, classes, listed)
+    elif marks:
+        n_listed = list_bits(buffers.mask, n_keys, listed)
+    elif compact or not is_pair:
+        n_listed = list_filled(n_codes, classes, cells, buffers)
+    return n_listed, cells
+
+
+@bare_device
+def _add_samples(codes, read, feature, samples, n_samples):
+    """Count the samples with each code."""
+    for i in range(len(samples)):
+        n_samples[read(codes, (np.uint64(feature), row_of(samples[i])))] += 1
+
+
+@bare_device
 def count_samples(node, features, t, classes, compact, with_samples, buffers):
     """Count the histogram of features[t] in a `splitter.Node`; it must be called for t = 0, 1, ... in this order.
 
     compact is whether empty bins are left out, and with_samples whether samples are counted, too. Each histogram must
     be cleared before the next call.
     """
-    columns, samples = node.columns, node.samples
+    columns = node.columns
     if is_sparse(columns):
-        return _count_stored(columns, samples, np.int64(features[t]), classes, with_samples, buffers)
-    column, n_codes, n = columns.codes[features[t]], columns.n_bins[features[t]] + 1, len(samples)
-    is_pair = classes.n == 2
-    listed, n_keys = (buffers.codes, n_codes) if is_pair else (buffers.entries, n_codes << np.int64(classes.shift))
-    # For two classes, marking codes costs little if there are few.
-    sorts = n <= SORT_SAMPLES and not (is_pair and n_codes <= 64 * n)
-    marks = not sorts and n_keys > (2 * n if is_pair else 4 * n)
-    # Two features are counted at once.
-    paired = classes.shift == 0 and len(columns.weights) == 0 and n >= PAIR_SAMPLES
-    cells = buffers.cells[t & 1 if paired else 0]
-    if paired and t & 1 == 0 and t + 1 < len(features):
-        _fill_pair(column, columns.codes[features[t + 1]], samples, classes, cells, buffers.cells[1])
-    elif not paired or t & 1 == 0:
-        _fill(column, samples, columns.weights, classes, marks and not paired, cells, buffers.mask)
-    for i in range(n if marks and paired else 0):
-        add_code(buffers.mask, np.uint64(column[row_of(samples[i])]))
-    for i in range(n if with_samples else 0):
-        buffers.n_samples[np.uint64(column[row_of(samples[i])])] += 1
-    n_listed = np.int64(-1)
-    if sorts:
-        n_listed = _sort_keys(column, samples, classes, listed)
-    elif marks:
-        n_listed = list_bits(buffers.mask, n_keys, listed)
-    elif compact or not is_pair:
-        n_listed = list_filled(n_codes, classes, cells, buffers)
-    return make_histogram(n_listed, n_codes, classes, with_samples, cells, buffers)
+        return _count_stored(columns, node.samples, np.int64(features[t]), classes, with_samples, buffers)
+    n_listed, cells = with_codes(_count_dense, columns.codes, node, features, t, classes, compact, buffers)
+    if with_samples:
+        with_codes(_add_samples, columns.codes, features[t], node.samples, buffers.n_samples)
+    return make_histogram(n_listed, columns.n_bins[features[t]] + 1, classes, with_samples, cells, buffers)

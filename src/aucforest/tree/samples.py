@@ -5,7 +5,7 @@ weights these 16 bits are 0 and `Columns.weights[row]` is the weight as a fixed-
 depend on the order of the samples, so the results do not either.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,21 +23,42 @@ _LABEL_SHIFT = np.uint64(32)
 _WEIGHT_SHIFT = np.uint64(48)
 
 
+class Codes(NamedTuple):
+    """Codes of one, two or four bytes each: two of the arrays are empty, so that numba compiles one type for all."""
+
+    n_bytes: int
+    one: NDArray[np.uint8]
+    two: NDArray[np.uint16]
+    four: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, codes: NDArray[np.unsignedinteger]) -> "Codes":
+        """Return the codes of an array, which is not copied."""
+        kinds, none = (np.uint8, np.uint16, np.uint32), (0,) * codes.ndim
+        return cls(codes.itemsize, *(codes if codes.dtype == kind else np.empty(none, kind) for kind in kinds))
+
+    @property
+    def array(self) -> NDArray[np.unsignedinteger]:
+        """The array that has the codes."""
+        return next(array for array in self[1:] if array.itemsize == self.n_bytes)
+
+
 class SparseCodes(NamedTuple):
     """The codes of a sparse matrix, by column and by row, without those of zeros; all are empty if it is dense."""
 
     zeros: NDArray[np.int64]  # (n_features,) the code of zero
     column_starts: NDArray[np.int64]  # (n_features + 1,)
     rows: NDArray[np.int32]  # (n_stored,)
-    column_codes: NDArray[np.unsignedinteger]  # (n_stored,)
+    column_codes: Codes  # (n_stored,)
     row_starts: NDArray[np.int64]  # (n_rows + 1,)
     features: NDArray[np.int32]  # (n_stored,)
-    row_codes: NDArray[np.unsignedinteger]  # (n_stored,)
+    row_codes: Codes  # (n_stored,)
 
     @classmethod
-    def none(cls, dtype: Any) -> "SparseCodes":
-        """Return what stands beside dense codes of a type."""
-        starts, items, codes = (np.empty(0, dtype=kind) for kind in (np.int64, np.int32, dtype))
+    def none(cls) -> "SparseCodes":
+        """Return what stands beside dense codes."""
+        starts, items = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
+        codes = Codes.of(np.empty(0, dtype=np.uint8))
         return cls(starts, starts, items, codes, starts, items, codes)
 
 
@@ -80,19 +101,56 @@ class SparseNode(NamedTuple):
         )
 
 
-_NO_SPARSE = SparseCodes.none(np.uint8)
-_NO_NODE = SparseNode.of(_NO_SPARSE, 0)
+NO_SPARSE = SparseCodes.none()
+_NO_NODE = SparseNode.of(NO_SPARSE, 0)
 
 
 class Columns(NamedTuple):
     """The training data as input of the splitter; a greater code is a greater value."""
 
-    codes: NDArray[np.unsignedinteger]  # (n_features, n_rows), or (n_features, 0); code n_bins[f] is a missing value
+    codes: Codes  # (n_features, n_rows), or (n_features, 0); code n_bins[f] is a missing value
     n_bins: NDArray[np.int64]  # (n_features,)
     weights: NDArray[np.int64]  # (n_rows,), or empty if the samples contain the weights
     names: NDArray[np.uint32]  # (n_features, n_local_codes) the bins of renumbered codes; empty if codes are bins
-    sparse: SparseCodes = _NO_SPARSE
+    sparse: SparseCodes = NO_SPARSE
     node: SparseNode = _NO_NODE
+
+
+@bare_device
+def _read_narrow(codes, place):
+    """Return a code of one byte."""
+    return np.uint64(codes.one[place])
+
+
+@bare_device
+def _read_wide(codes, place):
+    """Return a code of more bytes."""
+    return np.uint64(codes.two[place]) if codes.n_bytes == 2 else np.uint64(codes.four[place])
+
+
+@bare_device
+def code_at(codes, place):
+    """Return a code."""
+    return _read_narrow(codes, place) if codes.n_bytes == 1 else _read_wide(codes, place)
+
+
+@bare_device
+def set_code(codes, place, code):
+    """Write a code."""
+    if codes.n_bytes == 1:
+        codes.one[place] = code
+    elif codes.n_bytes == 2:
+        codes.two[place] = code
+    else:
+        codes.four[place] = code
+
+
+@bare_device
+def with_codes(function, codes, *arguments):
+    """Return function(codes, read, *arguments), where read(codes, place) is the fastest way to read these codes."""
+    if codes.n_bytes == 1:
+        return function(codes, _read_narrow, *arguments)
+    return function(codes, _read_wide, *arguments)
 
 
 @bare_device
@@ -164,15 +222,15 @@ def add_code(words, code):
 
 
 @bare_device
-def partition(goes_left, rule, column, samples, spill, also_left):
+def partition(codes, read, feature, goes_left, rule, samples, spill, also_left):
     """Move the samples for which goes_left(rule, code) or code == also_left to the front, and return their number.
 
     Both sides keep their order. To avoid branches, each sample is written to both sides and only one index advances.
     """
-    n_left, n_right = np.uint64(0), np.uint64(0)
+    feature, n_left, n_right = np.uint64(feature), np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
         sample = samples[i]
-        code = np.int64(column[row_of(sample)])
+        code = np.int64(read(codes, (feature, row_of(sample))))
         is_left = np.uint64(goes_left(rule, code) | (code == also_left))
         samples[n_left] = sample
         spill[n_right] = sample

@@ -8,7 +8,7 @@ are looked up: each row has the number of its node, as long as that is not one t
 import numpy as np
 
 from aucforest._compile import bare_device, outlined_device
-from aucforest.tree.samples import row_of
+from aucforest.tree.samples import code_at, row_of
 
 # Linking a code takes about as long as looking up so many rows. A small node may always link some codes.
 _LINK_COST = 2
@@ -57,7 +57,7 @@ def enter_node(columns, samples, number):
         for stored in range(np.uint64(sparse.row_starts[row]), np.uint64(sparse.row_starts[row + 1])):
             feature = np.uint64(sparse.features[stored])
             node.before[at], node.last[feature] = node.last[feature], at
-            node.feature[at], node.code[at], node.sample[at] = feature, sparse.row_codes[stored], samples[i]
+            node.feature[at], node.code[at], node.sample[at] = feature, code_at(sparse.row_codes, stored), samples[i]
             node.n_linked[feature] += 1
             at += np.uint64(1)
 
@@ -77,7 +77,7 @@ def find_codes(columns, feature):
     for stored in range(np.uint64(sparse.column_starts[feature]), np.uint64(sparse.column_starts[feature + 1])):
         # Each is written, and the next one is written over it unless it is in the node: a branch is unpredictable.
         row = np.uint64(sparse.rows[stored])
-        node.found[n_found], node.found_codes[n_found] = node.sample_of[row], sparse.column_codes[stored]
+        node.found[n_found], node.found_codes[n_found] = node.sample_of[row], code_at(sparse.column_codes, stored)
         n_found += np.uint64(node.node_of[row] == number)
     return np.int64(n_found)
 

@@ -19,7 +19,7 @@ from aucforest.tree.binning import (
     join_bins,
     sample_rows,
 )
-from aucforest.tree.samples import SparseCodes, exact_weights
+from aucforest.tree.samples import Codes, SparseCodes, exact_weights
 
 # Columns whose bins are chosen in one call.
 _GROUP_COLUMNS = 64
@@ -141,4 +141,4 @@ def bin_sparse(
     row_starts = np.concatenate(([0, 0], np.cumsum(np.bincount(rows, minlength=n_rows))))
     features, row_codes = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=codes.dtype)
     _turn(starts, rows, codes, row_starts, features, row_codes)
-    return SparseCodes(zeros, starts, rows, codes, row_starts[:-1], features, row_codes), values
+    return SparseCodes(zeros, starts, rows, Codes.of(codes), row_starts[:-1], features, Codes.of(row_codes)), values
