@@ -20,15 +20,14 @@ FITS = """
 import sys
 import numpy as np
 from aucforest import AUCForestClassifier
-from aucforest.cli import warm_up
+from aucforest.cli.warm_up import warm_up
 
 def compiled():
     modules = [module for name, module in sys.modules.items() if name.startswith("aucforest")]
     found = {id(value): value for module in modules for value in vars(module).values() if hasattr(value, "signatures")}
     return {(value.__name__, signature) for value in found.values() for signature in value.signatures}
 
-for max_bins in warm_up._MAX_BINS:
-    warm_up._fit(max_bins)
+warm_up()
 before = compiled()
 assert len(before) > 20
 X = np.random.default_rng(0).normal(size=(500, 6))
