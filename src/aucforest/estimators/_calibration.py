@@ -138,7 +138,7 @@ def calibrate(
 
     def likelihood_of(part: int, scale: float) -> _Likelihood:
         rows, sums = seen[part], parts[part]
-        mean = sums.total[np.ix_(rows, is_sampled)].T / sums.n_trees[rows]
+        mean = np.ascontiguousarray(sums.total[np.ix_(rows, is_sampled)].T) / sums.n_trees[rows]
         logs = log_proba(mean, LEAST) - centre[:, None]
         return _Likelihood(logs, base, sample.labels[rows], scale * sample.weights[rows], n_rarer)
 

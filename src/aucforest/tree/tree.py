@@ -100,13 +100,16 @@ def _sum_rows(totals, weight):
 
 @bare_kernel
 def _list_nonzero(totals, weight, data, columns, starts):
-    """Write the nonzero frequencies row by row."""
-    n = 0
+    """Write the nonzero frequencies row by row, and after them what is not one."""
+    n = np.uint64(0)
     for row in range(len(totals)):
+        start = n
+        # Without branches, since nothing predicts which totals are 0.
         for k in range(totals.shape[1]):
-            if totals[row, k] != 0:
-                data[n], columns[n] = totals[row, k] / weight[row], k
-                n += 1
+            data[n], columns[n] = totals[row, k], k
+            n += np.uint64(totals[row, k] != 0)
+        for place in range(start, n):
+            data[place] /= weight[row]
         starts[row + 1] = n
 
 
@@ -119,9 +122,9 @@ def _divide(totals: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.flo
     if totals.shape[1] < _MANY_CLASSES or n_nonzero >= totals.size // 4:
         return totals / weight[:, None]
     starts = np.zeros(len(totals) + 1, dtype=np.int32)
-    data, columns = np.empty(n_nonzero), np.empty(n_nonzero, dtype=np.int32)
+    data, columns = np.empty(n_nonzero + 1), np.empty(n_nonzero + 1, dtype=np.int32)
     _list_nonzero(totals, weight, data, columns, starts)
-    return csr_array((data, columns, starts), shape=totals.shape)
+    return csr_array((data[:-1], columns[:-1], starts), shape=totals.shape)
 
 
 @dataclass(frozen=True, eq=False)
