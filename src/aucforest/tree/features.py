@@ -86,13 +86,20 @@ def _keep_order(criterion, histogram, classes, buffers):
 
 
 @bare_device
-def _location(feature, code, names, values):
+def location(feature, code, names, values):
     """Return the middle of a bin, or its finite bound if only one bound is finite."""
     at = bin_of(feature, code, names, values)
     low, high = values.lower[at], values.upper[at]
     if low == -np.inf:
         return high
     return low if high == np.inf else 0.5 * low + 0.5 * high
+
+
+@bare_device
+def threshold_between(least, greatest, key):
+    """Return a random threshold, uniformly distributed between two finite values."""
+    proportion = np.float64(key >> np.uint64(11)) * 2.0**-53
+    return (1.0 - proportion) * least + proportion * greatest
 
 
 @bare_device
@@ -103,17 +110,16 @@ def _sample_between(codes, feature, names, values, key):
     infinite, so it is replaced by the finite end of the node plus or minus the finite range, or 1 if that is 0.
     """
     low, high = 0, len(codes) - 1
-    least, greatest = _location(feature, codes[low], names, values), _location(feature, codes[high], names, values)
+    least, greatest = location(feature, codes[low], names, values), location(feature, codes[high], names, values)
     if least == -np.inf or greatest == np.inf:
         low, high = low + (least == -np.inf), high - (greatest == np.inf)
         if low > high:
             return 0.0
-        start, end = _location(feature, codes[low], names, values), _location(feature, codes[high], names, values)
+        start, end = location(feature, codes[low], names, values), location(feature, codes[high], names, values)
         reach = min(end - start, _LARGEST) if low < high else 1.0
         least = max(start - reach, -_LARGEST) if least == -np.inf else start
         greatest = min(end + reach, _LARGEST) if greatest == np.inf else end
-    proportion = np.float64(key >> np.uint64(11)) * 2.0**-53
-    return (1.0 - proportion) * least + proportion * greatest
+    return threshold_between(least, greatest, key)
 
 
 @bare_device
@@ -129,7 +135,7 @@ def _sample_threshold(histogram, classes, feature, names, values, key, buffers):
     low, high = 0, len(codes) - 1
     while low + 1 < high:
         middle = (low + high) >> 1
-        if _location(feature, codes[middle], names, values) <= threshold:
+        if location(feature, codes[middle], names, values) <= threshold:
             low = middle
         else:
             high = middle

@@ -19,6 +19,7 @@ from aucforest.tree.criteria import (
     gain_by_definition,
     is_optimal,
     start_scores,
+    sum_of,
 )
 from aucforest.tree.features import NUMERIC, FeatureBuffers, order_bins, put_back, sample_features, sample_split
 from aucforest.tree.histogram import (
@@ -31,8 +32,10 @@ from aucforest.tree.histogram import (
     sum_left,
 )
 from aucforest.tree.random import derive_key
+from aucforest.tree.random_split import draw, score_split
 from aucforest.tree.samples import Columns, add_code, has_code
 from aucforest.tree.scan import Constraint, Splits, find_admissible, has_minimum_sizes, scan
+from aucforest.tree.sparse import is_sparse
 from aucforest.tree.tree import SET_WORDS
 
 
@@ -118,15 +121,23 @@ def _is_known_optimal(criterion, left, classes):
 
 
 @bare_device
+def _is_half(weight, classes):
+    """Return whether a weight is at least half of that of the node; up to rounding errors is enough."""
+    return 2.0 * weight >= (1.0 - ROUNDING) * classes.weight
+
+
+@bare_device
+def _split_key(node, feature, params):
+    """Return the key of the random split of a feature; the first keys are of the children and of sampling features."""
+    return derive_key(node.key, len(params.values.first) + 1 + feature)
+
+
+@bare_device
 def _store_split(histogram, place, missing_left, by_set, classes, buffers):
     """Store the left totals and the sets of a split; return the first code on the right and where missing values go."""
     sum_left(histogram, place, missing_left, buffers.left)
     if not histogram.has_missing:
-        # A weight that is one half up to rounding errors counts as one half.
-        weight = np.int64(0)
-        for k in range(classes.n):
-            weight += buffers.left[k]
-        missing_left = 2.0 * weight >= (1.0 - ROUNDING) * classes.weight
+        missing_left = _is_half(sum_of(buffers.left[: classes.n]), classes)
     if by_set:
         buffers.codes_left[:] = buffers.codes_right[:] = 0
         for t in range(histogram.n_bins):
@@ -136,49 +147,100 @@ def _store_split(histogram, place, missing_left, by_set, classes, buffers):
 
 
 @bare_device
+def _random_split(node, feature, classes, best, params, buffers):
+    """Return whether the random split of a numeric feature needs no histogram, and it if it is better than `best`."""
+    left = buffers.score.left[: classes.n]
+    drawn = draw(node, feature, classes, _split_key(node, feature, params), params.values, left)
+    if drawn.code < 0:
+        return False, best
+    weight, n_right = sum_of(left), len(node.samples) - drawn.n_left
+    if min(drawn.n_left, n_right) < params.min_samples_leaf:
+        return True, best
+    if min(weight, classes.weight - weight) < params.min_weight_leaf:
+        return True, best
+    gain = score_split(params.criterion, left, classes.totals, best.gain, buffers.score)
+    if gain <= best.gain:
+        return True, best
+    for k in range(classes.n):
+        best.left[k] = left[k]
+    missing_left = _is_half(weight, classes)
+    return True, Split(
+        feature,
+        drawn.code,
+        drawn.next_code,
+        missing_left,
+        drawn.threshold,
+        gain,
+        best.left,
+        best.labels,
+        best.codes_left,
+        best.codes_right,
+    )
+
+
+@bare_device
+def _search_feature(node, features, t, classes, best, params, buffers):
+    """Return the best split of features[t] if it is better than `best`, else `best`."""
+    feature, is_constrained, with_samples = np.int64(features[t]), len(params.signs) > 0, has_minimum_sizes(params)
+    kind, only, sampled = params.kinds[feature], np.int64(-1), 0.0
+    compact = kind != NUMERIC or params.random_splits or with_samples or params.criterion == CUSTOM_CRITERION
+    histogram = count_samples(node, features, t, classes, compact, with_samples, buffers.histogram)
+    if params.random_splits:
+        key, names, values = _split_key(node, feature, params), node.columns.names, params.values
+        only, sampled = sample_split(kind, histogram, classes, feature, names, values, key, buffers.order)
+    else:
+        order_bins(kind, params.criterion, histogram, classes, buffers.order)
+    sign = params.signs[feature] if is_constrained else 0
+    constraint = Constraint(is_constrained, sign, node.low, node.high)
+    for side in range(2 if histogram.has_missing else 1):
+        first, stop = find_admissible(histogram, classes, side == 1, len(node.samples), params)
+        if only >= 0:
+            first, stop = max(first, only), min(stop, only + 1)
+        splits = Splits(histogram, classes, first, stop, side == 1, constraint)
+        gain, place = scan(params.criterion, splits, best.gain, buffers)
+        if place >= 0:
+            next_code, missing_left = _store_split(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
+            code = np.int64(histogram.codes[place])
+            best = Split(
+                feature,
+                code,
+                next_code,
+                missing_left,
+                sampled,
+                gain,
+                best.left,
+                best.labels,
+                best.codes_left,
+                best.codes_right,
+            )
+    clear(histogram)
+    return best
+
+
+@bare_device
 def find_split(node, params, buffers):
     """Return the best split of a node, with the gain of the definition; the next search overwrites its arrays."""
     classes = present_classes(node.totals, buffers.histogram)
     start_scores(params.criterion, node.totals, classes, buffers)
-    left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
+    left, right, none = buffers.left[: classes.n], buffers.score.right[: classes.n], np.int64(-1)
     codes_left, codes_right, labels = buffers.codes_left, buffers.codes_right, classes.labels
-    best = Split(np.int64(-1), np.int64(-1), np.int64(-1), False, 0.0, 0.0, left, labels, codes_left, codes_right)
-    is_constrained, with_samples = len(params.signs) > 0, has_minimum_sizes(params)
+    best = Split(none, none, none, False, 0.0, 0.0, left, labels, codes_left, codes_right)
     # Larger nodes count the next feature already, so all of theirs are sampled first.
-    may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
+    is_small = len(node.samples) < PAIR_SAMPLES
+    may_stop = is_small and params.criterion != CUSTOM_CRITERION
+    may_divide = may_stop and params.random_splits and len(params.signs) == 0 and not is_sparse(node.columns)
     n_sampled, n_tried = 0, 0
     for t in range(params.max_features):
         n_wanted = t + 1 if may_stop else params.max_features
         n_sampled, n_tried = sample_features(node, n_wanted, n_sampled, n_tried, buffers.features)
         if t == n_tried:
             break
-        features = buffers.features.tried[:n_tried]
+        features, is_divided = buffers.features.tried[:n_tried], False
         feature = np.int64(features[t])
-        kind, only, sampled = params.kinds[feature], np.int64(-1), 0.0
-        compact = kind != NUMERIC or params.random_splits or with_samples or params.criterion == CUSTOM_CRITERION
-        histogram = count_samples(node, features, t, classes, compact, with_samples, buffers.histogram)
-        if params.random_splits:
-            # The first keys of a node are those of its children and of the sampling of features.
-            key = derive_key(node.key, len(params.values.first) + 1 + features[t])
-            names, values = node.columns.names, params.values
-            only, sampled = sample_split(kind, histogram, classes, feature, names, values, key, buffers.order)
-        else:
-            order_bins(kind, params.criterion, histogram, classes, buffers.order)
-        sign = params.signs[feature] if is_constrained else 0
-        constraint = Constraint(is_constrained, sign, node.low, node.high)
-        for side in range(2 if histogram.has_missing else 1):
-            first, stop = find_admissible(histogram, classes, side == 1, len(node.samples), params)
-            if only >= 0:
-                first, stop = max(first, only), min(stop, only + 1)
-            splits = Splits(histogram, classes, first, stop, side == 1, constraint)
-            gain, place = scan(params.criterion, splits, best.gain, buffers)
-            if place >= 0:
-                next_code, missing_left = _store_split(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
-                code = np.int64(histogram.codes[place])
-                best = Split(
-                    feature, code, next_code, missing_left, sampled, gain, left, labels, codes_left, codes_right
-                )  # fmt: skip
-        clear(histogram)
+        if may_divide and params.kinds[feature] == NUMERIC:
+            is_divided, best = _random_split(node, feature, classes, best, params, buffers)
+        if not is_divided:
+            best = _search_feature(node, features, t, classes, best, params, buffers)
         if may_stop and best.feature == feature and _is_known_optimal(params.criterion, left, classes):
             break
     put_back(n_sampled, buffers.features)
