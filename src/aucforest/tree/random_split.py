@@ -66,8 +66,8 @@ def draw(node, feature, classes, key, values, left):
     if has_missing or low == -np.inf or high == np.inf:
         return RandomSplit(np.int64(-1), np.int64(-1), np.int64(0), 0.0)
     threshold, left[:], ends = threshold_between(low, high, key), 0, (least, greatest)
-    drawn = with_codes(_divide, columns.codes, node, feature, classes, values, ends, threshold, left)
-    return RandomSplit(*drawn, threshold)
+    code, next_code, n_left = with_codes(_divide, columns.codes, node, feature, classes, values, ends, threshold, left)
+    return RandomSplit(code, next_code, n_left, threshold)
 
 
 @bare_device
