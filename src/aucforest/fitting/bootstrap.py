@@ -65,6 +65,22 @@ def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
             _sample_block(block, rows, sizes[t, i], starts[i], replace, derive_key(keys[t], first_block + i))
 
 
+@bare_kernel
+def copy_sampled(codes, counts, positions, copied):
+    """Copy the codes of the rows whose count is positive, (n_features, n_rows); `positions` is a buffer for a block."""
+    n_copied = 0
+    for start in range(0, len(counts), BLOCK_ROWS):
+        block, n_sampled = counts[start : start + BLOCK_ROWS], 0
+        for row in range(len(block)):
+            positions[n_sampled] = row
+            n_sampled += block[row] > 0
+        for feature in range(len(codes)):
+            column, copy = codes[feature, start:], copied[feature, n_copied:]
+            for i in range(n_sampled):
+                copy[i] = column[positions[i]]
+        n_copied += n_sampled
+
+
 def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Return the number of rows of each block in a sample of `size` rows without replacement.
 
