@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 import aucforest
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, _subsample_sizes, resolve_sampler
-from aucforest.tree.random import tree_key
+from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest
 from tests.reference.tree import derive_key
 
@@ -118,7 +118,7 @@ def test_blocks_and_keys_are_sampled_differently():
 def test_counts_are_those_of_a_bootstrap():
     n_rows, n_trees = 5000, 200
     sampler = BootstrapSampler.of_all(n_rows, n_rows)
-    counts = np.array([sampler.counts(int(tree_key(np.uint64(3), t))) for t in range(n_trees)])
+    counts = np.array([sampler.counts(key) for key in tree_keys(3, range(n_trees))])
     # A million sampled rows: standard errors of the proportions are below 0.0005, of a row's mean 0.07.
     poisson = np.exp(-1.0) / np.array([1, 1, 2, 6, 24])
     assert np.bincount(counts.ravel())[:5] / counts.size == pytest.approx(poisson, abs=0.0025)
@@ -139,7 +139,7 @@ def test_no_row_is_sampled_twice_without_replacement(key, n_rows, proportion):
 def test_a_subsample_takes_every_row_alike():
     n_rows, n_trees = BLOCK_ROWS + 904, 400
     sampler = BootstrapSampler.of_all(n_rows, n_rows // 4, replace=False)
-    counts = np.array([sampler.counts(int(tree_key(np.uint64(1), t))) for t in range(n_trees)])
+    counts = np.array([sampler.counts(key) for key in tree_keys(1, range(n_trees))])
     # The mean of a row has a standard error of 0.022, that of all rows of a block none to speak of.
     assert np.abs(counts.mean(axis=0) - 0.25).max() < 0.022 * 5
     assert counts[:, :BLOCK_ROWS].mean() == pytest.approx(0.25, abs=0.002)

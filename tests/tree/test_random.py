@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aucforest._compile import bare_kernel
 from aucforest.tree import random
-from aucforest.tree.random import tree_key
+from aucforest.tree.random import derive_tree_keys
 from tests.reference import tree as reference
 
 WORDS = st.integers(0, 2**64 - 1)
@@ -42,9 +42,11 @@ def test_keys_are_outputs_of_splitmix64(seed):
     assert [reference.derive_key(seed, i) for i in range(5)] == KNOWN[seed]
 
 
-@given(WORDS, st.integers(0, 2**40))
-def test_tree_key_mixes_the_seed_first(seed, tree):
-    assert int(tree_key(np.uint64(seed), tree)) == reference.derive_key(reference.mix(seed), tree)
+@given(WORDS, st.lists(st.integers(0, 2**40), max_size=3))
+def test_keys_of_trees_mix_the_seed_first(seed, trees):
+    keys = np.empty(len(trees), dtype=np.uint64)
+    derive_tree_keys(np.uint64(seed), np.array(trees, dtype=np.int64), keys)
+    assert keys.tolist() == [reference.derive_key(reference.mix(seed), tree) for tree in trees]
 
 
 @given(WORDS, st.integers(1, 2**32 - 1))

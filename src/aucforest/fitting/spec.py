@@ -19,7 +19,7 @@ from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import SECONDS, Dates, n_added
 from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION
-from aucforest.tree.random import tree_key
+from aucforest.tree.random import derive_tree_keys
 
 SPLITTERS = ("best", "random")
 # The criteria of criterion="auto"; "log_loss" is an alias of "entropy".
@@ -178,7 +178,11 @@ class FitSpec:
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
     """Return the keys of trees, which determine their random numbers."""
-    return [int(tree_key(np.uint64(seed), number)) for number in numbers]
+    trees = np.array([*numbers], dtype=np.int64)
+    keys = np.empty(len(trees), dtype=np.uint64)
+    derive_tree_keys(np.uint64(seed), trees, keys)
+    result: list[int] = keys.tolist()
+    return result
 
 
 def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tuple[Any, str]]:

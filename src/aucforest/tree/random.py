@@ -36,6 +36,7 @@ def bounded(bits: np.uint64, bound: int) -> np.int64:
 
 
 @bare_kernel
-def tree_key(seed: np.uint64, tree: int) -> np.uint64:
-    """Return the key of the root of a tree."""
-    return derive_key(mix(seed), tree)
+def derive_tree_keys(seed, trees, keys):
+    """Write the keys of the roots of trees."""
+    for i in range(len(trees)):
+        keys[i] = derive_key(mix(seed), trees[i])
