@@ -155,7 +155,7 @@ def _empty_aligned(n_rows: int, n_columns: int) -> NDArray[np.float64]:
 def _is_float32(X: NDArray[np.float64]) -> bool:
     """Return whether float32 represents all values."""
     with np.errstate(over="ignore"):
-        return np.array_equal(X.astype(np.float32), X, equal_nan=True)
+        return bool(np.all((X.astype(np.float32) == X) | np.isnan(X)))
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
