@@ -330,15 +330,6 @@ def _walk_from(nodes, X, any_missing, active, found):
 
 
 @bare_device
-def prefetch_leaf(values, number):
-    """Prefetch the values that `add_leaf` reads; the last one may be in a cache line of its own."""
-    if number >= 0:
-        for k in range(0, values.shape[1], 8):
-            prefetch(values, number, k)
-        prefetch(values, number, values.shape[1] - 1)
-
-
-@bare_device
 def add_leaf(values, number, total):
     """Add the class frequencies of a leaf to those of a row, in pairs, each of which takes one instruction.
 
@@ -398,7 +389,12 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
             # The predictions of all leaves exceed the caches, so those of all rows are prefetched before any is added.
             for i in range(n_rows):
                 if counts is None or counts[tree, start + i] == 0:
-                    prefetch_leaf(leaf_values, tree_nodes.numbers[np.uint64(found[i])])
+                    number = tree_nodes.numbers[np.uint64(found[i])]
+                    if number >= 0:
+                        for k in range(0, values.shape[1], 8):
+                            prefetch(leaf_values, number, k)
+                        # The last value may be in a cache line of its own.
+                        prefetch(leaf_values, number, values.shape[1] - 1)
             for i in range(n_rows):
                 if counts is not None:
                     if counts[tree, start + i] > 0:
