@@ -1,9 +1,9 @@
 """Tree traversal: raw values are compared with thresholds, and codes of categories are looked up in sets.
 
-The rows of a group descend one tree together, one level per step: the steps of different rows are independent, so the
-processor overlaps their memory reads. Rows in a leaf are removed from the list every few steps, because a check at each
-step costs more than superfluous steps; before the first check, rows are read without a list. All groups descend a tree,
-which is then in the cache, before the next one.
+The rows of a group descend one tree together, by two levels in a pass over them: the steps of different rows are
+independent, so the processor overlaps their memory reads. Rows in a leaf are removed from the list every few passes,
+because a check in each pass costs more than superfluous steps; before the first check, rows are read without a list.
+All groups descend a tree, which is then in the cache, before the next one.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from aucforest.tree.tree import LEAF, MISSING_CODE, Tree
 
 # Rows that descend together; their values fit into the first-level cache.
 GROUP_ROWS = 128
-# Steps before the first check of which rows are in a leaf, and between two checks.
-_FIRST_STEPS, _STEPS = 6, 3
+# Passes over the rows before the first check of which are in a leaf, and between two checks.
+_FIRST_PASSES, _PASSES = 4, 2
 
 _MISSING_CODE = np.float64(MISSING_CODE)
 _CODE_BITS = np.uint64(0xFF)
@@ -155,7 +155,7 @@ def _empty_aligned(n_rows: int, n_columns: int) -> NDArray[np.float64]:
 def _is_float32(X: NDArray[np.float64]) -> bool:
     """Return whether float32 represents all values."""
     with np.errstate(over="ignore"):
-        return np.array_equal(X.astype(np.float32), X, equal_nan=True)
+        return bool(np.all((X.astype(np.float32) == X) | np.isnan(X)))
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
@@ -263,11 +263,21 @@ def _next(nodes, sets, place, X, row, any_missing):
     value = X[row, word & ((np.uint64(1) << missing_right) - np.uint64(1))]
     if sets is not None and (word >> by_set) & np.uint64(1):
         goes_right = is_right_of_set(sets, nodes.thresholds[place], value)
-    else:
+    elif any_missing:
         goes_right = np.uint64(value > nodes.thresholds[place])
-        if any_missing:
-            goes_right |= np.uint64(value != value) & (word >> missing_right)
+        goes_right |= np.uint64(value != value) & (word >> missing_right)
+    else:
+        # The processor adds the result of this comparison in one instruction, that of `>` in three.
+        goes_right = np.uint64(not value <= nodes.thresholds[place])
     return place + (word >> shift) + goes_right
+
+
+@bare_device
+def _pass(nodes, sets, place, X, row, any_missing):
+    """Return the node two steps after a node on the path of a row, with sets the one after it."""
+    place = _next(nodes, sets, place, X, row, any_missing)
+    # A look into a set takes so long that the second step would wait for it.
+    return place if sets is not None else _next(nodes, sets, place, X, row, any_missing)
 
 
 @bare_device
@@ -275,18 +285,18 @@ def _descend(nodes, sets, X, any_missing, active, found):
     """Move the active rows from the nodes in `found` to their leaves; a list of all rows is not read."""
     n_active = np.uint64(len(active))
     if n_active == np.uint64(len(X)):
-        for _ in range(_FIRST_STEPS):
+        for _ in range(_FIRST_PASSES):
             for row in range(n_active):
-                found[row] = _next(nodes, sets, np.uint64(found[row]), X, row, any_missing)
+                found[row] = _pass(nodes, sets, np.uint64(found[row]), X, row, any_missing)
         n_active = np.uint64(0)
         for row in range(np.uint64(len(X))):
             active[n_active] = row
             n_active += np.uint64(nodes.words[np.uint64(found[row])] != 0)
     while n_active > np.uint64(0):
-        for _ in range(_STEPS):
+        for _ in range(_PASSES):
             for i in range(n_active):
                 row = active[i]
-                found[row] = _next(nodes, sets, np.uint64(found[row]), X, row, any_missing)
+                found[row] = _pass(nodes, sets, np.uint64(found[row]), X, row, any_missing)
         n_left = np.uint64(0)
         for i in range(n_active):
             active[n_left] = active[i]
@@ -383,6 +393,8 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
                     if number >= 0:
                         for k in range(0, values.shape[1], 8):
                             prefetch(leaf_values, number, k)
+                        # The last value may be in a cache line of its own.
+                        prefetch(leaf_values, number, values.shape[1] - 1)
             for i in range(n_rows):
                 if counts is not None:
                     if counts[tree, start + i] > 0:
