@@ -1,6 +1,7 @@
 """The random split of a numeric feature in a small node: its samples are divided without a histogram.
 
-It is the split that `splitter.find_split` would find with the histogram, at less cost.
+It is the split that the histogram would give, at less cost. Features with missing values, or whose least or greatest
+value is infinite, need the histogram.
 """
 
 from typing import NamedTuple
@@ -15,7 +16,7 @@ from aucforest.tree.samples import label_of, row_of, weight_of, with_codes
 
 
 class RandomSplit(NamedTuple):
-    """A random split of a feature, and what `splitter.Split` needs of it."""
+    """A random split of a feature; the first code is -1 if it needs the histogram."""
 
     code: np.int64  # the greatest code on the left
     next_code: np.int64  # the least code on the right
@@ -30,17 +31,18 @@ def _find_range(codes, read, feature, samples):
     for i in range(1, len(samples)):
         code = read(codes, (feature, row_of(samples[i])))
         least, greatest = min(least, code), max(greatest, code)
-    return np.int64(least), np.int64(greatest)
+    return least, greatest
 
 
 @bare_device
-def _divide(codes, read, node, feature, classes, values, ends, threshold, left):
-    """Sum the class totals on the left; return the last code there, the first on the right, and the samples there.
+def _sum_left(codes, read, node, feature, classes, values, ends, threshold, left):
+    """Add the class totals on the left; return the greatest code there, the least on the right, and the samples there.
 
-    Both ends are on their sides, and all codes between them have finite bounds.
+    `ends` are the least code, which goes left, and the greatest one, which goes right, whatever the threshold is. The
+    bins between them have finite bounds.
     """
     samples, weights, names = node.samples, node.columns.weights, node.columns.names
-    least, greatest = np.uint64(ends[0]), np.uint64(ends[1])
+    least, greatest = ends
     last, after, n_left = np.uint64(0), ~np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
         code = read(codes, (feature, row_of(samples[i])))
@@ -55,18 +57,21 @@ def _divide(codes, read, node, feature, classes, values, ends, threshold, left):
 
 
 @bare_device
-def draw(node, feature, classes, key, values, left):
-    """Sample a split and write its class totals on the left; code is -1 if there are missing or infinite values."""
+def sample_random_split(node, feature, classes, key, values, left):
+    """Return the random split of a feature, and write its class totals on the left."""
     columns, feature = node.columns, np.uint64(feature)
     least, greatest = with_codes(_find_range, columns.codes, feature, node.samples)
     low = high = 0.0
-    has_missing = greatest == columns.n_bins[feature]
+    has_missing = np.int64(greatest) == columns.n_bins[feature]
     if not has_missing:
         low, high = location(feature, least, columns.names, values), location(feature, greatest, columns.names, values)
     if has_missing or low == -np.inf or high == np.inf:
         return RandomSplit(np.int64(-1), np.int64(-1), np.int64(0), 0.0)
-    threshold, left[:], ends = threshold_between(low, high, key), 0, (least, greatest)
-    code, next_code, n_left = with_codes(_divide, columns.codes, node, feature, classes, values, ends, threshold, left)
+    threshold, ends = threshold_between(low, high, key), (least, greatest)
+    left[:] = 0
+    code, next_code, n_left = with_codes(
+        _sum_left, columns.codes, node, feature, classes, values, ends, threshold, left
+    )
     return RandomSplit(code, next_code, n_left, threshold)
 
 
@@ -74,8 +79,12 @@ def draw(node, feature, classes, key, values, left):
 def _score(criterion, left, totals, best_score, buffers):
     """Return the score of a split, or `best_score` if it is not better."""
     if len(totals) == 2:
+        # As in a scan, where this may exclude a score that exceeds the bar by a rounding error.
+        bar = best_score + pair_rounding(criterion.code, totals[0], totals[1])
+        if not criterion.exceeds(left[0], left[1], totals[0], totals[1], bar):
+            return best_score
         score = criterion.pair(left[0], left[1], totals[0], totals[1], buffers)
-        return score if score > best_score + pair_rounding(criterion.code, totals[0], totals[1]) else best_score
+        return score if score > bar else best_score
     bar = best_score + ROUNDING
     state = criterion.start(totals, bar, True, buffers)
     for k in range(np.uint64(len(totals))):

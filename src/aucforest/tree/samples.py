@@ -34,8 +34,9 @@ class Codes(NamedTuple):
     @classmethod
     def of(cls, codes: NDArray[np.unsignedinteger]) -> "Codes":
         """Return the codes of an array, which is not copied."""
-        kinds, none = (np.uint8, np.uint16, np.uint32), (0,) * codes.ndim
-        return cls(codes.itemsize, *(codes if codes.dtype == kind else np.empty(none, kind) for kind in kinds))
+        arrays = [np.empty((0,) * codes.ndim, dtype) for dtype in ("u1", "u2", "u4")]
+        arrays[["uint8", "uint16", "uint32"].index(codes.dtype.name)] = codes
+        return cls(codes.itemsize, *arrays)
 
     @property
     def array(self) -> NDArray[np.unsignedinteger]:
@@ -118,25 +119,25 @@ class Columns(NamedTuple):
 
 @bare_device
 def _read_narrow(codes, place):
-    """Return a code of one byte."""
+    """Return the code at a place in an array of codes of one byte."""
     return np.uint64(codes.one[place])
 
 
 @bare_device
 def _read_wide(codes, place):
-    """Return a code of more bytes."""
+    """Return the code at a place in an array of codes of more bytes."""
     return np.uint64(codes.two[place]) if codes.n_bytes == 2 else np.uint64(codes.four[place])
 
 
 @bare_device
 def code_at(codes, place):
-    """Return a code."""
+    """Return the code at a place, which is an index of the array."""
     return _read_narrow(codes, place) if codes.n_bytes == 1 else _read_wide(codes, place)
 
 
 @bare_device
 def set_code(codes, place, code):
-    """Write a code."""
+    """Write the code at a place, which is an index of the array."""
     if codes.n_bytes == 1:
         codes.one[place] = code
     elif codes.n_bytes == 2:

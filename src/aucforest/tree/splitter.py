@@ -1,4 +1,4 @@
-"""Search for the best split of a node: its features are sampled, and the histogram of each is scanned.
+"""Search for the best split of a node: its features are sampled, and the best split of each is compared.
 
 Ties: the feature sampled first wins, within it a split with the missing values on the right, and then the lowest bin.
 """
@@ -32,7 +32,7 @@ from aucforest.tree.histogram import (
     sum_left,
 )
 from aucforest.tree.random import derive_key
-from aucforest.tree.random_split import draw, score_split
+from aucforest.tree.random_split import sample_random_split, score_split
 from aucforest.tree.samples import Columns, add_code, has_code
 from aucforest.tree.scan import Constraint, Splits, find_admissible, has_minimum_sizes, scan
 from aucforest.tree.sparse import is_sparse
@@ -122,7 +122,7 @@ def _is_known_optimal(criterion, left, classes):
 
 @bare_device
 def _is_half(weight, classes):
-    """Return whether a weight is at least half of that of the node; up to rounding errors is enough."""
+    """Return whether a weight is at least half of that of the node, up to rounding errors."""
     return 2.0 * weight >= (1.0 - ROUNDING) * classes.weight
 
 
@@ -147,14 +147,29 @@ def _store_split(histogram, place, missing_left, by_set, classes, buffers):
 
 
 @bare_device
+def _replace(best, feature, code, next_code, missing_left, sampled, gain):
+    """Return another split, which is stored in the arrays of `best`."""
+    left, labels, codes_left, codes_right = best.left, best.labels, best.codes_left, best.codes_right
+    return Split(feature, code, next_code, missing_left, sampled, gain, left, labels, codes_left, codes_right)
+
+
+@bare_device
+def _needs_no_histogram(node, classes, params):
+    """Return whether random splits of numeric features of a small node are found without a histogram."""
+    # Of more than two classes, scores are equal up to `ROUNDING` only if sums of weights are exact.
+    is_exact = classes.n == 2 or len(node.columns.weights) == 0
+    return params.random_splits and is_exact and len(params.signs) == 0 and not is_sparse(node.columns)
+
+
+@bare_device
 def _random_split(node, feature, classes, best, params, buffers):
-    """Return whether the random split of a numeric feature needs no histogram, and it if it is better than `best`."""
+    """Return whether the random split of a feature is found without a histogram, and the best split after it."""
     left = buffers.score.left[: classes.n]
-    drawn = draw(node, feature, classes, _split_key(node, feature, params), params.values, left)
-    if drawn.code < 0:
+    split = sample_random_split(node, feature, classes, _split_key(node, feature, params), params.values, left)
+    if split.code < 0:
         return False, best
-    weight, n_right = sum_of(left), len(node.samples) - drawn.n_left
-    if min(drawn.n_left, n_right) < params.min_samples_leaf:
+    weight = sum_of(left)
+    if min(split.n_left, len(node.samples) - split.n_left) < params.min_samples_leaf:
         return True, best
     if min(weight, classes.weight - weight) < params.min_weight_leaf:
         return True, best
@@ -164,18 +179,7 @@ def _random_split(node, feature, classes, best, params, buffers):
     for k in range(classes.n):
         best.left[k] = left[k]
     missing_left = _is_half(weight, classes)
-    return True, Split(
-        feature,
-        drawn.code,
-        drawn.next_code,
-        missing_left,
-        drawn.threshold,
-        gain,
-        best.left,
-        best.labels,
-        best.codes_left,
-        best.codes_right,
-    )
+    return True, _replace(best, feature, split.code, split.next_code, missing_left, split.threshold, gain)
 
 
 @bare_device
@@ -201,18 +205,7 @@ def _search_feature(node, features, t, classes, best, params, buffers):
         if place >= 0:
             next_code, missing_left = _store_split(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
             code = np.int64(histogram.codes[place])
-            best = Split(
-                feature,
-                code,
-                next_code,
-                missing_left,
-                sampled,
-                gain,
-                best.left,
-                best.labels,
-                best.codes_left,
-                best.codes_right,
-            )
+            best = _replace(best, feature, code, next_code, missing_left, sampled, gain)
     clear(histogram)
     return best
 
@@ -228,18 +221,18 @@ def find_split(node, params, buffers):
     # Larger nodes count the next feature already, so all of theirs are sampled first.
     is_small = len(node.samples) < PAIR_SAMPLES
     may_stop = is_small and params.criterion != CUSTOM_CRITERION
-    may_divide = may_stop and params.random_splits and len(params.signs) == 0 and not is_sparse(node.columns)
+    without_histogram = may_stop and _needs_no_histogram(node, classes, params)
     n_sampled, n_tried = 0, 0
     for t in range(params.max_features):
         n_wanted = t + 1 if may_stop else params.max_features
         n_sampled, n_tried = sample_features(node, n_wanted, n_sampled, n_tried, buffers.features)
         if t == n_tried:
             break
-        features, is_divided = buffers.features.tried[:n_tried], False
+        features, is_found = buffers.features.tried[:n_tried], False
         feature = np.int64(features[t])
-        if may_divide and params.kinds[feature] == NUMERIC:
-            is_divided, best = _random_split(node, feature, classes, best, params, buffers)
-        if not is_divided:
+        if without_histogram and params.kinds[feature] == NUMERIC:
+            is_found, best = _random_split(node, feature, classes, best, params, buffers)
+        if not is_found:
             best = _search_feature(node, features, t, classes, best, params, buffers)
         if may_stop and best.feature == feature and _is_known_optimal(params.criterion, left, classes):
             break
@@ -249,18 +242,7 @@ def find_split(node, params, buffers):
     for k in range(classes.n):
         right[k] = classes.totals[k] - left[k]
     gain = gain_by_definition(params.criterion, left, right)
-    return Split(
-        best.feature,
-        best.code,
-        best.next_code,
-        best.missing_left,
-        best.sampled,
-        gain,
-        left,
-        labels,
-        codes_left,
-        codes_right,
-    )
+    return _replace(best, best.feature, best.code, best.next_code, best.missing_left, best.sampled, gain)
 
 
 @bare_device

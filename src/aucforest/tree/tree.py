@@ -100,7 +100,7 @@ def _sum_rows(totals, weight):
 
 @bare_kernel
 def _list_nonzero(totals, weight, data, columns, starts):
-    """Write the nonzero frequencies row by row, and after them what is not one."""
+    """Write the nonzero frequencies row by row; the last item of `data` and of `columns` is spare."""
     n = np.uint64(0)
     for row in range(len(totals)):
         start = n

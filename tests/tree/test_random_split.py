@@ -1,0 +1,40 @@
+"""Random splits without a histogram are those with one, which sparse codes always have."""
+
+import numpy as np
+import pytest
+
+from aucforest.tree.samples import Codes
+from tests.tree.growing import NAMES, canonical, grow
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_random_splits_separate_adjacent_values(n_classes):
+    """A threshold between them is rounded to one of them, and the greater one goes right all the same."""
+    labels = np.arange(6) % n_classes
+    X = np.where(labels == 0, 1.0, np.nextafter(1.0, 2.0))[:, None]
+    for key in range(20):
+        tree = grow(X, labels, max_bins=None, random=True, max_features=1, max_depth=1, key=key).tree
+        assert (tree.threshold[0], tree.n_samples[1]) == (1.0, 6 // n_classes)
+
+
+@pytest.mark.parametrize("criterion", NAMES)
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+@pytest.mark.parametrize("range_of_weights", [0, 4, 40])
+def test_random_splits_are_those_of_a_histogram(criterion, n_classes, range_of_weights):
+    """Columns are repeated, so that features tie; some values are missing or infinite."""
+    for key in range(25):
+        rng = np.random.default_rng(key)
+        X = rng.integers(0, 9, (60, 4)).astype(float)
+        X[rng.random(X.shape) < 0.03] = rng.choice([np.nan, np.inf, -np.inf])
+        X[0] = 0.0
+        X, labels = np.tile(X, 2), rng.integers(0, n_classes, 60)
+        weights = np.exp2(rng.uniform(0, range_of_weights, 60)).astype(np.int64) if range_of_weights > 0 else None
+        options = {"criterion": criterion, "random": True, "max_features": 8, "key": key, "n_classes": n_classes}
+        options |= {"weights": weights, "min_samples_leaf": 1 + key % 2, "max_bins": None}
+        dense, sparse = (grow(X, labels, sparse=sparse, **options) for sparse in (False, True))
+        assert canonical(dense) == canonical(sparse)
+
+
+def test_codes_of_other_types_are_refused():
+    with pytest.raises(ValueError, match="int64"):
+        Codes.of(np.zeros((2, 5), dtype=np.int64))
