@@ -86,13 +86,19 @@ def _keep_order(criterion, histogram, classes, buffers):
 
 
 @bare_device
+def middle_of(at, values):
+    """Return the middle of a bin with finite bounds, given its index in `BinValues`."""
+    return 0.5 * values.lower[at] + 0.5 * values.upper[at]
+
+
+@bare_device
 def location(feature, code, names, values):
     """Return the middle of a bin, or its finite bound if only one bound is finite."""
     at = bin_of(feature, code, names, values)
     low, high = values.lower[at], values.upper[at]
     if low == -np.inf:
         return high
-    return low if high == np.inf else 0.5 * low + 0.5 * high
+    return low if high == np.inf else middle_of(at, values)
 
 
 @bare_device

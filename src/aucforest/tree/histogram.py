@@ -370,7 +370,7 @@ def _count_stored(columns, samples, feature, classes, with_samples, buffers):
 
 
 @bare_device
-def _count_dense(codes, read, node, features, t, classes, compact, buffers):
+def _count_dense(codes, read, node, features, t, classes, compact, with_samples, buffers):
     """Count the histogram of dense codes; return how many codes or entries are listed, as in `Histogram`, and cells."""
     samples, weights, n, is_pair = node.samples, node.columns.weights, len(node.samples), classes.n == 2
     feature, n_codes = np.uint64(features[t]), node.columns.n_bins[features[t]] + 1
@@ -387,6 +387,8 @@ def _count_dense(codes, read, node, features, t, classes, compact, buffers):
         _fill(codes, read, feature, samples, weights, classes, marks and not paired, cells, buffers.mask)
     for i in range(n if marks and paired else 0):
         add_code(buffers.mask, read(codes, (feature, row_of(samples[i]))))
+    for i in range(n if with_samples else 0):
+        buffers.n_samples[read(codes, (feature, row_of(samples[i])))] += 1
     n_listed = np.int64(-1)
     if sorts:
         n_listed = _sort_keys(codes, read, feature, samples, classes, listed)
@@ -395,13 +397,6 @@ def _count_dense(codes, read, node, features, t, classes, compact, buffers):
     elif compact or not is_pair:
         n_listed = list_filled(n_codes, classes, cells, buffers)
     return n_listed, cells
-
-
-@bare_device
-def _add_samples(codes, read, feature, samples, n_samples):
-    """Count the samples with each code."""
-    for i in range(len(samples)):
-        n_samples[read(codes, (np.uint64(feature), row_of(samples[i])))] += 1
 
 
 @bare_device
@@ -414,7 +409,7 @@ def count_samples(node, features, t, classes, compact, with_samples, buffers):
     columns = node.columns
     if is_sparse(columns):
         return _count_stored(columns, node.samples, np.int64(features[t]), classes, with_samples, buffers)
-    n_listed, cells = with_codes(_count_dense, columns.codes, node, features, t, classes, compact, buffers)
-    if with_samples:
-        with_codes(_add_samples, columns.codes, features[t], node.samples, buffers.n_samples)
+    n_listed, cells = with_codes(
+        _count_dense, columns.codes, node, features, t, classes, compact, with_samples, buffers
+    )
     return make_histogram(n_listed, columns.n_bins[features[t]] + 1, classes, with_samples, cells, buffers)

@@ -11,7 +11,7 @@ import numpy as np
 from aucforest._compile import bare_device
 from aucforest.tree.binning import bin_of
 from aucforest.tree.criteria import ROUNDING, by_criterion, pair_rounding
-from aucforest.tree.features import location, threshold_between
+from aucforest.tree.features import location, middle_of, threshold_between
 from aucforest.tree.samples import label_of, row_of, weight_of, with_codes
 
 
@@ -46,8 +46,7 @@ def _sum_left(codes, read, node, feature, classes, values, ends, threshold, left
     last, after, n_left = np.uint64(0), ~np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
         code = read(codes, (feature, row_of(samples[i])))
-        at = bin_of(feature, code, names, values)
-        is_low = 0.5 * values.lower[at] + 0.5 * values.upper[at] <= threshold
+        is_low = middle_of(bin_of(feature, code, names, values), values) <= threshold
         is_left = np.uint64((code == least) | (is_low & (code != greatest)))
         left[np.uint64(classes.places[label_of(samples[i])])] += weight_of(samples[i], weights) * np.int64(is_left)
         # Without branches, since nothing predicts where a sample goes.

@@ -219,8 +219,7 @@ def find_split(node, params, buffers):
     codes_left, codes_right, labels = buffers.codes_left, buffers.codes_right, classes.labels
     best = Split(none, none, none, False, 0.0, 0.0, left, labels, codes_left, codes_right)
     # Larger nodes count the next feature already, so all of theirs are sampled first.
-    is_small = len(node.samples) < PAIR_SAMPLES
-    may_stop = is_small and params.criterion != CUSTOM_CRITERION
+    may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
     without_histogram = may_stop and _needs_no_histogram(node, classes, params)
     n_sampled, n_tried = 0, 0
     for t in range(params.max_features):
