@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate
 from math import ceil
 from typing import Any
 
@@ -21,10 +22,15 @@ from aucforest.tree.growing import Batch, Workspace, branch_rows, grow_trees, ma
 from aucforest.tree.samples import NO_NAMES, NO_SPARSE, Codes, Columns, FixedPoint, SparseCodes
 from aucforest.tree.tree import Tree
 
-# With more batches threads end at about the same time, with fewer ones they fetch them less often.
-_BATCHES_PER_JOB = 8
+# The proportion of the remaining trees that a thread's next batch has. With a large one threads fetch batches less
+# often, with a small one they end at about the same time.
+_NEXT_BATCH = 2 / 3
 # Minimum seconds of a batch, since fetching one takes a part of that.
 _LEAST_BATCH_SECONDS = 1e-3
+# Maximum seconds of a batch, which cannot be interrupted, unless so many batches for each thread take longer.
+_MOST_BATCH_SECONDS, _BATCHES_PER_JOB = 0.1, 8
+# With fewer seconds of all batches, their trees are returned together.
+_LEAST_STREAM_SECONDS = 0.5
 # Minimum seconds of a task for threads; shorter ones wait longer for the global interpreter lock than they take.
 _LEAST_TASK_SECONDS = 7e-4
 # Approximate seconds per row, level of a tree and feature that is searched at a node.
@@ -95,11 +101,12 @@ def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads
         yield from threads.map(function, items)
 
 
-def _backend_map(n_jobs: int | None, task_seconds: float) -> ParallelMap:
+def _backend_map(n_jobs: int | None, task_seconds: float, all_seconds: float) -> ParallelMap:
     """Return a parallel `map` on the active joblib backend, which is threads by default."""
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):
-        return _map_by(map_in_threads, n_jobs, task_seconds)
+        is_short = all_seconds < _LEAST_STREAM_SECONDS
+        return _map_by(_work_together if is_short else map_in_threads, n_jobs, task_seconds)
     return_as = "generator" if backend.supports_return_generator else "list"
     # Copy on write, because kernels would be compiled again for read-only arrays.
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, mmap_mode="c")
@@ -214,17 +221,31 @@ def estimate_seconds(growth: Growth) -> float:
     return float(_ROW_SECONDS * n_rows * np.log2(n_rows + 1) * growth.params.max_features)
 
 
-def grow_batches(growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1) -> Grown:
-    """Yield indices of keys and their trees, grown on the active joblib backend, which is threads by default."""
+def _batch_sizes(n_trees: int, n_threads: int, tree_seconds: float) -> Iterator[int]:
+    """Yield the numbers of trees of batches, in the order in which threads fetch them: the last ones are small."""
+    least = min(ceil(_LEAST_BATCH_SECONDS / tree_seconds), -(-n_trees // n_threads))
+    most = max(int(_MOST_BATCH_SECONDS / tree_seconds), n_trees // (_BATCHES_PER_JOB * n_threads))
+    while n_trees > 0:
+        size = min(n_trees, max(1, least, min(int(_NEXT_BATCH * n_trees / n_threads), most)))
+        yield size
+        n_trees -= size
+
+
+def grow_batches(
+    growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1, spare: list[Workspace] | None = None
+) -> Grown:
+    """Yield indices of keys and their trees, grown on the active joblib backend, which is threads by default.
+
+    Buffers are taken from `spare` and returned to it, if it is given.
+    """
     n_threads, seconds = effective_n_jobs(n_jobs), estimate_seconds(growth)
-    at_least, at_most = ceil(_LEAST_BATCH_SECONDS / seconds), -(-len(keys) // n_threads)
-    size = max(1, min(max(len(keys) // (_BATCHES_PER_JOB * n_threads), at_least), at_most))
-    batches = [range(start, min(start + size, len(keys))) for start in range(0, len(keys), size)]
+    sizes = list(_batch_sizes(len(keys), n_threads, seconds))
+    batches = [range(stop - size, stop) for size, stop in zip(sizes, accumulate(sizes))]
     stopped = np.zeros(1, dtype=np.bool_)
-    grow = partial(grow_batch, growth, part, stopped.any, [])
+    grow = partial(grow_batch, growth, part, stopped.any, [] if spare is None else spare)
     try:
-        grown = _backend_map(n_jobs, size * seconds)(grow, [[keys[i] for i in batch] for batch in batches])
-        yield from zip(batches, grown)
+        run = _backend_map(n_jobs, max(sizes, default=0) * seconds, len(keys) * seconds)
+        yield from zip(batches, run(grow, [[keys[i] for i in batch] for batch in batches]))
     finally:
         # Threads that still grow trees stop when the fit is interrupted.
         stopped[0] = True

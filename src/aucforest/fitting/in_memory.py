@@ -19,6 +19,7 @@ from aucforest.tables.dates import Dates, times_in
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
 from aucforest.tree.features import NUMERIC
+from aucforest.tree.growing import Workspace
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.sparse_binning import bin_sparse
 
@@ -39,6 +40,7 @@ class RowsInMemory(TrainingTable):
     ) -> None:
         self.X, self.names, self.target, self.dates, self._categories = X, names, target, dates, categories
         self.n_features = X.shape[1]
+        self._spare: list[Workspace] = []
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
@@ -104,4 +106,4 @@ class RowsInMemory(TrainingTable):
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
-        return grow_batches(growth, self._part, keys, self._spec.n_jobs)
+        return grow_batches(growth, self._part, keys, self._spec.n_jobs, self._spare)
