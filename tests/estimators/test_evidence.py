@@ -230,7 +230,7 @@ def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
     start, held = forest._start(), forest._hold(table, labels, None, None, None)
     spec = forest._resolve(held, start)
     scores = forest._score_rows(forest._training_rows(held, spec), held.target, spec, start, unit=1.0)
-    assert scores._sums.nbytes == spec.evidence_bytes > 0
+    assert sum(array.nbytes for array in scores._totals) == spec.evidence_bytes > 0
 
 
 @pytest.mark.parametrize(

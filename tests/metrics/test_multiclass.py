@@ -96,11 +96,16 @@ def test_several_matrices_and_weights_at_once():
     """To the last bit what each of them gives alone, and NaN without a pair of classes."""
     codes, first, weights = random_classes(300, 4)
     both = first, random_classes(300, 4, seed=1)[1]
-    all_weights = np.stack((weights, weights * (codes != 2), weights * (codes == 1)))
-    found = score_matrices(codes.astype(np.uint32), np.array([scores.T for scores in both], order="C"), all_weights)
-    expected = [[hand_till_score(codes, scores, sample_weight=some) for some in all_weights[:2]] for scores in both]
-    np.testing.assert_array_equal(found[:, :2], expected)
-    assert np.all(np.isnan(found[:, 2]))
+    matrices = np.array([scores.T for scores in both], order="C")
+    of_first = np.stack((weights, weights * (codes != 2), weights * (codes == 1)))
+    for all_weights in (np.stack((of_first, of_first[::-1])), np.stack((of_first[:1], 2.0 * of_first[:1]))):
+        found = score_matrices(codes.astype(np.uint32), matrices, all_weights)
+        for scores, own, found_of_scores in zip(both, all_weights, found):
+            for some, value in zip(own, found_of_scores):
+                if np.any(some[codes != 1] > 0):
+                    assert value == hand_till_score(codes, scores, sample_weight=some)
+                else:
+                    assert np.isnan(value)
 
 
 def test_no_pair_is_undefined():

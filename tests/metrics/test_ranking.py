@@ -60,20 +60,23 @@ def test_no_area_is_above_one():
 def test_several_columns_and_weights_at_once(n_rows):
     """To the last bit what each of them gives alone."""
     rng = np.random.default_rng(n_rows)
-    columns, weights = rng.integers(0, 40, (4, n_rows)) / 7.0, rng.random((3, n_rows))
-    weights[1], positive = 0.0, rng.random(n_rows) < 0.3
+    columns, weights = rng.integers(0, 40, (4, n_rows)) / 7.0, rng.random((4, 3, n_rows))
+    weights[:, 1], positive = 0.0, rng.random(n_rows) < 0.3
     ranked = [rank_rows(column) for column in columns]
-    expected = [[mann_whitney(positive, rows, some) for some in weights] for rows in ranked]
+    expected = [[mann_whitney(positive, rows, some) for some in own] for rows, own in zip(ranked, weights)]
     np.testing.assert_array_equal(score_columns(positive, columns, weights), expected)
     codes = rng.integers(0, 2, n_rows).astype(np.uint32)
-    lost = lost_columns(codes, columns.reshape(2, 2, n_rows), weights)
-    expected = [[lost_pairs(codes, pair, 2, some) for some in weights] for pair in (ranked[:2], ranked[2:])]
+    lost, totals = lost_columns(codes, columns.reshape(2, 2, n_rows), weights[:2])
+    pairs = zip((ranked[:2], ranked[2:]), weights)
+    expected = [[lost_pairs(codes, pair, 2, some) for some in own] for pair, own in pairs]
     np.testing.assert_array_equal(lost, expected)
+    expected = [[np.bincount(codes, some, minlength=2) for some in own] for own in weights[:2]]
+    np.testing.assert_array_equal(totals, expected)
 
 
 def test_scores_of_several_columns_must_be_finite():
     columns = np.array([[0.5, 1.0], [np.inf, 2.0]])
     with pytest.raises(ValueError, match="y_score must be finite"):
-        score_columns(np.array([True, False]), columns, np.ones((1, 2)))
+        score_columns(np.array([True, False]), columns, np.ones((2, 1, 2)))
     with pytest.raises(ValueError, match="y_score must be finite"):
-        lost_columns(np.array([0, 1], dtype=np.uint32), columns[None], np.ones((1, 2)))
+        lost_columns(np.array([0, 1], dtype=np.uint32), columns[None], np.ones((1, 1, 2)))

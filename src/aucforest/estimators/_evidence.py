@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._calibration import Calibration, CalibrationSample, n_of_rarer
 from aucforest.estimators._class_sample import sample_classes
-from aucforest.estimators._paths import add_shrunk
+from aucforest.estimators._paths import Totals, add_shrunk, join_small
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.multiclass import score_matrices
@@ -35,10 +36,10 @@ _ROWS, _ROWS_TIMES_CLASSES, _PROPORTION, _ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
 # Number of scored trees. More trees cost little if there are at least _SAMPLES_A_ROW training samples for each scored
 # row, and many classes need them, because the AUC of few trees is not yet linear in 1 / n_trees.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
-# Minimum number of sums, so that several threads can add to them.
-_LEAST_SUMS = 8
-# Maximum size of the array of sums, in numbers.
-_MOST_SUMS = 2**25
+# The trees of each variant are divided into two halves, for extrapolation to more trees.
+_N_HALVES = 2
+# Maximum size of the arrays of sums, in numbers.
+_MOST_SUMS = 2**23
 # Approximate seconds per row and tree, what a column adds to them as a proportion, seconds per row that is ranked, and
 # per number that is summed.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME, _SUM_TIME = 3e-8, 0.15, 2e-8, 1e-9
@@ -65,11 +66,6 @@ def row_weight(
     return float(np.clip(weights.mean(), weights.min(), weights.max()))
 
 
-def _count_sums(n_variants: int) -> int:
-    """Return the number of sums over out-of-bag trees: at least two for each variant."""
-    return n_variants * max(2, _LEAST_SUMS // n_variants)
-
-
 def amounts_to_score(shrinkage: float | str | None, n_variants: int) -> NDArray[np.float64]:
     """Return the amounts to score: all that "auto" chooses from, or the one given and that of comparing variants."""
     if shrinkage == "auto":
@@ -77,9 +73,14 @@ def amounts_to_score(shrinkage: float | str | None, n_variants: int) -> NDArray[
     return np.unique([float(shrinkage or 0.0), *([WEIGHED_BY] if n_variants > 1 else [])])
 
 
+def _sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
+    """Return the number of sums for a scored row."""
+    return _N_HALVES * (1 if n_classes == 2 else n_classes) * (n_amounts + (n_variants if n_variants > 1 else 0))
+
+
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
-    """Return the bytes of the sums for a number of scored rows."""
-    return 8 * _count_sums(n_variants) * n_rows * (1 if n_classes == 2 else n_classes) * n_amounts
+    """Return the bytes of the sums for a number of scored rows, and of the numbers of trees that are summed."""
+    return 8 * n_rows * (_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants)
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
@@ -88,8 +89,7 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
     The array is empty if there would be fewer than two rows of a class. `seed` is the key of the first tree.
     """
     enough = max(_ROWS_TIMES_CLASSES // n_classes, int(_PROPORTION * len(labels)), _ROWS_OF_CLASS * n_classes)
-    n_sums = _count_sums(n_variants) * n_classes * len(AMOUNTS)
-    most = min(_ROWS, enough, _MOST_SUMS // n_sums) // n_classes
+    most = min(_ROWS, enough, _MOST_SUMS // _sums_of_row(n_classes, n_variants, len(AMOUNTS))) // n_classes
     return np.empty(0, dtype=np.int64) if most < 2 else sample_classes(labels, n_classes, most, seed)
 
 
@@ -113,7 +113,7 @@ class OutOfBagScores:
         n_jobs: int | None,
     ) -> None:
         self._bags, self._n_jobs = training.bags, n_jobs
-        self._most_tasks = _TASKS_PER_THREAD * effective_n_jobs(n_jobs)
+        self._n_threads = effective_n_jobs(n_jobs)
         # Of two classes it does not change the ranking.
         self._calibration = None if n_classes == 2 else calibration
         self._amounts, self._unit, self._n_classes = amounts, unit, n_classes
@@ -126,11 +126,12 @@ class OutOfBagScores:
         self._table = taken if is_sparse else np.ascontiguousarray(taken.T, dtype=np.float64)
         places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
-        # The trees of each variant are divided into at least two parts.
-        n_sums, n_columns = _count_sums(n_variants), 1 if n_classes == 2 else n_classes
-        self._n_parts = n_sums // n_variants
-        self._sums = np.zeros((n_sums, len(rows), n_columns, len(amounts)))
-        self._n_trees = np.zeros((n_sums, len(rows)), dtype=np.int64)
+        n_rows, n_columns = len(rows), 1 if n_classes == 2 else n_classes
+        self._totals = Totals(
+            np.zeros((_N_HALVES, n_rows, n_columns, len(amounts))),
+            np.zeros((_N_HALVES, n_variants, n_rows if n_variants > 1 else 0, n_columns)),
+            np.zeros((_N_HALVES, n_variants, n_rows), dtype=np.int64),
+        )
         self._n_added = np.zeros(n_variants, dtype=np.int64)
 
     @property
@@ -156,37 +157,44 @@ class OutOfBagScores:
         if not trees:
             return
         vars(self).pop("_by_variant", None)
-        parts: dict[int, list[int]] = {}
-        for place, variant in enumerate(variants):
-            part = variant * self._n_parts + int(self._n_added[variant]) % self._n_parts
-            parts.setdefault(part, []).append(place)
-            self._n_added[variant] += 1
-        amounts, n_columns = self._unit * self._amounts, self._sums.shape[2]
+        of_trees, halves = np.array(list(variants)), np.empty(len(trees), dtype=np.int64)
+        for variant in np.unique(of_trees):
+            of_variant = np.flatnonzero(of_trees == variant)
+            halves[of_variant] = (self._n_added[variant] + np.arange(len(of_variant))) % _N_HALVES
+            self._n_added[variant] += len(of_variant)
+        amounts, weighed = self._unit * self._amounts, self._weighed
+        places = [np.flatnonzero(halves == half) for half in range(_N_HALVES)]
+        joined = [join_small([trees[place] for place in some.tolist()]) for some in places]
 
-        def add_parts(some: Sequence[int]) -> None:
-            all_counts = self._counts([first + place for part in some for place in parts[part]])
-            for rows, table in self._blocks():
-                start = 0
-                for part in some:
-                    of_part = [trees[place] for place in parts[part]]
-                    counts = all_counts[start : start + len(of_part), rows]
-                    add_shrunk(of_part, amounts, table, counts, Sums(self._sums[part][rows], self._n_trees[part][rows]))
-                    start += len(of_part)
+        def add_half(half: int, rows: slice) -> None:
+            if not joined[half]:
+                return
+            variants, counts = of_trees[places[half]], self._counts((first + places[half]).tolist())
+            totals = Totals(*(array[half] for array in self._totals))
+            for some, table in self._blocks(rows):
+                add_shrunk(joined[half], variants, amounts, weighed, table, counts[:, some], some.start, totals)
 
-        # A part is summed by one thread, so that rounding errors do not depend on n_jobs.
-        seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * len(self._truth) * len(trees)
-        n_tasks = max(1, min(len(parts), int(seconds / _LEAST_TASK), self._most_tasks))
-        tasks = [list(parts)[start::n_tasks] for start in range(n_tasks)]
-        for _ in thread_map(self._n_jobs, seconds / n_tasks)(add_parts, tasks):
+        # A row of a half is summed by one thread, so that rounding errors do not depend on n_jobs.
+        n_rows, n_columns = len(self._truth), self._totals.whole.shape[2]
+        seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
+        n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES))
+        bounds = np.linspace(0, n_rows, n_parts + 1).astype(np.int64)
+        tasks = [(half, slice(*pair)) for pair in pairwise(bounds) for half in range(_N_HALVES)]
+        for _ in thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks):
             pass
 
-    def _blocks(self) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Yield slices of the scored rows, and these rows as the columns of a dense matrix, (n_features, n_rows)."""
+    @property
+    def _weighed(self) -> int:
+        """The place of the amount of shrinkage by which variants are compared; with one variant it is not used."""
+        return min(int(np.searchsorted(self._amounts, WEIGHED_BY)), len(self._amounts) - 1)
+
+    def _blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Yield slices of some scored rows, and these rows as the columns of a dense matrix, (n_features, n_rows)."""
         if isinstance(self._table, SparseRows):
-            for rows, block in self._table.blocks(slice(0, len(self._truth)), np.dtype(np.float64)):
-                yield rows, block.T
+            for some, block in self._table.blocks(rows, np.dtype(np.float64)):
+                yield some, block.T
         else:
-            yield slice(0, len(self._truth)), self._table
+            yield rows, self._table[:, rows]
 
     def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:
         """Return how often each row is in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
@@ -194,54 +202,43 @@ class OutOfBagScores:
         return np.ascontiguousarray(np.concatenate(blocks, axis=1))
 
     def _score(
-        self,
-        candidates: Sequence[Sums],
-        weights: NDArray[np.float64],
-        calibration: Calibration | None = None,
+        self, candidates: Sequence[Sums], weights: NDArray[np.float64], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
         """Return the AUC of sums over trees for several weights of the rows, NaN where it is not defined.
 
-        Each of `candidates` has several sums, (n_sums, n_columns, n_rows), in which the same rows are out of bag; the
-        result has the shape (n_candidates, n_sums, n_weights).
+        The total of a candidate has the shape (n_columns, n_rows), and the result (n_candidates, n_weights).
         """
-        seconds = _RANK_TIME * len(self._truth) * candidates[0].total.shape[1]
-        n_sums = len(candidates[0].total)
-        step = min(n_sums, max(1, round(_LEAST_TASK / seconds), len(candidates) * n_sums // self._most_tasks))
-        step = -(-n_sums // -(-n_sums // step))  # tasks of about equal length
-        tasks = [
-            Sums(sums.total[start : start + step], sums.n_trees[start : start + step])
-            for sums in candidates
-            for start in range(0, n_sums, step)
-        ]
+        seconds = _RANK_TIME * self._totals.whole[0, ..., 0].size * len(candidates)
+        n_tasks = max(1, min(_TASKS_PER_THREAD * self._n_threads, int(seconds / _LEAST_TASK)))
+        n_tasks -= n_tasks % self._n_threads if n_tasks > self._n_threads else 0
+        step = -(-len(candidates) // n_tasks)
+        tasks = [slice(start, start + step) for start in range(0, len(candidates), step)]
+        # Not allocated by tasks, because threads return freed memory to the system.
+        all_means = np.empty((len(candidates), *candidates[0].total.shape))
 
-        def score(sums: Sums) -> NDArray[np.float64]:
-            seen = sums.n_trees[0] > 0
+        def score(task: slice) -> NDArray[np.float64]:
+            some, means = candidates[task], all_means[task]
+            n_trees = np.stack([sums.n_trees for sums in some])
             # Rows without a score get one, and no weight.
-            means = np.empty(sums.total.shape)
-            np.divide(sums.total, np.where(seen, sums.n_trees, 1)[:, None], out=means)
-            if calibration is not None:
-                for mean in means:
+            for mean, sums, divisor in zip(means, some, np.where(n_trees > 0, n_trees, 1)):
+                np.divide(sums.total, divisor, out=mean)
+                if calibration is not None:
                     mean[:] = calibration.apply(np.ascontiguousarray(mean.T)).T
-            some = np.where(seen, weights, 0.0)
+            weights_of_each = np.where((n_trees > 0)[:, None], weights, 0.0)
             if self._n_classes == 2:
-                return score_columns(self._truth == 1, means[:, 0], some)
-            return score_matrices(self._truth, means, some)
+                return score_columns(self._truth == 1, means[:, 0], weights_of_each)
+            return score_matrices(self._truth, means, weights_of_each)
 
-        scores = list(thread_map(self._n_jobs, step * seconds)(score, tasks))
-        return np.concatenate(scores).reshape(len(candidates), n_sums, len(weights))
+        return np.concatenate(list(thread_map(self._n_jobs, seconds / n_tasks)(score, tasks)))
 
-    def _halves(self, places: int | slice = slice(None)) -> list[Sums]:
-        """Return the sums over two halves of the trees, for all amounts of shrinkage or that of a place."""
-
-        def half(start: int) -> Sums:
-            return Sums(self._sums[start::2, ..., places].sum(axis=0), self._n_trees[start::2].sum(axis=0))
-
-        seconds = _SUM_TIME * self._sums[::2, ..., places].size
-        return list(thread_map(self._n_jobs, seconds)(half, range(2)))
+    def _halves(self) -> list[Sums]:
+        """Return the sums over two halves of the trees, for all amounts of shrinkage."""
+        return [Sums(whole, n_trees.sum(axis=0)) for whole, n_trees in zip(self._totals.whole, self._totals.n_trees)]
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
-        halves = self._halves(int(np.searchsorted(self._amounts, amount)))
+        place = int(np.searchsorted(self._amounts, amount))
+        halves = [Sums(total[..., place], n_trees) for total, n_trees in self._halves()]
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
         by_class = np.bincount(self._truth, self._weights, minlength=self._n_classes)
@@ -251,17 +248,12 @@ class OutOfBagScores:
     @cached_property
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""
-        place = np.searchsorted(self._amounts, WEIGHED_BY)
-        sums, n_trees = (
-            array.reshape(len(self._n_added), self._n_parts, *array.shape[1:]).sum(axis=1)
-            for array in (self._sums[..., place], self._n_trees)
-        )
-        return sums, n_trees
+        return self._totals.by_variant.sum(axis=0), self._totals.n_trees.sum(axis=0)
 
     def variant_scores(self) -> NDArray[np.float64]:
         """Return the AUC of the trees of each variant, NaN where it is not defined."""
-        candidates = [Sums(total.T[None], n_trees[None]) for total, n_trees in zip(*self._by_variant)]
-        return self._score(candidates, self._weights[None]).ravel()
+        candidates = [Sums(total.T, n_trees) for total, n_trees in zip(*self._by_variant)]
+        return self._score(candidates, self._weights[None])[:, 0]
 
     def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the standard errors of scores (Hanley and McNeil 1982); for more than two classes an approximation.
@@ -289,10 +281,9 @@ class OutOfBagScores:
         # The first is the whole without more trees.
         more, n_more = (np.concatenate((np.zeros_like(array[:1]), array)) for array in (sums, n_trees))
         factors = np.concatenate(([0.0], factors))
-        candidates = Sums(
-            (whole + factors[:, None, None] * more).transpose(0, 2, 1), n_whole + factors[:, None] * n_more
-        )
-        scores = self._score([candidates], self._weights[None])[0, :, 0]
+        totals, all_trees = whole + factors[:, None, None] * more, n_whole + factors[:, None] * n_more
+        candidates = [Sums(total.T, n_trees) for total, n_trees in zip(totals, all_trees)]
+        scores = self._score(candidates, self._weights[None])[:, 0]
         return scores[1:] - scores[0]
 
     def choose_amount(self, n_trees: int) -> float:
@@ -308,15 +299,12 @@ class OutOfBagScores:
             return PRIOR
         further = 1.0 - float(whole.n_trees.mean()) / n_trees
 
-        def score(amounts: slice | list[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-            candidates = []
-            for sums in (*halves, whole):
-                total = sums.total.T[amounts]
-                candidates.append(Sums(total, np.broadcast_to(sums.n_trees, (len(total), len(sums.n_trees)))))
-            first, second, of_all = self._score(candidates, weights, self._calibration)
+        def score(amounts: Sequence[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+            candidates = [Sums(sums.total.T[i], sums.n_trees) for sums in (*halves, whole) for i in amounts]
+            first, second, of_all = self._score(candidates, weights, self._calibration).reshape(3, len(amounts), -1)
             return of_all + further * (of_all - 0.5 * (first + second))
 
-        scores = score(slice(None), self._weights[None])[:, 0]
+        scores = score(range(len(AMOUNTS)), self._weights[None])[:, 0]
         # The AUC of a half is not defined if it has no trees, or out-of-bag rows of one class only.
         best, prior = int(np.argmax(scores)), _PRIOR_PLACE
         if best == prior or np.any(np.isnan(scores)):

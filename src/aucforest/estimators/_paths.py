@@ -1,6 +1,6 @@
 """Paths from the root to the leaves: decision paths, and the predictions of leaves for several amounts of shrinkage."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,15 +8,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.fitting.out_of_bag import Sums
 from aucforest.tree.prediction import goes_right
 from aucforest.tree.tree import Tree, find_parents
 
 # Indices are unsigned where it matters, because a negative one would count from the end.
 _ONE = np.uint64(1)
 # Maximum number of nodes of trees that are joined for one call. Joining copies them, which pays for small trees only:
-# the Python code of a call takes as long as some hundred nodes in the kernel.
-_MOST_JOINED = 2**14
+# the Python code of a call takes as long as some hundred nodes in the kernel, and other threads wait for it.
+_MOST_JOINED = 2**16
 _NONE = np.empty(0, dtype=np.int32)
 _NONE.setflags(write=False)
 
@@ -110,42 +109,39 @@ def apply_tree(tree: Tree, X: NDArray[np.float64]) -> NDArray[np.int64]:
     return leaves
 
 
-class _Joined(NamedTuple):
+class JoinedTrees(NamedTuple):
     """The nodes of several trees one after the other; numbers of nodes count from the first one of their tree."""
 
+    places: range  # of the trees in the sequence that was joined
+    n_classes: int
     nodes: _Nodes
     first: NDArray[np.int64]  # (n_trees + 1,), the first node of each tree, and the number of all nodes
     first_set: NDArray[np.int64]  # (n_trees + 1,), the same of nodes that split by a set
 
 
-def _join(trees: Sequence[Tree]) -> _Joined:
-    """Return the nodes of trees, of which either all or none have sparse class frequencies."""
-    each = [_nodes_of(tree) for tree in trees]
-    first, first_set = np.zeros((2, len(trees) + 1), dtype=np.int64)
+def _join(trees: Sequence[Tree], places: range) -> JoinedTrees:
+    """Return the nodes of the trees at some places, of which either all or none have sparse class frequencies."""
+    each = [_nodes_of(trees[place]) for place in places]
+    first, first_set = np.zeros((2, len(each) + 1), dtype=np.int64)
     np.cumsum([len(one.left_child) for one in each], out=first[1:])
     np.cumsum([len(one.set_nodes) for one in each], out=first_set[1:])
-    if len(trees) == 1:
-        return _Joined(each[0], first, first_set)
-    n_before = np.cumsum([0, *(len(one.frequencies) for one in each)], dtype=np.int32)
-    each = [one._replace(starts=one.starts[:-1] + before) for one, before in zip(each, n_before)]
-    joined = _Nodes._make(map(np.concatenate, zip(*each)))
-    if len(joined.starts) > 0:
-        joined = joined._replace(starts=np.append(joined.starts, n_before[-1]))
-    for array in joined:
-        array.setflags(write=False)  # as those of trees, or kernels would be compiled again
-    return _Joined(joined, first, first_set)
+    joined = each[0]
+    if len(each) > 1:
+        n_before = np.cumsum([0, *(len(one.frequencies) for one in each)], dtype=np.int32)
+        each = [one._replace(starts=one.starts[:-1] + before) for one, before in zip(each, n_before)]
+        joined = _Nodes._make(map(np.concatenate, zip(*each)))
+        if len(joined.starts) > 0:
+            joined = joined._replace(starts=np.append(joined.starts, n_before[-1]))
+        for array in joined:
+            array.setflags(write=False)  # as those of trees, or kernels would be compiled again
+    return JoinedTrees(places, trees[0].n_classes, joined, first, first_set)
 
 
-def _groups_to_join(trees: Sequence[Tree]) -> Iterator[slice]:
-    """Yield slices of trees that are alike and together have at most `_MOST_JOINED` nodes, or of one larger tree."""
-    start, n_nodes = 0, 0
-    for stop, tree in enumerate(trees):
-        n_nodes += tree.n_nodes
-        is_like = type(tree.frequencies) is type(trees[start].frequencies)
-        if stop > start and (n_nodes > _MOST_JOINED or not is_like):
-            yield slice(start, stop)
-            start, n_nodes = stop, tree.n_nodes
-    yield slice(start, len(trees))
+def join_small(trees: Sequence[Tree]) -> list[JoinedTrees]:
+    """Return trees together if they are alike and have at most `_MOST_JOINED` nodes, else each of them alone."""
+    is_small = sum(tree.n_nodes for tree in trees) <= _MOST_JOINED
+    size = len(trees) if is_small and len({type(tree.frequencies) for tree in trees}) == 1 else 1
+    return [_join(trees, range(start, start + size)) for start in range(0, len(trees), size)]
 
 
 class Workspace(NamedTuple):
@@ -217,8 +213,30 @@ def _shrink_child(nodes, child, n_classes, branch, to, amounts, work):
             below[k, i] = above[k, i] + difference * work.factors[i]
 
 
+class Totals(NamedTuple):
+    """Sums of out-of-bag predictions of the last classes, over all trees and over those of each variant."""
+
+    whole: NDArray[np.float64]  # (n_rows, n_columns, n_amounts)
+    by_variant: NDArray[np.float64]  # (n_variants, n_rows, n_columns) for one amount; without rows if not needed
+    n_trees: NDArray[np.int64]  # (n_variants, n_rows) numbers of trees
+
+
 @bare_device
-def _add_tree(nodes, n_classes, X, counts, amounts, work, total, n_trees):
+def _add_to_rows(rows, prediction, weighed, whole, of_variant):
+    """Add the predictions of a leaf to the sums of its rows."""
+    for place in range(np.uint64(len(rows))):
+        sums = whole[rows[place]]
+        for k in range(np.uint64(len(sums))):
+            for i in range(prediction.shape[1]):
+                sums[k, i] += prediction[k, i]
+    for place in range(np.uint64(len(rows) if len(of_variant) > 0 else 0)):
+        sums_of_variant = of_variant[rows[place]]
+        for k in range(np.uint64(len(sums_of_variant))):
+            sums_of_variant[k] += prediction[k, weighed]
+
+
+@bare_device
+def _add_tree(nodes, n_classes, X, counts, amounts, weighed, work, whole, of_variant, n_trees):
     """Add the predictions of the leaves of out-of-bag rows, which descend the tree together; see `add_shrunk`.
 
     Only nodes with rows are shrunk.
@@ -231,19 +249,14 @@ def _add_tree(nodes, n_classes, X, counts, amounts, work, total, n_trees):
         n_trees[row] += np.int64(is_out)
     branches[0, 0], branches[0, 1], branches[0, 2] = 0, 0, n_rows
     _read_value(nodes, np.uint64(0), n_classes, work.values[0])
-    for k in range(total.shape[1]):
+    for k in range(whole.shape[1]):
         for i in range(len(amounts)):
             work.shrunk[0, k, i] = work.values[0, k]
     branch: Any = 0 if n_rows > np.uint64(0) else -1
     while branch >= 0:
         node, start, stop = branches[branch, 0], branches[branch, 1], branches[branch, 2]
         if nodes.left_child[node] < 0:
-            prediction = work.shrunk[branch]
-            for place in range(start, stop):
-                sums = total[rows[place]]
-                for k in range(np.uint64(len(sums))):
-                    for i in range(len(amounts)):
-                        sums[k, i] += prediction[k, i]
+            _add_to_rows(rows[start:stop], work.shrunk[branch], weighed, whole, of_variant)
             branch -= 1
             continue
         for i in range(len(amounts)):
@@ -265,12 +278,12 @@ def _add_tree(nodes, n_classes, X, counts, amounts, work, total, n_trees):
 
 
 @bare_kernel
-def _add_shrunk(joined, n_classes, X, counts, amounts, work, total, n_trees):
+def _add_shrunk(nodes, firsts, n_classes, X, counts, amounts, weighed, variants, first_row, work, totals):
     """Add the predictions of trees in order; `amounts` is a tuple, so that its length is known to the compiler."""
-    nodes = joined.nodes
+    rows, (first_nodes, first_sets) = slice(first_row, first_row + counts.shape[1]), firsts
     for tree in range(len(counts)):
-        first, first_set, after_set = joined.first[tree], joined.first_set[tree], joined.first_set[tree + 1]
-        is_dense = len(nodes.starts) == 0
+        first, first_set, after_set = first_nodes[tree], first_sets[tree], first_sets[tree + 1]
+        is_dense, variant = len(nodes.starts) == 0, variants[tree]
         of_tree = _Nodes(
             nodes.left_child[first:],
             nodes.feature[first:],
@@ -283,24 +296,29 @@ def _add_shrunk(joined, n_classes, X, counts, amounts, work, total, n_trees):
             nodes.classes,
             nodes.starts[0 if is_dense else first :],
         )
-        _add_tree(of_tree, n_classes, X, counts[tree], amounts, work, total, n_trees)
+        of_variant, n_trees = totals.by_variant[variant, rows], totals.n_trees[variant, rows]
+        _add_tree(of_tree, n_classes, X, counts[tree], amounts, weighed, work, totals.whole[rows], of_variant, n_trees)
 
 
 def add_shrunk(
-    trees: Sequence[Tree],
+    joined: Sequence[JoinedTrees],
+    variants: NDArray[np.int64],
     amounts: NDArray[np.float64],
+    weighed: int,
     X: NDArray[np.float64],
     counts: NDArray[np.uint16],
-    sums: Sums,
+    first_row: int,
+    totals: Totals,
 ) -> None:
     """Add the out-of-bag predictions of trees, in order, for several amounts of shrinkage, in units of weight.
 
-    `X`, (n_features, n_rows), has the rows as its columns, and `counts`, (n_trees, n_rows), how often each is in the
-    bootstrap sample of each tree. The predictions of the last classes are added to the total, (n_rows, n_last_classes,
-    n_amounts). If rows reach few leaves, this costs less than shrinking all nodes by every amount.
+    `X`, (n_features, n_rows), has the rows from first_row on as its columns, and `counts`, (n_trees, n_rows), how often
+    each is in the bootstrap sample of each tree. amounts[weighed] is that of the totals by variant. If rows reach few
+    leaves, this costs less than shrinking all nodes by every amount.
     """
-    given, work, n_classes = tuple(amounts), Workspace.of(*sums.total.shape), trees[0].n_classes
+    given, work = tuple(amounts), Workspace.of(X.shape[1], *totals.whole.shape[1:])
     counts = np.ascontiguousarray(counts)
-    for some in _groups_to_join(trees):
-        joined = _join(trees[some])
-        _add_shrunk(joined, n_classes, X, counts[some], given, work, sums.total, sums.n_trees)
+    for places, n_classes, nodes, *firsts in joined:
+        some = slice(places.start, places.stop)
+        options = given, weighed, variants[some], first_row
+        _add_shrunk(nodes, tuple(firsts), n_classes, X, counts[some], *options, work, totals)

@@ -100,17 +100,19 @@ def average_pairs(
 def score_matrices(
     codes: NDArray[np.uint32], matrices: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return Hand and Till's M of scores, (n_matrices, n_classes, n_rows), for several weights, (n_weights, n_rows).
+    """Return Hand and Till's M of scores, (n_matrices, n_classes, n_rows), for several weights of each.
 
-    The result, (n_matrices, n_weights), is NaN without any pair. Each column is ranked once.
+    The weights have the shape (n_matrices, n_weights, n_rows). The result, (n_matrices, n_weights), is NaN without any
+    pair. Each column is ranked once.
     """
-    totals = np.stack([np.bincount(codes, some, minlength=matrices.shape[1]) for some in weights])
-    pairs = _pair_matrix(lost_columns(codes, matrices, weights), totals)
+    pairs = _pair_matrix(*lost_columns(codes, matrices, weights))
+    is_pair = ~np.isnan(pairs)
+    if np.any(is_pair[0, 0]) and np.all(is_pair == is_pair[0, 0]):
+        return np.ascontiguousarray(pairs[:, :, is_pair[0, 0]]).mean(axis=2)
     means = np.full(pairs.shape[:2], np.nan)
     for i in np.ndindex(means.shape):
-        values = pairs[i][~np.isnan(pairs[i])]
-        if len(values) > 0:
-            means[i] = values.sum() / len(values)
+        if np.any(is_pair[i]):
+            means[i] = pairs[i][is_pair[i]].mean()
     return means
 
 

@@ -215,13 +215,13 @@ def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weight
 
 @kernel
 def _score_columns(words, positive, weights, buffers, areas):
-    """Write `mann_whitney` of each column for each row of weights; return whether every score is finite."""
+    """Write `mann_whitney` of each column for each of its weights; return whether every score is finite."""
     packed, spare, counts = buffers
     for column in range(len(words)):
         if not _rank_rows(words[column], packed, spare, counts):
             return False
-        for i in range(len(weights)):
-            twice_u, of_positive, of_negative = _twice_u(packed, positive, weights[i])
+        for i in range(weights.shape[1]):
+            twice_u, of_positive, of_negative = _twice_u(packed, positive, weights[column, i])
             pairs = of_positive * of_negative
             areas[column, i] = min(twice_u / (2 * pairs), 1.0) if pairs > 0.0 else np.nan
     return True
@@ -230,11 +230,12 @@ def _score_columns(words, positive, weights, buffers, areas):
 def score_columns(
     positive: NDArray[np.bool_], columns: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return `mann_whitney` of scores, (n_columns, n_rows), for several weights, (n_weights, n_rows).
+    """Return `mann_whitney` of scores, (n_columns, n_rows), for several weights of each.
 
-    The result has the shape (n_columns, n_weights). Each column is ranked once.
+    The weights have the shape (n_columns, n_weights, n_rows), and the result (n_columns, n_weights). Each column is
+    ranked once.
     """
-    areas = np.empty((len(columns), len(weights)))
+    areas = np.empty(weights.shape[:2])
     if not _score_columns(_words(columns), positive, weights, _make_buffers(columns.shape[1]), areas):
         require_finite(columns.ravel(), "y_score")
     return areas
@@ -354,30 +355,34 @@ def _lost_pairs(ranked, k, codes, weights, lost):
 
 
 @kernel
-def _lost_columns(words, codes, weights, buffers, lost):
-    """Write `lost_pairs` of each matrix of columns for each row of weights; return whether every score is finite."""
+def _lost_columns(words, codes, weights, buffers, lost, totals):
+    """Write the results of `lost_columns`; return whether every score is finite."""
     packed, spare, counts = buffers
     for matrix in range(len(words)):
+        for i in range(weights.shape[1]):
+            for row in range(len(codes)):
+                totals[matrix, i, codes[row]] += weights[matrix, i, row]
         for k in range(words.shape[1]):
             if not _rank_rows(words[matrix, k], packed, spare, counts):
                 return False
-            for i in range(len(weights)):
-                _lost_pairs(packed, k, codes, weights[i], lost[matrix, i, k])
+            for i in range(weights.shape[1]):
+                _lost_pairs(packed, k, codes, weights[matrix, i], lost[matrix, i, k])
     return True
 
 
 def lost_columns(
     codes: NDArray[np.uint32], matrices: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return `lost_pairs` of scores, (n_matrices, n_classes, n_rows), for several weights, (n_weights, n_rows).
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return `lost_pairs` of scores, (n_matrices, n_classes, n_rows), for several weights of each, and class weights.
 
-    The result has the shape (n_matrices, n_weights, n_classes, n_classes). Each column is ranked once.
+    The weights have the shape (n_matrices, n_weights, n_rows), and the results (n_matrices, n_weights, n_classes,
+    n_classes) and (n_matrices, n_weights, n_classes). Each column is ranked once.
     """
-    n_matrices, n_classes, n_rows = matrices.shape
-    lost = np.zeros((n_matrices, len(weights), n_classes, n_classes))
-    if not _lost_columns(_words(matrices), codes, weights, _make_buffers(n_rows), lost):
+    n_classes, n_rows = matrices.shape[1:]
+    totals, lost = np.zeros((*weights.shape[:2], n_classes)), np.zeros((*weights.shape[:2], n_classes, n_classes))
+    if not _lost_columns(_words(matrices), codes, weights, _make_buffers(n_rows), lost, totals):
         require_finite(matrices.ravel(), "y_score")
-    return lost
+    return lost, totals
 
 
 def lost_pairs(

@@ -49,7 +49,7 @@ from aucforest.tree.splitter import Node, SplitBuffers, TreeParams, find_split, 
 from aucforest.tree.tree import Nodes, depth_first, first_nodes, make_nodes
 
 # Maximum number of rows of all trees of a call, if there are several.
-_CALL_ROWS = 2**17
+_CALL_ROWS = 2**16
 # The matrix of a branch should fit into the cache of a core.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
