@@ -55,8 +55,6 @@ class ScoreBuffers(NamedTuple):
     scale: NDArray[np.float64]  # the fraction of its class that one unit of weight is; computed once per node
     left_root: NDArray[np.float64]
     right_root: NDArray[np.float64]
-    half_cosine: NDArray[np.float64]
-    half_sine: NDArray[np.float64]
     fraction: NDArray[np.int64]
     left: NDArray[np.int64]
     right: NDArray[np.int64]
@@ -67,7 +65,7 @@ class ScoreBuffers(NamedTuple):
     @classmethod
     def of(cls, n_classes: int, table: NDArray[np.float64]) -> "ScoreBuffers":
         """Allocate the buffers."""
-        floats, (fraction, left, right) = np.empty((5, n_classes)), np.empty((3, n_classes), dtype=np.int64)
+        floats, (fraction, left, right) = np.empty((3, n_classes)), np.empty((3, n_classes), dtype=np.int64)
         return cls._make((*floats, fraction, left, right, *np.empty((2, n_classes), dtype=np.uint64), table))
 
 
@@ -270,63 +268,60 @@ def _hellinger_exceeds(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _hellinger_start(totals, bar, crowded, buffers):
-    """Return a bound of the sum over pairs, the sums of both roots, and the number of classes wholly on the right."""
-    n = len(totals)
-    _start_order(n, buffers)
-    for k in range(n):
-        buffers.left_root[k], buffers.right_root[k] = 0.0, 1.0
-        buffers.half_cosine[k] = buffers.half_sine[k] = math.sqrt(0.5)
-    return 0.0, 0.0, np.float64(n), np.int64(n)
+    """Return the sums of both roots, with all classes on the right."""
+    for k in range(np.uint64(len(totals))):
+        buffers.order[k], buffers.left_root[k], buffers.right_root[k] = k, 0.0, 1.0
+    return 0.0, np.float64(len(totals))
 
 
 @bare_device
 def _hellinger_move(state, k, left, moved, totals, buffers):
-    """Return the state after a class has moved: the bound increases by K - 1 times the distance that its point moves.
-
-    The root on the left increases and that on the right decreases; the distance is at most the sum of both changes.
-    """
-    bound, on_left, on_right, n_right = state
+    """Return the state after a class has moved."""
+    on_left, on_right = state
     # One minus the fraction would not be exactly 0 for a class completely on the left.
     left_root = math.sqrt(left[k] * buffers.scale[k])
     right_root = math.sqrt((totals[k] - left[k]) * buffers.scale[k])
-    left_step, right_step = left_root - buffers.left_root[k], right_root - buffers.right_root[k]
+    on_left, on_right = on_left + (left_root - buffers.left_root[k]), on_right + (right_root - buffers.right_root[k])
     buffers.left_root[k], buffers.right_root[k] = left_root, right_root
-    buffers.half_cosine[k] = math.sqrt(0.5 + 0.5 * left_root)
-    buffers.half_sine[k] = 0.5 * right_root / buffers.half_cosine[k]
-    place, n_right = _leave_right(k, n_right, buffers)
-    while place + np.uint64(1) < np.uint64(len(totals)):
-        other = buffers.order[place + np.uint64(1)]
-        if buffers.left_root[other] >= left_root:
-            break
-        _put(other, place, buffers)
-        place += np.uint64(1)
-    _put(k, place, buffers)
-    bound += (len(totals) - 1) * (left_step - right_step)
-    return bound, on_left + left_step, on_right + right_step, n_right
+    return on_left, on_right
+
+
+@bare_device
+def _sort_by_root(n, buffers):
+    """Sort classes by their roots on the left, from the order of an earlier split, which is nearly the same."""
+    order, roots = buffers.order, buffers.left_root
+    for end in range(np.uint64(1), np.uint64(n)):
+        place, k = end, order[end]
+        while place > np.uint64(0) and roots[order[place - np.uint64(1)]] > roots[k]:
+            order[place] = order[place - np.uint64(1)]
+            place -= np.uint64(1)
+        order[place] = k
 
 
 @bare_device
 def _hellinger_score(state, bar, left, totals, buffers):
-    """Return the state and the gain, which are only bounds if the gain cannot exceed `bar`.
+    """Return the state and the gain, which is 0 if it cannot exceed `bar`.
 
     A mean is at most the root mean square, which takes constant time: the squared distances of K points on the unit
     circle sum to K**2 minus the squared norm of the sum of the points.
     """
-    bound, on_left, on_right, n_right = state
+    on_left, on_right = state
     n = np.float64(len(totals))
     n_pairs = 0.5 * n * (n - 1.0)
     squares = n * n - on_left * on_left - on_right * on_right
     # The sums over classes have rounding errors from the earlier splits.
     limit = (bar - _DRIFT) * n_pairs
-    if bound <= limit or (limit > 0.0 and squares * n_pairs <= limit * limit):
+    if limit > 0.0 and squares * n_pairs <= limit * limit:
         return state, 0.0
+    _sort_by_root(len(totals), buffers)
     half, sines, cosines = 0.0, 0.0, 0.0
-    for place in range(len(totals)):
+    for place in range(np.uint64(len(totals))):
         k = buffers.order[place]
-        sine, cosine = buffers.half_sine[k], buffers.half_cosine[k]
+        cosine = math.sqrt(0.5 + 0.5 * buffers.left_root[k])
+        sine = 0.5 * buffers.right_root[k] / cosine
         half += sines * cosine - cosines * sine
         sines, cosines = sines + sine, cosines + cosine
-    return (2.0 * half, on_left, on_right, n_right), 2.0 * half / n_pairs
+    return state, 2.0 * half / n_pairs
 
 
 # Decrease of an impurity: Gini and entropy.
