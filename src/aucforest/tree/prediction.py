@@ -251,7 +251,7 @@ def goes_right(value, threshold, missing_left, sets, set_number):
     """Return 1 if a value goes right at a split of a `Tree`, else 0; set_number is -1 if the split has a threshold."""
     if set_number >= 0:
         return is_right_of_set(sets, set_number, value)
-    return np.uint64(value > threshold or (value != value and not missing_left))
+    return np.uint64((value > threshold) | ((value != value) & (not missing_left)))
 
 
 @bare_device
