@@ -33,8 +33,8 @@ _MOST_BATCH_SECONDS, _BATCHES_PER_JOB = 0.1, 8
 _LEAST_STREAM_SECONDS = 0.5
 # Minimum seconds of a task for threads; shorter ones wait longer for the global interpreter lock than they take.
 _LEAST_TASK_SECONDS = 7e-4
-# Approximate seconds per row, level of a tree and feature that is searched at a node.
-_ROW_SECONDS = 2e-9
+# Approximate seconds per row, and per row, level of a tree and feature that is searched at a node.
+_ROW_SECONDS, _SEARCH_SECONDS = 5e-8, 2e-9
 
 
 def thread_map(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
@@ -218,7 +218,7 @@ def grow_batch(
 def estimate_seconds(growth: Growth) -> float:
     """Return the approximate seconds of one thread for a tree."""
     n_rows = max(growth.n_sampled, 1)
-    return float(_ROW_SECONDS * n_rows * np.log2(n_rows + 1) * growth.params.max_features)
+    return float(n_rows * (_ROW_SECONDS + _SEARCH_SECONDS * np.log2(n_rows + 1) * growth.params.max_features))
 
 
 def _batch_sizes(n_trees: int, n_threads: int, tree_seconds: float) -> Iterator[int]:

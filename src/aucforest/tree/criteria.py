@@ -291,7 +291,8 @@ def _sort_by_root(n, buffers):
     """Sort classes by their roots on the left, from the order of an earlier split, which is nearly the same."""
     order, roots = buffers.order, buffers.left_root
     for end in range(np.uint64(1), np.uint64(n)):
-        place, k = end, order[end]
+        place: Any = end
+        k = order[end]
         while place > np.uint64(0) and roots[order[place - np.uint64(1)]] > roots[k]:
             order[place] = order[place - np.uint64(1)]
             place -= np.uint64(1)

@@ -24,6 +24,10 @@ _EXACT_SUMS = 2.0**53
 # Codes of categories are below MISSING_CODE; in a set it stands for the missing value.
 MISSING_CODE = 255
 SET_WORDS = 4
+# Of a tree without sets.
+_NO_NODES, _NO_SETS = np.empty(0, dtype=np.int64), np.empty((0, SET_WORDS), dtype=np.uint64)
+for _array in (_NO_NODES, _NO_SETS):
+    _array.setflags(write=False)
 
 
 class Nodes(NamedTuple):
@@ -91,11 +95,15 @@ def depth_first(nodes: Nodes) -> Nodes:
 
 @bare_kernel
 def _sum_rows(totals, weight):
-    """Write the sum of each row."""
+    """Write the sum of each row, and return how many totals are not 0."""
+    n_nonzero = 0
     for row in range(len(totals)):
-        weight[row] = 0.0
+        total = np.int64(0)
         for k in range(totals.shape[1]):
-            weight[row] += totals[row, k]
+            total += totals[row, k]
+            n_nonzero += totals[row, k] != 0
+        weight[row] = total
+    return n_nonzero
 
 
 @bare_kernel
@@ -113,12 +121,11 @@ def _list_nonzero(totals, weight, data, columns, starts):
         starts[row + 1] = n
 
 
-def _divide(totals: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
+def _divide(totals: NDArray[Any], weight: NDArray[np.float64], n_nonzero: int) -> NDArray[np.float64] | csr_array:
     """Return class frequencies from class totals and their sums, as a sparse matrix for many classes if most are 0.
 
     The conversion by scipy takes ten times as long.
     """
-    n_nonzero = int(np.count_nonzero(totals))
     if totals.shape[1] < _MANY_CLASSES or n_nonzero >= totals.size // 4:
         return totals / weight[:, None]
     starts = np.zeros(len(totals) + 1, dtype=np.int32)
@@ -169,8 +176,8 @@ class Tree:
     weight: NDArray[np.float64]
     frequencies: NDArray[np.float64] | csr_array
     n_features: int
-    set_nodes: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-    sets: NDArray[np.uint64] = field(default_factory=lambda: np.empty((0, SET_WORDS), dtype=np.uint64))
+    set_nodes: NDArray[np.int64] = field(default_factory=lambda: _NO_NODES)
+    sets: NDArray[np.uint64] = field(default_factory=lambda: _NO_SETS)
     shrinkage: float = 0.0
 
     @classmethod
@@ -180,30 +187,47 @@ class Tree:
         ends, (n_trees,), are where the nodes of each tree end. by_set, (n_features,), is whether a feature is split by
         sets.
         """
-        totals = np.empty(len(nodes.feature))
-        _sum_rows(nodes.totals, totals)
+        totals, parts = np.empty(len(nodes.feature)), list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
+        # Of many classes, each tree has a matrix of its own.
+        has_many = nodes.totals.shape[1] >= _MANY_CLASSES
+        n_nonzero = [_sum_rows(nodes.totals[part], totals[part]) for part in (parts if has_many else [slice(None)])]
         if totals.max() > _EXACT_SUMS:
             totals = nodes.totals.sum(axis=1, dtype=np.float64)
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name).copy() for name in names} | {"weight": totals * unit}
-        has_many = nodes.totals.shape[1] >= _MANY_CLASSES
         if not has_many:
-            arrays["frequencies"] = _divide(nodes.totals, totals)
+            arrays["frequencies"] = _divide(nodes.totals, totals, n_nonzero[0])
+        for array in arrays.values():
+            array.setflags(write=False)
         has_set = by_set[nodes.feature] & (nodes.feature != LEAF) if len(nodes.sets) > 0 else None
         trees = []
-        for part in map(slice, [0, *ends[:-1].tolist()], ends.tolist()):
+        for i, part in enumerate(parts):
             own: dict[str, Any] = {name: array[part] for name, array in arrays.items()}
             if has_many:
-                own["frequencies"] = _divide(nodes.totals[part], totals[part])
+                own["frequencies"] = _divide(nodes.totals[part], totals[part], n_nonzero[i])
+            own |= {"set_nodes": _NO_NODES, "sets": _NO_SETS, "shrinkage": 0.0, "n_features": len(by_set)}
             if has_set is not None:
                 own |= {"set_nodes": np.flatnonzero(has_set[part]), "sets": nodes.sets[part][has_set[part]]}
-            trees.append(cls(**own, n_features=len(by_set)))
+            trees.append(cls._of_fields(own))
+            if has_many or has_set is not None:
+                trees[-1]._protect()
         return trees
+
+    @classmethod
+    def _of_fields(cls, fields: dict[str, Any]) -> "Tree":
+        """Return a tree without checks, in less time, given its attributes."""
+        tree = object.__new__(cls)
+        vars(tree).update(fields)
+        return tree
 
     def __post_init__(self) -> None:
         given = self.frequencies
         if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES:
-            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given))))
+            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given)), int(np.count_nonzero(given))))
+        self._protect()
+
+    def _protect(self) -> None:
+        """Make all arrays read-only."""
         for part in self._arrays():
             part.setflags(write=False)
 
@@ -214,9 +238,7 @@ class Tree:
 
     def shrunk(self, shrinkage: float) -> "Tree":
         """Return the tree with another shrinkage, without copying its arrays."""
-        tree = object.__new__(Tree)  # the arrays are already valid
-        vars(tree).update(vars(self), shrinkage=shrinkage)
-        return tree
+        return self._of_fields(vars(self) | {"shrinkage": shrinkage})
 
     @property
     def n_nodes(self) -> int:
