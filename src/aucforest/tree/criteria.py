@@ -269,8 +269,9 @@ def _hellinger_exceeds(left_0, left_1, total_0, total_1, bar):
 @bare_device
 def _hellinger_start(totals, bar, crowded, buffers):
     """Return the sums of both roots, with all classes on the right."""
-    for k in range(np.uint64(len(totals))):
-        buffers.order[k], buffers.left_root[k], buffers.right_root[k] = k, 0.0, 1.0
+    _start_order(len(totals), buffers)
+    for k in range(len(totals)):
+        buffers.left_root[k], buffers.right_root[k] = 0.0, 1.0
     return 0.0, np.float64(len(totals))
 
 
@@ -316,7 +317,7 @@ def _hellinger_score(state, bar, left, totals, buffers):
         return state, 0.0
     _sort_by_root(len(totals), buffers)
     half, sines, cosines = 0.0, 0.0, 0.0
-    for place in range(np.uint64(len(totals))):
+    for place in range(len(totals)):
         k = buffers.order[place]
         cosine = math.sqrt(0.5 + 0.5 * buffers.left_root[k])
         sine = 0.5 * buffers.right_root[k] / cosine
