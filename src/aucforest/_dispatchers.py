@@ -127,12 +127,13 @@ def lowest_bit(typing_context, word):
 
 @intrinsic
 def prefetch(typing_context, array, row, column):
-    """Prefetch array[row, column] of a matrix in C order into the caches."""
+    """Prefetch array[row, column] of a matrix in C order, or array[row + column], into the caches."""
 
     def generate(context, builder, signature, arguments):
-        matrix = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.mul(arguments[1], builder.extract_value(matrix.shape, 1))
-        address = builder.gep(matrix.data, [builder.add(place, arguments[2])])
+        given, place = context.make_array(signature.args[0])(context, builder, arguments[0]), arguments[1]
+        if signature.args[0].ndim == 2:
+            place = builder.mul(place, builder.extract_value(given.shape, 1))
+        address = builder.gep(given.data, [builder.add(place, arguments[2])])
         byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
 
+from aucforest import AUCForestClassifier
 from aucforest.estimators import _evidence
 from aucforest.estimators._calibration import LEAST
-from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
+from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES, OutOfBagScores
 from aucforest.estimators.out_of_bag import training_rows
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import shrinkage as reference
@@ -183,6 +185,34 @@ def test_the_choice_does_not_depend_on_n_jobs():
         np.testing.assert_array_equal(other.predict_proba(table), one.predict_proba(table))
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse", "weights"])
+def test_sums_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
+    """With 5 threads each half of the trees is summed in three parts of the rows, which begin within blocks."""
+    monkeypatch.setattr(_evidence, "_LEAST_TASK", 1e-9)
+    table, labels = make_table(n_rows=9000, n_classes=3, seed=0, missing=0.0 if kind == "sparse" else 0.1)
+    weight = np.arange(9000) % 3 if kind == "weights" else None
+    table[table < 0.5] = 0.0
+    given, all_sums, add = csr_array(table) if kind == "sparse" else table, [], OutOfBagScores.add
+
+    def note(scores, *arguments):
+        add(scores, *arguments)
+        all_sums.append([array.copy() for array in scores._sums])
+
+    monkeypatch.setattr(OutOfBagScores, "add", note)
+    forests = []
+    for n_jobs in (1, 2, 5):
+        forests.append(AUCForestClassifier(20, max_depth=4, n_jobs=n_jobs, random_state=0).fit(given, labels, weight))
+    n_calls = len(all_sums) // 3
+    for call in range(n_calls):
+        one, *others = all_sums[call::n_calls]
+        for other in others:
+            assert all(map(np.array_equal, one, other))
+    one, *others = forests
+    for other in others:
+        assert digest(other) == digest(one)
+        assert other.shrinkage_ == one.shrinkage_
+
+
 def test_a_warm_start_chooses_anew():
     table, labels = noisy(600)
     forest = small_forest(1, warm_start=True, max_features=None).fit(table, labels)
@@ -230,7 +260,7 @@ def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
     start, held = forest._start(), forest._hold(table, labels, None, None, None)
     spec = forest._resolve(held, start)
     scores = forest._score_rows(forest._training_rows(held, spec), held.target, spec, start, unit=1.0)
-    assert sum(array.nbytes for array in scores._totals) == spec.evidence_bytes > 0
+    assert 0 < sum(array.nbytes for array in scores._sums) < spec.evidence_bytes
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,34 @@ def test_the_time_of_a_tree_is_never_zero():
     assert 0 < estimate_seconds(replace(growth, n_sampled=0)) < estimate_seconds(growth)
 
 
+@pytest.mark.parametrize(
+    ("n_trees", "n_threads", "seconds", "expected"),
+    [
+        (0, 2, 1.0, []),
+        (100, 1, 1e-3, [100]),
+        (100, 1, 0.05, [12] * 8 + [4]),
+        (80, 2, 5e-4, [26, 18, 12, 8, 5, 3, 2, 2, 2, 2]),
+        (100, 2, 1e-6, [50, 50]),
+        (9, 2, 10.0, [1] * 9),
+        (64, 2, 1.0, [4] * 13 + [4, 2, 2, 1, 1, 1, 1]),
+    ],
+)
+def test_batches_get_smaller(n_trees, n_threads, seconds, expected):
+    """They take 1 ms or more, at most 0.1 s unless a thread gets eight of them, and end with small ones."""
+    assert list(_growing._batch_sizes(n_trees, n_threads, seconds)) == expected
+
+
+def test_long_fits_yield_trees_as_they_are_grown(monkeypatch):
+    growth, part = training(n_sampled=101)
+    for least, run in ((0.0, "map_in_threads"), (np.inf, "_work_together")):
+        monkeypatch.setattr(_growing, "_LEAST_STREAM_SECONDS", least)
+        monkeypatch.setattr(_growing, "_LEAST_TASK_SECONDS", 0.0)
+        runs, used = [], getattr(_growing, run)
+        monkeypatch.setattr(_growing, run, lambda *given, used=used, runs=runs: runs.append(0) or used(*given))
+        assert len(grow_trees(growth, part, tree_keys(0, range(40)), 2)) == 40
+        assert len(runs) == 1
+
+
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])
 def test_a_tree_depends_on_its_key_only(class_weight):
     growth, part = training(n_sampled=101, class_weight=class_weight)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._calibration import Calibration, CalibrationSample, n_of_rarer
 from aucforest.estimators._class_sample import sample_classes
-from aucforest.estimators._paths import Totals, add_shrunk, join_small
+from aucforest.estimators._paths import ShrunkSums, add_shrunk, join_small
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.multiclass import score_matrices
@@ -40,9 +40,8 @@ SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 _N_HALVES = 2
 # Maximum size of the arrays of sums, in numbers.
 _MOST_SUMS = 2**23
-# Approximate seconds per row and tree, what a column adds to them as a proportion, seconds per row that is ranked, and
-# per number that is summed.
-_ROW_TIME, _COLUMN_SHARE, _RANK_TIME, _SUM_TIME = 3e-8, 0.15, 2e-8, 1e-9
+# Approximate seconds per row and tree, what a column adds to them as a proportion, and seconds per row that is ranked.
+_ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
 # With more tasks threads end at about the same time, with fewer ones they wait less often for the interpreter.
 _TASKS_PER_THREAD = 2
 # Least seconds of a task with which threads pay.
@@ -73,14 +72,17 @@ def amounts_to_score(shrinkage: float | str | None, n_variants: int) -> NDArray[
     return np.unique([float(shrinkage or 0.0), *([WEIGHED_BY] if n_variants > 1 else [])])
 
 
-def _sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
+def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
     """Return the number of sums for a scored row."""
     return _N_HALVES * (1 if n_classes == 2 else n_classes) * (n_amounts + (n_variants if n_variants > 1 else 0))
 
 
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
-    """Return the bytes of the sums for a number of scored rows, and of the numbers of trees that are summed."""
-    return 8 * n_rows * (_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants)
+    """Return the bytes of the sums for a number of scored rows, of the numbers of trees, and of means for scores."""
+    n_columns = 1 if n_classes == 2 else n_classes
+    # The sums over both halves, and the means over each of them and both.
+    of_whole = (1 + _N_HALVES + 1) * n_columns * n_amounts
+    return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + of_whole)
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
@@ -89,7 +91,7 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
     The array is empty if there would be fewer than two rows of a class. `seed` is the key of the first tree.
     """
     enough = max(_ROWS_TIMES_CLASSES // n_classes, int(_PROPORTION * len(labels)), _ROWS_OF_CLASS * n_classes)
-    most = min(_ROWS, enough, _MOST_SUMS // _sums_of_row(n_classes, n_variants, len(AMOUNTS))) // n_classes
+    most = min(_ROWS, enough, _MOST_SUMS // _n_sums_of_row(n_classes, n_variants, len(AMOUNTS))) // n_classes
     return np.empty(0, dtype=np.int64) if most < 2 else sample_classes(labels, n_classes, most, seed)
 
 
@@ -127,7 +129,7 @@ class OutOfBagScores:
         places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
         n_rows, n_columns = len(rows), 1 if n_classes == 2 else n_classes
-        self._totals = Totals(
+        self._sums = ShrunkSums(
             np.zeros((_N_HALVES, n_rows, n_columns, len(amounts))),
             np.zeros((_N_HALVES, n_variants, n_rows if n_variants > 1 else 0, n_columns)),
             np.zeros((_N_HALVES, n_variants, n_rows), dtype=np.int64),
@@ -152,39 +154,45 @@ class OutOfBagScores:
         """The effective number of rows, or groups: for two classes about the number of rows of the rarer class."""
         return n_of_rarer(self._counts_by_class())
 
+    def _halve(self, variants: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the half of each of the next trees, given their variants; each half has as many of a variant."""
+        halves = np.empty(len(variants), dtype=np.int64)
+        for variant in np.unique(variants):
+            places = np.flatnonzero(variants == variant)
+            halves[places] = (self._n_added[variant] + np.arange(len(places))) % _N_HALVES
+            self._n_added[variant] += len(places)
+        return halves
+
     def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
         """Add consecutive trees, the first of which has the number `first`, with the variant of each."""
         if not trees:
             return
         vars(self).pop("_by_variant", None)
-        of_trees, halves = np.array(list(variants)), np.empty(len(trees), dtype=np.int64)
-        for variant in np.unique(of_trees):
-            of_variant = np.flatnonzero(of_trees == variant)
-            halves[of_variant] = (self._n_added[variant] + np.arange(len(of_variant))) % _N_HALVES
-            self._n_added[variant] += len(of_variant)
-        amounts, weighed = self._unit * self._amounts, self._weighed
+        of_trees = np.array(list(variants), dtype=np.int64)
+        halves, amounts = self._halve(of_trees), self._unit * self._amounts
         places = [np.flatnonzero(halves == half) for half in range(_N_HALVES)]
         joined = [join_small([trees[place] for place in some.tolist()]) for some in places]
 
         def add_half(half: int, rows: slice) -> None:
             if not joined[half]:
                 return
-            variants, counts = of_trees[places[half]], self._counts((first + places[half]).tolist())
-            totals = Totals(*(array[half] for array in self._totals))
+            of_half, counts = of_trees[places[half]], self._counts((first + places[half]).tolist(), rows)
+            sums = ShrunkSums(*(array[half] for array in self._sums))
             for some, table in self._blocks(rows):
-                add_shrunk(joined[half], variants, amounts, weighed, table, counts[:, some], some.start, totals)
+                own = counts[:, some.start - rows.start : some.stop - rows.start]
+                add_shrunk(joined[half], of_half, amounts, self._weighed_place, table, own, some.start, sums)
 
         # A row of a half is summed by one thread, so that rounding errors do not depend on n_jobs.
-        n_rows, n_columns = len(self._truth), self._totals.whole.shape[2]
+        n_rows, n_columns = len(self._truth), self._sums.whole.shape[2]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
-        n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES))
+        n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
         bounds = np.linspace(0, n_rows, n_parts + 1).astype(np.int64)
-        tasks = [(half, slice(*pair)) for pair in pairwise(bounds) for half in range(_N_HALVES)]
+        tasks = [(half, slice(*pair)) for pair in pairwise(bounds.tolist()) for half in range(_N_HALVES)]
         for _ in thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks):
             pass
 
     @property
-    def _weighed(self) -> int:
+    def _weighed_place(self) -> int:
         """The place of the amount of shrinkage by which variants are compared; with one variant it is not used."""
         return min(int(np.searchsorted(self._amounts, WEIGHED_BY)), len(self._amounts) - 1)
 
@@ -194,12 +202,20 @@ class OutOfBagScores:
             for some, block in self._table.blocks(rows, np.dtype(np.float64)):
                 yield some, block.T
         else:
-            yield rows, self._table[:, rows]
+            yield (
+                rows,
+                np.ascontiguousarray(self._table[:, rows]),
+            )  # a copy of a part, or kernels would be compiled again
 
-    def _counts(self, numbers: list[int]) -> NDArray[np.uint16]:
-        """Return how often each row is in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
-        blocks = [self._bags.counts(block, numbers)[:, rows] for block, rows in self._places]
-        return np.ascontiguousarray(np.concatenate(blocks, axis=1))
+    def _counts(self, numbers: list[int], rows: slice) -> NDArray[np.uint16]:
+        """Return how often some rows are in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
+        counts, start = [], 0
+        for block, found in self._places:
+            own = found[max(rows.start - start, 0) : max(rows.stop - start, 0)]
+            start += len(found)
+            if len(own) > 0:
+                counts.append(self._bags.counts(block, numbers)[:, own])
+        return np.ascontiguousarray(np.concatenate(counts, axis=1))
 
     def _score(
         self, candidates: Sequence[Sums], weights: NDArray[np.float64], calibration: Calibration | None = None
@@ -208,12 +224,12 @@ class OutOfBagScores:
 
         The total of a candidate has the shape (n_columns, n_rows), and the result (n_candidates, n_weights).
         """
-        seconds = _RANK_TIME * self._totals.whole[0, ..., 0].size * len(candidates)
+        seconds = _RANK_TIME * self._sums.whole[0, ..., 0].size * len(candidates)
         n_tasks = max(1, min(_TASKS_PER_THREAD * self._n_threads, int(seconds / _LEAST_TASK)))
         n_tasks -= n_tasks % self._n_threads if n_tasks > self._n_threads else 0
         step = -(-len(candidates) // n_tasks)
         tasks = [slice(start, start + step) for start in range(0, len(candidates), step)]
-        # Not allocated by tasks, because threads return freed memory to the system.
+        # It is not allocated by the tasks, because threads return freed memory to the system.
         all_means = np.empty((len(candidates), *candidates[0].total.shape))
 
         def score(task: slice) -> NDArray[np.float64]:
@@ -233,7 +249,7 @@ class OutOfBagScores:
 
     def _halves(self) -> list[Sums]:
         """Return the sums over two halves of the trees, for all amounts of shrinkage."""
-        return [Sums(whole, n_trees.sum(axis=0)) for whole, n_trees in zip(self._totals.whole, self._totals.n_trees)]
+        return [Sums(whole, n_trees.sum(axis=0)) for whole, n_trees in zip(self._sums.whole, self._sums.n_trees)]
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
@@ -248,7 +264,7 @@ class OutOfBagScores:
     @cached_property
     def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""
-        return self._totals.by_variant.sum(axis=0), self._totals.n_trees.sum(axis=0)
+        return self._sums.by_variant.sum(axis=0), self._sums.n_trees.sum(axis=0)
 
     def variant_scores(self) -> NDArray[np.float64]:
         """Return the AUC of the trees of each variant, NaN where it is not defined."""

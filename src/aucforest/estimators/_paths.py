@@ -13,9 +13,10 @@ from aucforest.tree.tree import Tree, find_parents
 
 # Indices are unsigned where it matters, because a negative one would count from the end.
 _ONE = np.uint64(1)
-# Maximum number of nodes of trees that are joined for one call. Joining copies them, which pays for small trees only:
-# the Python code of a call takes as long as some hundred nodes in the kernel, and other threads wait for it.
-_MOST_JOINED = 2**16
+# Maximum number of class frequencies of trees that are joined for one call. Joining copies the trees, which pays for
+# small ones only: the Python code of a call takes as long as some hundred nodes in the kernel, and other threads wait
+# for it.
+_MOST_JOINED = 2**19
 _NONE = np.empty(0, dtype=np.int32)
 _NONE.setflags(write=False)
 
@@ -138,8 +139,8 @@ def _join(trees: Sequence[Tree], places: range) -> JoinedTrees:
 
 
 def join_small(trees: Sequence[Tree]) -> list[JoinedTrees]:
-    """Return trees together if they are alike and have at most `_MOST_JOINED` nodes, else each of them alone."""
-    is_small = sum(tree.n_nodes for tree in trees) <= _MOST_JOINED
+    """Return trees together if they are alike and have at most `_MOST_JOINED` frequencies, else each of them alone."""
+    is_small = sum(tree.n_nodes * tree.n_classes for tree in trees) <= _MOST_JOINED
     size = len(trees) if is_small and len({type(tree.frequencies) for tree in trees}) == 1 else 1
     return [_join(trees, range(start, start + size)) for start in range(0, len(trees), size)]
 
@@ -213,7 +214,7 @@ def _shrink_child(nodes, child, n_classes, branch, to, amounts, work):
             below[k, i] = above[k, i] + difference * work.factors[i]
 
 
-class Totals(NamedTuple):
+class ShrunkSums(NamedTuple):
     """Sums of out-of-bag predictions of the last classes, over all trees and over those of each variant."""
 
     whole: NDArray[np.float64]  # (n_rows, n_columns, n_amounts)
@@ -222,41 +223,41 @@ class Totals(NamedTuple):
 
 
 @bare_device
-def _add_to_rows(rows, prediction, weighed, whole, of_variant):
-    """Add the predictions of a leaf to the sums of its rows."""
+def _add_to_rows(rows, prediction, weighed_place, sums):
+    """Add the predictions of a leaf to the sums of its rows; `sums` are those of one variant."""
     for place in range(np.uint64(len(rows))):
-        sums = whole[rows[place]]
-        for k in range(np.uint64(len(sums))):
+        of_row = sums.whole[rows[place]]
+        for k in range(np.uint64(len(of_row))):
             for i in range(prediction.shape[1]):
-                sums[k, i] += prediction[k, i]
-    for place in range(np.uint64(len(rows) if len(of_variant) > 0 else 0)):
-        sums_of_variant = of_variant[rows[place]]
-        for k in range(np.uint64(len(sums_of_variant))):
-            sums_of_variant[k] += prediction[k, weighed]
+                of_row[k, i] += prediction[k, i]
+    for place in range(np.uint64(len(rows) if len(sums.by_variant) > 0 else 0)):
+        of_variant = sums.by_variant[rows[place]]
+        for k in range(np.uint64(len(of_variant))):
+            of_variant[k] += prediction[k, weighed_place]
 
 
 @bare_device
-def _add_tree(nodes, n_classes, X, counts, amounts, weighed, work, whole, of_variant, n_trees):
+def _add_tree(nodes, n_classes, X, counts, amounts, weighed_place, work, sums):
     """Add the predictions of the leaves of out-of-bag rows, which descend the tree together; see `add_shrunk`.
 
-    Only nodes with rows are shrunk.
+    The sums are those of these rows and of the variant of the tree. Only nodes with rows are shrunk.
     """
     rows, branches, n_rows = work.rows, work.branches, np.uint64(0)
     for row in range(np.uint64(len(counts))):
         rows[n_rows] = row
         is_out = counts[row] == 0
         n_rows += np.uint64(is_out)
-        n_trees[row] += np.int64(is_out)
+        sums.n_trees[row] += np.int64(is_out)
     branches[0, 0], branches[0, 1], branches[0, 2] = 0, 0, n_rows
     _read_value(nodes, np.uint64(0), n_classes, work.values[0])
-    for k in range(whole.shape[1]):
+    for k in range(sums.whole.shape[1]):
         for i in range(len(amounts)):
             work.shrunk[0, k, i] = work.values[0, k]
     branch: Any = 0 if n_rows > np.uint64(0) else -1
     while branch >= 0:
         node, start, stop = branches[branch, 0], branches[branch, 1], branches[branch, 2]
         if nodes.left_child[node] < 0:
-            _add_to_rows(rows[start:stop], work.shrunk[branch], weighed, whole, of_variant)
+            _add_to_rows(rows[start:stop], work.shrunk[branch], weighed_place, sums)
             branch -= 1
             continue
         for i in range(len(amounts)):
@@ -278,7 +279,7 @@ def _add_tree(nodes, n_classes, X, counts, amounts, weighed, work, whole, of_var
 
 
 @bare_kernel
-def _add_shrunk(nodes, firsts, n_classes, X, counts, amounts, weighed, variants, first_row, work, totals):
+def _add_shrunk(nodes, firsts, n_classes, X, counts, amounts, weighed_place, variants, first_row, work, sums):
     """Add the predictions of trees in order; `amounts` is a tuple, so that its length is known to the compiler."""
     rows, (first_nodes, first_sets) = slice(first_row, first_row + counts.shape[1]), firsts
     for tree in range(len(counts)):
@@ -296,29 +297,40 @@ def _add_shrunk(nodes, firsts, n_classes, X, counts, amounts, weighed, variants,
             nodes.classes,
             nodes.starts[0 if is_dense else first :],
         )
-        of_variant, n_trees = totals.by_variant[variant, rows], totals.n_trees[variant, rows]
-        _add_tree(of_tree, n_classes, X, counts[tree], amounts, weighed, work, totals.whole[rows], of_variant, n_trees)
+        of_rows = ShrunkSums(sums.whole[rows], sums.by_variant[variant, rows], sums.n_trees[variant, rows])
+        _add_tree(of_tree, n_classes, X, counts[tree], amounts, weighed_place, work, of_rows)
 
 
 def add_shrunk(
     joined: Sequence[JoinedTrees],
     variants: NDArray[np.int64],
     amounts: NDArray[np.float64],
-    weighed: int,
+    weighed_place: int,
     X: NDArray[np.float64],
     counts: NDArray[np.uint16],
     first_row: int,
-    totals: Totals,
+    sums: ShrunkSums,
 ) -> None:
     """Add the out-of-bag predictions of trees, in order, for several amounts of shrinkage, in units of weight.
 
     `X`, (n_features, n_rows), has the rows from first_row on as its columns, and `counts`, (n_trees, n_rows), how often
-    each is in the bootstrap sample of each tree. amounts[weighed] is that of the totals by variant. If rows reach few
-    leaves, this costs less than shrinking all nodes by every amount.
+    each is in the bootstrap sample of each tree. amounts[weighed_place] is that of the sums by variant. If rows reach
+    few leaves, this costs less than shrinking all nodes by every amount.
     """
-    given, work = tuple(amounts), Workspace.of(X.shape[1], *totals.whole.shape[1:])
+    given, work = tuple(amounts), Workspace.of(X.shape[1], *sums.whole.shape[1:])
     counts = np.ascontiguousarray(counts)
-    for places, n_classes, nodes, *firsts in joined:
-        some = slice(places.start, places.stop)
-        options = given, weighed, variants[some], first_row
-        _add_shrunk(nodes, tuple(firsts), n_classes, X, counts[some], *options, work, totals)
+    for one in joined:
+        some = slice(one.places.start, one.places.stop)
+        _add_shrunk(
+            one.nodes,
+            (one.first, one.first_set),
+            one.n_classes,
+            X,
+            counts[some],
+            given,
+            weighed_place,
+            variants[some],
+            first_row,
+            work,
+            sums,
+        )

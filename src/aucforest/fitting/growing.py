@@ -27,14 +27,14 @@ from aucforest.tree.tree import Tree
 _NEXT_BATCH = 2 / 3
 # Minimum seconds of a batch, since fetching one takes a part of that.
 _LEAST_BATCH_SECONDS = 1e-3
-# Maximum seconds of a batch, which cannot be interrupted, unless so many batches for each thread take longer.
+# Maximum seconds of a batch, unless a thread gets so many batches that take longer.
 _MOST_BATCH_SECONDS, _BATCHES_PER_JOB = 0.1, 8
 # With fewer seconds of all batches, their trees are returned together.
 _LEAST_STREAM_SECONDS = 0.5
 # Minimum seconds of a task for threads; shorter ones wait longer for the global interpreter lock than they take.
 _LEAST_TASK_SECONDS = 7e-4
-# Approximate seconds per row, and per row, level of a tree and feature that is searched at a node.
-_ROW_SECONDS, _SEARCH_SECONDS = 5e-8, 2e-9
+# Approximate seconds per row, per row and class, and per row, level of a tree and feature that is searched at a node.
+_ROW_SECONDS, _CLASS_SECONDS, _SEARCH_SECONDS = 5e-8, 1e-8, 2e-9
 
 
 def thread_map(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
@@ -119,8 +119,7 @@ def trees_per_call(growth: Growth, part: Part) -> int:
     Python takes as long for a call as a tree of a hundred rows takes to grow.
     """
     params = growth.params
-    is_custom = any(variant.custom_criterion is not None for variant in growth.variants)
-    if part.copies_rows or params.balanced_subsample or params.max_leaf_nodes is not None or is_custom:
+    if part.copies_rows or params.balanced_subsample or params.max_leaf_nodes is not None or growth.is_custom:
         return 1
     return max(1, rows_per_call(growth.n_classes) // part.n_rows)
 
@@ -218,15 +217,17 @@ def grow_batch(
 def estimate_seconds(growth: Growth) -> float:
     """Return the approximate seconds of one thread for a tree."""
     n_rows = max(growth.n_sampled, 1)
-    return float(n_rows * (_ROW_SECONDS + _SEARCH_SECONDS * np.log2(n_rows + 1) * growth.params.max_features))
+    searching = _SEARCH_SECONDS * np.log2(n_rows + 1) * growth.params.max_features
+    return float(n_rows * (_ROW_SECONDS + _CLASS_SECONDS * growth.n_classes + searching))
 
 
 def _batch_sizes(n_trees: int, n_threads: int, tree_seconds: float) -> Iterator[int]:
     """Yield the numbers of trees of batches, in the order in which threads fetch them: the last ones are small."""
     least = min(ceil(_LEAST_BATCH_SECONDS / tree_seconds), -(-n_trees // n_threads))
     most = max(int(_MOST_BATCH_SECONDS / tree_seconds), n_trees // (_BATCHES_PER_JOB * n_threads))
+    part = _NEXT_BATCH / n_threads if n_threads > 1 else 1.0
     while n_trees > 0:
-        size = min(n_trees, max(1, least, min(int(_NEXT_BATCH * n_trees / n_threads), most)))
+        size = min(n_trees, max(1, least, min(int(part * n_trees), most)))
         yield size
         n_trees -= size
 
@@ -244,7 +245,8 @@ def grow_batches(
     stopped = np.zeros(1, dtype=np.bool_)
     grow = partial(grow_batch, growth, part, stopped.any, [] if spare is None else spare)
     try:
-        run = _backend_map(n_jobs, max(sizes, default=0) * seconds, len(keys) * seconds)
+        # A user-defined criterion may take any time.
+        run = _backend_map(n_jobs, max(sizes, default=0) * seconds, np.inf if growth.is_custom else len(keys) * seconds)
         yield from zip(batches, run(grow, [[keys[i] for i in batch] for batch in batches]))
     finally:
         # Threads that still grow trees stop when the fit is interrupted.

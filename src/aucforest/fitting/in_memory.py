@@ -40,7 +40,6 @@ class RowsInMemory(TrainingTable):
     ) -> None:
         self.X, self.names, self.target, self.dates, self._categories = X, names, target, dates, categories
         self.n_features = X.shape[1]
-        self._spare: list[Workspace] = []
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
@@ -56,6 +55,7 @@ class RowsInMemory(TrainingTable):
         self._check(spec, int(coding.n_bins.max()) + 1)
         self._spec, self._growth = spec, Growth.of(spec, coding, len(target.kept_labels), n_classes)
         self._part = Part(codes, target.kept_labels, spec.weights, spec.sampler, sparse=sparse)
+        self._spare: list[Workspace] = []  # buffers for growing trees from this part
         return coding
 
     def _check(self, spec: FitSpec, n_codes: int) -> None:

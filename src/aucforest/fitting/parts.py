@@ -131,6 +131,11 @@ class Growth:
             is_sampled=int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS,
         )
 
+    @property
+    def is_custom(self) -> bool:
+        """Whether a variant has a user-defined criterion."""
+        return any(variant.custom_criterion is not None for variant in self.variants)
+
     @cached_property
     def by_set(self) -> NDArray[np.bool_]:
         """Which features are split by sets."""

@@ -268,7 +268,7 @@ def _hellinger_exceeds(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _hellinger_start(totals, bar, crowded, buffers):
-    """Return the sums of both roots, with all classes on the right."""
+    """Return the sums of both roots, with all classes on the right and in any order."""
     _start_order(len(totals), buffers)
     for k in range(len(totals)):
         buffers.left_root[k], buffers.right_root[k] = 0.0, 1.0
@@ -277,7 +277,7 @@ def _hellinger_start(totals, bar, crowded, buffers):
 
 @bare_device
 def _hellinger_move(state, k, left, moved, totals, buffers):
-    """Return the state after a class has moved."""
+    """Return the state after a class has moved; `_hellinger_score` puts it at its place in the order."""
     on_left, on_right = state
     # One minus the fraction would not be exactly 0 for a class completely on the left.
     left_root = math.sqrt(left[k] * buffers.scale[k])

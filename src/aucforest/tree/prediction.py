@@ -3,7 +3,7 @@
 The rows of a group descend one tree together, by two levels in a pass over them: the steps of different rows are
 independent, so the processor overlaps their memory reads. Rows in a leaf are removed from the list every few passes,
 because a check in each pass costs more than superfluous steps; before the first check, rows are read without a list.
-All groups descend a tree, which is then in the cache, before the next one.
+All groups descend a tree, which is then in the cache, before the next one, whose nodes are prefetched meanwhile.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,9 @@ from aucforest.tree.tree import LEAF, MISSING_CODE, Tree
 GROUP_ROWS = 128
 # Passes over the rows before the first check of which are in a leaf, and between two checks.
 _FIRST_PASSES, _PASSES = 4, 2
+# The nodes of the next tree are prefetched if those of all trees exceed a cache of one core, and if there are at most
+# _NODES_A_ROW for each row: then rows use most of them. A cache line has _NODES_A_LINE of their numbers or more.
+_MANY_NODES, _NODES_A_ROW, _NODES_A_LINE = 2**17, 8, 8
 
 _MISSING_CODE = np.float64(MISSING_CODE)
 _CODE_BITS = np.uint64(0xFF)
@@ -358,6 +361,21 @@ def _list_out_of_bag(counts, active):
     return n_active
 
 
+@bare_device
+def _prefetch_next(nodes, first, tree, start, n_rows):
+    """Prefetch the part of the nodes of the next tree that belongs to the group of rows from `start` on."""
+    if len(nodes.words) < _MANY_NODES or tree + 2 == len(first):
+        return
+    begin, n_nodes = first[tree + 1], first[tree + 2] - first[tree + 1]
+    if n_nodes > _NODES_A_ROW * n_rows:
+        return
+    low, high = n_nodes * start // n_rows, n_nodes * min(start + GROUP_ROWS, n_rows) // n_rows
+    for node in range(low, high, _NODES_A_LINE):
+        prefetch(nodes.words, begin, node)
+        prefetch(nodes.thresholds, begin, node)
+        prefetch(nodes.numbers, begin, node)
+
+
 @bare_kernel
 def add_probabilities(nodes, first, values, first_leaf, X, active, found, total, counts=None, n_trees=None):
     """Add the leaf frequencies of all trees, in order, for all rows or, with counts, for the out-of-bag rows of a tree.
@@ -382,6 +400,7 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
         tree_nodes, leaf_values = nodes_of(nodes, first, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
         for start in range(0, len(X), GROUP_ROWS):
             group, sums = X[start : start + GROUP_ROWS], total[start : start + GROUP_ROWS]
+            _prefetch_next(nodes, first, tree, start, len(X))
             n_active = n_rows = np.uint64(len(group))
             if counts is not None:
                 n_active = _list_out_of_bag(counts[tree, start : start + GROUP_ROWS], active)

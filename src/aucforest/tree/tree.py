@@ -26,8 +26,8 @@ MISSING_CODE = 255
 SET_WORDS = 4
 # Of a tree without sets.
 _NO_NODES, _NO_SETS = np.empty(0, dtype=np.int64), np.empty((0, SET_WORDS), dtype=np.uint64)
-for _array in (_NO_NODES, _NO_SETS):
-    _array.setflags(write=False)
+_NO_NODES.setflags(write=False)
+_NO_SETS.setflags(write=False)
 
 
 class Nodes(NamedTuple):
