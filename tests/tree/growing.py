@@ -103,9 +103,8 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     )
     last_rows = branch_rows(n_features, max_features) if how.last_rows is None else how.last_rows
     table = entropy_table([criterion], np.inf if weighted else counts.sum())
-    work = make_workspace(
-        columns, params, len(labels), n_classes, 0 if how.max_leaf_nodes or how.sparse else last_rows, table
-    )
+    last_rows = 0 if how.max_leaf_nodes or how.sparse else last_rows
+    work = make_workspace(columns, params, len(labels), np.count_nonzero(counts), n_classes, last_rows, table)
     if criterion == CUSTOM_CRITERION:
         custom = work.buffers.custom._replace(address=compile_scorer(how.criterion).address)
         work = work._replace(buffers=work.buffers._replace(custom=custom))

@@ -277,4 +277,4 @@ def test_more_rows_than_nodes_have_numbers_for_are_refused():
     kinds, values = np.full(3, NUMERIC, dtype=np.int8), bin_for(np.ones((2, 3))).values
     params = TreeParams(0, False, 3, 9, 2, 1, 0, 0.0, 0, none, kinds, values, is_sampled=False)
     with pytest.raises(ValueError, match="536,870,912 samples are more than the 536,870,911 that a tree can grow from"):
-        make_workspace(columns, params, MOST_ROWS + 1, 2, 0, np.empty(0))
+        make_workspace(columns, params, MOST_ROWS + 1, 9, 2, 0, np.empty(0))

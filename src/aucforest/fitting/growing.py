@@ -159,7 +159,8 @@ def make_buffers(
     last_rows = branch_rows(len(codes), params.max_features) if copies else 0
     criteria = [variant.criterion for variant in growth.variants]
     table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
-    return make_workspace(columns, growth.tree_params(), most_rows, growth.n_classes, last_rows, table, n_trees)
+    sizes = {"n_rows": most_rows, "n_samples": growth.n_sampled, "n_classes": growth.n_classes, "last_rows": last_rows}
+    return make_workspace(columns, growth.tree_params(), **sizes, table=table, n_trees=n_trees)
 
 
 def grow_rows(

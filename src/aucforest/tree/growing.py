@@ -140,13 +140,15 @@ def make_workspace(
     columns: Columns,
     params: TreeParams,
     n_rows: int,
+    n_samples: int,
     n_classes: int,
     last_rows: int,
     table: NDArray[np.float64],
     n_trees: int = 1,
 ) -> Workspace:
-    """Allocate the buffers for n_trees trees a call, of up to n_rows rows; pages that are never written cost nothing.
+    """Allocate the buffers for n_trees trees a call, of up to n_samples of n_rows rows.
 
+    Pages that are never written cost nothing.
     last_rows is from `branch_rows`, table from `criteria.entropy_table`.
     """
     if n_rows > MOST_ROWS:
@@ -154,7 +156,7 @@ def make_workspace(
             f"{n_rows:,} samples are more than the {MOST_ROWS:,} that a tree can grow from: use fewer, or set"
             " max_samples on a cluster or out of core"
         )
-    capacity = 2 * n_rows + 1
+    capacity = 2 * min(n_samples, n_rows) + 1
     samples, spill = np.empty((2, n_rows), dtype=np.uint64)
     stack, split = (
         Stack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64)) for _ in range(2)

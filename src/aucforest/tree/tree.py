@@ -205,7 +205,7 @@ class Tree:
             own: dict[str, Any] = {name: array[part] for name, array in arrays.items()}
             if has_many:
                 own["frequencies"] = _divide(nodes.totals[part], totals[part], n_nonzero[i])
-            own |= {"set_nodes": _NO_NODES, "sets": _NO_SETS, "shrinkage": 0.0, "n_features": len(by_set)}
+            own |= {"n_features": len(by_set), "set_nodes": _NO_NODES, "sets": _NO_SETS, "shrinkage": 0.0}
             if has_set is not None:
                 own |= {"set_nodes": np.flatnonzero(has_set[part]), "sets": nodes.sets[part][has_set[part]]}
             trees.append(cls._of_fields(own))
