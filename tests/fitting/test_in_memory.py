@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array, random_array
 
 from aucforest import _memory
-from aucforest.fitting import in_memory
+from aucforest.fitting import growing, in_memory
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
@@ -79,3 +79,13 @@ def test_what_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(_memory, "machine_memory", lambda: 1000.0)
     with pytest.raises(ValueError, match=r"growing .* trees on 200 samples, 6 features"):
         part_of(X)
+
+
+def test_stages_of_a_fit_share_buffers(monkeypatch):
+    """Eight variants are evaluated after 32 and after 96 trees, so that there are three stages."""
+    made, tables, make, grow_some = [], set(), growing.make_buffers, RowsInMemory._grow_some
+    monkeypatch.setattr(growing, "make_buffers", lambda *given: made.append(0) or make(*given))
+    monkeypatch.setattr(RowsInMemory, "_grow_some", lambda self, *given: tables.add(self) or grow_some(self, *given))
+    small_forest(100, n_jobs=1).fit(X, Y)
+    assert len(made) == 1
+    assert [table._spare for table in tables] == [[]]

@@ -107,3 +107,7 @@ class RowsInMemory(TrainingTable):
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
         return grow_batches(growth, self._part, keys, self._spec.n_jobs, self._spare)
+
+    def _end_growing(self) -> None:
+        """Release the buffers."""
+        self._spare.clear()

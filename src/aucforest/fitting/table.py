@@ -40,6 +40,9 @@ class TrainingTable(ABC):
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
 
+    def _end_growing(self) -> None:  # noqa: B027, most tables keep nothing
+        """Release what only growing needs, after the last tree."""
+
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
         """Return trees, given their numbers and variants; those in the job folder are read, others grown and saved."""
         spec, job, growth = self._spec, self._job, self._growth.of_trees(self._spec.seed, variant_of)
@@ -59,6 +62,8 @@ class TrainingTable(ABC):
                 if job is not None:
                     job.save(list(by_number), list(by_number.values()), [variant_of[number] for number in by_number])
                 progress.update(len(grown))
+        if is_last:
+            self._end_growing()
         return [trees[number] for number in variant_of]
 
     def close(self) -> None:
