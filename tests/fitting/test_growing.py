@@ -207,5 +207,6 @@ def test_trees_of_large_sets_grow_one_by_one():
     growth, part = training(n_sampled=101)
     assert rows_per_call(2000) < rows_per_call(15) // 100
     assert trees_per_call(growth, part) == rows_per_call(2) // 101 > 1
+    assert trees_per_call(replace(growth, n_trees=3), part) == 3
     assert trees_per_call(growth, part._replace(copies_rows=True)) == 1
     assert trees_per_call(growth, part._replace(labels=np.empty(rows_per_call(2) + 1))) == 1

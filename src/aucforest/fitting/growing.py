@@ -121,7 +121,7 @@ def trees_per_call(growth: Growth, part: Part) -> int:
     params = growth.params
     if part.copies_rows or params.balanced_subsample or params.max_leaf_nodes is not None or growth.is_custom:
         return 1
-    return max(1, rows_per_call(growth.n_classes) // part.n_rows)
+    return max(1, min(growth.n_trees, rows_per_call(growth.n_classes) // part.n_rows))
 
 
 def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:

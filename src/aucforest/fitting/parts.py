@@ -72,6 +72,7 @@ class Growth:
     kinds: NDArray[np.int8]  # (n_features,), see `tree.features`
     n_classes: int
     n_rows: int  # number of rows of the fit
+    n_trees: int  # number of trees of the fit
     n_sampled: int  # maximum number of samples of a tree: the size of the bootstrap sample, or all rows
     fixed: FixedPoint | None  # None if all weights are 1, or if units differ between trees
     weighted: bool  # whether the weight of a sample is not just its count in the bootstrap sample
@@ -91,6 +92,7 @@ class Growth:
             kinds=coding.kinds,
             n_classes=n_classes,
             n_rows=n_rows,
+            n_trees=len(spec.numbers),
             n_sampled=n_sampled,
             fixed=fixed,
             weighted=spec.weights is not None or spec.params.balanced_subsample,
