@@ -141,3 +141,12 @@ def test_the_tools_of_scikit_learn(make):
     assert drop.importances_mean.argmax() == 0
     curve = partial_dependence(model, table, [0], kind="average", grid_resolution=5)["average"][0]
     assert curve[-1] > curve[0] + 0.1
+
+
+def test_large_forests_predict_what_single_rows_do():
+    """The nodes of more than 2**17 are prefetched for the next tree, but not for a few rows, which walk in another way."""
+    table, random = np.random.default_rng(0).normal(size=(4000, 5)), np.random.default_rng(1)
+    forest = small_forest(60, max_depth=None, splitter="random").fit(table, random.integers(0, 3, 4000))
+    assert sum(tree.n_nodes for tree in forest.trees_) > 2**17
+    alone = [forest.predict_proba(table[i : i + 1]) for i in range(0, 4000, 50)]
+    np.testing.assert_array_equal(forest.predict_proba(table)[::50], np.concatenate(alone))
