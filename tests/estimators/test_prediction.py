@@ -144,7 +144,7 @@ def test_the_tools_of_scikit_learn(make):
 
 
 def test_large_forests_predict_what_single_rows_do():
-    """The nodes of more than 2**17 are prefetched for the next tree, but not for a few rows, which walk in another way."""
+    """More than 2**17 nodes are prefetched tree by tree, but not for a few rows, which walk in another way."""
     table, random = np.random.default_rng(0).normal(size=(4000, 5)), np.random.default_rng(1)
     forest = small_forest(60, max_depth=None, splitter="random").fit(table, random.integers(0, 3, 4000))
     assert sum(tree.n_nodes for tree in forest.trees_) > 2**17
