@@ -132,7 +132,7 @@ def is_compiled(function: object) -> bool:
 
 # (uint64) -> position of the lowest set bit of a word that is not zero
 lowest_bit: Any = Compiled(lambda: _dispatchers().lowest_bit)
-# (array, row, column): prefetch array[row, column] of a matrix in C order, or array[row + column], into the caches
+# (array, place): prefetch an item of an array into the caches, given its place in C order
 prefetch: Any = Compiled(lambda: _dispatchers().prefetch)
 # (address, lefts, totals, scores, n_splits): call the C function at an address from `compile_scorer`; `lefts` has a row
 # of class totals for each split

@@ -126,14 +126,12 @@ def lowest_bit(typing_context, word):
 
 
 @intrinsic
-def prefetch(typing_context, array, row, column):
-    """Prefetch array[row, column] of a matrix in C order, or array[row + column], into the caches."""
+def prefetch(typing_context, array, place):
+    """Prefetch an item of an array into the caches, given its place in C order."""
 
     def generate(context, builder, signature, arguments):
-        given, place = context.make_array(signature.args[0])(context, builder, arguments[0]), arguments[1]
-        if signature.args[0].ndim == 2:
-            place = builder.mul(place, builder.extract_value(given.shape, 1))
-        address = builder.gep(given.data, [builder.add(place, arguments[2])])
+        given = context.make_array(signature.args[0])(context, builder, arguments[0])
+        address = builder.gep(given.data, [arguments[1]])
         byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
         fetch = builder.module.declare_intrinsic("llvm.prefetch", (byte,), kind)
@@ -141,7 +139,7 @@ def prefetch(typing_context, array, row, column):
         builder.call(fetch, [builder.bitcast(address, byte), *(flag(number) for number in (0, 2, 1))])
         return context.get_dummy_value()
 
-    return numba.types.void(array, numba.types.int64, numba.types.int64), generate
+    return numba.types.void(array, numba.types.int64), generate
 
 
 @intrinsic

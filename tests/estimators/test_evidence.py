@@ -260,7 +260,9 @@ def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
     start, held = forest._start(), forest._hold(table, labels, None, None, None)
     spec = forest._resolve(held, start)
     scores = forest._score_rows(forest._training_rows(held, spec), held.target, spec, start, unit=1.0)
-    assert 0 < sum(array.nbytes for array in scores._sums) < spec.evidence_bytes
+    of_sums, of_half = sum(array.nbytes for array in scores._sums), scores._sums.whole[0].nbytes
+    # Means of each half and of both are scored, and the sums of both are needed for them.
+    assert of_sums + 4 * of_half == spec.evidence_bytes > 0
 
 
 @pytest.mark.parametrize(

@@ -77,11 +77,8 @@ def sum_shrunk(tree, leaves, is_out, amounts, n_columns):
 def test_add_shrunk(seed, n_classes, last_alone, most_joined):
     """Frequencies of 20 classes, most of which are 0, are stored in a sparse matrix, unless a tree is one leaf."""
     rng = np.random.default_rng(seed)
-    amounts, weighed_place, n_rows = (
-        np.array([0.0, 0.3, 7.0, 1e4]),
-        int(rng.integers(4)),
-        int(rng.choice([0, 1, 9, 33])),
-    )
+    amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), int(rng.choice([0, 1, 9, 33]))
+    weighed_place = int(rng.integers(4))
     rows, trees = rng.normal(size=(n_rows, 3)), []
     rows[rng.random(rows.shape) < 0.1] = np.nan
     for i in range(3):
@@ -99,12 +96,9 @@ def test_add_shrunk(seed, n_classes, last_alone, most_joined):
         columns, counts = np.ascontiguousarray(rows[start:stop].T), all_counts[:, start:stop]
         add_shrunk(joined, variants, amounts, weighed_place, columns, counts, start, sums)
     if n_rows > 0:
-        expected = np.stack(
-            [
-                sum_shrunk(tree, leaves_of(tree, rows), counts == 0, amounts, n_columns)
-                for tree, counts in zip(trees, all_counts)
-            ]
-        )
+        of_trees = zip(trees, all_counts)
+        expected = [sum_shrunk(tree, leaves_of(tree, rows), own == 0, amounts, n_columns) for tree, own in of_trees]
+        expected = np.stack(expected)
         np.testing.assert_allclose(sums.whole, np.sum(expected, axis=0), atol=1e-13)
         for variant in range(2 if has_variants else 0):
             by_variant = expected[variants == variant, ..., weighed_place].sum(axis=0)
@@ -116,22 +110,21 @@ def test_add_shrunk(seed, n_classes, last_alone, most_joined):
 def make_sums(n_rows, n_columns, n_amounts, *, n_variants=1, has_variants=False):
     """Return sums over no trees."""
     by_variant = np.zeros((n_variants, n_rows if has_variants else 0, n_columns))
-    return ShrunkSums(
-        np.zeros((n_rows, n_columns, n_amounts)), by_variant, np.zeros((n_variants, n_rows), dtype=np.int64)
-    )
+    n_trees = np.zeros((n_variants, n_rows), dtype=np.int64)
+    return ShrunkSums(np.zeros((n_rows, n_columns, n_amounts)), by_variant, n_trees)
 
 
 def make_tree_of_few_classes(tree, rng):
     """Return the tree with leaves of one class each."""
-    sums = np.zeros((tree.n_nodes, 20))
+    totals = np.zeros((tree.n_nodes, 20))
     for node in range(tree.n_nodes - 1, -1, -1):
         left = tree.left_child[node]
         if left < 0:
-            sums[node, rng.integers(20)] = rng.integers(1, 9)
+            totals[node, rng.integers(20)] = rng.integers(1, 9)
         else:
-            sums[node] = sums[left] + sums[left + 1]
-    weight = sums.sum(axis=1)
-    return replace(tree, weight=weight, frequencies=sums / weight[:, None])
+            totals[node] = totals[left] + totals[left + 1]
+    weight = totals.sum(axis=1)
+    return replace(tree, weight=weight, frequencies=totals / weight[:, None])
 
 
 def test_rows_of_codes_descend():

@@ -72,16 +72,20 @@ def amounts_to_score(shrinkage: float | str | None, n_variants: int) -> NDArray[
     return np.unique([float(shrinkage or 0.0), *([WEIGHED_BY] if n_variants > 1 else [])])
 
 
+def _n_columns(n_classes: int) -> int:
+    """Return the number of classes whose probabilities are summed: of two the second one only."""
+    return 1 if n_classes == 2 else n_classes
+
+
 def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
     """Return the number of sums for a scored row."""
-    return _N_HALVES * (1 if n_classes == 2 else n_classes) * (n_amounts + (n_variants if n_variants > 1 else 0))
+    return _N_HALVES * _n_columns(n_classes) * (n_amounts + (n_variants if n_variants > 1 else 0))
 
 
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
     """Return the bytes of the sums for a number of scored rows, of the numbers of trees, and of means for scores."""
-    n_columns = 1 if n_classes == 2 else n_classes
     # The sums over both halves, and the means over each of them and both.
-    of_whole = (1 + _N_HALVES + 1) * n_columns * n_amounts
+    of_whole = (1 + _N_HALVES + 1) * _n_columns(n_classes) * n_amounts
     return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + of_whole)
 
 
@@ -128,7 +132,7 @@ class OutOfBagScores:
         self._table = taken if is_sparse else np.ascontiguousarray(taken.T, dtype=np.float64)
         places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
-        n_rows, n_columns = len(rows), 1 if n_classes == 2 else n_classes
+        n_rows, n_columns = len(rows), _n_columns(n_classes)
         self._sums = ShrunkSums(
             np.zeros((_N_HALVES, n_rows, n_columns, len(amounts))),
             np.zeros((_N_HALVES, n_variants, n_rows if n_variants > 1 else 0, n_columns)),
@@ -202,10 +206,8 @@ class OutOfBagScores:
             for some, block in self._table.blocks(rows, np.dtype(np.float64)):
                 yield some, block.T
         else:
-            yield (
-                rows,
-                np.ascontiguousarray(self._table[:, rows]),
-            )  # a copy of a part, or kernels would be compiled again
+            # Some of the rows are copied, because kernels would be compiled again for a matrix with gaps.
+            yield rows, np.ascontiguousarray(self._table[:, rows])
 
     def _counts(self, numbers: list[int], rows: slice) -> NDArray[np.uint16]:
         """Return how often some rows are in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
@@ -215,7 +217,7 @@ class OutOfBagScores:
             start += len(found)
             if len(own) > 0:
                 counts.append(self._bags.counts(block, numbers)[:, own])
-        return np.ascontiguousarray(np.concatenate(counts, axis=1))
+        return np.concatenate(counts, axis=1)
 
     def _score(
         self, candidates: Sequence[Sums], weights: NDArray[np.float64], calibration: Calibration | None = None

@@ -113,16 +113,21 @@ def apply_tree(tree: Tree, X: NDArray[np.float64]) -> NDArray[np.int64]:
 class JoinedTrees(NamedTuple):
     """The nodes of several trees one after the other; numbers of nodes count from the first one of their tree."""
 
-    places: range  # of the trees in the sequence that was joined
+    start: int  # the place of the first tree in the sequence that was joined
     n_classes: int
     nodes: _Nodes
     first: NDArray[np.int64]  # (n_trees + 1,), the first node of each tree, and the number of all nodes
     first_set: NDArray[np.int64]  # (n_trees + 1,), the same of nodes that split by a set
 
+    @property
+    def places(self) -> range:
+        """The places of the trees in the sequence that was joined."""
+        return range(self.start, self.start + len(self.first) - 1)
 
-def _join(trees: Sequence[Tree], places: range) -> JoinedTrees:
-    """Return the nodes of the trees at some places, of which either all or none have sparse class frequencies."""
-    each = [_nodes_of(trees[place]) for place in places]
+
+def _join(trees: Sequence[Tree], start: int) -> JoinedTrees:
+    """Return the nodes of trees from a place on, of which either all or none have sparse class frequencies."""
+    each = [_nodes_of(tree) for tree in trees]
     first, first_set = np.zeros((2, len(each) + 1), dtype=np.int64)
     np.cumsum([len(one.left_child) for one in each], out=first[1:])
     np.cumsum([len(one.set_nodes) for one in each], out=first_set[1:])
@@ -135,14 +140,14 @@ def _join(trees: Sequence[Tree], places: range) -> JoinedTrees:
             joined = joined._replace(starts=np.append(joined.starts, n_before[-1]))
         for array in joined:
             array.setflags(write=False)  # as those of trees, or kernels would be compiled again
-    return JoinedTrees(places, trees[0].n_classes, joined, first, first_set)
+    return JoinedTrees(start, trees[0].n_classes, joined, first, first_set)
 
 
 def join_small(trees: Sequence[Tree]) -> list[JoinedTrees]:
     """Return trees together if they are alike and have at most `_MOST_JOINED` frequencies, else each of them alone."""
     is_small = sum(tree.n_nodes * tree.n_classes for tree in trees) <= _MOST_JOINED
     size = len(trees) if is_small and len({type(tree.frequencies) for tree in trees}) == 1 else 1
-    return [_join(trees, range(start, start + size)) for start in range(0, len(trees), size)]
+    return [_join(trees[start : start + size], start) for start in range(0, len(trees), size)]
 
 
 class Workspace(NamedTuple):
@@ -279,12 +284,13 @@ def _add_tree(nodes, n_classes, X, counts, amounts, weighed_place, work, sums):
 
 
 @bare_kernel
-def _add_shrunk(nodes, firsts, n_classes, X, counts, amounts, weighed_place, variants, first_row, work, sums):
+def _add_shrunk(joined, variants, X, counts, amounts, weighed_place, first_row, work, sums):
     """Add the predictions of trees in order; `amounts` is a tuple, so that its length is known to the compiler."""
-    rows, (first_nodes, first_sets) = slice(first_row, first_row + counts.shape[1]), firsts
-    for tree in range(len(counts)):
-        first, first_set, after_set = first_nodes[tree], first_sets[tree], first_sets[tree + 1]
-        is_dense, variant = len(nodes.starts) == 0, variants[tree]
+    nodes, n_classes, rows = joined.nodes, joined.n_classes, slice(first_row, first_row + counts.shape[1])
+    for tree in range(len(joined.first) - 1):
+        first, first_set, after_set = joined.first[tree], joined.first_set[tree], joined.first_set[tree + 1]
+        place, is_dense = joined.start + tree, len(nodes.starts) == 0
+        variant = variants[place]
         of_tree = _Nodes(
             nodes.left_child[first:],
             nodes.feature[first:],
@@ -298,7 +304,7 @@ def _add_shrunk(nodes, firsts, n_classes, X, counts, amounts, weighed_place, var
             nodes.starts[0 if is_dense else first :],
         )
         of_rows = ShrunkSums(sums.whole[rows], sums.by_variant[variant, rows], sums.n_trees[variant, rows])
-        _add_tree(of_tree, n_classes, X, counts[tree], amounts, weighed_place, work, of_rows)
+        _add_tree(of_tree, n_classes, X, counts[place], amounts, weighed_place, work, of_rows)
 
 
 def add_shrunk(
@@ -320,17 +326,4 @@ def add_shrunk(
     given, work = tuple(amounts), Workspace.of(X.shape[1], *sums.whole.shape[1:])
     counts = np.ascontiguousarray(counts)
     for one in joined:
-        some = slice(one.places.start, one.places.stop)
-        _add_shrunk(
-            one.nodes,
-            (one.first, one.first_set),
-            one.n_classes,
-            X,
-            counts[some],
-            given,
-            weighed_place,
-            variants[some],
-            first_row,
-            work,
-            sums,
-        )
+        _add_shrunk(one, variants, X, counts, given, weighed_place, first_row, work, sums)

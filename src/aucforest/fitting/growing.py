@@ -159,8 +159,8 @@ def make_buffers(
     last_rows = branch_rows(len(codes), params.max_features) if copies else 0
     criteria = [variant.criterion for variant in growth.variants]
     table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
-    sizes = {"n_rows": most_rows, "n_samples": growth.n_sampled, "n_classes": growth.n_classes, "last_rows": last_rows}
-    return make_workspace(columns, growth.tree_params(), **sizes, table=table, n_trees=n_trees)
+    tree_params, n_samples, n_classes = growth.tree_params(), growth.n_sampled, growth.n_classes
+    return make_workspace(columns, tree_params, most_rows, n_samples, n_classes, last_rows, table, n_trees)
 
 
 def grow_rows(

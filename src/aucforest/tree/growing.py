@@ -148,8 +148,7 @@ def make_workspace(
 ) -> Workspace:
     """Allocate the buffers for n_trees trees a call, of up to n_samples of n_rows rows.
 
-    Pages that are never written cost nothing.
-    last_rows is from `branch_rows`, table from `criteria.entropy_table`.
+    Pages that are never written cost nothing. last_rows is from `branch_rows`, table from `criteria.entropy_table`.
     """
     if n_rows > MOST_ROWS:
         raise ValueError(

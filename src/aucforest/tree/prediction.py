@@ -333,6 +333,19 @@ def _walk_from(nodes, X, any_missing, active, found):
 
 
 @bare_device
+def prefetch_leaf(values, number):
+    """Prefetch what `add_leaf` adds."""
+    if number < 0:
+        return
+    n_classes = values.shape[1]
+    start = np.int64(number) * n_classes
+    for k in range(0, n_classes, 8):
+        prefetch(values, start + k)
+    # The last value may be in a cache line of its own.
+    prefetch(values, start + n_classes - 1)
+
+
+@bare_device
 def add_leaf(values, number, total):
     """Add the class frequencies of a leaf to those of a row, in pairs, each of which takes one instruction.
 
@@ -370,10 +383,10 @@ def _prefetch_next(nodes, first, tree, start, n_rows):
     if n_nodes > _NODES_A_ROW * n_rows:
         return
     low, high = n_nodes * start // n_rows, n_nodes * min(start + GROUP_ROWS, n_rows) // n_rows
-    for node in range(low, high, _NODES_A_LINE):
-        prefetch(nodes.words, begin, node)
-        prefetch(nodes.thresholds, begin, node)
-        prefetch(nodes.numbers, begin, node)
+    for node in range(begin + low, begin + high, _NODES_A_LINE):
+        prefetch(nodes.words, node)
+        prefetch(nodes.thresholds, node)
+        prefetch(nodes.numbers, node)
 
 
 @bare_kernel
@@ -408,12 +421,7 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
             # The predictions of all leaves exceed the caches, so those of all rows are prefetched before any is added.
             for i in range(n_rows):
                 if counts is None or counts[tree, start + i] == 0:
-                    number = tree_nodes.numbers[np.uint64(found[i])]
-                    if number >= 0:
-                        for k in range(0, values.shape[1], 8):
-                            prefetch(leaf_values, number, k)
-                        # The last value may be in a cache line of its own.
-                        prefetch(leaf_values, number, values.shape[1] - 1)
+                    prefetch_leaf(leaf_values, tree_nodes.numbers[np.uint64(found[i])])
             for i in range(n_rows):
                 if counts is not None:
                     if counts[tree, start + i] > 0:

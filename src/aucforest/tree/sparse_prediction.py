@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, bare_kernel, prefetch
-from aucforest.tree.prediction import add_leaf, nodes_of
+from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.prediction import add_leaf, nodes_of, prefetch_leaf
 
 # Rows that are dense at a time if they have at most _MOST_CELLS values, and those of them that descend together.
 _DENSE_ROWS, _MOST_CELLS, _LANES = 32, 2**22, 8
@@ -115,10 +115,7 @@ def add_sparse(nodes, first, values, first_leaf, stored, start, work, total):
             else:
                 _descend(tree_nodes, dense, False, work)
             for i in range(len(sums)):
-                number = tree_nodes.numbers[work.found[i]]
-                if number >= 0:
-                    for k in range(0, values.shape[1], 8):
-                        prefetch(leaf_values, number, k)
+                prefetch_leaf(leaf_values, tree_nodes.numbers[work.found[i]])
             for i in range(len(sums)):
                 add_leaf(leaf_values, tree_nodes.numbers[work.found[i]], sums[i])
         clear_rows(stored, start + begin, dense)
