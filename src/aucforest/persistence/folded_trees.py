@@ -196,8 +196,10 @@ def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: 
         ends, ends[1:], set_ends, set_ends[1:], arrays["shrinkage"][first_tree:last_tree].tolist()
     ):
         own = {name: array[start - first : end - first] for name, array in nodes.items()}
-        own["set_nodes"] = arrays["set_nodes"][first_set:last_set].astype(np.int64) - start
-        yield Tree(**own, sets=arrays["sets"][first_set:last_set], n_features=n_features, shrinkage=shrinkage)
+        if last_set > first_set:  # else trees share the arrays without any
+            own["set_nodes"] = arrays["set_nodes"][first_set:last_set].astype(np.int64) - start
+            own["sets"] = arrays["sets"][first_set:last_set]
+        yield Tree(**own, n_features=n_features, shrinkage=shrinkage)
 
 
 def _take(model: StoredModel, n_classes: int) -> Arrays:
