@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import compile_scorer
+from aucforest._compile import bare_device, compile_scorer
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
 from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION, entropy_table
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.growing import Batch, branch_rows, grow_trees, make_workspace
+from aucforest.tree.histogram import number_more_classes, number_two_classes
 from aucforest.tree.samples import NO_NAMES, NO_SPARSE, Codes, Columns, SparseCodes
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
@@ -50,6 +51,14 @@ class Growth(NamedTuple):
     by_set: tuple[int, ...] = ()
     kinds: tuple[int, ...] = ()
     sparse: bool = False
+
+
+@bare_device
+def number_classes(labels, totals, weight, places):
+    """Number the classes of a node, which are two or more."""
+    if len(labels) == 2:
+        return number_two_classes(labels, totals, weight, places)
+    return number_more_classes(labels, totals, weight, places)
 
 
 def sparse_codes(binned: BinnedMatrix) -> SparseCodes:
@@ -122,7 +131,7 @@ def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, count
     tree.validate()
     splits = [node for node in preorder(tree) if tree.feature[node] >= 0]
     assert tree.left_child[splits].tolist() == list(range(1, tree.n_nodes, 2)), "not numbered depth first"
-    return Grown(tree, nodes.totals.copy(), binned)
+    return Grown(tree, nodes.classes.dense(), binned)
 
 
 def grow(X, labels, max_bins=255, n_bytes=1, n_classes=None, counts=None, weights=None, **how) -> Grown:

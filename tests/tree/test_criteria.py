@@ -25,13 +25,14 @@ from aucforest.tree.criteria import (
     gain_by_definition,
     is_optimal,
     start_scores,
+    sum_of,
 )
-from aucforest.tree.histogram import add_to_cells, clear, list_filled, make_histogram, next_bin, present_classes
+from aucforest.tree.histogram import add_to_cells, clear, list_filled, make_histogram, next_bin
 from aucforest.tree.scan import _LONG, Constraint, Splits, scan_many, scan_pair
 from aucforest.tree.splitter import SplitBuffers
 from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
-from tests.tree.growing import NAMES
+from tests.tree.growing import NAMES, number_classes
 
 # Beside all criteria one that has its definition alone.
 _ALONE = 10
@@ -41,6 +42,7 @@ _score_pair = by_criterion(bare_device(lambda criterion, *arguments: criterion.p
 _exceeds = by_criterion(bare_device(lambda criterion, *arguments: criterion.exceeds(*arguments)), _ROWS)
 _scan_pair = by_criterion(scan_pair, _ROWS)
 _scan_many = by_criterion(scan_many, _ROWS)
+_LABELS = np.arange(64, dtype=np.int32)
 
 
 @bare_kernel
@@ -67,8 +69,8 @@ def scan_counts(code, counts, totals, keeps_empty, missing_left, span, gain, buf
 
     Return the gain, the last code on the left and the first one on the right.
     """
-    classes = present_classes(totals, buffers.histogram)
-    start_scores(code, totals, classes, buffers)
+    classes = number_classes(_LABELS[: len(totals)], totals, sum_of(totals), buffers.histogram.places)
+    start_scores(code, classes, buffers)
     cells = buffers.histogram.cells[0]
     for at in range(len(counts)):
         for k in range(len(totals)):

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest._compile import bare_kernel
+from aucforest.tree.criteria import sum_of
 from aucforest.tree.histogram import (
     PAIR_SAMPLES,
     SORT_SAMPLES,
@@ -15,11 +16,10 @@ from aucforest.tree.histogram import (
     clear,
     count_samples,
     list_bits,
-    present_classes,
 )
 from aucforest.tree.samples import NO_NAMES, Codes, Columns, take_samples
 from aucforest.tree.splitter import Node
-from tests.tree.growing import Growth
+from tests.tree.growing import Growth, number_classes
 from tests.tree.oracle import check_tree, random_data, weighings
 
 
@@ -32,13 +32,13 @@ def list_marked(bits, n_bits, mask, listed):
 
 
 @bare_kernel
-def count(columns, samples, features, t, totals, compact, with_samples, found, buffers):
+def count(columns, samples, features, t, labels, totals, compact, with_samples, found, buffers):
     """Count a histogram, and read the class totals of its bins, (n_codes, n_classes), at their codes.
 
     Return where the bins start and end, and the numbers of present classes and of samples that miss the value.
     """
-    classes = present_classes(totals, buffers)
-    node = Node(columns, samples, totals, np.uint64(0), 0.0, 1.0)
+    classes = number_classes(labels, totals, sum_of(totals), buffers.places)
+    node = Node(columns, samples, labels, totals, classes.weight, np.uint64(0), 0.0, 1.0)
     histogram = count_samples(node, features, t, classes, compact, with_samples, buffers)
     for i in range(histogram.first, histogram.n_bins):
         add_bin(histogram, i, found[histogram.codes[i]])
@@ -79,14 +79,23 @@ def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, unit, comp
     columns = Columns(Codes.of(codes.astype(np.uint8)), np.full(3, n_bins), weights[: n_rows * (unit > 0)], NO_NAMES)
     samples, buffers = np.empty(n_rows, np.uint64), HistogramBuffers.of(n_bins + 1, 9)
     take_samples(labels, np.minimum(weights, 9).astype(np.uint16), unit == 0, samples)
-    features = np.array([2, 0, 1], dtype=np.int32)
+    features, present = np.array([2, 0, 1], dtype=np.int32), np.flatnonzero(totals).astype(np.int32)
     for t, column in enumerate(codes[features]):
         expected = np.zeros((n_bins + 1, 9), dtype=np.int64)
         np.add.at(expected, (column, labels), weights)
         expected = expected[:, totals > 0]
         found = np.zeros_like(expected)
         first, n_found, n, missing_samples = count(
-            columns, samples, features, t, totals, compact or with_samples, with_samples, found, buffers
+            columns,
+            samples,
+            features,
+            t,
+            present,
+            totals[present],
+            compact or with_samples,
+            with_samples,
+            found,
+            buffers,
         )
         bins, filled = buffers.codes[first:n_found], np.flatnonzero(expected[:-1].any(axis=1))
         if compact or with_samples or n > 2:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from aucforest.tree.tree import (
     LEAF,
     SET_WORDS,
+    ClassTotals,
     Nodes,
     Tree,
     depth_first,
@@ -252,15 +253,23 @@ def test_parents_and_depths(n_splits, seed):
     assert parent.tolist() == [-1, *(nodes[-2] for nodes in paths[1:])]
 
 
+def class_totals(dense) -> ClassTotals:
+    """Return class totals without zeros."""
+    rows, labels = np.nonzero(dense)
+    starts = np.searchsorted(rows, np.arange(len(dense) + 1))
+    return ClassTotals(dense.shape[1], starts, labels.astype(np.int32), dense[rows, labels])
+
+
 def random_nodes(seed: int, n_splits: int, *, by_set: bool, n_left_over: int = 0) -> Nodes:
     """Return nodes split in any order, and pairs of children that no node has any more; totals tell them apart."""
     rng = np.random.default_rng(seed)
     n_nodes = 2 * (n_splits + n_left_over) + 1
     pairs = rng.permutation(n_splits + n_left_over)[:n_splits]
     nodes, leaves = make_nodes(n_nodes, 2, by_set=by_set), [0]
-    for column in nodes:
+    for column in nodes[:-1]:
         column[:] = rng.integers(0, 2, column.shape)
-    nodes.totals[:, 0] = np.arange(n_nodes)
+    nodes = nodes._replace(classes=class_totals(np.column_stack((np.arange(n_nodes), rng.integers(1, 3, n_nodes)))))
+    nodes.weight[:] = nodes.classes.dense().sum(axis=1)
     nodes.feature[:], nodes.left_child[:] = LEAF, LEAF
     for pair in pairs.tolist():
         node = leaves.pop(rng.integers(len(leaves)))
@@ -280,30 +289,35 @@ def below(nodes: Nodes, node: int) -> list[int]:
 def test_nodes_are_numbered_depth_first(n_splits, n_left_over, by_set):
     for seed in range(5):
         nodes = random_nodes(seed, n_splits, by_set=by_set, n_left_over=n_left_over)
-        given = [column.copy() for column in nodes]
+        given = [column.copy() for column in (*nodes[:-1], *nodes.classes[1:])]
         found, order = depth_first(nodes), [0, *below(nodes, 0)]
-        assert found.totals[:, 0].tolist() == order
+        assert found.classes.dense()[:, 0].tolist() == order
         children = [order.index(child) if child >= 0 else LEAF for child in nodes.left_child[order].tolist()]
         assert found.left_child.tolist() == children
-        for name in Nodes._fields:
+        assert [array.dtype for array in found.classes[1:]] == [array.dtype for array in nodes.classes[1:]]
+        assert found.classes.dense().tolist() == nodes.classes.dense()[order].tolist()
+        for name in Nodes._fields[:-1]:
             before, after = getattr(nodes, name), getattr(found, name)
             assert after.dtype == before.dtype
             if name == "sets" and not by_set:
                 assert after.shape == (0, SET_WORDS)
             elif name != "left_child":
                 np.testing.assert_array_equal(after, before[order])
-        for before, after in zip(given, nodes):
+        for before, after in zip(given, (*nodes[:-1], *nodes.classes[1:]), strict=True):
             np.testing.assert_array_equal(after, before)
         again = depth_first(found)
-        assert all(np.array_equal(one, other) for one, other in zip(found, again))
+        assert all(np.array_equal(one, other) for one, other in zip(found[:-1], again[:-1]))
+        assert all(np.array_equal(one, other) for one, other in zip(found.classes, again.classes))
 
 
 def test_the_first_nodes_are_views():
     nodes = random_nodes(0, 9, by_set=True)
     first = first_nodes(nodes, 7)
-    for column, some in zip(nodes, first):
+    for column, some in zip(nodes[:-1], first[:-1]):
         np.testing.assert_array_equal(some, column[:7])
         assert np.shares_memory(some, column)
+    assert first.classes.dense().tolist() == nodes.classes.dense()[:7].tolist()
+    assert np.shares_memory(first.classes.totals, nodes.classes.totals)
     assert first_nodes(random_nodes(0, 9, by_set=False), 7).sets.shape == (0, SET_WORDS)
 
 
@@ -311,15 +325,14 @@ def test_a_tree_has_copies_of_the_nodes_it_is_made_from():
     nodes = random_nodes(1, 20, by_set=True)
     nodes.n_samples[:], nodes.threshold[nodes.feature == 2] = 1, 0.0
     nodes.sets[:, 0] = np.arange(len(nodes.sets))
-    nodes.totals[:, 1] += 1
-    by_set = np.arange(5) == 2
+    totals, by_set = nodes.classes.dense(), np.arange(5) == 2
     (tree,) = Tree.from_nodes(nodes, np.array([41]), 0.25, by_set)
     assert tree.n_features == 5
     for name in ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples"):
         np.testing.assert_array_equal(getattr(tree, name), getattr(nodes, name))
         assert not np.shares_memory(getattr(tree, name), getattr(nodes, name))
-    assert tree.weight.tolist() == (0.25 * nodes.totals.sum(axis=1)).tolist()
-    np.testing.assert_array_equal(tree.value, nodes.totals / nodes.totals.sum(axis=1)[:, None])
+    assert tree.weight.tolist() == (0.25 * totals.sum(axis=1)).tolist()
+    np.testing.assert_array_equal(tree.value, totals / totals.sum(axis=1)[:, None])
     assert tree.set_nodes.tolist() == np.flatnonzero(nodes.feature == 2).tolist() != []
     assert tree.sets[:, 0].tolist() == tree.set_nodes.tolist()
     assert not np.shares_memory(tree.sets, nodes.sets)
@@ -328,11 +341,11 @@ def test_a_tree_has_copies_of_the_nodes_it_is_made_from():
 @pytest.mark.parametrize("n_classes", [2, 20])
 def test_trees_that_grew_together_are_slices_of_one_copy(n_classes):
     nodes = [random_nodes(seed, 4 + seed, by_set=True) for seed in range(3)]
-    for column in nodes:
-        column.totals[:, 1] += 1
-    nodes = [column._replace(totals=np.pad(column.totals, ((0, 0), (0, n_classes - 2)))) for column in nodes]
+    dense = [np.pad(own.classes.dense(), ((0, 0), (0, n_classes - 2))) for own in nodes]
+    nodes = [own._replace(classes=class_totals(totals)) for own, totals in zip(nodes, dense)]
     ends, by_set = np.cumsum([len(column.feature) for column in nodes]), np.arange(5) == 2
-    trees = Tree.from_nodes(Nodes._make(map(np.concatenate, zip(*nodes))), ends, 0.25, by_set)
+    together = map(np.concatenate, zip(*(own[:-1] for own in nodes)))
+    trees = Tree.from_nodes(Nodes(*together, class_totals(np.concatenate(dense))), ends, 0.25, by_set)
     for tree, own in zip(trees, nodes, strict=True):
         (alone,) = Tree.from_nodes(own, np.array([len(own.feature)]), 0.25, by_set)
         assert vars(tree).keys() == vars(alone).keys()
@@ -346,7 +359,6 @@ def test_trees_that_grew_together_are_slices_of_one_copy(n_classes):
 
 def test_without_categorical_features_there_are_no_sets():
     nodes = random_nodes(1, 20, by_set=False)
-    nodes.totals[:, 1] += 1
     (tree,) = Tree.from_nodes(nodes, np.array([41]), 1.0, np.zeros(5, dtype=np.bool_))
     assert (tree.set_nodes.shape, tree.sets.shape) == ((0,), (0, SET_WORDS))
 

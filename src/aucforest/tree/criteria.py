@@ -690,13 +690,15 @@ class CustomCriterion(NamedTuple):
 
 
 @bare_device
-def start_scores(criterion, totals, classes, buffers):
-    """Prepare the buffers for scoring the splits of a node with these class totals."""
+def start_scores(criterion, classes, buffers):
+    """Prepare the buffers for scoring the splits of a node."""
     if criterion == CUSTOM_CRITERION:
         custom = buffers.custom
-        for k in range(len(totals)):
-            custom.totals[k] = totals[k] * custom.unit
-            if totals[k] == 0:
+        custom.totals[:] = 0.0
+        for k in range(classes.n):
+            custom.totals[classes.labels[k]] = classes.totals[k] * custom.unit
+        for k in range(len(custom.totals)):
+            if custom.totals[k] == 0.0:
                 custom.lefts[:, k] = 0.0
     elif classes.n > 2:
         unit = _PAIR_SUM_LIMIT / (classes.n * classes.n) if criterion == AUC else 1.0
@@ -707,9 +709,8 @@ def start_scores(criterion, totals, classes, buffers):
 @bare_device
 def add_split(custom, n_pending, left, classes, place):
     """Add a split, given by the left totals of the classes of the node, to the pending ones and return their number."""
-    for k in range(len(custom.totals)):
-        if custom.totals[k] > 0.0:
-            custom.lefts[n_pending, k] = left[classes.places[k]] * custom.unit
+    for k in range(classes.n):
+        custom.lefts[n_pending, classes.labels[k]] = left[k] * custom.unit
     custom.places[n_pending] = place
     return n_pending + 1
 

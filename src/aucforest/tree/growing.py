@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.criteria import sum_of
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.histogram import list_bits
 from aucforest.tree.random import derive_key
@@ -45,8 +44,16 @@ from aucforest.tree.samples import (
 )
 from aucforest.tree.scan import second_frequency
 from aucforest.tree.sparse import enter_node, is_sparse, most_linked, partition_sparse
-from aucforest.tree.splitter import Node, SplitBuffers, TreeParams, find_split, threshold_of, write_set
-from aucforest.tree.tree import Nodes, depth_first, first_nodes, make_nodes
+from aucforest.tree.splitter import (
+    Node,
+    SplitBuffers,
+    TreeParams,
+    find_split,
+    find_two_class_split,
+    threshold_of,
+    write_set,
+)
+from aucforest.tree.tree import ClassTotals, Nodes, depth_first, first_nodes, make_nodes
 
 # Maximum number of rows of all trees of a call, if there are several.
 _CALL_ROWS = 2**16
@@ -237,15 +244,19 @@ def start_node(nodes, node, n_samples):
 
 
 @bare_device
-def may_split(totals, n_samples, depth, params):
+def may_split(nodes, node, depth, params):
     """Return whether to search for a split: the node is impure and no stopping criterion is met."""
-    if n_samples < params.min_samples_split or depth >= params.max_depth:
+    if nodes.n_samples[node] < params.min_samples_split or depth >= params.max_depth:
         return False
-    n_present, weight = 0, np.int64(0)
-    for k in range(len(totals)):
-        n_present += totals[k] > 0
-        weight += totals[k]
-    return n_present > 1 and weight >= 2 * params.min_weight_leaf
+    n_present = nodes.classes.starts[node + 1] - nodes.classes.starts[node]
+    return n_present > 1 and nodes.weight[node] >= 2 * params.min_weight_leaf
+
+
+@bare_device
+def totals_of(nodes, node):
+    """Return the classes that are present in a node, and their totals."""
+    start, end = nodes.classes.starts[node], nodes.classes.starts[node + 1]
+    return nodes.classes.labels[start:end], nodes.classes.totals[start:end]
 
 
 @bare_device
@@ -257,13 +268,17 @@ def record_split(split, nodes, node, left_child, names, params):
         nodes.threshold[node] = threshold_of(split, names, params)
     else:
         write_set(split, names, params.values, nodes.sets[node])
-    total, left, right = nodes.totals[node], nodes.totals[left_child], nodes.totals[left_child + 1]
-    for k in range(len(total)):
-        left[k] = right[k] = 0
-    for i in range(len(split.left)):
-        label = np.uint64(split.labels[i])
-        left[label] = split.left[i]
-        right[label] = total[label] - split.left[i]
+    classes = nodes.classes
+    labels, totals = totals_of(nodes, node)
+    for side in range(2):
+        end, weight = np.uint64(classes.starts[left_child + side]), np.int64(0)
+        for k in range(np.uint64(len(labels))):
+            total = totals[k] - split.left[k] if side == 1 else split.left[k]
+            # Without branches: a total of 0 is written over by the next one.
+            classes.labels[end], classes.totals[end] = labels[k], total
+            weight += total
+            end += np.uint64(total > 0)
+        classes.starts[left_child + side + 1], nodes.weight[left_child + side] = end, weight
 
 
 @bare_device
@@ -274,8 +289,9 @@ def pass_limits(limits, nodes, node, split, signs):
         limits[child, 0], limits[child, 1] = limits[node, 0], limits[node, 1]
     if split.next_code < 0 or signs[split.feature] == 0:
         return
-    on_left = second_frequency(nodes.totals[left, 0], nodes.totals[left, 1])
-    on_right = second_frequency(nodes.totals[left + 1, 0], nodes.totals[left + 1, 1])
+    totals = totals_of(nodes, node)[1]
+    on_left = second_frequency(split.left[0], split.left[1])
+    on_right = second_frequency(totals[0] - split.left[0], totals[1] - split.left[1])
     increases = signs[split.feature] > 0
     limits[left if increases else left + 1, 1] = limits[left + 1 if increases else left, 0] = 0.5 * (on_left + on_right)
 
@@ -294,11 +310,11 @@ def _push_children(parents, place, params, work, n_stacked):
     """Push the children of a split node on the stack if they may be split, the left one on top; return the height."""
     start, end, node, depth = parents.nodes[place]
     key, nodes = parents.keys[place], work.nodes
-    left_child = nodes.left_child[node]
+    left_child = np.int64(nodes.left_child[node])
     middle = start + nodes.n_samples[left_child]
     for side in (1, 0):
         low, high = (middle, end) if side == 1 else (start, middle)
-        if may_split(nodes.totals[left_child + side], high - low, depth + 1, params):
+        if may_split(nodes, left_child + side, depth + 1, params):
             child_key = derive_key(key, side)
             n_stacked = _push(work.stack, n_stacked, low, high, left_child + side, depth + 1, child_key)
     return n_stacked
@@ -307,7 +323,7 @@ def _push_children(parents, place, params, work, n_stacked):
 @bare_device
 def _comes_before(nodes, node, other):
     """Return whether a node is split before another: by gain times weight, then by number."""
-    gain, other_gain = nodes.gain[node] * sum_of(nodes.totals[node]), nodes.gain[other] * sum_of(nodes.totals[other])
+    gain, other_gain = nodes.gain[node] * nodes.weight[node], nodes.gain[other] * nodes.weight[other]
     return gain > other_gain or (gain == other_gain and node < other)
 
 
@@ -339,13 +355,14 @@ def _take_from_heap(heap, n_heap, nodes):
 
 
 @bare_device
-def _split_node(columns, samples, node, key, n_nodes, params, work):
+def _split_node(find, columns, samples, node, key, n_nodes, params, work):
     """Split a node if the gain is large enough, and return whether it was split; the children get the next numbers."""
     nodes, is_constrained = work.nodes, len(work.limits) > 0
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
     if is_sparse(columns):
         enter_node(columns, samples, node)
-    split = find_split(Node(columns, samples, nodes.totals[node], key, low, high), params, work.buffers)
+    labels, totals = totals_of(nodes, node)
+    split = find(Node(columns, samples, labels, totals, nodes.weight[node], key, low, high), params, work.buffers)
     if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
     record_split(split, nodes, node, n_nodes, columns.names, params)
@@ -367,21 +384,31 @@ def _split_node(columns, samples, node, key, n_nodes, params, work):
 @bare_device
 def _start_root(work, n_samples, weights):
     """Initialize the root: its class totals and its limits."""
-    start_node(work.nodes, 0, n_samples)
-    work.nodes.totals[0] = 0
+    nodes, classes = work.nodes, work.nodes.classes
+    start_node(nodes, 0, n_samples)
     work.limits[:1, 0], work.limits[:1, 1] = 0.0, 1.0
+    nodes.weight[0], start = 0, classes.starts[0]
+    totals = classes.totals[start : start + classes.n_classes]
+    totals[:] = 0
     for i in range(n_samples):
-        work.nodes.totals[0, label_of(work.samples[i])] += weight_of(work.samples[i], weights)
+        totals[label_of(work.samples[i])] += weight_of(work.samples[i], weights)
+    n_present = 0
+    for k in range(classes.n_classes):
+        if totals[k] > 0:
+            classes.labels[start + n_present], totals[n_present] = k, totals[k]
+            nodes.weight[0] += totals[n_present]
+            n_present += 1
+    classes.starts[1] = start + n_present
 
 
 @bare_device
-def _grow(columns, params, n_samples, key, work):
+def _grow(find, columns, params, n_samples, key, work):
     """Grow a tree and return the number of nodes, including the children of nodes that were split in advance."""
     nodes, copies, stack = work.nodes, work.copies, work.stack
     _start_root(work, n_samples, columns.weights)
     best_first = params.max_leaf_nodes > 0
     n_nodes, n_stacked, n_heap, n_leaves, level = np.int64(1), np.int64(0), np.int64(0), 1, 0
-    if may_split(nodes.totals[0], n_samples, 0, params):
+    if may_split(nodes, 0, 0, params):
         n_stacked = _push(stack, 0, 0, n_samples, 0, 0, key)
     while n_stacked > 0 or (n_heap > 0 and n_leaves < params.max_leaf_nodes):
         if n_stacked == 0:
@@ -404,7 +431,7 @@ def _grow(columns, params, n_samples, key, work):
                 level += 1
                 copies.height[level] = n_stacked
         level_columns = _columns_at(level, columns, copies)
-        if not _split_node(level_columns, samples, node, key, n_nodes, params, work):
+        if not _split_node(find, level_columns, samples, node, key, n_nodes, params, work):
             continue
         if best_first:
             _push(work.split, (n_nodes - 1) >> 1, start, end, node, depth, key)
@@ -441,7 +468,7 @@ def _params_of(params, batch, tree):
 @bare_device
 def _with_nodes_from(work, first):
     """Return the buffers for a tree whose nodes begin after those of earlier trees."""
-    given = work.nodes
+    given, classes = work.nodes, work.nodes.classes
     nodes = Nodes(
         given.feature[first:],
         given.threshold[first:],
@@ -449,8 +476,9 @@ def _with_nodes_from(work, first):
         given.left_child[first:],
         given.gain[first:],
         given.n_samples[first:],
-        given.totals[first:],
+        given.weight[first:],
         given.sets[first:],
+        ClassTotals(classes.n_classes, classes.starts[first:], classes.labels, classes.totals),
     )
     return Workspace(
         work.samples,
@@ -466,8 +494,8 @@ def _with_nodes_from(work, first):
     )
 
 
-@bare_kernel
-def _grow_trees(columns, labels, params, batch, work, ends):
+@bare_device
+def _grow_trees(find, columns, labels, params, batch, work, ends):
     """Grow trees one after the other, and write the end of the nodes of each."""
     n_nodes = np.int64(0)
     for tree in range(len(batch.keys)):
@@ -475,8 +503,20 @@ def _grow_trees(columns, labels, params, batch, work, ends):
         tree_columns = Columns(columns.codes, columns.n_bins, weights, columns.names, sparse, node)
         n_samples = take_samples(labels, batch.counts[tree], len(tree_columns.weights) == 0, work.samples)
         tree_work, tree_params = _with_nodes_from(work, n_nodes), _params_of(params, batch, tree)
-        n_nodes += _grow(tree_columns, tree_params, n_samples, batch.keys[tree], tree_work)
+        n_nodes += _grow(find, tree_columns, tree_params, n_samples, batch.keys[tree], tree_work)
         ends[tree] = n_nodes
+
+
+@bare_kernel
+def _grow_for_two_classes(columns, labels, params, batch, work, ends):
+    """Grow trees of two classes; this compiles in less time than for any number of classes."""
+    _grow_trees(find_two_class_split, columns, labels, params, batch, work, ends)
+
+
+@bare_kernel
+def _grow_for_more_classes(columns, labels, params, batch, work, ends):
+    """Grow trees of any number of classes."""
+    _grow_trees(find_split, columns, labels, params, batch, work, ends)
 
 
 def grow_trees(
@@ -487,7 +527,8 @@ def grow_trees(
     The nodes are in the memory of `work` and are overwritten by the next call.
     """
     ends = np.empty(len(batch.keys), dtype=np.int64)
-    _grow_trees(columns, labels, params, batch, work, ends)
+    grow = _grow_for_two_classes if work.nodes.classes.n_classes <= 2 else _grow_for_more_classes
+    grow(columns, labels, params, batch, work, ends)
     nodes = first_nodes(work.nodes, ends[-1])
     if params.max_leaf_nodes > 0:
         nodes = depth_first(nodes)

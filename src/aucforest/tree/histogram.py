@@ -66,9 +66,7 @@ class HistogramBuffers(NamedTuple):
     samples: NDArray[np.int64]
     all_codes: NDArray[np.uint32]  # (n_codes,) 0, 1, 2, ...
     missing: NDArray[np.int64]
-    places: NDArray[np.int32]  # this and the next two as in `Classes`
-    labels: NDArray[np.int32]
-    totals: NDArray[np.int64]
+    places: NDArray[np.int32]  # (n_classes,) as in `Classes`
 
     @classmethod
     def of(cls, n_codes: int, n_classes: int) -> "HistogramBuffers":
@@ -88,8 +86,6 @@ class HistogramBuffers(NamedTuple):
             all_codes=np.arange(n_codes, dtype=np.uint32),
             missing=np.empty(n_classes, dtype=np.int64),
             places=np.empty(n_classes, dtype=np.int32),
-            labels=np.empty(n_classes, dtype=np.int32),
-            totals=np.empty(n_classes, dtype=np.int64),
         )
 
 
@@ -103,16 +99,20 @@ def class_shift(n):
 
 
 @bare_device
-def present_classes(totals, buffers):
-    """Number the classes of a node with these totals, without branches, which would be unpredictable."""
-    n, last, weight = 0, np.uint64(0), np.int64(0)
-    for k in range(len(totals)):
-        buffers.places[k], buffers.labels[n], buffers.totals[n] = n, k, totals[k]
-        last = np.uint64(k) if totals[k] > 0 else last
-        weight += totals[k]
-        n += int(totals[k] > 0)
-    shift = np.uint64(0) if n == 2 and weight < _SHARED_LIMIT else class_shift(n)
-    return Classes(n, shift, last, weight, buffers.places, buffers.labels[:n], buffers.totals[:n])
+def number_two_classes(labels, totals, weight, places):
+    """Number the classes of a node with two classes, given their totals and the sum of these."""
+    places[labels[0]], places[labels[1]] = 0, 1
+    shift = np.uint64(0) if weight < _SHARED_LIMIT else np.uint64(1)
+    return Classes(2, shift, np.uint64(labels[1]), weight, places, labels[:2], totals[:2])
+
+
+@bare_device
+def number_more_classes(labels, totals, weight, places):
+    """Number the classes of a node with more classes."""
+    n = len(labels)
+    for k in range(n):
+        places[labels[k]] = k
+    return Classes(n, class_shift(n), np.uint64(labels[n - 1]), weight, places, labels, totals)
 
 
 @bare_device

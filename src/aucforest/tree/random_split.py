@@ -75,15 +75,19 @@ def sample_random_split(node, feature, classes, key, values, left):
 
 
 @bare_device
-def _score(criterion, left, totals, best_score, buffers):
-    """Return the score of a split, or `best_score` if it is not better."""
-    if len(totals) == 2:
-        # As in a scan, where this may exclude a score that exceeds the bar by a rounding error.
-        bar = best_score + pair_rounding(criterion.code, totals[0], totals[1])
-        if not criterion.exceeds(left[0], left[1], totals[0], totals[1], bar):
-            return best_score
-        score = criterion.pair(left[0], left[1], totals[0], totals[1], buffers)
-        return score if score > bar else best_score
+def _score_pair(criterion, left, totals, best_score, buffers):
+    """Return the score of a split of two classes, or `best_score` if it is not better."""
+    # As in a scan, where this may exclude a score that exceeds the bar by a rounding error.
+    bar = best_score + pair_rounding(criterion.code, totals[0], totals[1])
+    if not criterion.exceeds(left[0], left[1], totals[0], totals[1], bar):
+        return best_score
+    score = criterion.pair(left[0], left[1], totals[0], totals[1], buffers)
+    return score if score > bar else best_score
+
+
+@bare_device
+def _score_many(criterion, left, totals, best_score, buffers):
+    """Return the score of a split of more than two classes, or `best_score` if it is not better."""
     bar = best_score + ROUNDING
     state = criterion.start(totals, bar, True, buffers)
     for k in range(np.uint64(len(totals))):
@@ -93,5 +97,6 @@ def _score(criterion, left, totals, best_score, buffers):
     return score if score > bar else best_score
 
 
-# (criterion, left, totals, best_score, buffers) -> score
-score_split = by_criterion(_score)
+# (criterion, left, totals, best_score, buffers) -> score of a split of two classes or of more, as of a scan
+score_two_classes = by_criterion(_score_pair)
+score_more_classes = by_criterion(_score_many)

@@ -10,7 +10,8 @@ Scores order the splits of a node like their gains, but each criterion has its o
 np.uint64, because each access with a signed index would check whether it counts from the end of the array.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -265,15 +266,19 @@ def _scan_custom(splits, best_score, buffers):
     return score_pending(custom, n_pending, best_score, place) if n_pending > 0 else (best_score, place)
 
 
-_scan_pair = by_criterion(scan_pair)
-_scan_many = by_criterion(scan_many)
+def _scan_by(scan: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a scan by the code of a criterion, given that by a `Criterion`."""
+    scan_by_code = by_criterion(scan)
+    return bare_device(
+        lambda criterion, splits, best_score, buffers: (
+            _scan_custom(splits, best_score, buffers)
+            if criterion == CUSTOM_CRITERION
+            else scan_by_code(criterion, splits, best_score, buffers)
+        )
+    )
 
 
-@bare_device
-def scan(criterion, splits, best_score, buffers):
-    """Return (score, place) of the best split with more than the given score; place, its last bin, is -1 for none."""
-    if criterion == CUSTOM_CRITERION:
-        return _scan_custom(splits, best_score, buffers)
-    if splits.classes.n == 2:
-        return _scan_pair(criterion, splits, best_score, buffers)
-    return _scan_many(criterion, splits, best_score, buffers)
+# (criterion, splits, best_score, buffers) -> (score, place) of the best split with more than the given score; place,
+# its last bin, is -1 for none.
+scan_two_classes = _scan_by(scan_pair)
+scan_more_classes = _scan_by(scan_many)

@@ -3,7 +3,8 @@
 Ties: the feature sampled first wins, within it a split with the missing values on the right, and then the lowest bin.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +29,21 @@ from aucforest.tree.histogram import (
     clear,
     count_samples,
     next_bin,
-    present_classes,
+    number_more_classes,
+    number_two_classes,
     sum_left,
 )
 from aucforest.tree.random import derive_key
-from aucforest.tree.random_split import sample_random_split, score_split
+from aucforest.tree.random_split import sample_random_split, score_more_classes, score_two_classes
 from aucforest.tree.samples import Columns, add_code, has_code
-from aucforest.tree.scan import Constraint, Splits, find_admissible, has_minimum_sizes, scan
+from aucforest.tree.scan import (
+    Constraint,
+    Splits,
+    find_admissible,
+    has_minimum_sizes,
+    scan_more_classes,
+    scan_two_classes,
+)
 from aucforest.tree.sparse import is_sparse
 from aucforest.tree.tree import SET_WORDS
 
@@ -62,7 +71,9 @@ class Node(NamedTuple):
 
     columns: Columns
     samples: NDArray[np.uint64]
-    totals: NDArray[np.int64]  # (n_classes,) class totals, at least two of them above zero
+    labels: NDArray[np.int32]  # (n,) the classes of the samples, at least two
+    totals: NDArray[np.int64]  # (n,) their class totals
+    weight: np.int64  # the sum of these
     key: np.uint64  # determines all random numbers of the node
     low: float  # limits of the frequency of the second class
     high: float
@@ -109,6 +120,18 @@ class SplitBuffers(NamedTuple):
             np.empty(n_classes, dtype=np.int64),
             *np.empty((2, SET_WORDS), dtype=np.uint64),
         )
+
+
+class _Forms(NamedTuple):
+    """The parts of a search that are other functions for two classes than for more.
+
+    The two searches are compiled apart, which makes each faster: compilers prepare all loops of a search before it
+    starts, also those of the other one.
+    """
+
+    number: Callable[..., Any]
+    scan: Callable[..., Any]
+    score: Callable[..., Any]
 
 
 @bare_device
@@ -162,7 +185,7 @@ def _needs_no_histogram(node, classes, params):
 
 
 @bare_device
-def _random_split(node, feature, classes, best, params, buffers):
+def _random_split(forms, node, feature, classes, best, params, buffers):
     """Return whether the random split of a feature is found without a histogram, and the best split after it."""
     left = buffers.score.left[: classes.n]
     split = sample_random_split(node, feature, classes, _split_key(node, feature, params), params.values, left)
@@ -173,7 +196,7 @@ def _random_split(node, feature, classes, best, params, buffers):
         return True, best
     if min(weight, classes.weight - weight) < params.min_weight_leaf:
         return True, best
-    gain = score_split(params.criterion, left, classes.totals, best.gain, buffers.score)
+    gain = forms.score(params.criterion, left, classes.totals, best.gain, buffers.score)
     if gain <= best.gain:
         return True, best
     for k in range(classes.n):
@@ -183,7 +206,7 @@ def _random_split(node, feature, classes, best, params, buffers):
 
 
 @bare_device
-def _search_feature(node, features, t, classes, best, params, buffers):
+def _search_feature(forms, node, features, t, classes, best, params, buffers):
     """Return the best split of features[t] if it is better than `best`, else `best`."""
     feature, is_constrained, with_samples = np.int64(features[t]), len(params.signs) > 0, has_minimum_sizes(params)
     kind, only, sampled = params.kinds[feature], np.int64(-1), 0.0
@@ -201,7 +224,7 @@ def _search_feature(node, features, t, classes, best, params, buffers):
         if only >= 0:
             first, stop = max(first, only), min(stop, only + 1)
         splits = Splits(histogram, classes, first, stop, side == 1, constraint)
-        gain, place = scan(params.criterion, splits, best.gain, buffers)
+        gain, place = forms.scan(params.criterion, splits, best.gain, buffers)
         if place >= 0:
             next_code, missing_left = _store_split(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
             code = np.int64(histogram.codes[place])
@@ -211,10 +234,10 @@ def _search_feature(node, features, t, classes, best, params, buffers):
 
 
 @bare_device
-def find_split(node, params, buffers):
-    """Return the best split of a node, with the gain of the definition; the next search overwrites its arrays."""
-    classes = present_classes(node.totals, buffers.histogram)
-    start_scores(params.criterion, node.totals, classes, buffers)
+def _find_split(forms, node, params, buffers):
+    """Do what `find_split` does."""
+    classes = forms.number(node.labels, node.totals, node.weight, buffers.histogram.places)
+    start_scores(params.criterion, classes, buffers)
     left, right, none = buffers.left[: classes.n], buffers.score.right[: classes.n], np.int64(-1)
     codes_left, codes_right, labels = buffers.codes_left, buffers.codes_right, classes.labels
     best = Split(none, none, none, False, 0.0, 0.0, left, labels, codes_left, codes_right)
@@ -230,9 +253,9 @@ def find_split(node, params, buffers):
         features, is_found = buffers.features.tried[:n_tried], False
         feature = np.int64(features[t])
         if without_histogram and params.kinds[feature] == NUMERIC:
-            is_found, best = _random_split(node, feature, classes, best, params, buffers)
+            is_found, best = _random_split(forms, node, feature, classes, best, params, buffers)
         if not is_found:
-            best = _search_feature(node, features, t, classes, best, params, buffers)
+            best = _search_feature(forms, node, features, t, classes, best, params, buffers)
         if may_stop and best.feature == feature and _is_known_optimal(params.criterion, left, classes):
             break
     put_back(n_sampled, buffers.features)
@@ -242,6 +265,23 @@ def find_split(node, params, buffers):
         right[k] = classes.totals[k] - left[k]
     gain = gain_by_definition(params.criterion, left, right)
     return _replace(best, best.feature, best.code, best.next_code, best.missing_left, best.sampled, gain)
+
+
+def _find_with(forms: _Forms) -> Callable[..., Any]:
+    """Return the search for the best split of a node with two classes or with more."""
+    return bare_device(lambda node, params, buffers: _find_split(forms, node, params, buffers))
+
+
+find_two_class_split = _find_with(_Forms(number_two_classes, scan_two_classes, score_two_classes))
+_find_other_split = _find_with(_Forms(number_more_classes, scan_more_classes, score_more_classes))
+
+
+@bare_device
+def find_split(node, params, buffers):
+    """Return the best split of a node, with the gain of the definition; the next search overwrites its arrays."""
+    if len(node.labels) == 2:
+        return find_two_class_split(node, params, buffers)
+    return _find_other_split(node, params, buffers)
 
 
 @bare_device

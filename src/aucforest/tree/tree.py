@@ -30,11 +30,35 @@ _NO_NODES.setflags(write=False)
 _NO_SETS.setflags(write=False)
 
 
+class ClassTotals(NamedTuple):
+    """The class totals of nodes in units of weight, without zeros, as in a sparse matrix with a row for each node.
+
+    Those of node i are at starts[i] .. starts[i + 1] - 1, in the order of the classes.
+    """
+
+    n_classes: int
+    starts: NDArray[np.int64]  # (n_nodes + 1,)
+    labels: NDArray[np.int32]  # (n_nonzero,) the classes
+    totals: NDArray[np.int64]  # (n_nonzero,)
+
+    def rows(self, nodes: slice) -> "ClassTotals":
+        """Return those of some nodes, from `start` to `stop`, as views."""
+        starts = self.starts[nodes.start : nodes.stop + 1]
+        return ClassTotals(self.n_classes, starts, self.labels[: starts[-1]], self.totals[: starts[-1]])
+
+    def dense(self) -> NDArray[np.int64]:
+        """Return the class totals with zeros, (n_nodes, n_classes)."""
+        first, counts = self.starts[0], np.diff(self.starts)
+        dense = np.zeros((len(counts), self.n_classes), dtype=np.int64)
+        dense[np.repeat(np.arange(len(counts)), counts), self.labels[first:]] = self.totals[first:]
+        return dense
+
+
 class Nodes(NamedTuple):
     """The nodes of a growing tree; the two children of a node are adjacent, and a leaf has feature -1.
 
-    `totals` are the class totals in units of weight. `sets`, (n_nodes, 4), has the sets of nodes that split a
-    categorical feature and is undefined for other nodes; it is empty if there is no such feature.
+    `weight` is the sum of the class totals. `sets`, (n_nodes, 4), has the sets of nodes that split a categorical
+    feature and is undefined for other nodes; it is empty if there is no such feature.
     """
 
     feature: NDArray[np.int32]
@@ -43,8 +67,9 @@ class Nodes(NamedTuple):
     left_child: NDArray[np.int32]
     gain: NDArray[np.float64]
     n_samples: NDArray[np.int64]
-    totals: NDArray[np.int64]
+    weight: NDArray[np.int64]
     sets: NDArray[np.uint64]
+    classes: ClassTotals
 
 
 def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
@@ -52,14 +77,18 @@ def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
     shape = (capacity if by_set else 0, SET_WORDS)
     feature, left_child = np.empty((2, capacity), dtype=np.int32)
     threshold, gain = np.empty((2, capacity))
-    missing_left, n_samples = np.empty(capacity, dtype=np.bool_), np.empty(capacity, dtype=np.int64)
-    totals, sets = np.empty((capacity, n_classes), dtype=np.int64), np.empty(shape, dtype=np.uint64)
-    return Nodes(feature, threshold, missing_left, left_child, gain, n_samples, totals, sets)
+    missing_left, sets = np.empty(capacity, dtype=np.bool_), np.empty(shape, dtype=np.uint64)
+    n_samples, weight = np.empty((2, capacity), dtype=np.int64)
+    # One more, because a total is written before it is known whether it is 0.
+    starts, n_totals = np.zeros(capacity + 1, dtype=np.int64), capacity * n_classes + 1
+    labels, totals = np.empty(n_totals, dtype=np.int32), np.empty(n_totals, dtype=np.int64)
+    classes = ClassTotals(n_classes, starts, labels, totals)
+    return Nodes(feature, threshold, missing_left, left_child, gain, n_samples, weight, sets, classes)
 
 
 def first_nodes(nodes: Nodes, n_nodes: int) -> Nodes:
     """Return the first n_nodes nodes."""
-    return Nodes._make(column[:n_nodes] for column in nodes)
+    return Nodes._make([*(column[:n_nodes] for column in nodes[:-1]), nodes.classes.rows(slice(0, n_nodes))])
 
 
 @bare_kernel
@@ -86,52 +115,64 @@ def depth_first(nodes: Nodes) -> Nodes:
     The two children of a node are adjacent, and the descendants of the left child come before those of the right child.
     """
     stack, order, numbers = np.empty((3, len(nodes.feature)), dtype=np.int64)
-    n_nodes = _number_depth_first(nodes.left_child, stack, order, numbers)
-    ordered = Nodes._make(column[order[:n_nodes]] if len(column) > 0 else column for column in nodes)
+    order = order[: _number_depth_first(nodes.left_child, stack, order, numbers)]
+    n_classes, starts, labels, totals = nodes.classes
+    counts = np.diff(starts)[order]
+    ends = np.cumsum(counts)
+    places = np.arange(ends[-1]) + np.repeat(starts[order] - ends + counts, counts)
+    classes = ClassTotals(n_classes, np.append(0, ends), labels[places], totals[places])
+    ordered = Nodes._make([*(column[order] if len(column) > 0 else column for column in nodes[:-1]), classes])
     is_split = ordered.left_child >= 0
     ordered.left_child[is_split] = numbers[ordered.left_child[is_split]]
     return ordered
 
 
 @bare_kernel
-def _sum_rows(totals, weight):
-    """Write the sum of each row, and return how many totals are not 0."""
-    n_nonzero = 0
-    for row in range(len(totals)):
-        total = np.int64(0)
-        for k in range(totals.shape[1]):
-            total += totals[row, k]
-            n_nonzero += totals[row, k] != 0
-        weight[row] = total
-    return n_nonzero
-
-
-@bare_kernel
-def _list_nonzero(totals, weight, data, columns, starts):
-    """Write the nonzero frequencies row by row; the last item of `data` and of `columns` is spare."""
+def _list_nonzero(value, data, columns, starts):
+    """Write the nonzero values row by row; the last item of `data` and of `columns` is spare."""
     n = np.uint64(0)
-    for row in range(len(totals)):
-        start = n
-        # Without branches, since nothing predicts which totals are 0.
-        for k in range(totals.shape[1]):
-            data[n], columns[n] = totals[row, k], k
-            n += np.uint64(totals[row, k] != 0)
-        for place in range(start, n):
-            data[place] /= weight[row]
+    for row in range(len(value)):
+        # Without branches, since nothing predicts which values are 0.
+        for k in range(value.shape[1]):
+            data[n], columns[n] = value[row, k], k
+            n += np.uint64(value[row, k] != 0)
         starts[row + 1] = n
 
 
-def _divide(totals: NDArray[Any], weight: NDArray[np.float64], n_nonzero: int) -> NDArray[np.float64] | csr_array:
-    """Return class frequencies from class totals and their sums, as a sparse matrix for many classes if most are 0.
+def _is_sparse(shape: tuple[int, ...], n_nonzero: int) -> bool:
+    """Return whether frequencies are stored as a sparse matrix: there are many classes, and most are 0."""
+    return shape[1] >= _MANY_CLASSES and n_nonzero < shape[0] * shape[1] // 4
 
-    The conversion by scipy takes ten times as long.
-    """
-    if totals.shape[1] < _MANY_CLASSES or n_nonzero >= totals.size // 4:
-        return totals / weight[:, None]
-    starts = np.zeros(len(totals) + 1, dtype=np.int32)
+
+def _without_zeros(value: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
+    """Return frequencies as they are stored. The conversion by scipy takes ten times as long."""
+    n_nonzero = int(np.count_nonzero(value))
+    if not _is_sparse(value.shape, n_nonzero):
+        return value
+    starts = np.zeros(len(value) + 1, dtype=np.int32)
     data, columns = np.empty(n_nonzero + 1), np.empty(n_nonzero + 1, dtype=np.int32)
-    _list_nonzero(totals, weight, data, columns, starts)
-    return csr_array((data[:-1], columns[:-1], starts), shape=totals.shape)
+    _list_nonzero(value, data, columns, starts)
+    return csr_array((data[:-1], columns[:-1], starts), shape=value.shape)
+
+
+@bare_kernel
+def _divide(starts, labels, totals, weight, value):
+    """Write the class frequencies of `ClassTotals` that are not 0."""
+    for node in range(len(weight)):
+        for place in range(np.uint64(starts[node]), np.uint64(starts[node + 1])):
+            value[node, labels[place]] = totals[place] / weight[node]
+
+
+def _frequencies(classes: ClassTotals, weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
+    """Return class frequencies from class totals and their sums, as a sparse matrix for many classes if most are 0."""
+    n_classes, starts, labels, totals = classes
+    shape, first, end = (len(weight), n_classes), starts[0], starts[-1]
+    if _is_sparse(shape, end - first):
+        data = totals[first:end] / np.repeat(weight, np.diff(starts))
+        return csr_array((data, labels[first:end].copy(), (starts - first).astype(np.int32)), shape=shape)
+    value = np.zeros(shape)
+    _divide(starts, labels, totals, weight, value)
+    return value
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,24 +228,23 @@ class Tree:
         ends, (n_trees,), are where the nodes of each tree end. by_set, (n_features,), is whether a feature is split by
         sets.
         """
-        totals, parts = np.empty(len(nodes.feature)), list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
+        weight, parts = nodes.weight.astype(np.float64), list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
+        if weight.max() > _EXACT_SUMS:
+            weight = nodes.classes.dense().sum(axis=1, dtype=np.float64)
         # Of many classes, each tree has a matrix of its own.
-        has_many = nodes.totals.shape[1] >= _MANY_CLASSES
-        n_nonzero = [_sum_rows(nodes.totals[part], totals[part]) for part in (parts if has_many else [slice(None)])]
-        if totals.max() > _EXACT_SUMS:
-            totals = nodes.totals.sum(axis=1, dtype=np.float64)
+        has_many = nodes.classes.n_classes >= _MANY_CLASSES
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
-        arrays = {name: getattr(nodes, name).copy() for name in names} | {"weight": totals * unit}
+        arrays = {name: getattr(nodes, name).copy() for name in names} | {"weight": weight * unit}
         if not has_many:
-            arrays["frequencies"] = _divide(nodes.totals, totals, n_nonzero[0])
+            arrays["frequencies"] = _frequencies(nodes.classes, weight)
         for array in arrays.values():
             array.setflags(write=False)
         has_set = by_set[nodes.feature] & (nodes.feature != LEAF) if len(nodes.sets) > 0 else None
         trees = []
-        for i, part in enumerate(parts):
+        for part in parts:
             own: dict[str, Any] = {name: array[part] for name, array in arrays.items()}
             if has_many:
-                own["frequencies"] = _divide(nodes.totals[part], totals[part], n_nonzero[i])
+                own["frequencies"] = _frequencies(nodes.classes.rows(part), weight[part])
             own |= {"n_features": len(by_set), "set_nodes": _NO_NODES, "sets": _NO_SETS, "shrinkage": 0.0}
             if has_set is not None:
                 own |= {"set_nodes": np.flatnonzero(has_set[part]), "sets": nodes.sets[part][has_set[part]]}
@@ -223,7 +263,7 @@ class Tree:
     def __post_init__(self) -> None:
         given = self.frequencies
         if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES:
-            object.__setattr__(self, "frequencies", _divide(given, np.ones(len(given)), int(np.count_nonzero(given))))
+            object.__setattr__(self, "frequencies", _without_zeros(given))
         self._protect()
 
     def _protect(self) -> None:
