@@ -97,7 +97,7 @@ def plan(limit, n_features=100, target=TARGET, **params):
 
 
 def test_less_memory_is_fewer_threads_and_then_copies_of_rows():
-    limits = np.geomspace(2**33, 1_400_000_000, 30).astype(int).tolist()
+    limits = np.geomspace(2**33, 1_550_000_000, 30).astype(int).tolist()
     plans = [plan(limit) for limit in limits]
     assert (plans[0].n_threads, plans[0].copies_rows) == (4, False)
     copies = [chosen.copies_rows for chosen in plans]

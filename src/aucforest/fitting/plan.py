@@ -7,6 +7,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import log2
 
 from joblib import effective_n_jobs
 
@@ -14,7 +15,7 @@ from aucforest._memory import check_memory, format_bytes
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
-from aucforest.tree.growing import branch_rows, rows_per_call
+from aucforest.tree.growing import CALL_ROWS, branch_rows
 from aucforest.tree.samples import MOST_ROWS
 from aucforest.tree.sparse import most_linked
 
@@ -25,8 +26,8 @@ _REGRESSION_ADVICE = "y looks like a regression target: predict whether it excee
 COUNT_BYTES = 2  # of a thread for the number of times that a row is in the sample of a tree
 _SAMPLE_BYTES = 24  # of a thread for a row that is in the sample of a tree, and is sorted by node
 _COPIED_BYTES = 12  # of a copied row besides its codes and its weight: its number, its label and its count
-_NODE_BYTES = 49  # of a node with two classes
-_CLASS_BYTES = 16  # of each more class of a node: its total and its frequency
+_NODE_BYTES = 49  # of a node besides its classes
+_CLASS_BYTES = 12  # of a class that is present in a node: its number and its total
 _WEIGHT_BYTES = 8  # of a thread for the weight of a row
 _BALANCED_BYTES = 12  # of a thread for the weight of a row that depends on the sample of the tree
 _FEATURE_BYTES = 100  # of a feature besides its codes: the bounds of bins, and what trees keep for each feature
@@ -114,15 +115,25 @@ class FitSize:
         has_branches = self.n_stored is None and branch_rows(self.n_features, self.max_features) > 0
         branch_bytes = self.n_features * self.code_bytes // _BRANCH_PART if has_branches else 0
         # One tree grows in a call, or several small ones of so many rows together.
-        most_rows, of_tree = rows_per_call(self.n_classes), 2 * min(self.tree_rows // self.leaf_rows, self.most_leaves)
-        n_nodes = max(of_tree, min(self.n_trees * of_tree, 2 * most_rows))
-        node_bytes = _NODE_BYTES + _CLASS_BYTES * (self.n_classes - 2)
-        of_matrix = max(n_rows, min(self.n_trees * n_rows, most_rows)) * (COUNT_BYTES + self.weight_bytes)
+        n_leaves = max(min(self.tree_rows // self.leaf_rows, self.most_leaves), 1)
+        n_nodes = max(2 * n_leaves, min(2 * self.n_trees * n_leaves, 2 * CALL_ROWS))
+        node_bytes = int(_NODE_BYTES + _CLASS_BYTES * self._classes_of_node(n_leaves))
+        of_matrix = max(n_rows, min(self.n_trees * n_rows, CALL_ROWS)) * (COUNT_BYTES + self.weight_bytes)
         if self.n_stored is not None:
             n_linked = most_linked(self.n_stored, self.n_features, self.max_features)
             of_matrix += _LOOKED_UP_BYTES * n_rows + _LINKED_BYTES * n_linked + 8 * self.n_features
         histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
         return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + histograms
+
+    def _classes_of_node(self, n_leaves: int) -> float:
+        """Return the approximate mean number of classes that are present in a node: at most its number of rows.
+
+        If every split halves a node, the nodes of a level of the tree have as many rows together, and so the same
+        number of classes, once they have fewer rows than there are classes. The nodes above have as many as two levels.
+        """
+        leaf_rows = max(self.tree_rows / n_leaves, 1.0)
+        n_levels = log2(max(self.n_classes / leaf_rows, 1.0))
+        return min(self.n_classes, leaf_rows) * (1.0 + 0.5 * n_levels)
 
     def growing_bytes(self, n_threads: int) -> int:
         """Return the bytes of threads that grow trees from the codes of all rows, without these codes."""

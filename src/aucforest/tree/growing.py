@@ -56,7 +56,7 @@ from aucforest.tree.splitter import (
 from aucforest.tree.tree import ClassTotals, Nodes, depth_first, first_nodes, make_nodes
 
 # Maximum number of rows of all trees of a call, if there are several.
-_CALL_ROWS = 2**16
+CALL_ROWS = 2**16
 # The matrix of a branch should fit into the cache of a core.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
@@ -110,11 +110,6 @@ class Batch(NamedTuple):
     criteria: NDArray[np.int64]  # this and the next two are fields of `TreeParams`
     random_splits: NDArray[np.bool_]
     min_weight_leaf: NDArray[np.int64]
-
-
-def rows_per_call(n_classes: int) -> int:
-    """Return the maximum number of rows of all trees of a call together, fewer where class totals take memory."""
-    return _CALL_ROWS // max(1, n_classes // 8)
 
 
 def branch_rows(n_features: int, max_features: int) -> int:
