@@ -32,8 +32,9 @@ before = compiled()
 assert len(before) > 20
 X = np.random.default_rng(0).normal(size=(500, 6))
 for params in ({}, {"max_bins": None}, {"threshold": "f1", "oob_score": True}, {"class_weight": "balanced"}):
-    forest = AUCForestClassifier(20, random_state=0, **params).fit(X, X[:, 0] > 1.0)
-    forest.predict(X), forest.predict(X[:1])
+    for thresholds in ([1.0], [-0.5, 0.5, 1.0])[: 1 if "threshold" in params else 2]:
+        forest = AUCForestClassifier(20, random_state=0, **params).fit(X, np.digitize(X[:, 0], thresholds))
+        forest.predict(X), forest.predict(X[:1])
 assert compiled() == before, compiled() - before
 """
 

@@ -14,13 +14,17 @@ def warm_up() -> None:
     Example: aucforest warm-up
     """
     X = np.random.default_rng(0).normal(size=(300, 4))
-    y, X[:, 3] = X[:, 0] > 0.5, X[:, 3].round()
-    options: list[dict[str, Any]] = [
-        {"oob_score": True, "threshold": "gmean"},
-        {"categorical_features": [3], "shrinkage": 0.0},  # without shrinkage, leaves of one class are listed
+    X[:, 3] = X[:, 3].round()
+    two_classes, three_classes = X[:, 0] > 0.5, np.digitize(X[:, 0], [-0.5, 0.5])
+    without_shrinkage = {"categorical_features": [3], "shrinkage": 0.0}  # leaves of one class are listed
+    options: list[tuple[Any, dict[str, Any]]] = [
+        (two_classes, {"oob_score": True, "threshold": "gmean"}),
+        (two_classes, without_shrinkage),
+        (three_classes, {"oob_score": True}),
+        (three_classes, without_shrinkage),
     ]
     # More than 255 values of a feature need codes of two bytes.
-    for params, max_bins in product(options, (255, None)):
+    for (y, params), max_bins in product(options, (255, None)):
         forest = AUCForestClassifier(100, max_bins=max_bins, max_depth=3, random_state=0, **params).fit(X, y)
         forest.predict_proba(X)
         forest.predict_proba(X[:1])
