@@ -207,8 +207,11 @@ def _split_rows(nodes, node, X, start, stop, rows, right):
 
 
 @bare_device
-def _shrink_child(nodes, child, n_classes, branch, to, amounts, work):
+def _shrink_child(nodes, node, child, n_classes, branch, to, amounts, work):
     """Write the class frequencies and the shrunk predictions of a child of a branch to the branch `to`."""
+    if len(nodes.starts) > 0:
+        _shrink_sparse_child(nodes, node, child, n_classes, branch, to, amounts, work)
+        return
     value, of_child = work.values[branch], work.values[len(work.values) - 1]
     above, below, to_value = work.shrunk[branch], work.shrunk[to], work.values[to]
     _read_value(nodes, child, n_classes, of_child)
@@ -217,6 +220,29 @@ def _shrink_child(nodes, child, n_classes, branch, to, amounts, work):
         to_value[k] = of_child[k]
         for i in range(len(amounts)):
             below[k, i] = above[k, i] + difference * work.factors[i]
+
+
+@bare_device
+def _shrink_sparse_child(nodes, node, child, n_classes, branch, to, amounts, work):
+    """Do the same where class frequencies are sparse: only those of classes of the node can change."""
+    value, shrunk = work.values[to], work.shrunk[to]
+    for k in range(np.uint64(len(value) if to != branch else 0)):
+        value[k] = work.values[branch, k]
+        for i in range(len(amounts)):
+            shrunk[k, i] = work.shrunk[branch, k, i]
+    first, at, stop = n_classes - len(value), np.uint64(nodes.starts[child]), np.uint64(nodes.starts[child + _ONE])
+    for place in range(np.uint64(nodes.starts[node]), np.uint64(nodes.starts[node + _ONE])):
+        label, frequency = nodes.classes[place], 0.0
+        if at < stop and nodes.classes[at] == label:
+            frequency = nodes.frequencies[at]
+            at += _ONE
+        if label < first:
+            continue
+        k = np.uint64(label - first)
+        difference = frequency - value[k]
+        value[k] = frequency
+        for i in range(len(amounts)):
+            shrunk[k, i] += difference * work.factors[i]
 
 
 class ShrunkSums(NamedTuple):
@@ -272,13 +298,13 @@ def _add_tree(nodes, n_classes, X, counts, amounts, weighed_place, work, sums):
         larger = left + np.uint64(stop - middle > middle - start)
         if start < middle < stop:
             to, smaller = branch + 1, left + left + _ONE - larger
-            _shrink_child(nodes, smaller, n_classes, branch, to, amounts, work)
+            _shrink_child(nodes, node, smaller, n_classes, branch, to, amounts, work)
             branches[to, 0], branches[to, 1], branches[to, 2] = smaller, start, stop
             if smaller == left:
                 branches[to, 2] = branches[branch, 1] = middle
             else:
                 branches[to, 1] = branches[branch, 2] = middle
-        _shrink_child(nodes, larger, n_classes, branch, branch, amounts, work)
+        _shrink_child(nodes, node, larger, n_classes, branch, branch, amounts, work)
         branches[branch, 0] = larger
         branch += np.int64(start < middle < stop)
 
