@@ -238,11 +238,11 @@ def _shrink_sparse_child(nodes, node, child, n_classes, branch, to, amounts, wor
             at += _ONE
         if label < first:
             continue
-        k = np.uint64(label - first)
-        difference = frequency - value[k]
-        value[k] = frequency
+        column = np.uint64(label - first)
+        difference = frequency - value[column]
+        value[column] = frequency
         for i in range(len(amounts)):
-            shrunk[k, i] += difference * work.factors[i]
+            shrunk[column, i] += difference * work.factors[i]
 
 
 class ShrunkSums(NamedTuple):
