@@ -23,7 +23,7 @@ from aucforest.fitting.growing import (
     trees_per_call,
 )
 from aucforest.fitting.spec import GrowthParams, combine_weights, tree_keys
-from aucforest.tree.growing import CALL_ROWS
+from aucforest.tree.growing import rows_per_call
 from tests.estimators.data import digest, make_table, small_forest
 from tests.fitting.rows import code_rows, grow_trees
 
@@ -194,7 +194,7 @@ def test_trees_of_a_call_are_valid_and_share_no_node():
 )
 def test_calls_are_of_as_many_trees_as_can_share_one(params, monkeypatch):
     growth, part = training(n_sampled=101, **params)
-    monkeypatch.setattr(_growing, "CALL_ROWS", 4 * 101 + 100)
+    monkeypatch.setattr(_growing, "rows_per_call", lambda n_classes: 4 * 101 + 100)
     calls = []
     monkeypatch.setattr(_growing, "grow_rows", lambda *given: calls.append(given[3]) or grow_rows(*given))
     keys = tree_keys(0, range(10))
@@ -205,7 +205,8 @@ def test_calls_are_of_as_many_trees_as_can_share_one(params, monkeypatch):
 
 def test_trees_of_large_sets_grow_one_by_one():
     growth, part = training(n_sampled=101)
-    assert trees_per_call(growth, part) == CALL_ROWS // 101 > 1
+    assert rows_per_call(2000) < rows_per_call(15) // 100
+    assert trees_per_call(growth, part) == rows_per_call(2) // 101 > 1
     assert trees_per_call(replace(growth, n_trees=3), part) == 3
     assert trees_per_call(growth, part._replace(copies_rows=True)) == 1
-    assert trees_per_call(growth, part._replace(labels=np.empty(CALL_ROWS + 1))) == 1
+    assert trees_per_call(growth, part._replace(labels=np.empty(rows_per_call(2) + 1))) == 1

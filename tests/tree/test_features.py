@@ -41,7 +41,7 @@ def test_features_are_those_of_the_reference(codes, is_taken, key, max_features)
     columns = Columns(Codes.of(matrix), np.full(n_features, 3), np.empty(0, dtype=np.int64), NO_NAMES)
     samples, buffers = np.empty(5, dtype=np.uint64), FeatureBuffers.of(n_features)
     n_samples = take_samples(np.zeros(5, dtype=np.uint16), np.array(is_taken, dtype=np.uint16), True, samples)
-    classes = np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64), np.int64(0)
+    classes = np.zeros(1, dtype=np.uint16), np.zeros(1, dtype=np.int64), np.int64(0)
     given_node = Node(columns, samples[:n_samples], *classes, np.uint64(key), 0.0, 1.0)
     table, node = reference.Table(codes, [0] * 5, [1] * 5, 1), reference.Node(np.flatnonzero(is_taken), key)
     expected = reference.tried_features(table, node, reference.Rules(max_features=max_features))
@@ -113,7 +113,7 @@ def test_values_outside_all_bins_part_as_their_codes_do(sampled):
     values = bin_for(np.array([0.0, 1.0, 4.0, 8.0, 9.0])[:, None]).values
     numeric, none = np.zeros(1, dtype=np.int8), np.empty(0, dtype=np.int8)
     params = TreeParams(0, True, 1, 1, 2, 1, 0, 0.0, 0, none, numeric, values, is_sampled=True)
-    arrays = np.zeros(2, dtype=np.int64), np.arange(2, dtype=np.int32), *np.zeros((2, 4), dtype=np.uint64)
+    arrays = np.zeros(2, dtype=np.int64), *np.zeros((2, 4), dtype=np.uint64)
     for code, next_code, low, high in ((1, 2, 2.5, 2.5), (1, 3, 2.5, 6.0), (0, 4, 0.5, 8.5)):
         split = Split(0, code, next_code, False, sampled, 0.1, *arrays)
         assert find_threshold(split, NO_NAMES, params) == min(max(sampled, low), high)

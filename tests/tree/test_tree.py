@@ -12,6 +12,7 @@ import skops.io
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aucforest.tree import tree as tree_module
 from aucforest.tree.tree import (
     LEAF,
     SET_WORDS,
@@ -257,7 +258,7 @@ def class_totals(dense) -> ClassTotals:
     """Return class totals without zeros."""
     rows, labels = np.nonzero(dense)
     starts = np.searchsorted(rows, np.arange(len(dense) + 1))
-    return ClassTotals(dense.shape[1], starts, labels.astype(np.int32), dense[rows, labels])
+    return ClassTotals(dense.shape[1], starts, labels.astype(np.uint16), dense[rows, labels])
 
 
 def random_nodes(seed: int, n_splits: int, *, by_set: bool, n_left_over: int = 0) -> Nodes:
@@ -268,8 +269,8 @@ def random_nodes(seed: int, n_splits: int, *, by_set: bool, n_left_over: int = 0
     nodes, leaves = make_nodes(n_nodes, 2, by_set=by_set), [0]
     for column in nodes[:-1]:
         column[:] = rng.integers(0, 2, column.shape)
-    nodes = nodes._replace(classes=class_totals(np.column_stack((np.arange(n_nodes), rng.integers(1, 3, n_nodes)))))
-    nodes.weight[:] = nodes.classes.dense().sum(axis=1)
+    nodes = nodes._replace(totals=class_totals(np.column_stack((np.arange(n_nodes) + 1, rng.integers(0, 3, n_nodes)))))
+    nodes.weight[:] = nodes.totals.dense().sum(axis=1)
     nodes.feature[:], nodes.left_child[:] = LEAF, LEAF
     for pair in pairs.tolist():
         node = leaves.pop(rng.integers(len(leaves)))
@@ -289,13 +290,13 @@ def below(nodes: Nodes, node: int) -> list[int]:
 def test_nodes_are_numbered_depth_first(n_splits, n_left_over, by_set):
     for seed in range(5):
         nodes = random_nodes(seed, n_splits, by_set=by_set, n_left_over=n_left_over)
-        given = [column.copy() for column in (*nodes[:-1], *nodes.classes[1:])]
+        given = [column.copy() for column in (*nodes[:-1], *nodes.totals[1:])]
         found, order = depth_first(nodes), [0, *below(nodes, 0)]
-        assert found.classes.dense()[:, 0].tolist() == order
+        assert (found.totals.dense()[:, 0] - 1).tolist() == order
         children = [order.index(child) if child >= 0 else LEAF for child in nodes.left_child[order].tolist()]
         assert found.left_child.tolist() == children
-        assert [array.dtype for array in found.classes[1:]] == [array.dtype for array in nodes.classes[1:]]
-        assert found.classes.dense().tolist() == nodes.classes.dense()[order].tolist()
+        assert [array.dtype for array in found.totals[1:]] == [array.dtype for array in nodes.totals[1:]]
+        assert found.totals.dense().tolist() == nodes.totals.dense()[order].tolist()
         for name in Nodes._fields[:-1]:
             before, after = getattr(nodes, name), getattr(found, name)
             assert after.dtype == before.dtype
@@ -303,11 +304,11 @@ def test_nodes_are_numbered_depth_first(n_splits, n_left_over, by_set):
                 assert after.shape == (0, SET_WORDS)
             elif name != "left_child":
                 np.testing.assert_array_equal(after, before[order])
-        for before, after in zip(given, (*nodes[:-1], *nodes.classes[1:]), strict=True):
+        for before, after in zip(given, (*nodes[:-1], *nodes.totals[1:]), strict=True):
             np.testing.assert_array_equal(after, before)
         again = depth_first(found)
         assert all(np.array_equal(one, other) for one, other in zip(found[:-1], again[:-1]))
-        assert all(np.array_equal(one, other) for one, other in zip(found.classes, again.classes))
+        assert all(np.array_equal(one, other) for one, other in zip(found.totals, again.totals))
 
 
 def test_the_first_nodes_are_views():
@@ -316,8 +317,8 @@ def test_the_first_nodes_are_views():
     for column, some in zip(nodes[:-1], first[:-1]):
         np.testing.assert_array_equal(some, column[:7])
         assert np.shares_memory(some, column)
-    assert first.classes.dense().tolist() == nodes.classes.dense()[:7].tolist()
-    assert np.shares_memory(first.classes.totals, nodes.classes.totals)
+    assert first.totals.dense().tolist() == nodes.totals.dense()[:7].tolist()
+    assert np.shares_memory(first.totals.values, nodes.totals.values)
     assert first_nodes(random_nodes(0, 9, by_set=False), 7).sets.shape == (0, SET_WORDS)
 
 
@@ -325,7 +326,7 @@ def test_a_tree_has_copies_of_the_nodes_it_is_made_from():
     nodes = random_nodes(1, 20, by_set=True)
     nodes.n_samples[:], nodes.threshold[nodes.feature == 2] = 1, 0.0
     nodes.sets[:, 0] = np.arange(len(nodes.sets))
-    totals, by_set = nodes.classes.dense(), np.arange(5) == 2
+    totals, by_set = nodes.totals.dense(), np.arange(5) == 2
     (tree,) = Tree.from_nodes(nodes, np.array([41]), 0.25, by_set)
     assert tree.n_features == 5
     for name in ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples"):
@@ -341,11 +342,11 @@ def test_a_tree_has_copies_of_the_nodes_it_is_made_from():
 @pytest.mark.parametrize("n_classes", [2, 20])
 def test_trees_that_grew_together_are_slices_of_one_copy(n_classes):
     nodes = [random_nodes(seed, 4 + seed, by_set=True) for seed in range(3)]
-    dense = [np.pad(own.classes.dense(), ((0, 0), (0, n_classes - 2))) for own in nodes]
-    nodes = [own._replace(classes=class_totals(totals)) for own, totals in zip(nodes, dense)]
+    dense = [np.pad(own.totals.dense(), ((0, 0), (0, n_classes - 2))) for own in nodes]
+    nodes = [own._replace(totals=class_totals(totals)) for own, totals in zip(nodes, dense)]
     ends, by_set = np.cumsum([len(column.feature) for column in nodes]), np.arange(5) == 2
-    together = map(np.concatenate, zip(*(own[:-1] for own in nodes)))
-    trees = Tree.from_nodes(Nodes(*together, class_totals(np.concatenate(dense))), ends, 0.25, by_set)
+    together = Nodes(*map(np.concatenate, zip(*(own[:-1] for own in nodes))), class_totals(np.concatenate(dense)))
+    trees = Tree.from_nodes(together, ends, 0.25, by_set)
     for tree, own in zip(trees, nodes, strict=True):
         (alone,) = Tree.from_nodes(own, np.array([len(own.feature)]), 0.25, by_set)
         assert vars(tree).keys() == vars(alone).keys()
@@ -353,8 +354,21 @@ def test_trees_that_grew_together_are_slices_of_one_copy(n_classes):
             np.testing.assert_array_equal(array, expected)
             assert array.dtype == expected.dtype
             assert not array.flags.writeable
+            assert not any(np.shares_memory(array, one) for one in (*together[:-1], *together.totals[1:]))
         assert tree.gain.base is trees[0].gain.base
     assert trees[0].gain.base.nbytes == sum(tree.gain.nbytes for tree in trees)
+
+
+@pytest.mark.parametrize("n_classes", [3, 20])
+def test_weights_that_are_no_exact_sums(n_classes, monkeypatch):
+    monkeypatch.setattr(tree_module, "_DENSE_CELLS", 50)
+    nodes, rng = random_nodes(3, 30, by_set=False), np.random.default_rng(n_classes)
+    dense = rng.integers(2**52, 2**55, (61, n_classes)) * (rng.random((61, n_classes)) < 0.3)
+    dense[:, 0] = 2**54 + 1
+    exact, expected = dense.sum(axis=1), dense.sum(axis=1, dtype=np.float64)
+    nodes = nodes._replace(totals=class_totals(dense), weight=exact)
+    (tree,) = Tree.from_nodes(nodes, np.array([61]), 1.0, np.zeros(5, dtype=np.bool_))
+    assert tree.weight.tolist() == expected.tolist() != exact.astype(np.float64).tolist()
 
 
 def test_without_categorical_features_there_are_no_sets():

@@ -160,7 +160,9 @@ class Workspace(NamedTuple):
     rows: NDArray[np.uint64]  # (n_rows,), the rows of a branch are consecutive
     right: NDArray[np.uint64]  # (n_rows,), those that go right at a node
     branches: NDArray[np.uint64]  # (n_branches, 3), the node, the place of its first row, and that after its last one
-    values: NDArray[np.float64]  # (n_branches + 1, n_columns), class frequencies of the branches and of a child
+    values: NDArray[
+        np.float64
+    ]  # (n_branches + 1, n_columns), class frequencies of the branches, and dense ones of a child
     shrunk: NDArray[np.float64]  # (n_branches, n_columns, n_amounts)
     factors: NDArray[np.float64]  # (n_amounts,)
 
@@ -224,7 +226,10 @@ def _shrink_child(nodes, node, child, n_classes, branch, to, amounts, work):
 
 @bare_device
 def _shrink_sparse_child(nodes, node, child, n_classes, branch, to, amounts, work):
-    """Do the same where class frequencies are sparse: only those of classes of the node can change."""
+    """Do what `_shrink_child` does for sparse class frequencies: only those of the classes of the node can change.
+
+    The classes of a node are in ascending order, and those of a child are some of them.
+    """
     value, shrunk = work.values[to], work.shrunk[to]
     for k in range(np.uint64(len(value) if to != branch else 0)):
         value[k] = work.values[branch, k]

@@ -18,7 +18,7 @@ from aucforest._compile import compile_scorer
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
-from aucforest.tree.growing import CALL_ROWS, Batch, Workspace, branch_rows, grow_trees, make_workspace
+from aucforest.tree.growing import Batch, Workspace, branch_rows, grow_trees, make_workspace, rows_per_call
 from aucforest.tree.samples import NO_NAMES, NO_SPARSE, Codes, Columns, FixedPoint, SparseCodes
 from aucforest.tree.tree import Tree
 
@@ -121,7 +121,7 @@ def trees_per_call(growth: Growth, part: Part) -> int:
     params = growth.params
     if part.copies_rows or params.balanced_subsample or params.max_leaf_nodes is not None or growth.is_custom:
         return 1
-    return max(1, min(growth.n_trees, CALL_ROWS // part.n_rows))
+    return max(1, min(growth.n_trees, rows_per_call(growth.n_classes) // part.n_rows))
 
 
 def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:

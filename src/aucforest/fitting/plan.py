@@ -15,7 +15,7 @@ from aucforest._memory import check_memory, format_bytes
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
-from aucforest.tree.growing import CALL_ROWS, branch_rows
+from aucforest.tree.growing import branch_rows, rows_per_call
 from aucforest.tree.samples import MOST_ROWS
 from aucforest.tree.sparse import most_linked
 
@@ -27,7 +27,7 @@ COUNT_BYTES = 2  # of a thread for the number of times that a row is in the samp
 _SAMPLE_BYTES = 24  # of a thread for a row that is in the sample of a tree, and is sorted by node
 _COPIED_BYTES = 12  # of a copied row besides its codes and its weight: its number, its label and its count
 _NODE_BYTES = 49  # of a node besides its classes
-_CLASS_BYTES = 12  # of a class that is present in a node: its number and its total
+_CLASS_BYTES = 10  # of a class that is present in a node: its number and its total
 _WEIGHT_BYTES = 8  # of a thread for the weight of a row
 _BALANCED_BYTES = 12  # of a thread for the weight of a row that depends on the sample of the tree
 _FEATURE_BYTES = 100  # of a feature besides its codes: the bounds of bins, and what trees keep for each feature
@@ -115,10 +115,10 @@ class FitSize:
         has_branches = self.n_stored is None and branch_rows(self.n_features, self.max_features) > 0
         branch_bytes = self.n_features * self.code_bytes // _BRANCH_PART if has_branches else 0
         # One tree grows in a call, or several small ones of so many rows together.
-        n_leaves = max(min(self.tree_rows // self.leaf_rows, self.most_leaves), 1)
-        n_nodes = max(2 * n_leaves, min(2 * self.n_trees * n_leaves, 2 * CALL_ROWS))
+        most_rows, n_leaves = rows_per_call(self.n_classes), min(self.tree_rows // self.leaf_rows, self.most_leaves)
+        n_nodes = max(2 * n_leaves, min(2 * self.n_trees * n_leaves, 2 * most_rows))
         node_bytes = int(_NODE_BYTES + _CLASS_BYTES * self._classes_of_node(n_leaves))
-        of_matrix = max(n_rows, min(self.n_trees * n_rows, CALL_ROWS)) * (COUNT_BYTES + self.weight_bytes)
+        of_matrix = max(n_rows, min(self.n_trees * n_rows, most_rows)) * (COUNT_BYTES + self.weight_bytes)
         if self.n_stored is not None:
             n_linked = most_linked(self.n_stored, self.n_features, self.max_features)
             of_matrix += _LOOKED_UP_BYTES * n_rows + _LINKED_BYTES * n_linked + 8 * self.n_features
@@ -126,12 +126,13 @@ class FitSize:
         return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + histograms
 
     def _classes_of_node(self, n_leaves: int) -> float:
-        """Return the approximate mean number of classes that are present in a node: at most its number of rows.
+        """Return the approximate mean number of classes that are present in a node.
 
-        If every split halves a node, the nodes of a level of the tree have as many rows together, and so the same
-        number of classes, once they have fewer rows than there are classes. The nodes above have as many as two levels.
+        It is that of a tree whose splits halve the nodes, and less than that of other trees. A node has at most as many
+        classes as rows. So the nodes of a level have as many as the tree has rows, once they have fewer rows than there
+        are classes, and all nodes above have as many as two levels.
         """
-        leaf_rows = max(self.tree_rows / n_leaves, 1.0)
+        leaf_rows = max(self.tree_rows / max(n_leaves, 1), 1.0)
         n_levels = log2(max(self.n_classes / leaf_rows, 1.0))
         return min(self.n_classes, leaf_rows) * (1.0 + 0.5 * n_levels)
 

@@ -56,7 +56,7 @@ from aucforest.tree.splitter import (
 from aucforest.tree.tree import ClassTotals, Nodes, depth_first, first_nodes, make_nodes
 
 # Maximum number of rows of all trees of a call, if there are several.
-CALL_ROWS = 2**16
+_CALL_ROWS = 2**16
 # The matrix of a branch should fit into the cache of a core.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
@@ -110,6 +110,11 @@ class Batch(NamedTuple):
     criteria: NDArray[np.int64]  # this and the next two are fields of `TreeParams`
     random_splits: NDArray[np.bool_]
     min_weight_leaf: NDArray[np.int64]
+
+
+def rows_per_call(n_classes: int) -> int:
+    """Return the maximum number of rows of all trees of a call together, fewer where class totals may take memory."""
+    return _CALL_ROWS // max(1, n_classes // 8)
 
 
 def branch_rows(n_features: int, max_features: int) -> int:
@@ -243,15 +248,15 @@ def may_split(nodes, node, depth, params):
     """Return whether to search for a split: the node is impure and no stopping criterion is met."""
     if nodes.n_samples[node] < params.min_samples_split or depth >= params.max_depth:
         return False
-    n_present = nodes.classes.starts[node + 1] - nodes.classes.starts[node]
+    n_present = nodes.totals.starts[node + 1] - nodes.totals.starts[node]
     return n_present > 1 and nodes.weight[node] >= 2 * params.min_weight_leaf
 
 
 @bare_device
-def totals_of(nodes, node):
+def present_classes(nodes, node):
     """Return the classes that are present in a node, and their totals."""
-    start, end = nodes.classes.starts[node], nodes.classes.starts[node + 1]
-    return nodes.classes.labels[start:end], nodes.classes.totals[start:end]
+    start, end = nodes.totals.starts[node], nodes.totals.starts[node + 1]
+    return nodes.totals.labels[start:end], nodes.totals.values[start:end]
 
 
 @bare_device
@@ -263,28 +268,28 @@ def record_split(split, nodes, node, left_child, names, params):
         nodes.threshold[node] = threshold_of(split, names, params)
     else:
         write_set(split, names, params.values, nodes.sets[node])
-    classes = nodes.classes
-    labels, totals = totals_of(nodes, node)
+    given = nodes.totals
+    labels, totals = present_classes(nodes, node)
     for side in range(2):
-        end, weight = np.uint64(classes.starts[left_child + side]), np.int64(0)
+        end, weight = np.uint64(given.starts[left_child + side]), np.int64(0)
         for k in range(np.uint64(len(labels))):
             total = totals[k] - split.left[k] if side == 1 else split.left[k]
             # Without branches: a total of 0 is written over by the next one.
-            classes.labels[end], classes.totals[end] = labels[k], total
+            given.labels[end], given.values[end] = labels[k], total
             weight += total
             end += np.uint64(total > 0)
-        classes.starts[left_child + side + 1], nodes.weight[left_child + side] = end, weight
+        given.starts[left_child + side + 1], nodes.weight[left_child + side] = end, weight
 
 
 @bare_device
 def pass_limits(limits, nodes, node, split, signs):
-    """Set the limits of the children of a node, whose class totals are known."""
+    """Set the limits of the children of a node that was split."""
     left = np.int64(nodes.left_child[node])
     for child in (left, left + 1):
         limits[child, 0], limits[child, 1] = limits[node, 0], limits[node, 1]
     if split.next_code < 0 or signs[split.feature] == 0:
         return
-    totals = totals_of(nodes, node)[1]
+    _, totals = present_classes(nodes, node)
     on_left = second_frequency(split.left[0], split.left[1])
     on_right = second_frequency(totals[0] - split.left[0], totals[1] - split.left[1])
     increases = signs[split.feature] > 0
@@ -356,7 +361,7 @@ def _split_node(find, columns, samples, node, key, n_nodes, params, work):
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
     if is_sparse(columns):
         enter_node(columns, samples, node)
-    labels, totals = totals_of(nodes, node)
+    labels, totals = present_classes(nodes, node)
     split = find(Node(columns, samples, labels, totals, nodes.weight[node], key, low, high), params, work.buffers)
     if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
@@ -379,21 +384,20 @@ def _split_node(find, columns, samples, node, key, n_nodes, params, work):
 @bare_device
 def _start_root(work, n_samples, weights):
     """Initialize the root: its class totals and its limits."""
-    nodes, classes = work.nodes, work.nodes.classes
+    nodes, given = work.nodes, work.nodes.totals
     start_node(nodes, 0, n_samples)
     work.limits[:1, 0], work.limits[:1, 1] = 0.0, 1.0
-    nodes.weight[0], start = 0, classes.starts[0]
-    totals = classes.totals[start : start + classes.n_classes]
+    nodes.weight[0], start, n_present = 0, given.starts[0], 0
+    totals = given.values[start : start + given.n_classes]
     totals[:] = 0
     for i in range(n_samples):
         totals[label_of(work.samples[i])] += weight_of(work.samples[i], weights)
-    n_present = 0
-    for k in range(classes.n_classes):
+    for k in range(given.n_classes):
         if totals[k] > 0:
-            classes.labels[start + n_present], totals[n_present] = k, totals[k]
+            given.labels[start + n_present], totals[n_present] = k, totals[k]
             nodes.weight[0] += totals[n_present]
             n_present += 1
-    classes.starts[1] = start + n_present
+    given.starts[1] = start + n_present
 
 
 @bare_device
@@ -463,7 +467,7 @@ def _params_of(params, batch, tree):
 @bare_device
 def _with_nodes_from(work, first):
     """Return the buffers for a tree whose nodes begin after those of earlier trees."""
-    given, classes = work.nodes, work.nodes.classes
+    given, totals = work.nodes, work.nodes.totals
     nodes = Nodes(
         given.feature[first:],
         given.threshold[first:],
@@ -473,7 +477,7 @@ def _with_nodes_from(work, first):
         given.n_samples[first:],
         given.weight[first:],
         given.sets[first:],
-        ClassTotals(classes.n_classes, classes.starts[first:], classes.labels, classes.totals),
+        ClassTotals(totals.n_classes, totals.starts[first:], totals.labels, totals.values),
     )
     return Workspace(
         work.samples,
@@ -522,7 +526,7 @@ def grow_trees(
     The nodes are in the memory of `work` and are overwritten by the next call.
     """
     ends = np.empty(len(batch.keys), dtype=np.int64)
-    grow = _grow_for_two_classes if work.nodes.classes.n_classes <= 2 else _grow_for_more_classes
+    grow = _grow_for_two_classes if work.nodes.totals.n_classes <= 2 else _grow_for_more_classes
     grow(columns, labels, params, batch, work, ends)
     nodes = first_nodes(work.nodes, ends[-1])
     if params.max_leaf_nodes > 0:

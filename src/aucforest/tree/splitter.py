@@ -71,7 +71,7 @@ class Node(NamedTuple):
 
     columns: Columns
     samples: NDArray[np.uint64]
-    labels: NDArray[np.int32]  # (n,) the classes of the samples, at least two
+    labels: NDArray[np.uint16]  # (n,) the classes of the samples, at least two
     totals: NDArray[np.int64]  # (n,) their class totals
     weight: np.int64  # the sum of these
     key: np.uint64  # determines all random numbers of the node
@@ -89,7 +89,6 @@ class Split(NamedTuple):
     sampled: float  # the threshold that the random splitter sampled
     gain: float
     left: NDArray[np.int64]  # (n_present,) left totals of the classes that are present in the node
-    labels: NDArray[np.int32]  # (n_present,) these classes
     codes_left: NDArray[np.uint64]  # (4,) the codes of the node on each side; only for splits by sets
     codes_right: NDArray[np.uint64]
 
@@ -172,8 +171,8 @@ def _store_split(histogram, place, missing_left, by_set, classes, buffers):
 @bare_device
 def _replace(best, feature, code, next_code, missing_left, sampled, gain):
     """Return another split, which is stored in the arrays of `best`."""
-    left, labels, codes_left, codes_right = best.left, best.labels, best.codes_left, best.codes_right
-    return Split(feature, code, next_code, missing_left, sampled, gain, left, labels, codes_left, codes_right)
+    left, codes_left, codes_right = best.left, best.codes_left, best.codes_right
+    return Split(feature, code, next_code, missing_left, sampled, gain, left, codes_left, codes_right)
 
 
 @bare_device
@@ -235,12 +234,12 @@ def _search_feature(forms, node, features, t, classes, best, params, buffers):
 
 @bare_device
 def _find_split(forms, node, params, buffers):
-    """Do what `find_split` does."""
+    """Find the best split with the functions of `forms`."""
     classes = forms.number(node.labels, node.totals, node.weight, buffers.histogram.places)
     start_scores(params.criterion, classes, buffers)
     left, right, none = buffers.left[: classes.n], buffers.score.right[: classes.n], np.int64(-1)
-    codes_left, codes_right, labels = buffers.codes_left, buffers.codes_right, classes.labels
-    best = Split(none, none, none, False, 0.0, 0.0, left, labels, codes_left, codes_right)
+    codes_left, codes_right = buffers.codes_left, buffers.codes_right
+    best = Split(none, none, none, False, 0.0, 0.0, left, codes_left, codes_right)
     # Larger nodes count the next feature already, so all of theirs are sampled first.
     may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
     without_histogram = may_stop and _needs_no_histogram(node, classes, params)
@@ -273,7 +272,7 @@ def _find_with(forms: _Forms) -> Callable[..., Any]:
 
 
 find_two_class_split = _find_with(_Forms(number_two_classes, scan_two_classes, score_two_classes))
-_find_other_split = _find_with(_Forms(number_more_classes, scan_more_classes, score_more_classes))
+_find_more_class_split = _find_with(_Forms(number_more_classes, scan_more_classes, score_more_classes))
 
 
 @bare_device
@@ -281,7 +280,7 @@ def find_split(node, params, buffers):
     """Return the best split of a node, with the gain of the definition; the next search overwrites its arrays."""
     if len(node.labels) == 2:
         return find_two_class_split(node, params, buffers)
-    return _find_other_split(node, params, buffers)
+    return _find_more_class_split(node, params, buffers)
 
 
 @bare_device

@@ -21,6 +21,8 @@ LEAF = -1
 _MANY_CLASSES = 16
 # Larger sums of integers in float64 depend on the order of the terms, which must not change between versions.
 _EXACT_SUMS = 2.0**53
+# Maximum number of class totals that are summed at once with their zeros.
+_DENSE_CELLS = 2**20
 # Codes of categories are below MISSING_CODE; in a set it stands for the missing value.
 MISSING_CODE = 255
 SET_WORDS = 4
@@ -38,27 +40,32 @@ class ClassTotals(NamedTuple):
 
     n_classes: int
     starts: NDArray[np.int64]  # (n_nodes + 1,)
-    labels: NDArray[np.int32]  # (n_nonzero,) the classes
-    totals: NDArray[np.int64]  # (n_nonzero,)
+    labels: NDArray[np.uint16]  # the classes
+    values: NDArray[np.int64]  # their totals
 
-    def rows(self, nodes: slice) -> "ClassTotals":
-        """Return those of some nodes, from `start` to `stop`, as views."""
-        starts = self.starts[nodes.start : nodes.stop + 1]
-        return ClassTotals(self.n_classes, starts, self.labels[: starts[-1]], self.totals[: starts[-1]])
+    def rows(self, first: int, stop: int) -> "ClassTotals":
+        """Return those of some nodes, as views."""
+        return self._replace(starts=self.starts[first : stop + 1])
 
     def dense(self) -> NDArray[np.int64]:
         """Return the class totals with zeros, (n_nodes, n_classes)."""
-        first, counts = self.starts[0], np.diff(self.starts)
+        some, counts = slice(self.starts[0], self.starts[-1]), np.diff(self.starts)
         dense = np.zeros((len(counts), self.n_classes), dtype=np.int64)
-        dense[np.repeat(np.arange(len(counts)), counts), self.labels[first:]] = self.totals[first:]
+        dense[np.repeat(np.arange(len(counts)), counts), self.labels[some]] = self.values[some]
         return dense
+
+    def sum(self) -> NDArray[np.float64]:
+        """Return the sums of the nodes, added in float64 in an order that depends on the number of classes alone."""
+        size, n_nodes = max(_DENSE_CELLS // self.n_classes, 1), len(self.starts) - 1
+        blocks = [self.rows(first, min(first + size, n_nodes)) for first in range(0, n_nodes, size)]
+        return np.concatenate([block.dense().sum(axis=1, dtype=np.float64) for block in blocks])
 
 
 class Nodes(NamedTuple):
     """The nodes of a growing tree; the two children of a node are adjacent, and a leaf has feature -1.
 
-    `weight` is the sum of the class totals. `sets`, (n_nodes, 4), has the sets of nodes that split a categorical
-    feature and is undefined for other nodes; it is empty if there is no such feature.
+    `weight` is the sum of the class totals; every sample has a positive weight. `sets`, (n_nodes, 4), has the sets of
+    nodes that split a categorical feature and is undefined for other nodes; it is empty if there is no such feature.
     """
 
     feature: NDArray[np.int32]
@@ -69,7 +76,7 @@ class Nodes(NamedTuple):
     n_samples: NDArray[np.int64]
     weight: NDArray[np.int64]
     sets: NDArray[np.uint64]
-    classes: ClassTotals
+    totals: ClassTotals
 
 
 def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
@@ -79,16 +86,17 @@ def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
     threshold, gain = np.empty((2, capacity))
     missing_left, sets = np.empty(capacity, dtype=np.bool_), np.empty(shape, dtype=np.uint64)
     n_samples, weight = np.empty((2, capacity), dtype=np.int64)
-    # One more, because a total is written before it is known whether it is 0.
-    starts, n_totals = np.zeros(capacity + 1, dtype=np.int64), capacity * n_classes + 1
-    labels, totals = np.empty(n_totals, dtype=np.int32), np.empty(n_totals, dtype=np.int64)
-    classes = ClassTotals(n_classes, starts, labels, totals)
-    return Nodes(feature, threshold, missing_left, left_child, gain, n_samples, weight, sets, classes)
+    # A tree of n leaves has at most n (n_classes + 1) - n_classes totals, by induction over its splits. There is one
+    # more, because a total is written before it is known whether it is 0.
+    n_totals = (capacity // 2 + 1) * (n_classes + 1) + 1
+    labels, values = np.empty(n_totals, dtype=np.uint16), np.empty(n_totals, dtype=np.int64)
+    totals = ClassTotals(n_classes, np.zeros(capacity + 1, dtype=np.int64), labels, values)
+    return Nodes(feature, threshold, missing_left, left_child, gain, n_samples, weight, sets, totals)
 
 
 def first_nodes(nodes: Nodes, n_nodes: int) -> Nodes:
     """Return the first n_nodes nodes."""
-    return Nodes._make([*(column[:n_nodes] for column in nodes[:-1]), nodes.classes.rows(slice(0, n_nodes))])
+    return Nodes._make([*(column[:n_nodes] for column in nodes[:-1]), nodes.totals.rows(0, n_nodes)])
 
 
 @bare_kernel
@@ -116,12 +124,12 @@ def depth_first(nodes: Nodes) -> Nodes:
     """
     stack, order, numbers = np.empty((3, len(nodes.feature)), dtype=np.int64)
     order = order[: _number_depth_first(nodes.left_child, stack, order, numbers)]
-    n_classes, starts, labels, totals = nodes.classes
+    n_classes, starts, labels, values = nodes.totals
     counts = np.diff(starts)[order]
     ends = np.cumsum(counts)
     places = np.arange(ends[-1]) + np.repeat(starts[order] - ends + counts, counts)
-    classes = ClassTotals(n_classes, np.append(0, ends), labels[places], totals[places])
-    ordered = Nodes._make([*(column[order] if len(column) > 0 else column for column in nodes[:-1]), classes])
+    totals = ClassTotals(n_classes, np.append(0, ends), labels[places], values[places])
+    ordered = Nodes._make([*(column[order] if len(column) > 0 else column for column in nodes[:-1]), totals])
     is_split = ordered.left_child >= 0
     ordered.left_child[is_split] = numbers[ordered.left_child[is_split]]
     return ordered
@@ -157,21 +165,21 @@ def _without_zeros(value: NDArray[np.float64]) -> NDArray[np.float64] | csr_arra
 
 @bare_kernel
 def _divide(starts, labels, totals, weight, value):
-    """Write the class frequencies of `ClassTotals` that are not 0."""
+    """Write the class frequencies that are not 0, given the arrays of `ClassTotals`."""
     for node in range(len(weight)):
         for place in range(np.uint64(starts[node]), np.uint64(starts[node + 1])):
             value[node, labels[place]] = totals[place] / weight[node]
 
 
-def _frequencies(classes: ClassTotals, weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
+def _frequencies(totals: ClassTotals, weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
     """Return class frequencies from class totals and their sums, as a sparse matrix for many classes if most are 0."""
-    n_classes, starts, labels, totals = classes
-    shape, first, end = (len(weight), n_classes), starts[0], starts[-1]
-    if _is_sparse(shape, end - first):
-        data = totals[first:end] / np.repeat(weight, np.diff(starts))
-        return csr_array((data, labels[first:end].copy(), (starts - first).astype(np.int32)), shape=shape)
+    n_classes, starts, labels, values = totals
+    shape, some = (len(weight), n_classes), slice(starts[0], starts[-1])
+    if _is_sparse(shape, some.stop - some.start):
+        data = values[some] / np.repeat(weight, np.diff(starts))
+        return csr_array((data, labels[some].astype(np.int32), (starts - some.start).astype(np.int32)), shape=shape)
     value = np.zeros(shape)
-    _divide(starts, labels, totals, weight, value)
+    _divide(starts, labels, values, weight, value)
     return value
 
 
@@ -230,13 +238,13 @@ class Tree:
         """
         weight, parts = nodes.weight.astype(np.float64), list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
         if weight.max() > _EXACT_SUMS:
-            weight = nodes.classes.dense().sum(axis=1, dtype=np.float64)
+            weight = nodes.totals.sum()
         # Of many classes, each tree has a matrix of its own.
-        has_many = nodes.classes.n_classes >= _MANY_CLASSES
+        has_many = nodes.totals.n_classes >= _MANY_CLASSES
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name).copy() for name in names} | {"weight": weight * unit}
         if not has_many:
-            arrays["frequencies"] = _frequencies(nodes.classes, weight)
+            arrays["frequencies"] = _frequencies(nodes.totals, weight)
         for array in arrays.values():
             array.setflags(write=False)
         has_set = by_set[nodes.feature] & (nodes.feature != LEAF) if len(nodes.sets) > 0 else None
@@ -244,7 +252,7 @@ class Tree:
         for part in parts:
             own: dict[str, Any] = {name: array[part] for name, array in arrays.items()}
             if has_many:
-                own["frequencies"] = _frequencies(nodes.classes.rows(part), weight[part])
+                own["frequencies"] = _frequencies(nodes.totals.rows(part.start, part.stop), weight[part])
             own |= {"n_features": len(by_set), "set_nodes": _NO_NODES, "sets": _NO_SETS, "shrinkage": 0.0}
             if has_set is not None:
                 own |= {"set_nodes": np.flatnonzero(has_set[part]), "sets": nodes.sets[part][has_set[part]]}
