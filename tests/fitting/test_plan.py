@@ -211,17 +211,17 @@ def test_distinct_rows_of_trees():
 
 
 def test_a_quantity_as_target_is_refused_before_trees_grow(monkeypatch):
-    monkeypatch.setattr(_memory, "machine_memory", lambda: 2**25)
+    monkeypatch.setattr(_memory, "machine_memory", lambda: 2**29)
     monkeypatch.setattr(in_memory, "grow_batches", lambda *_, **__: pytest.fail("it grew"))
     sentence = (
-        r"growing 300 trees on 4,000 samples, 5 features and 4,000 classes would take about .* MiB, more than half of"
+        r"growing 300 trees on 40,000 samples, 5 features and 40,000 classes would take about .* GiB, more than half of"
     )
-    table = np.random.default_rng(0).normal(size=(4000, 5))
+    table = np.random.default_rng(0).normal(size=(40_000, 5))
     with (
         pytest.raises(ValueError, match=sentence + ".* y looks like a regression target"),
         pytest.warns(UserWarning, match="The number of unique classes"),
     ):
-        small_forest(300).fit(table, np.arange(4000))
+        small_forest(300).fit(table, np.arange(40_000))
 
 
 def test_targets_of_many_classes_and_few_samples_are_warned_of():

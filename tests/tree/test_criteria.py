@@ -42,7 +42,7 @@ _score_pair = by_criterion(bare_device(lambda criterion, *arguments: criterion.p
 _exceeds = by_criterion(bare_device(lambda criterion, *arguments: criterion.exceeds(*arguments)), _ROWS)
 _scan_pair = by_criterion(scan_pair, _ROWS)
 _scan_many = by_criterion(scan_many, _ROWS)
-_LABELS = np.arange(64, dtype=np.uint16)
+_LABELS = np.arange(64, dtype=np.int32)
 
 
 @bare_kernel

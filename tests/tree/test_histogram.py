@@ -79,7 +79,7 @@ def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, unit, comp
     columns = Columns(Codes.of(codes.astype(np.uint8)), np.full(3, n_bins), weights[: n_rows * (unit > 0)], NO_NAMES)
     samples, buffers = np.empty(n_rows, np.uint64), HistogramBuffers.of(n_bins + 1, 9)
     take_samples(labels, np.minimum(weights, 9).astype(np.uint16), unit == 0, samples)
-    features, present = np.array([2, 0, 1], dtype=np.int32), np.flatnonzero(totals).astype(np.uint16)
+    features, present = np.array([2, 0, 1], dtype=np.int32), np.flatnonzero(totals).astype(np.int32)
     for t, column in enumerate(codes[features]):
         expected = np.zeros((n_bins + 1, 9), dtype=np.int64)
         np.add.at(expected, (column, labels), weights)

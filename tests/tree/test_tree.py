@@ -258,7 +258,7 @@ def class_totals(dense) -> ClassTotals:
     """Return class totals without zeros."""
     rows, labels = np.nonzero(dense)
     starts = np.searchsorted(rows, np.arange(len(dense) + 1))
-    return ClassTotals(dense.shape[1], starts, labels.astype(np.uint16), dense[rows, labels])
+    return ClassTotals(dense.shape[1], starts, labels.astype(np.int32), dense[rows, labels])
 
 
 def random_nodes(seed: int, n_splits: int, *, by_set: bool, n_left_over: int = 0) -> Nodes:

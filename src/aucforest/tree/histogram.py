@@ -27,7 +27,7 @@ class Classes(NamedTuple):
     last: np.uint64  # the greatest label among them
     weight: np.int64  # of the node
     places: NDArray[np.int32]  # (n_classes,) class -> number among the classes of the node; undefined for others
-    labels: NDArray[np.uint16]  # (n,) number among the classes of the node -> class
+    labels: NDArray[np.int32]  # (n,) number among the classes of the node -> class
     totals: NDArray[np.int64]  # (n,) their weights in the node
 
 
@@ -103,7 +103,8 @@ def number_two_classes(labels, totals, weight, places):
     """Number the classes of a node with two classes, given their totals and the sum of these."""
     places[labels[0]], places[labels[1]] = 0, 1
     shift = np.uint64(0) if weight < _SHARED_LIMIT else np.uint64(1)
-    return Classes(2, shift, np.uint64(labels[1]), weight, places, labels, totals)
+    # Of these slices compilers know the length.
+    return Classes(2, shift, np.uint64(labels[1]), weight, places, labels[:2], totals[:2])
 
 
 @bare_device

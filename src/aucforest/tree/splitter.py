@@ -71,7 +71,7 @@ class Node(NamedTuple):
 
     columns: Columns
     samples: NDArray[np.uint64]
-    labels: NDArray[np.uint16]  # (n,) the classes of the samples, at least two
+    labels: NDArray[np.int32]  # (n,) the classes of the samples, at least two
     totals: NDArray[np.int64]  # (n,) their class totals
     weight: np.int64  # the sum of these
     key: np.uint64  # determines all random numbers of the node

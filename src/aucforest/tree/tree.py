@@ -40,7 +40,7 @@ class ClassTotals(NamedTuple):
 
     n_classes: int
     starts: NDArray[np.int64]  # (n_nodes + 1,)
-    labels: NDArray[np.uint16]  # the classes
+    labels: NDArray[np.int32]  # the classes
     values: NDArray[np.int64]  # their totals
 
     def rows(self, first: int, stop: int) -> "ClassTotals":
@@ -89,7 +89,7 @@ def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
     # A tree of n leaves has at most n (n_classes + 1) - n_classes totals, by induction over its splits. There is one
     # more, because a total is written before it is known whether it is 0.
     n_totals = (capacity // 2 + 1) * (n_classes + 1) + 1
-    labels, values = np.empty(n_totals, dtype=np.uint16), np.empty(n_totals, dtype=np.int64)
+    labels, values = np.empty(n_totals, dtype=np.int32), np.empty(n_totals, dtype=np.int64)
     totals = ClassTotals(n_classes, np.zeros(capacity + 1, dtype=np.int64), labels, values)
     return Nodes(feature, threshold, missing_left, left_child, gain, n_samples, weight, sets, totals)
 
