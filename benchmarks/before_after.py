@@ -55,7 +55,12 @@ def make_data(n_rows: int, n_features: int, n_classes: int) -> tuple[np.ndarray,
 
 
 SIZES = {"2 classes": (70_000, 30, 2), "8 classes": (21_000, 30, 8), "26 classes": (14_000, 16, 26)}
-SMALL_SIZES = {"small": (500, 10, 2), "middle": (3_200, 57, 2), "letters": (8_000, 16, 26)}
+SMALL_SIZES = {
+    "small": (500, 10, 2),
+    "middle": (3_200, 57, 2),
+    "letters": (8_000, 16, 26),
+    "300 classes": (20_000, 20, 300),
+}
 CRITERIA = ("auc", "gini", "entropy", "hellinger")
 CASES: dict[str, tuple[str, dict[str, object]]] = {
     **{f"{size}, {criterion}": (size, {"criterion": criterion}) for size in SIZES for criterion in CRITERIA},
