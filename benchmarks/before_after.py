@@ -55,7 +55,7 @@ def make_data(n_rows: int, n_features: int, n_classes: int) -> tuple[np.ndarray,
 
 
 SIZES = {"2 classes": (70_000, 30, 2), "8 classes": (21_000, 30, 8), "26 classes": (14_000, 16, 26)}
-SMALL_SIZES = {
+OTHER_SIZES = {
     "small": (500, 10, 2),
     "middle": (3_200, 57, 2),
     "letters": (8_000, 16, 26),
@@ -71,8 +71,8 @@ CASES: dict[str, tuple[str, dict[str, object]]] = {
     **{f"{size}, float weights": (size, {"weights": True}) for size in SIZES},
     "2 classes, 64 leaves": ("2 classes", {"max_leaf_nodes": 64}),
     "2 classes, monotonic": ("2 classes", {"monotonic_cst": [1, 1] + [0] * 28}),
-    **{f"{size}, defaults": (size, {"shrinkage": "auto"}) for size in SMALL_SIZES},
-    **{f"{size}, auto": (size, {"criterion": "auto", "shrinkage": "auto"}) for size in SMALL_SIZES},
+    **{f"{size}, defaults": (size, {"shrinkage": "auto"}) for size in OTHER_SIZES},
+    **{f"{size}, auto": (size, {"criterion": "auto", "shrinkage": "auto"}) for size in OTHER_SIZES},
     "out of core": ("2 classes", {"shrinkage": "auto", "held": "files"}),
     **{
         f"Dask, {strategy}": ("2 classes", {"shrinkage": "auto", "held": "Dask", "strategy": strategy})
@@ -86,7 +86,7 @@ def prepare(name: str):
     from aucforest import AUCForestClassifier
 
     size, options = CASES[name]
-    X, y = make_data(*(SIZES | SMALL_SIZES)[size])
+    X, y = make_data(*(SIZES | OTHER_SIZES)[size])
     options = {"criterion": "auc", "shrinkage": None} | options
     held = options.pop("held", "memory")
     if held != "memory":

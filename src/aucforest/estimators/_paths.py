@@ -160,9 +160,7 @@ class Workspace(NamedTuple):
     rows: NDArray[np.uint64]  # (n_rows,), the rows of a branch are consecutive
     right: NDArray[np.uint64]  # (n_rows,), those that go right at a node
     branches: NDArray[np.uint64]  # (n_branches, 3), the node, the place of its first row, and that after its last one
-    values: NDArray[
-        np.float64
-    ]  # (n_branches + 1, n_columns), class frequencies of the branches, and dense ones of a child
+    values: NDArray[np.float64]  # (n_branches + 1, n_columns), class frequencies of the branches; the last is a buffer
     shrunk: NDArray[np.float64]  # (n_branches, n_columns, n_amounts)
     factors: NDArray[np.float64]  # (n_amounts,)
 
