@@ -168,7 +168,7 @@ class TreePrediction(FeatureModel):
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:
         """Return class probabilities from sums over trees; `n_trees` is a number, or an array with one for each row."""
         proba = total / n_trees
-        return proba if self._calibration is None else self._calibration.apply(proba)
+        return proba if self._calibration is None else self._calibration.apply(proba, self._n_jobs)
 
     @property
     def _calibration(self) -> Calibration | None:
