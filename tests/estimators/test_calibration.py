@@ -134,14 +134,14 @@ def test_probabilities_of_zero():
     assert calibrated[0, 1] < 1e-6 < 0.99 < calibrated[1, 1]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 40_000])
+@pytest.mark.parametrize("n_classes", [2, 26, 40_000])
 def test_rows_are_calibrated_in_blocks_by_threads(n_classes):
     """Blocks of rows have the same bits as all rows at once, also if a block is a single row."""
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(n_classes), max(7, 70_000 // n_classes))
     calibration = Calibration(1.4, rng.normal(size=n_classes))
     expected = softmax(1.4 * np.log(np.maximum(proba, LEAST)) + calibration.intercepts, axis=1)
-    for n_jobs in (1, 3):
+    for n_jobs in (3, 1):
         np.testing.assert_array_equal(calibration.apply(proba, n_jobs), expected)
     assert calibration.apply(proba[:0]).shape == (0, n_classes)
 

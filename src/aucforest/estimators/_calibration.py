@@ -36,7 +36,7 @@ _LEAST_SPREAD = 1e-9
 _LAST_STEP, _MOST_STEPS = 1e-8, 50
 # Approximate seconds per probability. Small arrays leave little time to another thread.
 _VALUE_TIME = 3e-8
-# Number of probabilities that are calibrated at once: they stay in the caches, and no large arrays are allocated.
+# Number of probabilities that are calibrated at once: they stay in the caches, and temporary arrays are small.
 _BLOCK = 2**15
 
 
@@ -61,16 +61,23 @@ class Calibration(NamedTuple):
     n_samples: int = 0
 
     def apply(self, proba: NDArray[np.float64], n_jobs: int | None = 1) -> NDArray[np.float64]:
-        """Return calibrated probabilities, shape (n_samples, n_classes)."""
-        calibrated, n_rows = np.empty(proba.shape), max(1, _BLOCK // proba.shape[1])
+        """Return calibrated probabilities, shape (n_samples, n_classes), which n_jobs threads compute."""
+        n_rows = max(1, _BLOCK // proba.shape[1])
+        if len(proba) <= n_rows:
+            return self._apply_to_block(proba)
+        calibrated = np.empty(proba.shape)
 
-        def calibrate_block(start: int) -> None:
+        def calibrate_rows(start: int) -> None:
             rows = slice(start, start + n_rows)
-            calibrated[rows] = softmax(self.slope * log_proba(proba[rows], LEAST) + self.intercepts, axis=1)
+            calibrated[rows] = self._apply_to_block(proba[rows])
 
-        for _ in thread_map(n_jobs, _VALUE_TIME * _BLOCK)(calibrate_block, range(0, len(proba), n_rows)):
+        for _ in thread_map(n_jobs)(calibrate_rows, range(0, len(proba), n_rows)):
             pass
         return calibrated
+
+    def _apply_to_block(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return calibrated probabilities, all computed at once."""
+        return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
 
 
 def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> Calibration | None:

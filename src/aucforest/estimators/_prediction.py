@@ -163,12 +163,12 @@ class TreePrediction(FeatureModel):
         total = np.zeros((len(X), len(self.classes_)))
         for _, packed in self._in_groups():
             self._add_trees(packed, X, total)
-        return self._mean_of_trees(total, len(self.trees_))
+        return self._mean_of_trees(total, len(self.trees_), self._n_jobs)
 
-    def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any) -> NDArray[np.float64]:
+    def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any, n_jobs: int | None = 1) -> NDArray[np.float64]:
         """Return class probabilities from sums over trees; `n_trees` is a number, or an array with one for each row."""
         proba = total / n_trees
-        return proba if self._calibration is None else self._calibration.apply(proba, self._n_jobs)
+        return proba if self._calibration is None else self._calibration.apply(proba, n_jobs)
 
     @property
     def _calibration(self) -> Calibration | None:
