@@ -166,7 +166,10 @@ class TreePrediction(FeatureModel):
         return self._mean_of_trees(total, len(self.trees_), self._n_jobs)
 
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any, n_jobs: int | None = 1) -> NDArray[np.float64]:
-        """Return class probabilities from sums over trees; `n_trees` is a number, or an array with one for each row."""
+        """Return class probabilities from sums over trees; `n_trees` is a number, or an array with one for each row.
+
+        One thread computes them unless n_jobs is given, since some callers are tasks of threads themselves.
+        """
         proba = total / n_trees
         return proba if self._calibration is None else self._calibration.apply(proba, n_jobs)
 

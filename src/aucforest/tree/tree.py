@@ -178,7 +178,7 @@ def _frequencies(totals: ClassTotals, weight: NDArray[np.float64]) -> NDArray[np
     shape, some = (len(weight), n_classes), slice(starts[0], starts[-1])
     if _is_sparse(shape, some.stop - some.start):
         data = values[some] / np.repeat(weight, np.diff(starts))
-        return csr_array((data, labels[some].astype(np.int32), (starts - some.start).astype(np.int32)), shape=shape)
+        return csr_array((data, labels[some].copy(), (starts - some.start).astype(np.int32)), shape=shape)
     value = np.zeros(shape)
     _divide(starts, labels, values, weight, value)
     return value
