@@ -20,7 +20,7 @@ def test_places_by_rank(mask, at_a_time, data):
 
 def test_factors_restore_the_class_frequencies():
     labels = np.repeat([0, 1, 3], [90, 10, 5])
-    sample = _class_sample.sample_classes(labels, 4, 6, seed=0)
+    sample = _class_sample.sample_classes(labels, 4, 6, seed=[0])
     assert np.bincount(labels[sample]).tolist() == [6, 6, 0, 5]
     factors = _class_sample.class_factors(labels, labels[sample])
     np.testing.assert_allclose(np.bincount(labels[sample], factors), [90, 10, 0, 5])

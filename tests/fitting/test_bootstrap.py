@@ -58,13 +58,13 @@ def by_hand(sampler: BootstrapSampler, strata: np.ndarray, key: int) -> np.ndarr
     counts = np.zeros(sampler.n_rows, dtype=np.int64)
     for block, sizes in enumerate(sampler.by_block(key)):
         start, n_taken = block * BLOCK_ROWS, 0
-        block_key = derive_key(key, block)
+        block_key = derive_key(key, "block", block)
         for stratum, size in enumerate(sizes.tolist()):
             rows = start + np.flatnonzero(strata[start : start + BLOCK_ROWS] == stratum)
             taken: set[int] = set()
             for j in range(size):
                 last = len(rows) if sampler.replace else len(rows) - size + j + 1
-                row = rows[derive_key(block_key, n_taken) % 2**32 * last >> 32]
+                row = rows[derive_key(block_key, "row", n_taken) % 2**32 * last >> 32]
                 if not sampler.replace and row in taken:
                     row = rows[last - 1]
                 taken.add(row)

@@ -128,30 +128,30 @@ def ends(locations: list[float]) -> tuple[float, float]:
     )
 
 
-def draw(locations: list[float], key: int, feature: int, n_features: int) -> float:
+def draw(locations: list[float], key: int, feature: int) -> float:
     """Return the number drawn for a feature."""
     low, high = ends(locations)
-    u = (derive_key(key, n_features + 2 + feature) >> 11) * 2.0**-53
+    u = (derive_key(key, "split", feature) >> 11) * 2.0**-53
     return (1.0 - u) * low + u * high
 
 
-def draw_set(categories: list[int], key: int, feature: int, n_features: int) -> list[int]:
+def draw_set(categories: list[int], key: int, feature: int) -> list[int]:
     """Return the categories drawn to go left: neither none nor all, unless there is just one."""
     for attempt in count():
-        attempt_key = derive_key(derive_key(key, n_features + 2 + feature), attempt)
-        drawn = [c for c in categories if derive_key(attempt_key, c) & 1]
+        attempt_key = derive_key(derive_key(key, "split", feature), "attempt", attempt)
+        drawn = [c for c in categories if derive_key(attempt_key, "category", c) & 1]
         if drawn and (len(drawn) < len(categories) or len(categories) == 1):
             return drawn
 
 
 def order_codes(table: Table, node: Node, feature: int, rules: Rules) -> tuple[list[int], list[int], float]:
     """Return the codes of a node in their order, how many of them may go left, and the threshold that is drawn."""
-    column, n_features = table.columns[feature], len(table.columns)
+    column = table.columns[feature]
     codes = sorted({column[r] for r in node.rows} - {None})
     if feature in table.by_set:
         if rules.random:
             category = {code: int(table.bins[feature][code][0]) for code in codes}
-            drawn = draw_set(list(category.values()), node.key, feature, n_features)
+            drawn = draw_set(list(category.values()), node.key, feature)
             return sorted(codes, key=lambda code: category[code] not in drawn), [len(drawn)], 0.0
         by_code = {code: frequency(table.totals(r for r in node.rows if column[r] == code)) for code in codes}
         codes.sort(key=lambda code: by_code[code])
@@ -160,7 +160,7 @@ def order_codes(table: Table, node: Node, feature: int, rules: Rules) -> tuple[l
         places = [
             high if low == -math.inf else low if high == math.inf else 0.5 * low + 0.5 * high for low, high in bins
         ]
-        drawn = draw(places, node.key, feature, n_features)
+        drawn = draw(places, node.key, feature)
         return codes, [max(1, sum(place <= drawn for place in places[:-1]))], drawn
     return codes, list(range(1, len(codes) + 1)), math.inf
 
@@ -251,6 +251,6 @@ def grow(table: Table, rows, key: int, rules: Rules) -> Node:
         n_leaves += 1
         sides = zip(range(2), (node.split.left, node.split.right), limits_below(table, node, rules.signs))
         node.children = fresh = [
-            Node(below, derive_key(node.key, side), node.depth + 1, *limits, number + side)
+            Node(below, derive_key(node.key, "child", side), node.depth + 1, *limits, number + side)
             for side, below, limits in sides
         ]

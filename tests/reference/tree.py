@@ -14,16 +14,20 @@ def mix(key: int) -> int:
     return key ^ key >> 31
 
 
-def derive_key(key: int, index: int) -> int:
-    """Return the output number `index` of SplitMix64 seeded with `key`."""
-    return mix((key + 0x9E3779B97F4A7C15 * (index + 1)) % WORD)
+# each has 2**48 outputs of its own
+PURPOSES = ("tree", "block", "row", "child", "feature", "split", "attempt", "category")
+
+
+def derive_key(key: int, purpose: str, index: int) -> int:
+    """Return the output number `index` of a purpose of SplitMix64 seeded with `key`."""
+    return mix((key + 0x9E3779B97F4A7C15 * (2**48 * PURPOSES.index(purpose) + index + 1)) % WORD)
 
 
 def sample_features(key: int, n_features: int) -> list[int]:
     """Return all features in the order in which a node looks at them: one shuffle of Fisher and Yates."""
     features = list(range(n_features))
     for n in range(n_features):
-        low_bits = derive_key(key, n + 2) % 2**32
+        low_bits = derive_key(key, "feature", n) % 2**32
         pick = n + low_bits * (n_features - n) // 2**32
         features[n], features[pick] = features[pick], features[n]
     return features

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucforest.estimators._class_sample import class_factors, sample_classes
 from aucforest.estimators._ranking_direction import thread_controller
+from aucforest.tree.random import STACK_SAMPLE
 
 # Numbers are scaled by median and quartiles, and have a knot at each.
 _QUARTILES = (0.25, 0.5, 0.75)
@@ -83,7 +84,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
         n_classes = int(y.max()) + 1
         most = _MOST_ROWS if issparse(X) else self._most_rows(X, n_classes)
-        sample = sample_classes(y, n_classes, max(2, most // n_classes), seed=0)
+        sample = sample_classes(y, n_classes, max(2, most // n_classes), seed=[0, STACK_SAMPLE])
         weight = class_factors(y, y[sample])
         if sample_weight is not None:
             weight = weight * sample_weight[sample]

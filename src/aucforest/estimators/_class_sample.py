@@ -1,5 +1,6 @@
 """Random samples of rows with at most a number of rows of each class."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ from numpy.typing import NDArray
 _MASK_ROWS = 2**20
 
 
-def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: int) -> NDArray[np.int64]:
-    """Return the positions, in ascending order, of a random sample of at most so many rows of each class."""
+def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: Sequence[int]) -> NDArray[np.int64]:
+    """Return the positions, in ascending order, of a random sample of at most so many rows of each class.
+
+    `seed` is that of NumPy's generator, with a purpose of `tree.random`.
+    """
     generator, sample = np.random.default_rng(seed), []
     for k in range(n_classes):
         is_class = labels == k

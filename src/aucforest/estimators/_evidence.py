@@ -17,6 +17,7 @@ from aucforest.metrics.multiclass import score_matrices
 from aucforest.metrics.ranking import score_columns
 from aucforest.metrics.validation import relative_weights
 from aucforest.tables.sparse import SparseRows
+from aucforest.tree.random import SCORED_SAMPLE
 from aucforest.tree.tree import Tree
 
 # All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
@@ -92,11 +93,11 @@ def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
     """Return the positions of the rows to score, in ascending order: a random sample of the rows of each class.
 
-    The array is empty if there would be fewer than two rows of a class. `seed` is the key of the first tree.
+    The array is empty if there would be fewer than two rows of a class.
     """
     enough = max(_ROWS_TIMES_CLASSES // n_classes, int(_PROPORTION * len(labels)), _ROWS_OF_CLASS * n_classes)
     most = min(_ROWS, enough, _MOST_SUMS // _n_sums_of_row(n_classes, n_variants, len(AMOUNTS))) // n_classes
-    return np.empty(0, dtype=np.int64) if most < 2 else sample_classes(labels, n_classes, most, seed)
+    return np.empty(0, dtype=np.int64) if most < 2 else sample_classes(labels, n_classes, most, [seed, SCORED_SAMPLE])
 
 
 class OutOfBagScores:

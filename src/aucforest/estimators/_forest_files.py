@@ -117,6 +117,8 @@ def _restore_sampling(forest: Any, stored: StoredModel) -> None:
         require(type(replace) is bool, "drawn does not say whether rows were replaced")
         n_groups, digest = groups or (0, "")  # only trees that sampled groups have some
         require(isinstance(stream, str), "drawn does not name the random stream")
+        if sizes and not stream.startswith("aucforest"):  # files of before name numpy alone, if anything
+            stream = f"aucforest 0.2 and {stream}" if stream else "aucforest 0.2"
         require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
         forest._sample_records.append(SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest))
     forest._groups = None

@@ -41,6 +41,7 @@ from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tables.dates import Dates, check_same_dates
+from aucforest.tree.random import SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
 
@@ -162,7 +163,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
         if self.bootstrap and target.few_groups is None and is_chosen:
             n_variants = len({*variants, *start.variants})
-            scored = rows_to_score(target.kept_labels, n_classes, n_variants, tree_keys(start.seed, range(1))[0])
+            scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
             n_amounts = len(amounts_to_score(self.shrinkage, n_variants))
             evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
         if is_tuned(self.threshold, n_classes):
@@ -272,7 +273,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             ranges += [range(*pair) for pair in pairwise(bounds)]
             if rows.bags.sampler.n_rows > SPREAD_ROWS:
                 labels = rows.labels if kept is None else rows.labels[kept]
-                sample = sample_classes(labels, 2, SPREAD_ROWS // 2, self._seed)
+                sample = sample_classes(labels, 2, SPREAD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
         whole, *groups = self._sum_out_of_bag(rows, ranges, sample)
         if not tuned:
             return whole, None

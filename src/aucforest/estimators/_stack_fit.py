@@ -31,6 +31,7 @@ from aucforest.fitting.target import FewGroups, check_groups, find_few_groups, n
 from aucforest.metrics.validation import class_codes, unmask
 from aucforest.tables.columns import decode_labels
 from aucforest.tables.sparse import SparseRows
+from aucforest.tree.random import STACK_SAMPLE
 
 # The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. Both constants were chosen on the
 # data sets of benchmarks/ranking.py whose names begin with a to q, and on synthetic ones.
@@ -176,7 +177,8 @@ class StackFit(DecisionModel):
     ) -> Combination:
         """Fit the combination to the scores of some rows, or a sample of them if there are many."""
         n_classes, seed = len(self.classes_), self.members_["forest"]._seed
-        sample = rows[sample_classes(training.labels[rows], n_classes, max(2, _MOST_ROWS // n_classes), seed)]
+        most = max(2, _MOST_ROWS // n_classes)
+        sample = rows[sample_classes(training.labels[rows], n_classes, most, [seed, STACK_SAMPLE])]
         labels = training.labels[sample]
         weights = training.weights[sample] * class_factors(training.labels[rows], labels)
         groups = np.arange(len(sample)) if training.groups is None else training.groups[sample]

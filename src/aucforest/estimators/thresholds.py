@@ -16,6 +16,7 @@ from aucforest.fitting.target import LEAST_GROUPS, FewGroups
 from aucforest.metrics import optimal_threshold
 from aucforest.metrics.at_k import top_size
 from aucforest.metrics.thresholds import check_bounds, check_cost
+from aucforest.tree.random import RESAMPLED_TREES
 
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
@@ -186,7 +187,8 @@ def tune_threshold(
         )
     (total, n_trees), rows = groups
     rule = rule if rows is None else rule.of_sample(rows)
-    resamples = np.random.default_rng(seed).multinomial(len(total), np.full(len(total), 1 / len(total)), _N_RESAMPLES)
+    generator = np.random.default_rng([seed, RESAMPLED_TREES])
+    resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), _N_RESAMPLES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that the required precision is not reached
         resampled = (Sums(np.tensordot(times, total, 1), times @ n_trees) for times in resamples)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.random import bounded, derive_key
+from aucforest.tree.random import BLOCK, BLOCK_SIZES, ROW, bounded, derive_key
 
 # The size is fixed, so that samples do not depend on how the rows are distributed over workers.
 BLOCK_ROWS = 4096
@@ -23,6 +23,8 @@ SCHEMES = ("bootstrap", "stratified", "balanced", "subsample")
 
 # The size of a subsample without replacement is the proportion of distinct rows in a bootstrap sample, 1 - 1 / e.
 _SUBSAMPLE = 0.632
+# The version of this package since which its own generator takes the same samples.
+_STREAM = "aucforest 0.3"
 # Maximum number of copies of a row; counts have 16 bits.
 _MOST_COPIES = 10_000
 # NumPy supports sampling without replacement from fewer rows than this.
@@ -43,7 +45,7 @@ def _sample_block(block, rows, sizes, starts, replace, key):
         start, end = starts[s], starts[s + 1]
         for j in range(sizes[s]):
             last = end if replace else end - sizes[s] + j + 1
-            row = _row_of(rows, start + bounded(derive_key(key, n_chosen), last - start))
+            row = _row_of(rows, start + bounded(derive_key(key, ROW, n_chosen), last - start))
             if not replace and block[row] > 0:
                 row = _row_of(rows, last - 1)
             block[row] += np.uint16(1)
@@ -62,7 +64,7 @@ def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
         for i in range(sizes.shape[1]):
             block = counts[t, i * BLOCK_ROWS : (i + 1) * BLOCK_ROWS]
             rows = members[i * BLOCK_ROWS : i * BLOCK_ROWS + len(block)]
-            _sample_block(block, rows, sizes[t, i], starts[i], replace, derive_key(keys[t], first_block + i))
+            _sample_block(block, rows, sizes[t, i], starts[i], replace, derive_key(keys[t], BLOCK, first_block + i))
 
 
 @bare_kernel
@@ -170,7 +172,7 @@ class BootstrapSampler:
             return sizes
         if len(self.starts) == 1:
             return self.sizes[None, :].astype(np.int32)
-        generator = np.random.Generator(np.random.Philox(key=key))
+        generator = np.random.Generator(np.random.Philox(key=[key, BLOCK_SIZES]))
         present = np.diff(self.starts, axis=1)
         columns = []
         for size, rows in zip(self.sizes, present.T):
@@ -379,7 +381,7 @@ class SampleRecord(NamedTuple):
     n_rows: int  # number of rows to sample from
     sizes: tuple[int, ...]  # number of sampled rows of a tree by stratum; empty if each tree is fitted to all rows
     replace: bool  # whether to sample with replacement
-    stream: str  # the generator that divides a sample among blocks, with its version; "" for one block
+    stream: str  # the generators, with their versions; "" if each tree is fitted to all rows
     n_groups: int = 0  # number of groups if groups are sampled, and `sizes` counts groups; else 0
     groups: str = ""  # a digest of the rows' groups
 
@@ -429,9 +431,9 @@ def digest_groups(groups: NDArray[np.int32]) -> str:
 
 
 def stream_of(n_rows: int) -> str:
-    """Return the name and version of the generator that divides samples among blocks.
+    """Return the names and versions of the generators of a bootstrap sample.
 
-    Within a block the package's own generator is used. NumPy guarantees the stream of a `Generator` only within a
-    feature release.
+    The package's own generator is used within a block, and NumPy's divides a sample among several blocks. NumPy
+    guarantees the stream of a `Generator` only within a feature release.
     """
-    return "" if n_rows <= BLOCK_ROWS else "numpy " + ".".join(np.__version__.split(".")[:2])
+    return _STREAM if n_rows <= BLOCK_ROWS else f"{_STREAM} and numpy " + ".".join(np.__version__.split(".")[:2])

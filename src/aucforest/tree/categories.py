@@ -18,7 +18,7 @@ from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.binning import bin_of
 from aucforest.tree.criteria import AUC, HELLINGER
 from aucforest.tree.histogram import entry_of, weights_of_pair
-from aucforest.tree.random import derive_key
+from aucforest.tree.random import ATTEMPT, CATEGORY, derive_key
 
 # Maximum number of codes of a feature, including that of missing values.
 MOST_CODES = 256
@@ -171,12 +171,12 @@ def sample_categories(histogram, classes, feature, names, values, key, buffers):
     """
     n_bins, n_left, attempt = histogram.n_bins, 0, 0
     while n_left == 0 or n_left == n_bins > 1:
-        attempt_key = derive_key(key, attempt)
+        attempt_key = derive_key(key, ATTEMPT, attempt)
         attempt += 1
         n_left = 0
         for i in range(n_bins):
             category = int(values.lower[bin_of(feature, histogram.codes[i], names, values)])
-            goes_left = derive_key(attempt_key, category) & np.uint64(1)
+            goes_left = derive_key(attempt_key, CATEGORY, category) & np.uint64(1)
             buffers.scores[i] = 1.0 - np.float64(goes_left)
             n_left += int(goes_left)
     sort_bins(histogram, buffers)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, by_code
 from aucforest.tree.binning import bin_of
 from aucforest.tree.categories import order_categories, sample_categories
-from aucforest.tree.random import bounded, derive_key
+from aucforest.tree.random import FEATURE, bounded, derive_key
 from aucforest.tree.samples import row_of, with_codes
 from aucforest.tree.sparse import has_one_code, is_sparse
 
@@ -60,7 +60,7 @@ def sample_features(node, n_wanted, n_sampled, n_tried, buffers):
     """
     features = buffers.features
     while n_sampled < len(features) and n_tried < n_wanted:
-        place = n_sampled + bounded(derive_key(node.key, n_sampled + 2), len(features) - n_sampled)
+        place = n_sampled + bounded(derive_key(node.key, FEATURE, n_sampled), len(features) - n_sampled)
         feature = features[place]
         features[place], features[n_sampled] = features[n_sampled], feature
         buffers.sampled[n_sampled] = place

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.histogram import list_bits
-from aucforest.tree.random import derive_key
+from aucforest.tree.random import CHILD, derive_key
 from aucforest.tree.samples import (
     MOST_ROWS,
     Codes,
@@ -315,7 +315,7 @@ def _push_children(parents, place, params, work, n_stacked):
     for side in (1, 0):
         low, high = (middle, end) if side == 1 else (start, middle)
         if may_split(nodes, left_child + side, depth + 1, params):
-            child_key = derive_key(key, side)
+            child_key = derive_key(key, CHILD, side)
             n_stacked = _push(work.stack, n_stacked, low, high, left_child + side, depth + 1, child_key)
     return n_stacked
 

@@ -1,7 +1,8 @@
 """Counter-based random numbers: each is a function of its purpose and not of earlier random numbers.
 
 So a bootstrap sample only depends on (seed, tree, global row number) and the sampled features of a node only on (seed,
-tree, path from the root), not on the number of threads or the order in which nodes are grown or rows are stored.
+tree, path from the root), not on the number of threads or the order in which nodes are grown or rows are stored. A key
+has a stream for each purpose, so that what is random for one purpose does not predict another.
 The mixing function is the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 """
 
@@ -14,6 +15,17 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _LOW_32 = np.uint64(0xFFFFFFFF)
 
+# Purposes. The key of a tree is derived from the seed, which is mixed first, and is the key of the root as well.
+TREE = 0
+BLOCK, ROW = 1, 2  # bootstrap samples: a block of rows of a tree, a sampled row of a block
+CHILD, FEATURE, SPLIT = 3, 4, 5  # of a node: a child, a sampled feature, the random split of a feature
+ATTEMPT, CATEGORY = 6, 7  # random sets: an attempt to sample that of a split, the side of a category in it
+# Purposes of NumPy's generators, which are seeded with a pair of a key or seed and a purpose: the numbers of rows of
+# blocks, the rows scored out of bag, those for the spread of a threshold and the trees resampled for it, and a stack's.
+BLOCK_SIZES, SCORED_SAMPLE, SPREAD_SAMPLE, RESAMPLED_TREES, STACK_SAMPLE = range(8, 13)
+# Indices below a key are less than 2**48 for each purpose.
+_INDEX_BITS = np.uint64(48)
+
 
 @bare_device
 def mix(key: np.uint64) -> np.uint64:
@@ -24,9 +36,9 @@ def mix(key: np.uint64) -> np.uint64:
 
 
 @bare_device
-def derive_key(key: np.uint64, index: int) -> np.uint64:
-    """Return the key of the index-th tree, block, child or random number below `key`."""
-    return mix(key + _GOLDEN * (np.uint64(index) + np.uint64(1)))
+def derive_key(key: np.uint64, purpose: int, index: int) -> np.uint64:
+    """Return the index-th key or random number of a purpose below `key`: a number of the stream of SplitMix64."""
+    return mix(key + _GOLDEN * ((np.uint64(purpose) << _INDEX_BITS) + np.uint64(index) + np.uint64(1)))
 
 
 @bare_device
@@ -39,4 +51,4 @@ def bounded(bits: np.uint64, bound: int) -> np.int64:
 def derive_tree_keys(seed, trees, keys):
     """Write the keys of the roots of trees."""
     for i in range(len(trees)):
-        keys[i] = derive_key(mix(seed), trees[i])
+        keys[i] = derive_key(mix(seed), TREE, trees[i])

@@ -33,7 +33,7 @@ from aucforest.tree.histogram import (
     number_two_classes,
     sum_left,
 )
-from aucforest.tree.random import derive_key
+from aucforest.tree.random import SPLIT, derive_key
 from aucforest.tree.random_split import sample_random_split, score_more_classes, score_two_classes
 from aucforest.tree.samples import Columns, add_code, has_code
 from aucforest.tree.scan import (
@@ -149,12 +149,6 @@ def _is_half(weight, classes):
 
 
 @bare_device
-def _split_key(node, feature, params):
-    """Return the key of the random split of a feature; the first keys are of the children and of sampling features."""
-    return derive_key(node.key, len(params.values.first) + 1 + feature)
-
-
-@bare_device
 def _store_split(histogram, place, missing_left, by_set, classes, buffers):
     """Store the left totals and the sets of a split; return the first code on the right and where missing values go."""
     sum_left(histogram, place, missing_left, buffers.left)
@@ -187,7 +181,8 @@ def _needs_no_histogram(node, classes, params):
 def _random_split(forms, node, feature, classes, best, params, buffers):
     """Return whether the random split of a feature is found without a histogram, and the best split after it."""
     left = buffers.score.left[: classes.n]
-    split = sample_random_split(node, feature, classes, _split_key(node, feature, params), params.values, left)
+    key = derive_key(node.key, SPLIT, feature)
+    split = sample_random_split(node, feature, classes, key, params.values, left)
     if split.code < 0:
         return False, best
     weight = sum_of(left)
@@ -212,7 +207,7 @@ def _search_feature(forms, node, features, t, classes, best, params, buffers):
     compact = kind != NUMERIC or params.random_splits or with_samples or params.criterion == CUSTOM_CRITERION
     histogram = count_samples(node, features, t, classes, compact, with_samples, buffers.histogram)
     if params.random_splits:
-        key, names, values = _split_key(node, feature, params), node.columns.names, params.values
+        key, names, values = derive_key(node.key, SPLIT, feature), node.columns.names, params.values
         only, sampled = sample_split(kind, histogram, classes, feature, names, values, key, buffers.order)
     else:
         order_bins(kind, params.criterion, histogram, classes, buffers.order)
