@@ -42,9 +42,6 @@ BOTH = {
 }
 TWO = {
     "average_precision": positive(average_precision_score),
-    "roc_auc": positive(roc_auc_score),
-    True: positive(roc_auc_score),
-    np.True_: positive(roc_auc_score),
     "f1": of_labels(f1_score),
     make_scorer(fbeta_score, beta=2): lambda y, p, labels, w: fbeta_score(y, labels, beta=2, sample_weight=w),
     make_scorer(roc_auc_score, response_method="predict_proba"): positive(roc_auc_score),
@@ -57,7 +54,6 @@ TWO = {
 }
 MANY = {
     "roc_auc_ovo": lambda y, proba, labels, weight: hand_till(np.searchsorted(NAMES, y), proba, 3, weight),
-    "roc_auc": lambda y, proba, labels, weight: hand_till(np.searchsorted(NAMES, y), proba, 3, weight),
     "recall_at_0.1": lambda y, proba, labels, weight: np.mean(
         [recall_at_k(y == name, proba[:, c], 0.1, sample_weight=weight) for c, name in enumerate(NAMES)]
     ),

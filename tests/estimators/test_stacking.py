@@ -347,7 +347,7 @@ def test_a_rule_for_the_more_frequent_class_warns():
 
 @pytest.mark.parametrize(
     ("scoring", "weight", "threshold"),
-    [(True, None, None), ("average_precision", WEIGHT, "gmean"), ("f1", WEIGHT, "gmean"), ("f1", None, None),
+    [("average_precision", WEIGHT, "gmean"), ("f1", WEIGHT, "gmean"), ("f1", None, None),
      ("neg_log_loss", None, None), ("precision_at_0.1", WEIGHT, "gmean")],
     ids=lambda value: "weighted" if value is WEIGHT else str(value),
 )  # fmt: skip
@@ -355,7 +355,7 @@ def test_out_of_bag_scores(scoring, weight, threshold):
     check(small_stack(4, stack={"oob_score": scoring, "threshold": threshold}), X, Y, weight, TWO[scoring])
 
 
-@pytest.mark.parametrize("scoring", ["roc_auc", "neg_log_loss", "f1_macro", "recall_at_0.1"])
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "f1_macro", "recall_at_0.1"])
 def test_out_of_bag_scores_of_many_classes(scoring):
     check(small_stack(4, stack={"oob_score": scoring}), X3, NAMES[Y3], WEIGHT, MANY[scoring])
 

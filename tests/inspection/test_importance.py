@@ -9,6 +9,7 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, lo
 from sklearn.utils import check_random_state
 
 from aucforest.estimators.out_of_bag import training_rows
+from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.inspection import importance, oob_permutation_importance
 from aucforest.metrics import compare_auc, hand_till_score
 from tests.estimators.data import make_table, small_forest
@@ -77,12 +78,15 @@ def test_importances_are_those_of_loops(data, params, weight, scoring, score):
     )
     kept, proba = permuted_proba(forest, X, y, weight, None, 0)
     kept_weight = None if weight is None else weight[kept]
-    assert result.baseline_score == pytest.approx(score(y[kept], proba, kept_weight), rel=1e-12)
+    baseline = by_row = score(y[kept], proba, kept_weight)
+    if scoring == "roc_auc":
+        baseline = pairs_of(forest, training_rows(forest, X, y, weight)).correct(by_row, 25, kept, proba)
+    assert result.baseline_score == pytest.approx(baseline, rel=1e-12)
     assert result.n_scored == len(kept)
     for feature in (0, 3):
         for repeat in range(2):
             _, permuted = permuted_proba(forest, X, y, weight, feature, repeat)
-            expected = result.baseline_score - score(y[kept], permuted, kept_weight)
+            expected = by_row - score(y[kept], permuted, kept_weight)
             assert result.importances[feature, repeat] == pytest.approx(expected, abs=1e-12)
 
 
@@ -262,6 +266,8 @@ def test_categories_are_permuted_as_they_are():
     result = oob_permutation_importance(forest, table, labels, random_state=0)
     assert result.importances_mean.argmax() == 5
     codes = forest._validate_X(table, reset=False)
-    kept, proba = permuted_proba(forest, codes, labels, None, 5, 0, given=table)
-    expected = result.baseline_score - roc_auc_score(labels[kept], proba[:, 1])
+    (kept, before), (_, after) = (
+        permuted_proba(forest, codes, labels, None, feature, 0, given=table) for feature in (None, 5)
+    )
+    expected = roc_auc_score(labels[kept], before[:, 1]) - roc_auc_score(labels[kept], after[:, 1])
     assert result.importances[5, 0] == pytest.approx(expected, abs=1e-12)

@@ -52,8 +52,8 @@ from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
-from aucforest.metrics import auc_confidence_interval
 from aucforest.metrics.at_k import parse_number
+from aucforest.metrics.confidence import interval_around
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.tables.csv import is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
@@ -400,4 +400,4 @@ def _out_of_bag(model: _Model, data: Labelled, seen: NDArray[np.bool_]) -> Metri
         return MetricValue("roc_auc", model.oob_score_)
     weight = None if data.weight is None else data.weight[seen]
     is_positive, score = data.y[seen] == 1, model.oob_decision_function_[seen, 1]
-    return MetricValue("roc_auc", *auc_confidence_interval(is_positive, score, sample_weight=weight))
+    return MetricValue("roc_auc", model.oob_score_, *interval_around(model.oob_score_, is_positive, score, weight))

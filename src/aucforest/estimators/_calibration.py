@@ -28,6 +28,9 @@ LEAST = 1e-6
 # 1 needs more evidence than one above, because forests are rarely over-confident. The constants were chosen on the data
 # sets of benchmarks/ranking.py whose names begin with a to q, and on synthetic ones.
 _PENALTY, _PENALTY_OF_FEW, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
+# Trees know a group by its rows, which are alike, so forests of groups are often over-confident and need little
+# evidence for a slope below 1; chosen with benchmarks/grouped_oob.py calibration.
+_PENALTY_BELOW_1_OF_GROUPS = 5.0
 # With fewer out-of-bag trees of a sample on average, in one of two halves of the trees, a forest is not calibrated.
 _LEAST_TREES = 0.5
 # Probabilities that differ by less are equal but for rounding, and say nothing about the slope.
@@ -144,7 +147,8 @@ def calibrate(
     centre = base - offsets
     whole = Sums(*(first + second for first, second in zip(*sample.halves)))
     parts, counts = (whole, *sample.halves), effective_counts(sample.labels, sample.weights, sample.groups)
-    n_rarer = n_of_rarer(counts)
+    below_1 = _PENALTY_BELOW_1 if sample.groups is None else _PENALTY_BELOW_1_OF_GROUPS
+    of_slope = below_1 / n_of_rarer(counts), _PENALTY_OF_FEW / n_of_rarer(counts)
     seen = [sums.n_trees > 0 for sums in parts]
     inverse = [1.0 / max(sums.n_trees.mean(), np.finfo(np.float64).tiny) for sums in parts]
     if max(inverse) > 1.0 / _LEAST_TREES or any(len(np.unique(sample.labels[rows])) < n_classes for rows in seen):
@@ -157,7 +161,7 @@ def calibrate(
         rows, sums = seen[part], parts[part]
         mean = np.ascontiguousarray(sums.total[np.ix_(rows, is_sampled)].T) / sums.n_trees[rows]
         logs = log_proba(mean, LEAST) - centre[:, None]
-        return _Likelihood(logs, base, sample.labels[rows], scale * sample.weights[rows], n_rarer)
+        return _Likelihood(logs, base, sample.labels[rows], scale * sample.weights[rows], of_slope)
 
     # At most as much evidence as that many samples of the class with the most samples for its weight.
     of_whole, scale = np.zeros(n_classes), float(np.max(counts / np.bincount(sample.labels, sample.weights)))
@@ -186,7 +190,7 @@ class _Likelihood:
     """Penalized negative log likelihood of the log of the slope, and of the intercepts less that of the first class.
 
     `logs` are the logarithms of probabilities less their centre, (n_classes, n_samples), and `base` are the scores of
-    the classes where these are 0.
+    the classes where these are 0; `of_slope` are further penalties of a slope below 1 and of another.
     """
 
     def __init__(
@@ -195,9 +199,9 @@ class _Likelihood:
         base: NDArray[np.float64],
         labels: NDArray[Any],
         weights: NDArray[np.float64],
-        n_rarer: float,
+        of_slope: tuple[float, float],
     ) -> None:
-        n_classes, self._weights, self._n_rarer = len(logs), weights, n_rarer
+        n_classes, self._weights, self._of_slope = len(logs), weights, of_slope
         # One class less is half the work for two classes.
         self._log_odds, self._base = logs[1:] - logs[0], base[1:] - base[0]
         self._is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
@@ -210,7 +214,7 @@ class _Likelihood:
     def _penalty(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the matrix of the quadratic form at some parameters."""
         penalty = self._quadratic.copy()
-        penalty[0, 0] += (_PENALTY_OF_FEW if parameters[0] >= 0.0 else _PENALTY_BELOW_1) / self._n_rarer
+        penalty[0, 0] += self._of_slope[int(parameters[0] >= 0.0)]
         return penalty
 
     def _scores(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

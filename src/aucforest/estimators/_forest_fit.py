@@ -22,7 +22,8 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._mixture import Mixture
-from aucforest.estimators.out_of_bag import score_out_of_bag
+from aucforest.estimators.out_of_bag import is_roc_auc, score_out_of_bag
+from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.estimators.thresholds import (
     N_GROUPS,
     SPREAD_ROWS,
@@ -51,6 +52,8 @@ class Start(NamedTuple):
     seed: int
     trees: list[Tree]
     variants: list[tuple[str, str]]  # the criterion and the splitter of every tree
+    shrinkage: float
+    calibration: Calibration | None
     sample_records: list[SampleRecord]
     classes: NDArray[Any]
     categories: Categories
@@ -91,7 +94,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the start of a fit."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            return Start(seed, [], [], [], np.empty(0), {}, {})
+            return Start(seed, [], [], PRIOR, None, [], np.empty(0), {}, {})
         if self._positive_first:
             raise ValueError(
                 f"warm_start: the command line fitted this forest with {str(self.classes_[0])!r} as the positive class,"
@@ -108,6 +111,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             seed=self._seed,
             trees=self.trees_,
             variants=self.variants_,
+            shrinkage=self.shrinkage_,
+            calibration=self.calibration_,
             sample_records=self._sample_records,
             classes=self.classes_,
             categories=self.categories_,
@@ -137,7 +142,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         rows = self._training_rows(table, spec) if len(records) == 1 else None
         scores = None if rows is None else self._score_rows(rows, target, spec, start, unit)
         self.trees_ = self._grow(table, spec.variant_names, start, scores)
-        self._shrink(scores, unit)
+        self._shrink(scores, unit, start.shrinkage)
         self._calibrate(scores, spec)
         sums, groups = self._sum_for(rule, rows)
         self._set_threshold(rule, rows, sums, groups)
@@ -161,7 +166,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         target, n_classes, scored, evidence_bytes = table.target, len(table.target.classes), None, 0
         variants = resolve_variants(self.criterion, self.splitter)
         is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
-        if self.bootstrap and target.few_groups is None and is_chosen:
+        if self.bootstrap and target.is_evidence and is_chosen:
             n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
             n_amounts = len(amounts_to_score(self.shrinkage, n_variants))
@@ -220,6 +225,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         # Trees of a warm start may be of other variants.
         index = {name: i for i, name in enumerate(dict.fromkeys([*names, *variants]))}
         mixture = Mixture(len(names))
+        if scores is None and start.trees:
+            mixture.keep([variants.count(name) for name in names])
         for numbers in mixture.stages(self.n_estimators, with_evidence=scores is not None):
             existing = [index[name] for name in variants[numbers.start : numbers.stop]]
             assigned = mixture.assign(len(numbers), existing)
@@ -236,12 +243,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self.mixture_ = mixture.describe(names, scores)
         return trees
 
-    def _shrink(self, scores: OutOfBagScores | None, unit: float) -> None:
-        """Set the shrinkage of the trees, given or chosen out of bag; `unit` is the weight of one sample."""
+    def _shrink(self, scores: OutOfBagScores | None, unit: float, before: float) -> None:
+        """Set the shrinkage of the trees: given, chosen out of bag, or as before; `unit` is the weight of a sample."""
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         else:
-            self.shrinkage_ = PRIOR if scores is None else scores.choose_amount(len(self.trees_))
+            self.shrinkage_ = before if scores is None else scores.choose_amount(len(self.trees_))
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
@@ -310,7 +317,16 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         warn_of_never_out(n_always, n_kept, len(self.trees_), "oob_score_", stacklevel=6)
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight)
-        self.oob_score_ = score_out_of_bag(self, rule, proba, lambda numbers: rows.X[numbers], rows.bags.groups_of)
+        score = score_out_of_bag(self, rule, proba, lambda numbers: rows.X[numbers], rows.bags.groups_of)
+        counts = np.bincount(rows.labels[rows.bags.all_kept], minlength=len(self.classes_)).tolist()
+        if np.isfinite(score) and np.count_nonzero(counts) == 2 and 1 in counts:
+            label = self.classes_.tolist()[counts.index(1)]
+            what = f"only one sample has class {label!r}, and the trees that it is out of bag for know no other"
+            warnings.warn(f"oob_score_ is NaN: {what}", stacklevel=5)
+            score = float("nan")
+        if np.isfinite(score) and is_roc_auc(self.oob_score):
+            score = pairs_of(self, rows).correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
+        self.oob_score_ = score
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.

@@ -68,6 +68,11 @@ class Mixture:
         self.n_trees[:] = counts
         return variants
 
+    def keep(self, n_trees: Sequence[int]) -> None:
+        """Set the weights to the proportions of existing trees, unless these are of other variants."""
+        if sum(n_trees) > 0:
+            self.weights = np.array(n_trees) / sum(n_trees)
+
     def weigh(self, evidence: OutOfBagScores) -> None:
         """Set the weights of the variants from the evidence; they stay as they are if an AUC is not defined."""
         gains = evidence.variant_gains()[: len(self.weights)]

@@ -17,7 +17,7 @@ from aucforest.estimators._class_sample import class_factors, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
 from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.out_of_bag import score_out_of_bag
+from aucforest.estimators.out_of_bag import is_roc_auc, score_out_of_bag
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
@@ -27,7 +27,7 @@ from aucforest.estimators.thresholds import (
 )
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class
-from aucforest.fitting.target import FewGroups, check_groups, find_few_groups, number_groups
+from aucforest.fitting.target import FewGroups, check_groups, find_few_groups, has_few_samples, number_groups
 from aucforest.metrics.validation import class_codes, unmask
 from aucforest.tables.columns import decode_labels
 from aucforest.tables.sparse import SparseRows
@@ -53,8 +53,10 @@ class _Training(NamedTuple):
     groups: NDArray[np.int64] | None  # -1 for rows of weight 0
 
     def is_evidence(self, classes: NDArray[Any], rows: NDArray[np.bool_]) -> bool:
-        """Return whether there are two rows of every class, and no class has too few groups."""
-        return self.few_groups(classes) is None and np.bincount(self.labels[rows], minlength=len(classes)).min() >= 2
+        """Return whether there are two rows of every class, and enough samples or groups of each."""
+        counts = np.bincount(self.labels[rows], minlength=len(classes))
+        few = self.groups is None and has_few_samples(self.labels[self.weights > 0.0])
+        return not few and self.few_groups(classes) is None and bool(counts.min() >= 2)
 
     def groups_of(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
         """Return the numbers of the groups of some rows, or None without groups."""
@@ -96,7 +98,7 @@ class StackFit(DecisionModel):
             self.members_ = {"forest": forest}
             training = self._number(X, y, sample_weight, groups)
             rule = resolve_threshold(self.threshold, cost, len(self.classes_), len(training.labels))
-            self.oob_decision_function_ = self._combine(training)
+            self.oob_decision_function_, of_forest = self._combine(training), forest.oob_decision_function_
             del forest.oob_decision_function_  # its score stays, and files are smaller
         if (few := training.few_groups(self.classes_)) is not None:
             warn_of_few_groups(few, stacklevel=5)
@@ -107,8 +109,12 @@ class StackFit(DecisionModel):
         if self.oob_score:
             # Labels are by thresholds that were not tuned on the row.
             tuned = TunedRule(rule, training.labels, training.sample_weight)
-            take_rows, proba = partial(_safe_indexing, training.X), self.oob_decision_function_
-            self.oob_score_ = score_out_of_bag(self, tuned, proba, take_rows, training.groups_of)
+            rows = partial(_safe_indexing, training.X), training.groups_of
+            self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, *rows)
+            if is_roc_auc(self.oob_score):
+                # Probabilities of all members are of samples that were left out: too low by as much as the forest's.
+                too_low = forest.oob_score_ - score_out_of_bag(forest, tuned, of_forest, *rows)
+                self.oob_score_ = float(np.clip(self.oob_score_ + too_low, 0.0, 1.0))
 
     def _make_forest(self) -> AUCForestClassifier:
         """Return the forest to fit; raise an error if it cannot be a member."""

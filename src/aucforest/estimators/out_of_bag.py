@@ -60,6 +60,11 @@ def is_of_positive(scoring: str | Scorer) -> bool:
     return isinstance(scoring, str) and (scoring in _OF_POSITIVE or find_at_k(scoring) is not None)
 
 
+def is_roc_auc(scoring: Any) -> bool:
+    """Return whether a parameter `scoring` or `oob_score` asks for the ROC AUC."""
+    return isinstance(scoring, bool | np.bool_) or (isinstance(scoring, str) and scoring == "roc_auc")
+
+
 class OutOfBagScorer:
     """Scores class probabilities of a forest by a scorer that is given by name or as a function.
 
@@ -136,7 +141,7 @@ def score_out_of_bag(
     label = None
     if is_tuned(rule.threshold, len(model.classes_)):
         label = partial(cross_fit_labels, rule, seen, groups_of(seen))
-    scoring = "roc_auc" if isinstance(model.oob_score, bool | np.bool_) else model.oob_score
+    scoring = "roc_auc" if is_roc_auc(model.oob_score) else model.oob_score
     scorer = OutOfBagScorer(model, scoring, parameter="oob_score", label=label)
     X = take_rows(seen) if callable(model.oob_score) else None  # scorers given by name only need probabilities
     return scorer.score(X, rule.labels[seen], proba[seen], None if rule.weights is None else rule.weights[seen])

@@ -58,6 +58,12 @@ class Bags:
         trees = list(trees)
         return self.sampler.counts_of_block([self.keys[i] for i in trees], [self._by_block[i] for i in trees], block)
 
+    def counts_at(self, rows: NDArray[np.int64], trees: Iterable[int]) -> NDArray[np.uint16]:
+        """Return how often some rows, in ascending order, are in the samples of trees, (n_trees, n_rows)."""
+        trees = list(trees)
+        places = ((block, self.find(block, rows)) for block in range(self.sampler.n_blocks))
+        return np.concatenate([self.counts(block, trees)[:, found] for block, found in places if len(found)], axis=1)
+
 
 def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDArray[np.int8]:
     """Return the part of each row, one of N_PARTS; each has about as many rows of each class, and whole groups."""

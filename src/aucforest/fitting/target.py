@@ -14,6 +14,8 @@ from aucforest.tree.samples import MAX_CLASSES
 
 # Minimum number of groups of a class for choices by out-of-bag scores; measured with benchmarks/grouped_oob.py.
 LEAST_GROUPS = 10
+# Minimum number of samples of either of two classes for them; measured with benchmarks/few_positives.py.
+LEAST_SAMPLES = 10
 _NO_ORDER = "y has labels that cannot be sorted, such as numbers and strings, or a missing label"
 
 
@@ -111,6 +113,13 @@ def find_few_groups(classes: NDArray[Any], labels: NDArray[np.uint16], groups: N
     return FewGroups(classes.tolist()[rarest], int(counts[rarest])) if counts[rarest] < LEAST_GROUPS else None
 
 
+def has_few_samples(labels: NDArray[np.uint16]) -> bool:
+    """Return whether one of two classes has too few samples for choices by out-of-bag scores."""
+    counts = np.bincount(labels)
+    counts = counts[counts > 0]
+    return len(counts) == 2 and int(counts.min()) < LEAST_SAMPLES
+
+
 class Target:
     """The labels of all training rows, as numbers of the sorted classes, and their weights, finite and not negative.
 
@@ -166,6 +175,11 @@ class Target:
     def few_groups(self) -> FewGroups | None:
         """The class with the fewest groups if these are too few for evidence out of bag."""
         return find_few_groups(self.classes, self.kept_labels, self.groups)
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether there are enough samples, or groups, of each class for choices by out-of-bag scores."""
+        return self.few_groups is None if self.groups is not None else not has_few_samples(self.kept_labels)
 
     def check_classes(self) -> None:
         """Raise ValueError if all training rows have the same class."""

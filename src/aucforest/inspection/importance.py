@@ -11,7 +11,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 from aucforest._display import Display, HtmlTable
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
-from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, training_rows
+from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, is_roc_auc, training_rows
+from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_never_out
@@ -34,7 +35,7 @@ class PermutationImportance(HtmlTable):
     Attributes
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
-        The baseline score minus the score with the feature permuted.
+        The score without permutation minus the score with the feature permuted, both by sample.
     importances_mean : ndarray of shape (n_features,), float64
         Mean importance over repeats.
     importances_std : ndarray of shape (n_features,), float64
@@ -43,7 +44,7 @@ class PermutationImportance(HtmlTable):
         Standard error of the mean, which also reflects the finite number of samples. NaN if a class has fewer than two
         scored samples.
     baseline_score : float
-        The out-of-bag score without permutation.
+        The out-of-bag score without permutation; ROC AUC is by pairs of samples, as `oob_score_`.
     n_scored : int
         Number of samples that were scored: those out of bag for at least one tree.
     scoring : str
@@ -293,10 +294,14 @@ def oob_permutation_importance(
             for feature in features:
                 importances[feature], errors[feature] = score_drops(before, after)
                 progress.update()
+    baseline_score = baseline[0]
+    if is_roc_auc(scoring):
+        found = rows.bags.all_kept[scored], forest._mean_of_trees(sums.baseline[scored], sums.n_trees[scored, None])
+        baseline_score = pairs_of(forest, rows).correct(baseline_score, len(forest.trees_), *found)
     return PermutationImportance(
         importances=importances,
         importances_stderr=errors,
-        baseline_score=baseline[0],
+        baseline_score=baseline_score,
         n_scored=int(np.count_nonzero(scored)),
         scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
         feature_names=tuple(feature_names_of(forest, sums.n_features)),

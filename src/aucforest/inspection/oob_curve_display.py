@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
 from aucforest._display import Display
-from aucforest.estimators.out_of_bag import OutOfBagScorer, training_rows
+from aucforest.estimators.out_of_bag import OutOfBagScorer, is_roc_auc, training_rows
+from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.models import check_count, check_forest
 from aucforest.tables.rows import indexable_rows
@@ -100,11 +101,13 @@ class OOBCurveDisplay(Display):
         scorer = OutOfBagScorer(forest, scoring)
         X = indexable_rows(X)
         rows = training_rows(forest, X, y, sample_weight)
-        n_trees, scores = [], []
+        pairs, n_trees, scores = pairs_of(forest, rows) if is_roc_auc(scoring) else None, [], []
         for part in first_trees(forest, rows, n_points):
             n_trees.append(part.n_trees)
             X_seen, weights = _safe_indexing(X, part.seen), rows.weights_of(part.seen)
             scores.append(scorer.score(X_seen, rows.labels[part.seen], part.proba, weights))
+            if pairs is not None:
+                scores[-1] = pairs.correct(scores[-1], *part)
         name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
         return cls(np.array(n_trees), np.array(scores), scoring=name).plot(ax)
 

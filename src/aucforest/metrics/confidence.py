@@ -171,17 +171,34 @@ def auc_confidence_interval(
     '0.938 [0.506, 0.995]'
     """
     z = normal_quantile(level)
-    positive, scores, weights = two_classes(y_true, y_score, sample_weight)
+    auc, factor = _variance_factor(*two_classes(y_true, y_score, sample_weight))
+    if np.isnan(factor):
+        warn_undefined("the interval is not defined: a class has fewer than two samples with weight in y_true")
+        return auc, float("nan"), float("nan")
+    return auc, *score_interval(auc, factor, z)
+
+
+def interval_around(
+    auc: float, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None, level: float = 0.95
+) -> tuple[float, float]:
+    """Return the interval of `auc_confidence_interval` around another estimate of the AUC, NaN if it is not defined."""
+    factor = _variance_factor(*two_classes(y_true, y_score, sample_weight))[1]
+    return score_interval(auc, factor, normal_quantile(level)) if np.isfinite(factor) else (np.nan, np.nan)
+
+
+def _variance_factor(
+    positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: Weights | None
+) -> tuple[float, float]:
+    """Return the AUC, and DeLong's variance over AUC (1 - AUC), NaN if a class has fewer than two samples."""
     aucs, covariances, n_rows = _delong(positive, scores[:, None], weights)
     auc, variances = float(aucs[0]), covariances[:, 0, 0]
     if np.isnan(variances).any():
-        warn_undefined("the interval is not defined: a class has fewer than two samples with weight in y_true")
-        return auc, float("nan"), float("nan")
+        return auc, float("nan")
     # the variance over AUC (1 - AUC), shrunk such that it is also defined for an AUC of 0 or 1
     inner = (n_rows.min() * auc + 0.5) / (n_rows.min() + 1.0)
     of_two = inner * (1.0 - inner)
     ratios = (n_rows**2 * variances + of_two) / (n_rows * auc * (1.0 - auc) + 2.0 * of_two)
-    return auc, *score_interval(auc, float(np.sum(np.minimum(ratios, 1.0) / n_rows)), z)
+    return auc, float(np.sum(np.minimum(ratios, 1.0) / n_rows))
 
 
 class AUCComparison(NamedTuple):

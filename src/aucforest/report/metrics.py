@@ -11,10 +11,12 @@ from scipy.optimize import isotonic_regression
 from scipy.special import entr
 from sklearn.exceptions import UndefinedMetricWarning
 
+from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.oob_curve_display import first_trees
 from aucforest.metrics import auc_confidence_interval, average_precision_score
 from aucforest.metrics.classification import brier_losses, g_mean, log_losses
+from aucforest.metrics.confidence import interval_around
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
@@ -249,15 +251,14 @@ def costs_of(model: Any) -> FloatArray:
 
 def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
     """Return up to twelve numbers of trees, their out-of-bag ROC AUC and its bounds, NaN for more than two classes."""
-    points = []
+    points, pairs = [], pairs_of(forest, training)
     for part in first_trees(forest, training, _MOST_TREE_POINTS):
         labels = training.labels[part.seen]
         if np.unique(labels).size < len(forest.classes_):
             continue
-        weights = training.weights_of(part.seen)
+        weights, low, high = training.weights_of(part.seen), np.nan, np.nan
+        auc = pairs.correct(class_roc_auc(labels, part.proba, weights), *part)
         if len(forest.classes_) == 2:
-            auc, low, high = auc_interval(labels == 1, part.proba[:, 1], weights)
-        else:
-            auc, low, high = class_roc_auc(labels, part.proba, weights), np.nan, np.nan
+            low, high = interval_around(auc, labels == 1, part.proba[:, 1], weights)
         points.append([part.n_trees, auc, low, high])
     return np.reshape(points, (-1, 4))

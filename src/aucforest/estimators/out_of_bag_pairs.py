@@ -1,0 +1,206 @@
+"""Out-of-bag ROC AUC by pairs of samples, each compared by the trees that both are out of bag for.
+
+A sample is scored by trees that were grown without it, in whose samples its class is rarer than in those of the other
+samples. That lowers its score just where it belongs, and so the ROC AUC of out-of-bag scores: without limit where many
+samples share a leaf in all trees, and most for rare classes. The two samples of a pair are treated alike by the trees
+that were grown without both, so without anything to learn each is as likely to be ranked first (leave-pair-out, Airola
+et al. 2011; on the bias, Parker, Günter and Bedo 2007).
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from aucforest._compile import bare_device, bare_kernel
+from aucforest.estimators._class_sample import sample_classes
+from aucforest.fitting.growing import thread_map
+from aucforest.fitting.out_of_bag import TrainingRows, dense_blocks
+from aucforest.metrics.roc import class_roc_auc
+from aucforest.tree.prediction import PackedTrees, add_probabilities
+from aucforest.tree.random import PAIRED_SAMPLE
+
+# Maximum number of compared rows, and of their probabilities by all trees.
+_MOST_ROWS, _MOST_PROBABILITIES = 2048, 2**23
+# Number of rows of a class that a task compares with those of the other classes. It does not depend on the number of
+# threads, because sums are rounded.
+_ROWS_OF_TASK = 64
+# Approximate seconds of a pair and tree.
+_PAIR_TIME = 5e-10
+# Smaller mean differences are rounding errors.
+_TIE = 1e-12
+
+
+class _Trees(NamedTuple):
+    """Predictions of trees for the probability of a class."""
+
+    is_out: NDArray[np.float64]  # (n_trees, n_rows), 1 where a row is out of bag, else 0
+    proba: NDArray[np.float64]  # (n_trees, n_rows), 0 where a row is not out of bag
+    half: NDArray[np.int64]  # (n_trees,), which of two halves of the trees a tree belongs to
+
+
+@bare_device
+def _add_pair(difference, n_trees, weight, found):
+    """Add a pair to the weight of the pairs in order, that of all pairs, and that divided by the number of trees."""
+    if n_trees > 0.0:
+        mean = difference / n_trees
+        found[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
+        found[1] += weight
+        found[2] += weight / n_trees
+
+
+@bare_kernel
+def _compare(trees, rows, starts, own, weights, buffers, found):
+    """Compare the rows `rows[0]` to `rows[1]` of the class `own` with those of each other class.
+
+    Rows are sorted by class, with the class k from starts[k] on. `found`, (n_classes, 3, 3), is added to: for either
+    half of the trees and for all of them, what `_add_pair` adds.
+    """
+    differences, numbers = buffers[0], buffers[1]
+    for row in range(rows[0], rows[1]):
+        for other in range(len(starts) - 1):
+            first, size = starts[other], starts[other + 1] - starts[other]
+            if other == own or size == 0:
+                continue
+            differences[:, :size], numbers[:, :size] = 0.0, 0.0
+            for tree in range(len(trees.half)):
+                if trees.is_out[tree, row] == 0.0:
+                    continue
+                is_out, proba = trees.is_out[tree, first : first + size], trees.proba[tree, first : first + size]
+                half, value = trees.half[tree], trees.proba[tree, row]
+                of_half, n_of_half = differences[half], numbers[half]
+                for i in range(size):
+                    of_half[i] += value * is_out[i] - proba[i]
+                    n_of_half[i] += is_out[i]
+            for i in range(size):
+                weight, of_pair = weights[row] * weights[first + i], found[other]
+                _add_pair(differences[0, i], numbers[0, i], weight, of_pair[0])
+                _add_pair(differences[1, i], numbers[1, i], weight, of_pair[1])
+                both, n_both = differences[0, i] + differences[1, i], numbers[0, i] + numbers[1, i]
+                _add_pair(both, n_both, weight, of_pair[2])
+
+
+def extrapolate(score: float, score_of_half: float, per_tree: tuple[float, float], wanted: float) -> float:
+    """Return the ROC AUC for more trees, given those of all trees and of half of them.
+
+    Scores are taken for normal ones with a variance a + b x, where x is the mean of one over the number of trees: that
+    of all and of half of them is `per_tree`, and the wanted one is less. Then 1 / z**2 is linear in x for the normal
+    quantile z of the ROC AUC. The share of b x in the variance is limited to 0 to 1.
+    """
+    z, of_half = ndtri(score), ndtri(score_of_half)
+    if not (np.isfinite(z) and z * of_half > 0.0 and per_tree[1] > per_tree[0]):
+        return score
+    share = np.clip(((z / of_half) ** 2 - 1.0) * per_tree[0] / (per_tree[1] - per_tree[0]), 0.0, 1.0)
+    return float(ndtr(z / np.sqrt(1.0 - share * (1.0 - min(wanted / per_tree[0], 1.0)))))
+
+
+def pairs_of(forest: Any, training: TrainingRows) -> "OutOfBagPairs":
+    """Return the pairs of a fitted forest, given its training data."""
+    return OutOfBagPairs(training, forest._in_groups(), len(forest.classes_), forest._seed, forest.n_jobs)
+
+
+class OutOfBagPairs:
+    """Out-of-bag predictions of single trees for some rows, which correct the ROC AUC of out-of-bag probabilities.
+
+    For more than two classes it is Hand and Till's mean over pairs of classes. `groups` are consecutive groups of
+    trees, which together are the forest.
+    """
+
+    def __init__(
+        self,
+        training: TrainingRows,
+        groups: Iterable[tuple[range, PackedTrees]],
+        n_classes: int,
+        seed: int,
+        n_jobs: int | None,
+    ) -> None:
+        self._n_classes, self._n_jobs, n_trees = n_classes, n_jobs, len(training.bags.keys)
+        kept, n_columns = training.bags.all_kept, 1 if n_classes == 2 else n_classes
+        most = min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * n_columns)) // n_classes
+        rows = kept[sample_classes(training.labels[kept], n_classes, most, [seed, PAIRED_SAMPLE])]
+        self._half = np.random.default_rng([seed, PAIRED_SAMPLE]).permutation(n_trees) % 2
+        self._is_out = np.empty((n_trees, len(rows)))
+        self._proba = np.empty((n_columns, n_trees, len(rows)))
+        if len(rows) > 0:
+            self._predict(training, groups, rows)
+        # From here on rows are sorted by class.
+        order = np.argsort(training.labels[rows], kind="stable")
+        self._is_out, self._proba = self._is_out[:, order], np.ascontiguousarray(self._proba[..., order])
+        self._rows, self._labels = rows[order], training.labels[rows[order]]
+        self._starts = np.searchsorted(self._labels, np.arange(n_classes + 1))
+        weights = training.weights_of(self._rows)
+        self._weights = np.ones(len(rows)) if weights is None else weights / weights.mean()
+
+    def _predict(
+        self, training: TrainingRows, groups: Iterable[tuple[range, PackedTrees]], rows: NDArray[np.int64]
+    ) -> None:
+        """Set the predictions of all trees for rows in ascending order."""
+        taken, counts = training.take(rows), training.bags.counts_at(rows, range(len(self._half)))
+        for group, packed in groups:
+            for some, X in dense_blocks(taken, slice(0, len(rows))):
+                active, leaves = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
+                for place, tree in enumerate(group):
+                    total, n_trees = np.zeros((len(X), self._n_classes)), np.zeros(len(X), dtype=np.int64)
+                    read, own = packed.arguments(packed.values, range(place, place + 1)), counts[tree : tree + 1, some]
+                    add_probabilities(*read, X, active, leaves, total, np.ascontiguousarray(own), n_trees)
+                    self._is_out[tree, some] = n_trees
+                    self._proba[:, tree, some] = total.T[-len(self._proba) :]
+
+    def correct(self, score: float, n_trees: int, seen: NDArray[np.int64], proba: NDArray[np.float64]) -> float:
+        """Return the ROC AUC of out-of-bag probabilities of the first trees, given that by row.
+
+        `proba` are those of the rows `seen`, in ascending order. What is added is the difference of two scores of the
+        same rows: by pairs, for as many trees as each row is out of bag for, and by row.
+        """
+        by_pairs, is_seen = self._score(n_trees), self._is_out[:n_trees].any(axis=0)
+        if np.isnan(by_pairs):
+            return score
+        rows, labels = self._rows[is_seen], self._labels[is_seen]
+        if self._n_classes == 2:
+            of_rows = proba[np.searchsorted(seen, rows)]
+        else:  # without the calibration, which changes the ranking of more classes, as by pairs
+            n_out = self._is_out[:n_trees, is_seen].sum(axis=0)
+            of_rows = (self._proba[:, :n_trees, is_seen].sum(axis=1) / n_out).T
+        bias = class_roc_auc(labels, of_rows, self._weights[is_seen]) - by_pairs
+        return float(np.clip(score - bias, 0.0, 1.0))
+
+    def _score(self, n_trees: int) -> float:
+        """Return the ROC AUC of pairs by the first trees, for as many trees as a row is out of bag for."""
+        found = self._compare_classes(n_trees)
+        is_pair = found[:, :, 2, 1] > 0.0
+        if not np.any(is_pair):
+            return float("nan")
+        with np.errstate(invalid="ignore"):  # a half may have no pairs
+            scores, per_tree = (found[is_pair][:, :, [0, 2]] / found[is_pair][:, :, 1:2]).mean(axis=0).T
+        n_out = self._is_out[:n_trees].sum(axis=0)
+        seen = n_out > 0
+        of_class = np.bincount(self._labels[seen], self._weights[seen])
+        per_tree_of_row = np.bincount(self._labels[seen], self._weights[seen] / n_out[seen])
+        wanted = float(np.mean(per_tree_of_row[of_class > 0.0] / of_class[of_class > 0.0]))
+        return extrapolate(scores[2], scores[:2].mean(), (per_tree[2], per_tree[:2].mean()), wanted)
+
+    def _compare_classes(self, n_trees: int) -> NDArray[np.float64]:
+        """Return what `_compare` finds for each ordered pair of classes, (n_classes, n_classes, 3, 3)."""
+        n_classes, starts = self._n_classes, self._starts
+        found = np.zeros((n_classes, n_classes, 3, 3))
+        is_out, half, weights = self._is_out[:n_trees], self._half[:n_trees], self._weights
+
+        def compare(task: tuple[int, int, int]) -> NDArray[np.float64]:
+            own, first, stop = task
+            trees = _Trees(is_out, self._proba[own if n_classes > 2 else 0, :n_trees], half)
+            of_task = np.zeros((n_classes, 3, 3))
+            buffers = np.empty((2, 2, int(np.diff(starts).max())))
+            _compare(trees, (first, stop), starts, own, weights, buffers, of_task)
+            return of_task
+
+        tasks = [
+            (own, first, min(first + _ROWS_OF_TASK, int(starts[own + 1])))
+            for own in ([1] if n_classes == 2 else range(n_classes))
+            for first in range(int(starts[own]), int(starts[own + 1]), _ROWS_OF_TASK)
+        ]
+        seconds = _PAIR_TIME * n_trees * _ROWS_OF_TASK * len(weights)
+        for (own, *_), of_task in zip(tasks, thread_map(self._n_jobs, seconds)(compare, tasks)):
+            found[own] += of_task
+        return found

@@ -1,0 +1,142 @@
+"""Out-of-bag ROC AUC by pairs: against a plain count of pairs, and right where there is nothing to learn."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtr
+from sklearn.metrics import roc_auc_score
+
+from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest.estimators._evidence import PRIOR
+from aucforest.estimators.out_of_bag import training_rows
+from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, extrapolate, pairs_of
+from aucforest.inspection import OOBCurveDisplay
+from tests.estimators.data import make_table, small_forest
+from tests.reference import pairs as reference
+
+X, Y = make_table(n_rows=60, seed=3)
+X3, Y3 = make_table(n_rows=60, n_classes=3, seed=1)
+GROUPS = np.arange(60) // 2
+
+
+def by_hand(forest, table, labels, weight=None):
+    """Return the score of the reference, from the trees of a forest; halves are those of the compared trees."""
+    rows = training_rows(forest, table, labels, weight)
+    is_out = rows.counts(range(len(forest.trees_))).T == 0
+    if weight is not None:
+        is_out &= weight > 0.0
+    proba = [tree.predict_proba(table).tolist() for tree in forest.estimators_]
+    weights = np.ones(len(labels)) if weight is None else weight
+    half = pairs_of(forest, rows)._half.tolist()
+    return reference.score(is_out.tolist(), proba, rows.labels.tolist(), weights.tolist(), half)
+
+
+@pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
+@pytest.mark.parametrize("kind", ["plain", "weights", "groups"])
+def test_score_is_the_reference(table, labels, kind):
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 2.0], 60) if kind == "weights" else None
+    groups = GROUPS if kind == "groups" else None
+    forest = small_forest(40, oob_score=True, calibration=None, max_depth=3)
+    forest.fit(table, labels, sample_weight=weight, groups=groups)
+    assert forest.oob_score_ == pytest.approx(by_hand(forest, table, labels, weight), abs=1e-9)
+    curve = OOBCurveDisplay.from_estimator(forest, table, labels, n_points=3, sample_weight=weight)
+    assert curve.scores[-1] == forest.oob_score_
+
+
+def test_score_does_not_depend_on_threads():
+    forests = [small_forest(30, oob_score=True, n_jobs=n_jobs).fit(X3, Y3) for n_jobs in (1, 2)]
+    assert forests[0].oob_score_ == forests[1].oob_score_
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_constant_features_have_one_half(n_classes):
+    labels = np.arange(300) % 10 % n_classes
+    forest = small_forest(100, oob_score=True).fit(np.zeros((300, 2)), labels)
+    assert forest.oob_score_ == pytest.approx(0.5, abs=2e-3 if n_classes > 2 else 1e-12)
+    proba = forest.oob_decision_function_
+    by_row = roc_auc_score(labels, proba[:, 1] if n_classes == 2 else proba, multi_class="ovo")
+    assert by_row < 0.4  # which is why pairs are compared
+
+
+@pytest.mark.parametrize("make", ["binary", "numeric"])
+def test_noise_has_one_half_within_its_error(make):
+    scores = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        table = rng.integers(0, 2, (300, 1)) if make == "binary" else rng.normal(size=(300, 3))
+        labels = rng.permutation(300) < 15
+        forest = AUCForestClassifier(60, criterion="gini", oob_score=True, random_state=seed, n_jobs=1)
+        scores.append(forest.fit(table, labels).oob_score_)
+    assert abs(np.mean(scores) - 0.5) < 3.0 * np.std(scores, ddof=1) / np.sqrt(len(scores))
+
+
+def test_score_is_that_by_row_where_there_is_much_to_learn():
+    table, labels = make_table(n_rows=600, seed=2)
+    forest = small_forest(100, oob_score=True).fit(table, labels)
+    by_row = roc_auc_score(labels, forest.oob_decision_function_[:, 1])
+    assert forest.oob_score_ == pytest.approx(by_row, abs=0.01)
+
+
+def test_some_rows_correct_the_score_of_all(monkeypatch):
+    table, labels = make_table(n_rows=600, seed=2)
+    all_rows = small_forest(100, oob_score=True).fit(table, labels)
+    monkeypatch.setattr("aucforest.estimators.out_of_bag_pairs._MOST_ROWS", 200)
+    some = small_forest(100, oob_score=True).fit(table, labels)
+    assert some.oob_score_ != all_rows.oob_score_
+    assert some.oob_score_ == pytest.approx(all_rows.oob_score_, abs=0.01)
+
+
+def test_no_rows_to_compare_leave_the_score(monkeypatch):
+    monkeypatch.setattr("aucforest.estimators.out_of_bag_pairs._MOST_ROWS", 0)
+    forest = small_forest(20, oob_score=True).fit(X, Y)
+    assert forest.oob_score_ == pytest.approx(roc_auc_score(Y, forest.oob_decision_function_[:, 1]))
+
+
+@given(st.floats(0.1, 3.0), st.floats(0.0, 4.0), st.floats(0.05, 0.9))
+def test_extrapolation_is_exact_for_normal_scores(signal, noise, wanted):
+    score_of = lambda per_tree: float(ndtr(signal / np.sqrt(1.0 + noise * per_tree)))  # noqa: E731
+    assert extrapolate(score_of(1.0), score_of(2.0), (1.0, 2.0), wanted) == pytest.approx(score_of(wanted), abs=1e-7)
+
+
+@pytest.mark.parametrize(("score", "of_half"), [(1.0, 0.9), (0.6, 0.4), (0.5, 0.5), (0.7, np.nan), (0.6, 0.7)])
+def test_scores_that_say_nothing_of_more_trees_stay(score, of_half):
+    assert extrapolate(score, of_half, (0.5, 1.0), 0.1) == score
+
+
+def test_single_positive_has_no_score():
+    labels = np.arange(50) == 7
+    with pytest.warns(UserWarning, match="only one sample has class True, and the trees"):
+        forest = small_forest(20, oob_score=True).fit(labels[:, None].astype(float), labels)
+    assert np.isnan(forest.oob_score_)
+
+
+def test_nothing_is_chosen_by_few_positives():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(400, 4))
+    forests = {}
+    for n_positive in (9, 10):
+        labels = np.arange(400) < n_positive
+        forests[n_positive] = AUCForestClassifier(40, random_state=0, n_jobs=1).fit(table, labels)
+    few, enough = forests[9], forests[10]
+    assert few.shrinkage_ == PRIOR and few.calibration_ is None
+    assert np.ptp(few.mixture_["n_trees"]) <= 1
+    assert enough.calibration_ is not None
+
+
+def test_stack_is_corrected_as_its_forest():
+    labels = np.random.default_rng(0).random(300) < 0.2
+    table = np.zeros((300, 1))
+    stack = AUCStackingClassifier(small_forest(100), oob_score=True, random_state=0).fit(table, labels)
+    by_row = roc_auc_score(labels, stack.oob_decision_function_[:, 1])
+    assert by_row < 0.4 < stack.oob_score_
+    few = AUCStackingClassifier(small_forest(50), oob_score=True, random_state=0).fit(X[:, :2], np.arange(60) < 5)
+    assert list(few.members_) == ["forest"]
+    assert few.oob_score_ == few.members_["forest"].oob_score_
+
+
+def test_memory_is_bounded():
+    forest = small_forest(40, oob_score=True).fit(X3, Y3)
+    rows = training_rows(forest, X3, Y3, None)
+    pairs = OutOfBagPairs(rows, forest._in_groups(), 3, 0, 1)
+    assert pairs._proba.shape == (3, 40, 60)
