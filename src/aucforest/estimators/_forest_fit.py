@@ -132,7 +132,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             check_same_categories(start.categories, coding.categories)
             check_same_dates(start.dates, coding.dates)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
-        self.calibration_ = odds_formula(spec.sampler, n_classes) if self.calibration is not None else None
+        self.calibration_ = None
+        if self.calibration is not None:
+            # Where nothing can be chosen out of bag, the calibration of the existing trees is nearer than none.
+            self.calibration_ = start.calibration if len(records) > 1 else odds_formula(spec.sampler, n_classes)
         # The class frequencies of the population for which probabilities are predicted.
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
@@ -348,7 +351,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                 )
         if self.calibration is not None and len(records) > 1:
             warnings.warn(
-                "warm_start: probabilities are not calibrated, because trees were sampled in different ways:"
+                "warm_start: shrinkage, mixture and calibration stay, because trees were sampled in different ways:"
                 f" {', '.join(map(str, records))}",
                 stacklevel=5,
             )

@@ -143,8 +143,9 @@ class OutOfBagPairs:
                 active, leaves = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
                 for place, tree in enumerate(group):
                     total, n_trees = np.zeros((len(X), self._n_classes)), np.zeros(len(X), dtype=np.int64)
-                    read, own = packed.arguments(packed.values, range(place, place + 1)), counts[tree : tree + 1, some]
-                    add_probabilities(*read, X, active, leaves, total, np.ascontiguousarray(own), n_trees)
+                    nodes, first, values, first_leaf = packed.arguments(packed.values, range(place, place + 1))
+                    own = np.ascontiguousarray(counts[tree : tree + 1, some])
+                    add_probabilities(nodes, first, values, first_leaf, X, active, leaves, total, own, n_trees)
                     self._is_out[tree, some] = n_trees
                     self._proba[:, tree, some] = total.T[-len(self._proba) :]
 

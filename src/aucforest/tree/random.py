@@ -37,7 +37,7 @@ def mix(key: np.uint64) -> np.uint64:
 
 
 @bare_device
-def derive_key(key: np.uint64, purpose: int, index: int) -> np.uint64:
+def derive_key(key: np.uint64, purpose: int, index: int | np.int64) -> np.uint64:
     """Return the index-th key or random number of a purpose below `key`: a number of the stream of SplitMix64."""
     return mix(key + _GOLDEN * ((np.uint64(purpose) << _INDEX_BITS) + np.uint64(index) + np.uint64(1)))
 
