@@ -70,7 +70,7 @@ def test_a_stack_shows_its_members_and_the_trees_of_its_forest(stack):
     content, model = json.loads(result.stdout), aucforest.load(stack.path)
     forest = model.members_["forest"]
     assert content["model"] == "AUCStackingClassifier"
-    assert content["members"] == dict(zip(model.members_, model.coef_.tolist()))
+    assert content["members"] == dict(zip(model.members_, model.weights_.tolist()))
     assert content["parameters"]["forest__n_estimators"] == content["trees"]["number"] == 30
     assert content["parameters"]["threshold"] == "gmean"
     assert (content["fitted_threshold"], content["fitted_oob_score"]) == (model.threshold_, model.oob_score_)

@@ -148,7 +148,7 @@ def test_interactions_with_little_noise_need_the_residual_forest():
     table = rng.normal(size=(6000, 6))
     y = (np.sin(2 * table[:, 0]) * table[:, 1] + table[:, 2] * table[:, 3] > 0).astype(int)
     stack = small_stack(stack={"linear": None}).fit(table[:3000], y[:3000])
-    assert stack.coef_[1] > 0.2
+    assert stack.weights_[1] > 0.2
     ours, theirs = (
         roc_auc_score(y[3000:], model.predict_proba(table[3000:])[:, 1]) for model in (stack, stack.members_["forest"])
     )
@@ -222,7 +222,7 @@ def test_frames():
     """Categories, dates and missing values, the same from every library."""
     first = small_stack().fit(FRAME, ANSWERS)
     assert first.feature_names_in_.tolist() == ["a", "b", "c", "kind", "day"]
-    assert first.coef_[2] > 0.1
+    assert first.weights_[2] > 0.1
     assert roc_auc_score(ANSWERS, first.oob_decision_function_[:, 1]) > 0.72
     for table in (pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME)):
         stack = small_stack().fit(table, ANSWERS)
@@ -259,7 +259,7 @@ def test_a_pipeline_by_names_of_columns():
     )
     filled = FRAME.fillna({"a": 0.0, "b": 0.0})
     stack = small_stack(stack={"linear": make_pipeline(columns, LogisticRegression())}).fit(filled, ANSWERS)
-    assert stack.coef_[2] > 0.1
+    assert stack.weights_[2] > 0.1
     member = stack.members_["linear"]
     assert member[0].feature_names_in_.tolist() == filled.columns.tolist()
     expected = clone(member).fit(filled, ANSWERS)
@@ -267,7 +267,7 @@ def test_a_pipeline_by_names_of_columns():
     assert stack.predict(filled.iloc[:3]).shape == (3,)
     # Weights that are equal are none.
     equal = clone(stack).fit(filled, ANSWERS, np.where(np.arange(300) < 20, 0.0, 2.0))
-    assert equal.coef_.shape == (3,)
+    assert equal.weights_.shape == (3,)
     with pytest.raises(
         ValueError, match=r"^linear: Pipeline\.fit takes no sample_weight, but samples or classes have"
     ) as caught:
@@ -279,7 +279,7 @@ def test_a_search_as_a_member():
     search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring="roc_auc", cv=3)
     stack = small_stack(stack={"linear": search}).fit(FILLED, Y)
     assert stack.members_["linear"].best_params_["C"] in (0.01, 1.0)
-    assert stack.coef_.shape == (3,)
+    assert stack.weights_.shape == (3,)
 
 
 def test_monotonic_constraints_stay():
@@ -290,7 +290,7 @@ def test_monotonic_constraints_stay():
     y = (np.sin(3 * table[:, 2]) + table[:, 0] - table[:, 1] + table[:, 3] * table[:, 4] > 0).astype(int)
     stack = small_stack(monotonic_cst=signs).fit(table, y)
     assert list(stack.members_) == ["forest", "residual"]
-    assert stack.coef_[1] > 0.05
+    assert stack.weights_[1] > 0.05
     for feature, sign in ((0, 1), (1, -1)):
         rows = np.repeat(table[:40], 21, axis=0)
         rows[:, feature] = np.tile(np.linspace(-3, 3, 21), 40)
@@ -445,7 +445,7 @@ def test_a_failed_fit_leaves_it_as_it_was():
     assert_same(fitted_state(stack, X), before)
     stack.set_params(threshold=None, residual=False).fit(X3, Y3)
     assert list(stack.members_) == ["forest", "linear"]
-    assert stack.intercept_.shape == (3,)
+    assert stack.intercepts_.shape == (3,)
 
 
 def dask_forest():

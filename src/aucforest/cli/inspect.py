@@ -79,7 +79,7 @@ def _facts(model: Any, file: Path) -> dict[str, Any]:
         if hasattr(model, f"{name}_"):
             facts[f"fitted_{name}"] = np.asarray(getattr(model, f"{name}_")).tolist()
     if hasattr(model, "members_"):
-        facts["members"] = dict(zip(model.members_, model.coef_.tolist()))
+        facts["members"] = dict(zip(model.members_, model.weights_.tolist()))
     forest: Any = forest_of(model) or model
     if getattr(forest, "calibration_", None) is not None:
         calibration = forest.calibration_._asdict()

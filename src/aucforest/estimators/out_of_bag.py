@@ -13,10 +13,17 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 from aucforest.estimators._paths import apply_tree
-from aucforest.estimators.thresholds import TunedRule, cross_fit_labels, is_tuned, warn_of_positive
+from aucforest.estimators.thresholds import (
+    TunedRule,
+    check_groups_of_rule,
+    cross_fit_labels,
+    is_tuned,
+    warn_of_positive,
+)
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows, dense_blocks
 from aucforest.fitting.spec import tree_keys
+from aucforest.fitting.target import find_few_groups
 from aucforest.metrics.at_k import find_at_k
 from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
@@ -176,6 +183,18 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     bags = Bags(sampler, tree_keys(forest._seed, range(len(forest.trees_))), kept)
     rows = TrainingRows(X, labels, weight, bags)
     _check_leaves(forest, rows)
+    return rows
+
+
+def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    """Return the training data of a forest for a rule that is tuned; ValueError for other data and too few groups."""
+    try:
+        rows = training_rows(forest, X, y, sample_weight)
+    except ValueError as error:
+        raise ValueError(f"{error}; to tune a threshold on other samples, pass oob=False") from None
+    kept = rows.bags.all_kept
+    few = find_few_groups(forest.classes_, rows.labels[kept], rows.bags.groups_of(kept))
+    check_groups_of_rule(threshold, len(forest.classes_), few)
     return rows
 
 
