@@ -63,8 +63,11 @@ def test_columns_and_features():
     assert fitted_forest().n_features_in_ == 4
     assert fitted_forest().feature_names_in_.tolist() == X.columns.tolist()
     assert fitted_forest().split_features_.tolist() == NAMES
-    assert fitted_forest().feature_importances_.shape == (7,)
-    assert NAMES[int(fitted_forest().feature_importances_.argmax())] == "booked: day of week"
+    importances = fitted_forest().split_importances_
+    assert importances.shape == (7,)
+    assert NAMES[int(importances.argmax())] == "booked: day of week"
+    of_column = [sum(importances[[name.startswith(column) for name in NAMES]]) for column in X.columns]
+    np.testing.assert_allclose(fitted_forest().feature_importances_, of_column, rtol=1e-12)
     assert fitted_forest()[0].predict_proba(X).shape == (N_ROWS, 2)
     assert AUCTreeClassifier().fit(X, Y).split_features_.tolist() == NAMES
     assert fitted_forest().encode(X).columns.tolist() == NAMES

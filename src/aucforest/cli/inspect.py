@@ -53,7 +53,7 @@ def inspect(
         typer.echo(export_text(trees[text], decimals=_DECIMALS, show_proba=True))
         return
     facts = _facts(model, file)
-    importances = getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan))
+    importances = getattr(forest, "split_importances_", np.full(forest.n_features_in_, np.nan))
     to = console(json_out)
     to.print(_facts_table(facts))
     most_important = np.argsort(-importances, kind="stable")[:MOST_FEATURES]

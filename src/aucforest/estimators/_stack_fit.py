@@ -19,7 +19,7 @@ from aucforest.estimators._combination import Combination, combine, log_proba, r
 from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._validation import FeatureModel
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.out_of_bag import rows_to_tune_on, score_out_of_bag
+from aucforest.estimators.out_of_bag import check_scorer, rows_to_tune_on, score_out_of_bag
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
@@ -30,6 +30,7 @@ from aucforest.estimators.thresholds import (
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class
 from aucforest.fitting.target import FewGroups, Target
+from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows, as_csr
 
 # The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. Both constants were chosen on the
@@ -91,14 +92,16 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
     """
     name, classes = f"linear: {type(linear).__name__}", np.asarray(getattr(linear, "classes_", None))
     if not np.all(np.isin(classes, np.arange(n_classes))):
-        raise ValueError(f"{name} has the classes_ {classes.tolist()}, but was fitted to the labels 0 to {n_classes - 1}")
+        raise ValueError(
+            f"{name} has the classes_ {classes.tolist()}, but was fitted to the labels 0 to {n_classes - 1}"
+        )
     found, shape = np.asarray(linear.predict_proba(X)), (_num_samples(X), len(classes))
-    if found.shape != shape:
-        raise ValueError(f"{name}: predict_proba returned the shape {found.shape} and not {shape}")
+    if found.shape != shape or found.dtype.kind not in "biuf":
+        given = f"{found.dtype} of the shape {found.shape}"
+        raise ValueError(f"{name}: predict_proba returned {given}, but must return probabilities of the shape {shape}")
     is_proba = (found >= 0.0) & (found <= _GREATEST_PROBA)
     if not is_proba.all():
-        row, column = np.argwhere(~is_proba)[0].tolist()
-        raise ValueError(f"{name}: predict_proba returned {found[row, column]} in row {row}, which is no probability")
+        raise ValueError(f"{name}: predict_proba returned {found[~is_proba][0]}, which is no probability")
     proba = np.zeros((n_classes, len(found)))
     proba[classes.astype(np.int64)] = found.T
     return proba.T
@@ -147,13 +150,14 @@ class StackFit(DecisionModel, FeatureModel):
         if self.oob_score:
             # Labels are by thresholds that were not tuned on the row.
             tuned = TunedRule(rule, training.labels, training.sample_weight)
-            take_rows, proba = partial(_safe_indexing, training.X), self.oob_decision_function_
+            take_rows, proba = partial(_safe_indexing, indexable_rows(X)), self.oob_decision_function_
             self.oob_score_ = score_out_of_bag(self, tuned, proba, take_rows, training.groups_of)
 
     def _check_target(self, target: Target, cost: Any) -> Any:
         """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit."""
         rule = resolve_threshold(self.threshold, cost, len(target.classes), len(target.labels))
         target.check_classes()
+        check_scorer(self, target)
         check_groups_of_rule(rule, len(target.classes), target.few_groups)
         return rule
 
@@ -177,9 +181,7 @@ class StackFit(DecisionModel, FeatureModel):
             forest.set_params(random_state=seed)
         return forest
 
-    def _combine(
-        self, training: _Training, linear: tuple[Any, NDArray[np.float64]] | None
-    ) -> NDArray[np.float64]:
+    def _combine(self, training: _Training, linear: tuple[Any, NDArray[np.float64]] | None) -> NDArray[np.float64]:
         """Fit the residual forest and the combination, and return probabilities out of bag, NaN where there are none.
 
         `linear` is the linear model with its probabilities, if there is one.
@@ -242,9 +244,11 @@ class StackFit(DecisionModel, FeatureModel):
         is_out = self.linear is None or (self.linear == "auto" and forest.monotonic_cst is not None)
         if is_out or not training.is_evidence(training.weights > 0.0):
             return None
-        X, linear, n_classes = training.X, self.linear, len(training.classes)
+        linear, n_classes = self.linear, len(training.classes)
         if linear == "auto":
             X, linear = features, AdditiveClassifier(tuple(forest.categories_))
+        else:
+            X = indexable_rows(training.X)
         kept, labels = np.flatnonzero(training.weights), training.labels.astype(np.int64)
         is_weighted = np.ptp(training.weights[kept]) > 0.0
         if is_weighted and not has_fit_parameter(linear, "sample_weight"):
@@ -282,13 +286,10 @@ class StackFit(DecisionModel, FeatureModel):
             elif isinstance(member, AdditiveClassifier):
                 scores.append(log_proba(predict_linear(member, _matrix_of(valid), n_classes)))
             else:
-                given = as_csr(X) if issparse(X) else X
-                scores.append(log_proba(predict_linear(member, given, n_classes)))
+                scores.append(log_proba(predict_linear(member, indexable_rows(X), n_classes)))
         return scores
 
-    def _set_threshold(
-        self, rule: Any, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None
-    ) -> None:
+    def _set_threshold(self, rule: Any, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None) -> None:
         """Set the decision threshold, tuned out of bag if the rule is."""
         if not is_tuned(rule, len(self.classes_)):
             self._set_fixed_threshold(rule)

@@ -185,9 +185,12 @@ class AUCForestClassifier(ForestFit):
     split_features_ : ndarray of shape (n_split_features,)
         The names of the features that the trees split, such as "booked: day of week": those of the columns of X, with
         several features for a column of dates.
-    feature_importances_ : ndarray of shape (n_split_features,)
-        The mean over trees of each feature's proportion in the total gain of a tree's splits, weighted by node weight,
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean over trees of each column's proportion in the total gain of a tree's splits, weighted by node weight,
         as in scikit-learn. So trees count alike whatever the units of their criteria. Sums to 1.
+    split_importances_ : ndarray of shape (n_split_features,)
+        The same for each of the ``split_features_``. The importance of a column of dates is the sum of those of the
+        features that are made of it.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies, by sample weight, that the probabilities refer to: those of the training data, or of the
         bootstrap samples with ``calibration=None``.
