@@ -12,6 +12,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.utils.class_weight import compute_sample_weight
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest.estimators._forest_fit import ForestFit
 from tests.estimators.data import digest, make_table, small_forest
 from tests.estimators.stacks import assert_same, fitted_state, small_stack
 from tests.reference import stacking as reference
@@ -107,6 +108,90 @@ def test_it_is_the_reference(n_classes, weight, params):
         by_hand = np.exp([reference.class_scores(coef, intercept, members, row) for row in rows])
         np.testing.assert_allclose(found, by_hand / by_hand.sum(axis=1, keepdims=True), atol=1e-3)
     assert np.isnan(stack.oob_decision_function_[~kept]).all()
+
+
+class Other(LogisticRegression):
+    """Returns something else in place of its probabilities, or has other classes."""
+
+    def __init__(self, change=None, classes=None):
+        super().__init__()
+        self.change, self.classes = change, classes
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.classes_ = self.classes_ if self.classes is None else np.array(self.classes)
+        return self
+
+    def predict_proba(self, X):
+        return self.change(super().predict_proba(X))
+
+
+def put(value):
+    """Return a change of one probability."""
+    return lambda proba: np.where(np.arange(len(proba))[:, None] == 3, value, proba)
+
+
+NO_PROBABILITIES = {
+    "NaN": (Other(put(np.nan)), "predict_proba returned nan, which is no probability"),
+    "infinite": (Other(put(np.inf)), "predict_proba returned inf, which is no probability"),
+    "logarithms": (Other(np.log), "predict_proba returned -.*, which is no probability"),
+    "scores": (Other(lambda proba: 9 * proba), "predict_proba returned .*, which is no probability"),
+    "one column": (
+        Other(lambda proba: proba[:, 1:]),
+        r"predict_proba returned float64 of the shape \(60, 1\), but must return .* shape \(60, 2\)",
+    ),
+    "no column": (Other(lambda proba: proba[:, 1]), r"predict_proba returned float64 of the shape \(60,\)"),
+    "a row too few": (Other(lambda proba: proba[1:]), r"predict_proba returned float64 of the shape \(59, 2\)"),
+    "text": (Other(lambda proba: proba.astype(str)), "predict_proba returned <U"),
+    "other classes": (
+        Other(np.array, ["a", "b"]),
+        r"has the classes_ \['a', 'b'\], but was fitted to the labels 0 to 1",
+    ),
+    "great classes": (Other(np.array, [1, 2]), r"has the classes_ \[1, 2\], but was fitted to the labels 0 to 1"),
+}
+
+
+@pytest.fixture
+def nothing_grows(monkeypatch):
+    def grow(*_):
+        raise AssertionError("a forest is grown")
+
+    monkeypatch.setattr(ForestFit, "_grow", grow)
+
+
+@pytest.mark.parametrize("name", NO_PROBABILITIES)
+@pytest.mark.usefixtures("nothing_grows")
+def test_a_linear_model_that_predicts_no_probabilities(name):
+    linear, sentence = NO_PROBABILITIES[name]
+    with pytest.raises(ValueError, match=f"^linear: Other:? {sentence}") as caught:
+        small_stack(stack={"linear": linear}).fit(FILLED, Y)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_linear_model_that_predicts_none_for_new_rows():
+    stack = small_stack(20, stack={"linear": Other(np.array), "residual": False}).fit(FILLED, Y)
+    stack.members_["linear"].change = put(np.nan)
+    with pytest.raises(ValueError, match=r"^linear: Other: predict_proba returned nan, which is no probability$"):
+        stack.predict_proba(FILLED)
+
+
+@pytest.mark.parametrize(
+    ("params", "data", "sentence"),
+    [
+        ({"threshold": "gmean"}, (X3, Y3), "^threshold='gmean' needs two classes, but y has 3$"),
+        ({"threshold": {"alerts": 301}}, (X, Y), "^threshold: alerts must be from 1 to 300"),
+        ({"threshold": "cost"}, (X, Y), "^threshold='cost' needs the costs of errors for each sample"),
+        ({"linear": LogisticRegression()}, (X, Y), "Input X contains NaN"),
+        ({"linear": Other(np.array)}, (FILLED, Y, WEIGHT), r"^linear: Other\.fit takes no sample_weight"),
+        ({}, (X, np.zeros(300)), "^y has only one class"),
+        ({}, (X, Y, np.zeros(300)), "^Sample weights must contain at least one non-zero number"),
+    ],
+    ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
+)
+@pytest.mark.usefixtures("nothing_grows")
+def test_what_can_be_known_before_the_forest_is_grown(params, data, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        small_stack(stack=params).fit(*data)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -13,6 +13,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -203,6 +204,21 @@ def test_groups_are_routed():
     assert_same(fitted_state(found, X), fitted_state(expected, X))
 
 
+def test_columns_that_are_not_those_of_fit():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    stack = small_stack(20, stack={"linear": None, "residual": False}).fit(frame, Y)
+    for method in (stack.predict_proba, stack.encode):
+        for table in (frame.assign(extra=1.0), pl.from_pandas(frame.assign(extra=1.0))):
+            with pytest.raises(ValueError, match="\nFeature names unseen at fit time:\n- extra\n"):
+                method(table)
+        with pytest.warns(UserWarning, match="names, but AUCStackingClassifier was fitted with") as caught:
+            method(X)
+            with pytest.raises(ValueError, match=r"^X has 4 features, but AUCStackingClassifier is expecting 5"):
+                method(sp.csr_matrix(FILLED[:, :4]))
+        assert len(caught) == 2
+    assert stack.split_features_.tolist() == list("abcde")
+
+
 def make_frame():
     """Return a frame with numbers, missing values, a category that matters, and dates."""
     rng = np.random.default_rng(3)
@@ -250,6 +266,23 @@ def test_sparse_rows(to_matrix):
     whole = np.nan_to_num(dense)
     ours = foreign.fit(to_matrix(whole), Y).predict_proba(to_matrix(whole))
     np.testing.assert_allclose(ours, foreign.fit(whole, Y).predict_proba(whole), atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["coo", "dia", "bsr"])
+@pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
+def test_sparse_rows_without_an_index(form):
+    """A linear model and a scorer of the user's take them as CSR, whose rows can be taken."""
+
+    def scorer(estimator, table, y):
+        return -log_loss(y, estimator.predict_proba(table))
+
+    dense = np.where(FILLED > 0.3, FILLED, 0.0)
+    params = {"linear": LogisticRegression(), "residual": False, "oob_score": scorer}
+    stack, matrix = small_stack(20, stack=params), sp.csr_matrix(dense)
+    expected = fitted_state(stack.fit(matrix, Y), matrix)
+    matrix = matrix.asformat(form)
+    assert_same(fitted_state(stack.fit(matrix, Y), matrix), expected)
+    assert stack.oob_score_ == pytest.approx(-log_loss(Y, stack.oob_decision_function_))
 
 
 def test_a_pipeline_by_names_of_columns():
@@ -382,6 +415,16 @@ def test_parameters_of_the_forest_are_validated():
     for params in ({"min_gain": -1.0}, {"calibration": "nonsense"}, {"max_features": 0.0}, {"n_estimators": 2.5}):
         with pytest.raises(ValueError, match=f"The '{next(iter(params))}' parameter of AUCForestClassifier must be"):
             AUCStackingClassifier(AUCForestClassifier(**params)).fit(X, Y)
+
+
+@pytest.mark.parametrize("make", [lambda stack: stack, lambda stack: stack.members_["linear"]])
+def test_there_are_no_coefficients_of_features(make):
+    """Other libraries, such as shap, take what is called so for those of the columns of X."""
+    model = make(small_stack(20).fit(X, Y))
+    for name in ("coef_", "intercept_", "feature_importances_"):
+        assert not hasattr(model, name)
+    with pytest.raises(ValueError, match="should have `coef_` or `feature_importances_` attribute"):
+        SelectFromModel(model, prefit=True).fit(X, Y).get_support()
 
 
 def test_threads_of_fitted_members():

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from sklearn.feature_selection import SelectFromModel
 
 import aucforest
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
@@ -72,6 +73,14 @@ def test_columns_and_features():
     assert AUCTreeClassifier().fit(X, Y).split_features_.tolist() == NAMES
     assert fitted_forest().encode(X).columns.tolist() == NAMES
     assert fitted_forest().to_sklearn().feature_names_in_.tolist() == NAMES
+
+
+@pytest.mark.parametrize("model", [fitted_forest, lambda: fitted_forest()[0]], ids=["forest", "tree"])
+def test_columns_are_selected(model):
+    """scikit-learn takes `feature_importances_` for those of columns."""
+    selector = SelectFromModel(model(), prefit=True, threshold=-np.inf, max_features=1).fit(X)
+    assert selector.get_feature_names_out().tolist() == ["booked"]
+    assert selector.transform(X).shape == (N_ROWS, 1)
 
 
 def test_all_forms_grow_the_same_forest(tmp_path):

@@ -35,7 +35,7 @@ class AUCStackingClassifier(StackFit):
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
         quartiles, indicators of missing values, and the categories of at least 10 samples. It is left out if the forest
         has monotonicity constraints. A scikit-learn classifier or pipeline with `predict_proba` is cloned and gets X as
-        it is. None leaves it out.
+        it is, sparse rows as CSR. None leaves it out.
     residual : bool, default=True
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
