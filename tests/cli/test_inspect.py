@@ -60,7 +60,7 @@ def test_the_figures(files):
         [False, True],
     ]
     assert [feature["importance"] for feature in content["features"]] == pytest.approx(
-        model.feature_importances_.tolist()
+        model.split_importances_.tolist()
     )
 
 
@@ -70,11 +70,11 @@ def test_a_stack_shows_its_members_and_the_trees_of_its_forest(stack):
     content, model = json.loads(result.stdout), aucforest.load(stack.path)
     forest = model.members_["forest"]
     assert content["model"] == "AUCStackingClassifier"
-    assert content["members"] == dict(zip(model.members_, model.coef_.tolist()))
+    assert content["members"] == dict(zip(model.members_, model.weights_.tolist()))
     assert content["parameters"]["forest__n_estimators"] == content["trees"]["number"] == 30
     assert content["parameters"]["threshold"] == "gmean"
     assert (content["fitted_threshold"], content["fitted_oob_score"]) == (model.threshold_, model.oob_score_)
-    assert [each["importance"] for each in content["features"]] == forest.feature_importances_.tolist()
+    assert [each["importance"] for each in content["features"]] == forest.split_importances_.tolist()
     assert [each["kind"] for each in content["features"]] == ["numeric", "categorical", "numeric", "categorical"]
     assert "importances are those of the stack's forest" in result.stderr
     assert content["fitted_calibration_of_forest"]["slope"] == forest.calibration_.slope

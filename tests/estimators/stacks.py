@@ -20,7 +20,7 @@ def small_stack(n_estimators=30, *, stack=None, **params):
 
 def fitted_state(model, table):
     """Return what a fitted stack knows and says."""
-    return model.coef_, model.intercept_, model.oob_decision_function_, model.predict_proba(table)
+    return model.weights_, model.intercepts_, model.oob_decision_function_, model.predict_proba(table)
 
 
 def assert_same(one, other):
@@ -75,5 +75,5 @@ def fitted(name):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* no out-of-bag probability")
         stack.fit(X, y)
-    stack.coef_ = np.maximum(stack.coef_, 0.1)
+    stack.weights_ = np.maximum(stack.weights_, 0.1)
     return stack, X

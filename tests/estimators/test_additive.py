@@ -52,7 +52,7 @@ def test_it_is_a_logistic_regression_on_columns_by_loops(n_classes, weight):
     model = AdditiveClassifier(CATEGORICAL).fit(X, y, weight)
     scaled = None if weight is None else weight / weight.mean()
     peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(columns(X, X), y, scaled)
-    assert model.coef_.shape == peer.coef_.shape
+    assert model.column_weights_.shape == peer.coef_.shape
     for rows in (X, NEW):
         np.testing.assert_allclose(
             model.predict_proba(rows), peer.predict_proba(columns(X, rows)), atol=5e-4 if n_classes == 2 else 5e-3

@@ -80,7 +80,7 @@ def test_a_warm_start_that_fails_keeps_all(table, labels, message):
 def test_trees_that_drew_otherwise_have_no_common_out_of_bag_score(before, after, n_rows, drawn):
     """Draws are not kept but drawn anew: those of other sizes would call rows unseen that a tree was grown from."""
     forest = small_forest(3, warm_start=True, **before).fit(X, Y)
-    not_calibrated = f"^warm_start: probabilities are not calibrated, because trees .* different ways: {drawn}$"
+    not_calibrated = f"^warm_start: shrinkage, mixture and calibration stay, because trees .* different ways: {drawn}$"
     with pytest.warns(UserWarning, match=not_calibrated) as caught:
         forest.set_params(n_estimators=4, **after).fit(X[:n_rows], Y[:n_rows])
     assert [warning.filename for warning in caught] == [__file__]

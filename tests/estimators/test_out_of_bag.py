@@ -13,6 +13,8 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
+from aucforest import AUCStackingClassifier
+from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import oob_permutation_importance
 from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
@@ -190,6 +192,37 @@ def test_scorers_that_are_none():
         small_forest(oob_score="f1", bootstrap=False).fit(X, Y)
 
 
+@pytest.fixture
+def nothing_grows(monkeypatch):
+    def grow(*_):
+        raise AssertionError("a forest is grown")
+
+    monkeypatch.setattr(ForestFit, "_grow", grow)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "y", "weight", "sentence"),
+    [
+        ("f1", Y3, None, "^oob_score='f1' is not available for 3 classes: Target is multiclass but average='binary'"),
+        ("r2", NAMES[Y3], None, "^oob_score='r2' is not available for 3 classes: could not convert string to float"),
+        ("rand_score", Y, WEIGHT, "^oob_score='rand_score' is not available for 2 classes and sample weights: "),
+        ("recall_at_301", Y, None, "^oob_score: k of 'recall_at_301' must be from 1 to 300"),
+    ],
+)
+@pytest.mark.parametrize("make", [small_forest, lambda **params: AUCStackingClassifier(**params)])
+@pytest.mark.usefixtures("nothing_grows")
+def test_scorers_that_would_fail_fail_before_the_fit(make, scoring, y, weight, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        make(oob_score=scoring).fit(X3, y, weight)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_scorer_that_returns_no_number():
+    for score in (None, np.ones(3), "good"):
+        with pytest.raises(TypeError, match=r"^oob_score: a scorer must return a number, but it returned \S"):
+            small_forest(30, oob_score=lambda *_, score=score: score).fit(X, Y)
+
+
 def test_a_class_that_is_never_out_of_bag():
     # One tree, which draws the only row of the rare class.
     y = np.where(np.arange(300) == 0, "rare", np.where(Y == 0, "a", "b"))
@@ -276,6 +309,18 @@ def test_other_data_are_refused(data, sentence):
     forest = small_forest(3).fit(X_TRAIN, LABELS)
     with pytest.raises(ValueError, match=sentence):
         training_rows(forest, *data)
+
+
+@pytest.mark.parametrize("params", [{"max_depth": 1}, {"class_weight": "balanced_subsample"}], ids=str)
+def test_labels_and_weights_in_another_order_are_refused(params):
+    """Also where all leaves have all classes; classes may have other weights in trees."""
+    weight = np.random.default_rng(0).lognormal(sigma=3.0, size=300)
+    forest = small_forest(3, min_samples_leaf=30, **params).fit(X_TRAIN, LABELS, weight)
+    training_rows(forest, X_TRAIN, LABELS, weight)
+    for labels, weights in ((LABELS[SHUFFLED], weight), (LABELS, weight[SHUFFLED]), (LABELS, None)):
+        with pytest.raises(ValueError, match=r"^y must be the training labels.* in the order of fit"):
+            training_rows(forest, X_TRAIN, labels, weights)
+    training_rows(forest, X_TRAIN, LABELS, None, same_weights=False)
 
 
 def test_forests_whose_draws_cannot_be_made_anew():

@@ -32,7 +32,7 @@ def test_a_stack_comes_back_to_the_last_bit(name, tmp_path):
 def test_members_that_are_left_out(params, tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(small_forest(30), **params).fit(X, y)
-    stack.coef_[-1] = 0.0
+    stack.weights_[-1] = 0.0
     assert_same_model(stack, saved(stack, tmp_path))
     assert_same_predictions(stack, saved(stack, tmp_path), X)
 

@@ -12,6 +12,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.utils.class_weight import compute_sample_weight
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest.estimators._forest_fit import ForestFit
 from tests.estimators.data import digest, make_table, small_forest
 from tests.estimators.stacks import assert_same, fitted_state, small_stack
 from tests.reference import stacking as reference
@@ -99,14 +100,98 @@ def test_it_is_the_reference(n_classes, weight, params):
     n_rarer = n_classes**2 / (4 * sum(np.sum(w**2) / w.sum() ** 2 for w in counts))
     weights = given[kept] * (given[kept].sum() / np.sum(given[kept] ** 2))
     coef, intercept = reference.combine(of_rows, y[kept], weights, 2.0 * (1.0 + 600.0 / n_rarer))
-    np.testing.assert_allclose(stack.coef_, coef, atol=1e-3)
-    np.testing.assert_allclose(stack.intercept_, intercept, atol=1e-3)
+    np.testing.assert_allclose(stack.weights_, coef, atol=1e-3)
+    np.testing.assert_allclose(stack.intercepts_, intercept, atol=1e-3)
     of_new = scores(forest.predict_proba(table), residual.predict_proba(table), expected.predict_proba(table))
     for found, members, rows in ((stack.oob_decision_function_[kept], of_rows, range(kept.sum())),
                                  (stack.predict_proba(table), of_new, range(300))):  # fmt: skip
         by_hand = np.exp([reference.class_scores(coef, intercept, members, row) for row in rows])
         np.testing.assert_allclose(found, by_hand / by_hand.sum(axis=1, keepdims=True), atol=1e-3)
     assert np.isnan(stack.oob_decision_function_[~kept]).all()
+
+
+class Other(LogisticRegression):
+    """Returns something else in place of its probabilities, or has other classes."""
+
+    def __init__(self, change=None, classes=None):
+        super().__init__()
+        self.change, self.classes = change, classes
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.classes_ = self.classes_ if self.classes is None else np.array(self.classes)
+        return self
+
+    def predict_proba(self, X):
+        return self.change(super().predict_proba(X))
+
+
+def put(value):
+    """Return a change of one probability."""
+    return lambda proba: np.where(np.arange(len(proba))[:, None] == 3, value, proba)
+
+
+NO_PROBABILITIES = {
+    "NaN": (Other(put(np.nan)), "predict_proba returned nan, which is no probability"),
+    "infinite": (Other(put(np.inf)), "predict_proba returned inf, which is no probability"),
+    "logarithms": (Other(np.log), "predict_proba returned -.*, which is no probability"),
+    "scores": (Other(lambda proba: 9 * proba), "predict_proba returned .*, which is no probability"),
+    "one column": (
+        Other(lambda proba: proba[:, 1:]),
+        r"predict_proba returned float64 of the shape \(60, 1\), but must return .* shape \(60, 2\)",
+    ),
+    "no column": (Other(lambda proba: proba[:, 1]), r"predict_proba returned float64 of the shape \(60,\)"),
+    "a row too few": (Other(lambda proba: proba[1:]), r"predict_proba returned float64 of the shape \(59, 2\)"),
+    "text": (Other(lambda proba: proba.astype(str)), "predict_proba returned <U"),
+    "other classes": (
+        Other(np.array, ["a", "b"]),
+        r"has the classes_ \['a', 'b'\], but was fitted to the labels 0 to 1",
+    ),
+    "great classes": (Other(np.array, [1, 2]), r"has the classes_ \[1, 2\], but was fitted to the labels 0 to 1"),
+}
+
+
+@pytest.fixture
+def nothing_grows(monkeypatch):
+    def grow(*_):
+        raise AssertionError("a forest is grown")
+
+    monkeypatch.setattr(ForestFit, "_grow", grow)
+
+
+@pytest.mark.parametrize("name", NO_PROBABILITIES)
+@pytest.mark.usefixtures("nothing_grows")
+def test_a_linear_model_that_predicts_no_probabilities(name):
+    linear, sentence = NO_PROBABILITIES[name]
+    with pytest.raises(ValueError, match=f"^linear: Other:? {sentence}") as caught:
+        small_stack(stack={"linear": linear}).fit(FILLED, Y)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_linear_model_that_predicts_none_for_new_rows():
+    stack = small_stack(20, stack={"linear": Other(np.array), "residual": False}).fit(FILLED, Y)
+    stack.members_["linear"].change = put(np.nan)
+    with pytest.raises(ValueError, match=r"^linear: Other: predict_proba returned nan, which is no probability$"):
+        stack.predict_proba(FILLED)
+
+
+@pytest.mark.parametrize(
+    ("params", "data", "sentence"),
+    [
+        ({"threshold": "gmean"}, (X3, Y3), "^threshold='gmean' needs two classes, but y has 3$"),
+        ({"threshold": {"alerts": 301}}, (X, Y), "^threshold: alerts must be from 1 to 300"),
+        ({"threshold": "cost"}, (X, Y), "^threshold='cost' needs the costs of errors for each sample"),
+        ({"linear": LogisticRegression()}, (X, Y), "Input X contains NaN"),
+        ({"linear": Other(np.array)}, (FILLED, Y, WEIGHT), r"^linear: Other\.fit takes no sample_weight"),
+        ({}, (X, np.zeros(300)), "^y has only one class"),
+        ({}, (X, Y, np.zeros(300)), "^Sample weights must contain at least one non-zero number"),
+    ],
+    ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
+)
+@pytest.mark.usefixtures("nothing_grows")
+def test_what_can_be_known_before_the_forest_is_grown(params, data, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        small_stack(stack=params).fit(*data)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -120,8 +205,8 @@ def test_members_that_are_left_out(n_classes):
     for name, without in options:
         stack = small_stack(stack=without).fit(table, y)
         assert list(stack.members_) == (["forest"] if name is None else ["forest", name])
-        assert stack.coef_.shape == (len(stack.members_),)
-        assert stack.intercept_.sum() == pytest.approx(0.0, abs=1e-12)
+        assert stack.weights_.shape == (len(stack.members_),)
+        assert stack.intercepts_.sum() == pytest.approx(0.0, abs=1e-12)
         np.testing.assert_allclose(stack.predict_proba(table).sum(axis=1), 1.0)
     if n_classes == 2:
         forest = stack.members_["forest"]
@@ -132,17 +217,17 @@ def test_members_that_are_left_out(n_classes):
 def test_a_large_penalty_leaves_the_forest(n_classes):
     table, y = (X, Y) if n_classes == 2 else (X3, Y3)
     stack = small_stack(stack={"penalty": 1e12}).fit(table, y)
-    np.testing.assert_allclose(stack.coef_, [1, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(stack.weights_, [1, 0, 0], atol=1e-9)
     ours, theirs = (model.predict_proba(table) for model in (stack, stack.members_["forest"]))
     if n_classes == 2:
         assert roc_auc_score(y, ours[:, 1]) == pytest.approx(roc_auc_score(y, theirs[:, 1]), abs=1e-9)
-    np.testing.assert_allclose(np.log(ours) - np.log(theirs) - stack.intercept_, 0.0 * ours, atol=0.1)
+    np.testing.assert_allclose(np.log(ours) - np.log(theirs) - stack.intercepts_, 0.0 * ours, atol=0.1)
 
 
 def test_one_sample_of_a_class_is_no_evidence():
     y = (np.arange(300) == 7).astype(int)
     stack = small_stack().fit(X, y)
-    assert stack.coef_.tolist() == [1.0]
+    assert stack.weights_.tolist() == [1.0]
     assert list(stack.members_) == ["forest"]
     np.testing.assert_allclose(stack.predict_proba(X), stack.members_["forest"].predict_proba(X), atol=1e-9)
 
@@ -152,7 +237,7 @@ def test_a_rare_class_is_little_evidence(n_rare):
     rare = np.argsort(-FILLED[:, 0])[:n_rare]
     y = np.isin(np.arange(300), rare).astype(int)
     stack = small_stack(50).fit(FILLED, y)
-    np.testing.assert_allclose(stack.coef_, [1, 0, 0], atol=0.15)
+    np.testing.assert_allclose(stack.weights_, [1, 0, 0], atol=0.15)
     np.testing.assert_allclose(stack.predict_proba(FILLED), stack.members_["forest"].predict_proba(FILLED), atol=0.15)
 
 
@@ -162,17 +247,20 @@ def test_few_groups_are_no_evidence(n_groups):
     y = np.array(["no", "yes"])[(groups < n_groups).astype(int)]
     table = np.hstack((np.random.default_rng(0).normal(size=(60, 3))[groups], y[:, None] == "yes"))
     if n_groups == 10:
-        assert small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups).coef_.shape == (3,)
+        assert small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups).weights_.shape == (3,)
         return
     sentence = "^groups: only 9 groups have samples of class 'yes', fewer than 10: out-of-bag scores are too low"
     with pytest.warns(UserWarning, match=sentence) as caught:
         stack = small_stack().fit(table, y, groups=groups)
     assert [warning.filename for warning in caught] == [__file__]
-    assert stack.coef_.tolist() == [1.0]
+    assert stack.weights_.tolist() == [1.0]
     np.testing.assert_allclose(stack.predict_proba(table), stack.members_["forest"].predict_proba(table))
     refused = "^threshold='gmean' cannot be tuned out of bag: only 9 groups have samples of class 'yes', fewer than 10"
-    with pytest.raises(ValueError, match=refused), pytest.warns(UserWarning, match=sentence):
+    with pytest.raises(ValueError, match=refused):
         small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups)
+    with pytest.raises(ValueError, match=refused):
+        stack.set_threshold("gmean", table, y)
+    assert np.isfinite(stack.set_threshold({"alerts": 0.1}, table, y).threshold_)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +301,7 @@ def test_groups_stay_together():
 
 def test_a_member_that_harms_is_not_asked():
     stack = small_stack(stack={"linear": Contrary()}).fit(FILLED, Y)
-    assert stack.coef_[2] == 0.0
+    assert stack.weights_[2] == 0.0
     Recorder.calls.clear()
     ours = stack.predict_proba(FILLED)
     assert Recorder.calls == []
@@ -224,7 +312,7 @@ def test_a_member_that_harms_is_not_asked():
 
 def test_two_samples_of_a_class_are_in_different_folds():
     stack = small_stack(stack={"linear": LogisticRegression()}).fit(FILLED, np.where(np.arange(300) < 2, 2, Y))
-    assert stack.coef_.shape == (3,)
+    assert stack.weights_.shape == (3,)
     assert np.all(stack.oob_decision_function_[:2, 2] > 0.0)
 
 
@@ -235,7 +323,7 @@ def test_one_warning_of_samples_that_are_never_out_of_bag():
     n_unknown = np.count_nonzero(np.isnan(stack.oob_decision_function_[:, 0]))
     assert [str(warning.message) for warning in caught] == [
         f"{n_unknown} of 300 samples are in the training sample of every one of the 4 trees, so they have no out-of-bag"
-        " probability and are ignored in oob_score_ and the choice of coef_: use more trees"
+        " probability and are ignored in oob_score_ and the choice of weights_: use more trees"
     ]
     assert caught[0].filename == __file__
 
@@ -248,13 +336,13 @@ def test_copies_of_a_sample_in_a_group_are_one_sample():
     groups = np.repeat(np.arange(150), 20)
     stack = small_stack(20).fit(np.repeat(table, 20, axis=0), y[groups], groups=groups)
     alone = small_stack(20).fit(table, y)
-    np.testing.assert_allclose(stack.coef_, alone.coef_, atol=0.35)
+    np.testing.assert_allclose(stack.weights_, alone.weights_, atol=0.35)
 
 
 def test_the_unit_of_weights_does_not_matter():
     one, *others = (small_stack(20).fit(X, Y, np.full(300, weight)) for weight in (1.0, 1e-4, 1e-199))
     for other in others:
-        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
+        np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-6)
 
 
 @pytest.mark.parametrize(("n_trees", "seed"), [(1, 7), (3, 9)])
@@ -264,11 +352,11 @@ def test_a_class_without_a_sample_that_all_members_can_score(n_trees, seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         stack = small_stack(n_trees).set_params(forest__random_state=seed).fit(X, y)
-    assert np.abs(stack.intercept_).max() < 6.0
+    assert np.abs(stack.intercepts_).max() < 6.0
 
 
 def test_no_sample_out_of_bag():
     forest = AUCForestClassifier(5, sampling="subsample", max_samples=1.0, random_state=0)
-    with pytest.warns(UserWarning, match="^300 of 300 samples are in the training sample .* coef_$"):
+    with pytest.warns(UserWarning, match="^300 of 300 samples are in the training sample .* weights_$"):
         stack = AUCStackingClassifier(forest, oob_score=True).fit(X, Y)
     assert np.isnan(stack.oob_score_)

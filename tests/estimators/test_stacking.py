@@ -13,6 +13,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, log_loss, make_scorer, roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -148,7 +149,7 @@ def test_interactions_with_little_noise_need_the_residual_forest():
     table = rng.normal(size=(6000, 6))
     y = (np.sin(2 * table[:, 0]) * table[:, 1] + table[:, 2] * table[:, 3] > 0).astype(int)
     stack = small_stack(stack={"linear": None}).fit(table[:3000], y[:3000])
-    assert stack.coef_[1] > 0.2
+    assert stack.weights_[1] > 0.2
     ours, theirs = (
         roc_auc_score(y[3000:], model.predict_proba(table[3000:])[:, 1]) for model in (stack, stack.members_["forest"])
     )
@@ -203,6 +204,19 @@ def test_groups_are_routed():
     assert_same(fitted_state(found, X), fitted_state(expected, X))
 
 
+def test_columns_that_are_not_those_of_fit():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    stack = small_stack(20, stack={"linear": None, "residual": False}).fit(frame, Y)
+    for method in (stack.predict_proba, stack.encode):
+        for table in (frame.assign(extra=1.0), pl.from_pandas(frame.assign(extra=1.0))):
+            with pytest.raises(ValueError, match="\nFeature names unseen at fit time:\n- extra\n"):
+                method(table)
+        with pytest.warns(UserWarning, match="names, but AUCStackingClassifier was fitted with") as caught:
+            method(X)
+        assert len(caught) == 1
+    assert stack.split_features_.tolist() == list("abcde")
+
+
 def make_frame():
     """Return a frame with numbers, missing values, a category that matters, and dates."""
     rng = np.random.default_rng(3)
@@ -222,7 +236,7 @@ def test_frames():
     """Categories, dates and missing values, the same from every library."""
     first = small_stack().fit(FRAME, ANSWERS)
     assert first.feature_names_in_.tolist() == ["a", "b", "c", "kind", "day"]
-    assert first.coef_[2] > 0.1
+    assert first.weights_[2] > 0.1
     assert roc_auc_score(ANSWERS, first.oob_decision_function_[:, 1]) > 0.72
     for table in (pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME)):
         stack = small_stack().fit(table, ANSWERS)
@@ -252,6 +266,23 @@ def test_sparse_rows(to_matrix):
     np.testing.assert_allclose(ours, foreign.fit(whole, Y).predict_proba(whole), atol=1e-5)
 
 
+@pytest.mark.parametrize("form", ["coo", "dia", "bsr"])
+@pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
+def test_sparse_rows_without_an_index(form):
+    """A linear model and a scorer of the user's take them as CSR, whose rows can be taken."""
+
+    def scorer(estimator, table, y):
+        return -log_loss(y, estimator.predict_proba(table))
+
+    dense = np.where(FILLED > 0.3, FILLED, 0.0)
+    params = {"linear": LogisticRegression(), "residual": False, "oob_score": scorer}
+    stack, matrix = small_stack(20, stack=params), sp.csr_matrix(dense)
+    expected = fitted_state(stack.fit(matrix, Y), matrix)
+    matrix = matrix.asformat(form)
+    assert_same(fitted_state(stack.fit(matrix, Y), matrix), expected)
+    assert stack.oob_score_ == pytest.approx(-log_loss(Y, stack.oob_decision_function_))
+
+
 def test_a_pipeline_by_names_of_columns():
     """It gets the frame as it is."""
     columns = ColumnTransformer(
@@ -259,7 +290,7 @@ def test_a_pipeline_by_names_of_columns():
     )
     filled = FRAME.fillna({"a": 0.0, "b": 0.0})
     stack = small_stack(stack={"linear": make_pipeline(columns, LogisticRegression())}).fit(filled, ANSWERS)
-    assert stack.coef_[2] > 0.1
+    assert stack.weights_[2] > 0.1
     member = stack.members_["linear"]
     assert member[0].feature_names_in_.tolist() == filled.columns.tolist()
     expected = clone(member).fit(filled, ANSWERS)
@@ -267,7 +298,7 @@ def test_a_pipeline_by_names_of_columns():
     assert stack.predict(filled.iloc[:3]).shape == (3,)
     # Weights that are equal are none.
     equal = clone(stack).fit(filled, ANSWERS, np.where(np.arange(300) < 20, 0.0, 2.0))
-    assert equal.coef_.shape == (3,)
+    assert equal.weights_.shape == (3,)
     with pytest.raises(
         ValueError, match=r"^linear: Pipeline\.fit takes no sample_weight, but samples or classes have"
     ) as caught:
@@ -279,7 +310,7 @@ def test_a_search_as_a_member():
     search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring="roc_auc", cv=3)
     stack = small_stack(stack={"linear": search}).fit(FILLED, Y)
     assert stack.members_["linear"].best_params_["C"] in (0.01, 1.0)
-    assert stack.coef_.shape == (3,)
+    assert stack.weights_.shape == (3,)
 
 
 def test_monotonic_constraints_stay():
@@ -290,7 +321,7 @@ def test_monotonic_constraints_stay():
     y = (np.sin(3 * table[:, 2]) + table[:, 0] - table[:, 1] + table[:, 3] * table[:, 4] > 0).astype(int)
     stack = small_stack(monotonic_cst=signs).fit(table, y)
     assert list(stack.members_) == ["forest", "residual"]
-    assert stack.coef_[1] > 0.05
+    assert stack.weights_[1] > 0.05
     for feature, sign in ((0, 1), (1, -1)):
         rows = np.repeat(table[:40], 21, axis=0)
         rows[:, feature] = np.tile(np.linspace(-3, 3, 21), 40)
@@ -384,6 +415,16 @@ def test_parameters_of_the_forest_are_validated():
             AUCStackingClassifier(AUCForestClassifier(**params)).fit(X, Y)
 
 
+@pytest.mark.parametrize("make", [lambda stack: stack, lambda stack: stack.members_["linear"]])
+def test_there_are_no_coefficients_of_features(make):
+    """Other libraries, such as shap, take what is called so for those of the columns of X."""
+    model = make(small_stack(20).fit(X, Y))
+    for name in ("coef_", "intercept_", "feature_importances_"):
+        assert not hasattr(model, name)
+    with pytest.raises(ValueError, match="should have `coef_` or `feature_importances_` attribute"):
+        SelectFromModel(model, prefit=True).fit(X, Y).get_support()
+
+
 def test_threads_of_fitted_members():
     stack = small_stack(20).fit(X, Y)
     copied = copy.copy(stack).set_params(n_jobs=3)
@@ -445,7 +486,7 @@ def test_a_failed_fit_leaves_it_as_it_was():
     assert_same(fitted_state(stack, X), before)
     stack.set_params(threshold=None, residual=False).fit(X3, Y3)
     assert list(stack.members_) == ["forest", "linear"]
-    assert stack.intercept_.shape == (3,)
+    assert stack.intercepts_.shape == (3,)
 
 
 def dask_forest():

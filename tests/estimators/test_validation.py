@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from sklearn.feature_selection import SelectFromModel
 
 import aucforest
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
@@ -63,12 +64,23 @@ def test_columns_and_features():
     assert fitted_forest().n_features_in_ == 4
     assert fitted_forest().feature_names_in_.tolist() == X.columns.tolist()
     assert fitted_forest().split_features_.tolist() == NAMES
-    assert fitted_forest().feature_importances_.shape == (7,)
-    assert NAMES[int(fitted_forest().feature_importances_.argmax())] == "booked: day of week"
+    importances = fitted_forest().split_importances_
+    assert importances.shape == (7,)
+    assert NAMES[int(importances.argmax())] == "booked: day of week"
+    of_column = [sum(importances[[name.startswith(column) for name in NAMES]]) for column in X.columns]
+    np.testing.assert_allclose(fitted_forest().feature_importances_, of_column, rtol=1e-12)
     assert fitted_forest()[0].predict_proba(X).shape == (N_ROWS, 2)
     assert AUCTreeClassifier().fit(X, Y).split_features_.tolist() == NAMES
     assert fitted_forest().encode(X).columns.tolist() == NAMES
     assert fitted_forest().to_sklearn().feature_names_in_.tolist() == NAMES
+
+
+@pytest.mark.parametrize("model", [fitted_forest, lambda: fitted_forest()[0]], ids=["forest", "tree"])
+def test_columns_are_selected(model):
+    """scikit-learn takes `feature_importances_` for those of columns."""
+    selector = SelectFromModel(model(), prefit=True, threshold=-np.inf, max_features=1).fit(X)
+    assert selector.get_feature_names_out().tolist() == ["booked"]
+    assert selector.transform(X).shape == (N_ROWS, 1)
 
 
 def test_all_forms_grow_the_same_forest(tmp_path):

@@ -47,7 +47,7 @@ def test_the_stack_is_the_same(name, tmp_path):
 def test_members_of_weight_0_are_left_out(name, coef, tmp_path):
     stack, X = fitted(name)
     stack = copy.copy(stack)
-    stack.coef_ = np.array(coef, dtype=np.float64)
+    stack.weights_ = np.array(coef, dtype=np.float64)
     kinds = assert_same(stack, X, tmp_path)
     of_forest, of_residual, of_linear = (weight > 0 for weight in coef)
     assert kinds.count("TreeEnsembleRegressor") == (of_forest or of_residual or not of_linear) + of_residual
@@ -66,7 +66,7 @@ def test_values_beyond_the_training_data(tmp_path):
 def test_members_that_are_absent(params, forest, tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(forest, **params).fit(X, y)
-    stack.coef_ = np.array([1.0, 0.7])
+    stack.weights_ = np.array([1.0, 0.7])
     assert_same(stack, X, tmp_path)
 
 
@@ -82,11 +82,11 @@ def test_samples_at_the_threshold_are_in_the_second_class(tmp_path):
 def test_a_foreign_member_is_refused_unless_its_weight_is_0(tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(small_forest(30), linear=LogisticRegression()).fit(X, y)
-    assert stack.coef_[2] > 0.0
+    assert stack.weights_[2] > 0.0
     with pytest.raises(
         TypeError, match=r'^linear: a LogisticRegression cannot be exported to ONNX: use linear="auto"$'
     ):
         stack.to_onnx(tmp_path / "stack.onnx")
     assert list(tmp_path.iterdir()) == []
-    stack.coef_[2] = 0.0
+    stack.weights_[2] = 0.0
     assert_same(stack, X, tmp_path)

@@ -85,6 +85,31 @@ def test_this_thread_works_together_with_others():
     assert len(set(threads)) == 2
 
 
+class _NotThreadSafe:
+    """An iterator that may give two threads the same item, as those of Python may without the interpreter lock."""
+
+    def __init__(self, items):
+        self._items, self._place = list(items), 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        place = self._place
+        if place >= len(self._items):
+            raise StopIteration
+        time.sleep(1e-3)  # another thread goes on
+        self._place = place + 1
+        return self._items[place]
+
+
+def test_threads_share_no_iterator(monkeypatch):
+    monkeypatch.setattr(_growing, "iter", _NotThreadSafe, raising=False)
+    done = []
+    list(thread_map(4)(done.append, range(20)))
+    assert sorted(done) == list(range(20))
+
+
 def test_an_exception_in_another_thread_ends_the_map():
     this, is_raised, begun = threading.get_ident(), threading.Event(), []
 

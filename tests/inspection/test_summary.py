@@ -80,7 +80,7 @@ def test_features_that_are_only_claimed_take_little_memory():
     model = small_forest().fit(X, Y)
     model.trees_, model.n_features_in_ = trees, 2**24
     tracemalloc.start()
-    summary, importances = forest_summary(model), model.feature_importances_
+    summary, importances = forest_summary(model), model.split_importances_
     assert "most often 'feature_16777215'" in repr(summary)
     assert export_text(model.trees_[0]).startswith("|--- feature_16777215 <= 0.00")
     peak = tracemalloc.get_traced_memory()[1]

@@ -89,6 +89,9 @@ def test_bad_input(rows):
         RocCurveDisplay.from_estimator({"a": logistic, "b": other}, X, y)
     with pytest.raises(ValueError, match="the label 'perhaps', which is not in labels"):
         RocCurveDisplay.from_estimator(logistic, X, np.where(X[:, 1] > 1, "perhaps", y))
+    logistic.predict_proba = lambda X: np.ones((300, 1))
+    with pytest.raises(ValueError, match=r"^LogisticRegression: predict_proba returned the shape \(300, 1\), but must"):
+        RocCurveDisplay.from_estimator(logistic, X, y)
     with pytest.raises(ValueError, match="an empty mapping of classifiers"):
         RocCurveDisplay.from_estimator({}, X, y)
 

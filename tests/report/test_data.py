@@ -129,6 +129,14 @@ def test_a_forest_is_compared_with_its_out_of_bag_rows():
     assert check_training(rows["new"], None) == (text, None)
 
 
+def test_training_rows_are_known_without_their_weights():
+    weight = np.linspace(1.0, 3.0, 200)
+    forest = small_forest(5).fit(X[:200], Y[:200], weight)
+    for given in (weight, None):
+        known = trained_on(forest, X[:200], Y[:200], given, forest.predict_proba(X[:200]))
+        assert known == "these are the rows that the model was trained on, so that all metrics are too good"
+
+
 def test_a_stack_is_compared_with_its_own_out_of_bag_rows():
     stack = AUCStackingClassifier(small_forest(40), oob_score=True).fit(X[:200], Y[:200])
     proba = stack.predict_proba(X)

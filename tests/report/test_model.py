@@ -45,7 +45,7 @@ def test_the_stack_stands_beside_its_forest(stack, weighted):
 def test_the_weights_of_members(stack):
     (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], None))
     assert [row[0] for row in section.tables[0].rows] == list(stack.members_)
-    assert [printed(row[1]) for row in section.tables[0].rows] == pytest.approx(stack.coef_, abs=5e-3)
+    assert [printed(row[1]) for row in section.tables[0].rows] == pytest.approx(stack.weights_, abs=5e-3)
 
 
 def test_a_stack_that_is_its_forest():

@@ -71,6 +71,16 @@ def test_sparse_rows_have_no_columns_for_subgroups():
         report(fitted_forest(), csr_array(X), Y, by="feature_0", **QUICK)
 
 
+def test_scores_of_another_shape_are_refused():
+    class Narrow(LogisticRegression):
+        def predict_proba(self, X):
+            return super().predict_proba(X)[:, 1:]
+
+    model = Narrow().fit(np.arange(300).reshape(-1, 1), np.arange(300) % 3)
+    with pytest.raises(ValueError, match=r"its predict_proba returns the shape \(300, 2\), but rows and classes are"):
+        score_rows(model, np.ones((300, 1)), np.arange(300) % 3, None)
+
+
 @pytest.mark.parametrize(
     ("labels", "name", "classes", "rows_of"),
     [

@@ -201,8 +201,11 @@ def test_empty_columns_and_whole_numbers():
     expected = AUCForestClassifier(10, random_state=0).fit(np.column_stack([np.zeros((400, 2), int), signs]), y)
     np.testing.assert_array_equal(forest.predict_proba(empty), expected.predict_proba(empty.toarray()))
     assert AUCForestClassifier(3).fit(empty.astype(bool), y).predict(empty.astype(bool)).shape == (400,)
-    with pytest.raises(ValueError, match="Expected 2"):
-        AUCForestClassifier(3).fit(sp.coo_array(y), y)
+    for stranger in (sp.coo_array(y), sp.csr_array(y), sp.coo_array(np.zeros((3, 4, 5)))):
+        with pytest.raises(ValueError, match=r"^Expected 2D input, but X is a sparse array of the shape \("):
+            AUCForestClassifier(3).fit(stranger, y)
+    with pytest.raises(ValueError, match=r"^Complex data not supported: X and y must be real$"):
+        AUCForestClassifier(3).fit(X.astype(complex), y)
 
 
 def test_values_beyond_float32_are_kept():

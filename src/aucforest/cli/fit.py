@@ -253,7 +253,7 @@ def _print(
 ) -> None:
     """Print the metrics and a description of the model, and write them as JSON."""
     counts = dict(zip(map(str, model.classes_.tolist()), np.bincount(data.y).tolist()))
-    members = dict(zip(model.members_, model.coef_.tolist())) if isinstance(model, AUCStackingClassifier) else {}
+    members = dict(zip(model.members_, model.weights_.tolist())) if isinstance(model, AUCStackingClassifier) else {}
     to = console(json_out)
     to.print(metrics_table(data.title, metrics))
     if time_folds:

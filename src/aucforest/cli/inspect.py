@@ -53,7 +53,7 @@ def inspect(
         typer.echo(export_text(trees[text], decimals=_DECIMALS, show_proba=True))
         return
     facts = _facts(model, file)
-    importances = getattr(forest, "feature_importances_", np.full(forest.n_features_in_, np.nan))
+    importances = getattr(forest, "split_importances_", np.full(forest.n_features_in_, np.nan))
     to = console(json_out)
     to.print(_facts_table(facts))
     most_important = np.argsort(-importances, kind="stable")[:MOST_FEATURES]
@@ -79,7 +79,7 @@ def _facts(model: Any, file: Path) -> dict[str, Any]:
         if hasattr(model, f"{name}_"):
             facts[f"fitted_{name}"] = np.asarray(getattr(model, f"{name}_")).tolist()
     if hasattr(model, "members_"):
-        facts["members"] = dict(zip(model.members_, model.coef_.tolist()))
+        facts["members"] = dict(zip(model.members_, model.weights_.tolist()))
     forest: Any = forest_of(model) or model
     if getattr(forest, "calibration_", None) is not None:
         calibration = forest.calibration_._asdict()

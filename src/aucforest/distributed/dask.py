@@ -81,7 +81,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     ----------
     trees_, classes_, n_features_in_, feature_names_in_, categories_, dates_, split_features_, \
     class_prior_, calibration_, shrinkage_, threshold_, threshold_std_, oob_score_, oob_decision_function_, \
-    n_classes_, n_outputs_, feature_importances_
+    n_classes_, n_outputs_, feature_importances_, split_importances_
         As in `AUCForestClassifier`.
 
     See Also

@@ -106,9 +106,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             warnings.simplefilter("ignore", ConvergenceWarning)
             # The sum of the weights decides about the strength of the penalty.
             model.fit(columns, y, weight * (len(weight) / weight.sum()))
-        self.classes_, self.intercept_ = model.classes_, model.intercept_
+        self.classes_, self.intercepts_ = model.classes_, model.intercept_
         # Products of matrices may be rounded in another way if a loaded model has them in another order.
-        self.coef_ = np.ascontiguousarray(model.coef_)
+        self.column_weights_ = np.ascontiguousarray(model.coef_)
         return self
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
@@ -147,7 +147,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def _reversed(self) -> Self:
         """Return a copy with the two classes in reverse order."""
         model = copy(self)
-        model.coef_, model.intercept_ = -self.coef_, -self.intercept_
+        model.column_weights_, model.intercepts_ = -self.column_weights_, -self.intercepts_
         return model
 
     def _scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -170,8 +170,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the coefficients, (n_classes, n_columns), and intercepts of all classes, for the first of two 0."""
         if len(self.classes_) > 2:
-            return self.coef_, self.intercept_
-        return np.vstack((np.zeros_like(self.coef_), self.coef_)), np.concatenate(([0.0], self.intercept_))
+            return self.column_weights_, self.intercepts_
+        weights = self.column_weights_
+        return np.vstack((np.zeros_like(weights), weights)), np.concatenate(([0.0], self.intercepts_))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return the scores of classes, (n_samples, n_classes), that of the first of two classes 0."""

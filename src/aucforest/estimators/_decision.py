@@ -2,7 +2,7 @@
 
 from copy import copy
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,6 @@ from aucforest.metrics.validation import class_codes
 class DecisionModel(Model):
     """Base of the models that the command line fits, which have a threshold, and whose classes can be reversed."""
 
-    # The arguments of `set_threshold` that give the training data again.
-    _training_arguments: ClassVar[tuple[str, ...]] = ("X", "y")
     # Whether the command line fitted the model with the first of two classes as the positive one, in reverse order.
     _positive_first: bool = False
     _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
@@ -46,9 +44,8 @@ class DecisionModel(Model):
         X, y, sample_weight
             The samples on which the threshold is tuned, needed only by rules that are tuned.
         oob : bool, default=True
-            Whether these are the training data, whose out-of-bag probabilities are used. A forest knows their groups; a
-            stack does not, and does not need X. With False they are other samples, such as a validation set, and there
-            is no `threshold_std_`.
+            Whether these are the training data, whose out-of-bag probabilities are used; their groups are known. With
+            False they are other samples, such as a validation set, and there is no `threshold_std_`.
 
         Returns
         -------
@@ -65,11 +62,8 @@ class DecisionModel(Model):
         if not is_tuned(threshold, len(self.classes_)):
             self._set_fixed_threshold(threshold)
         else:
-            needed = self._training_arguments if oob else ("X", "y")
-            if any({"X": X, "y": y}[name] is None for name in needed):
-                samples = (
-                    f"out-of-bag samples: pass the {' and '.join(needed)} of fit" if oob else "samples: pass X and y"
-                )
+            if X is None or y is None:
+                samples = "out-of-bag samples: pass the X and y of fit" if oob else "samples: pass X and y"
                 raise ValueError(f"threshold={threshold!r} is tuned on {samples}")
             tune = self._tune_out_of_bag if oob else self._tune_on
             tune(threshold, X, y, sample_weight)

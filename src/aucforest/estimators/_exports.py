@@ -41,7 +41,10 @@ class TreeExports(TreePrediction):
             at most 254. Missing and unseen values are NaN.
         """
         check_is_fitted(self, "trees_")
-        valid = self._validate_X(X, reset=False)
+        return self._encode_valid(X, self._validate_X(X, reset=False))
+
+    def _encode_valid(self, X: Any, valid: Any) -> Any:
+        """Return X as `encode` does, given the result of `_validate_X`."""
         if isinstance(valid, SparseRows):
             return valid.matrix.astype(np.float32)
         return like(X, valid.astype(np.float32), self.split_features_.tolist() if self.dates_ else None)

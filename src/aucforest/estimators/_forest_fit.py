@@ -22,7 +22,7 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._mixture import Mixture
-from aucforest.estimators.out_of_bag import is_roc_auc, score_out_of_bag
+from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag
 from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.estimators.thresholds import (
     N_GROUPS,
@@ -159,6 +159,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if callable(self.oob_score) and not can_call:
             raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
         target.check_classes()
+        check_scorer(self, target)
         check_groups_of_rule(rule, n_classes, target.few_groups)
         if target.few_groups is not None:
             warn_of_few_groups(target.few_groups, stacklevel=6)

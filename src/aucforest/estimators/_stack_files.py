@@ -13,14 +13,13 @@ from aucforest.tables.columns import check_same_categories
 
 # Sums of products of these with scores and columns are finite.
 _GREATEST = 1e300
-# The fitted arrays of an additive model.
-_ARRAYS = (
-    "centre_", "scale_", "knot_places_", "knots_", "missing_", "code_features_", "codes_", "coef_", "intercept_",
-)  # fmt: skip
+# The fitted arrays of an additive model that files call by the same names; weights and intercepts are "coef_" and
+# "intercept_" there.
+_ARRAYS = ("centre_", "scale_", "knot_places_", "knots_", "missing_", "code_features_", "codes_")
 
 
 def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
-    arrays = {**store_decision(stack), "coef_": stack.coef_, "intercept_": stack.intercept_}
+    arrays = {**store_decision(stack), "coef_": stack.weights_, "intercept_": stack.intercepts_}
     metadata: dict[str, Any] = {}
     for name, member in stack.members_.items():
         store = _store_additive if name == "linear" else store_model
@@ -32,7 +31,8 @@ def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
 def _store_additive(model: Any) -> tuple[Arrays, dict[str, Any]]:
     if not isinstance(model, AdditiveClassifier):
         raise TypeError(f'linear: a {type(model).__name__} cannot be saved: use linear="auto", or pickle the stack')
-    return {name: getattr(model, name) for name in _ARRAYS}, {"is_sparse": model.is_sparse_}
+    arrays = {name: getattr(model, name) for name in _ARRAYS}
+    return arrays | {"coef_": model.column_weights_, "intercept_": model.intercepts_}, {"is_sparse": model.is_sparse_}
 
 
 def _restore_stack(stack: Any, stored: StoredModel) -> None:
@@ -44,10 +44,11 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
         require(forest.dates_ == residual.dates_, "the forests of the stack have different dates")
     if "linear" in stored:
         stack.members_["linear"] = _restore_additive(forest, stored.take_model("linear"))
-    coef = stack.coef_ = stored.take_array("coef_", "d", (len(stack.members_),))
-    require(np.all(coef >= 0.0) and coef.sum() < _GREATEST, "coef_ is not finite or negative")
-    stack.intercept_ = stored.take_array("intercept_", "d", (len(stack.classes_),))
-    require(np.abs(stack.intercept_).sum() < _GREATEST, "intercept_ is not finite")
+    stack.categories_, stack.dates_ = forest.categories_, forest.dates_
+    weights = stack.weights_ = stored.take_array("coef_", "d", (len(stack.members_),))
+    require(np.all(weights >= 0.0) and weights.sum() < _GREATEST, "coef_ is not finite or negative")
+    stack.intercepts_ = stored.take_array("intercept_", "d", (len(stack.classes_),))
+    require(np.abs(stack.intercepts_).sum() < _GREATEST, "intercept_ is not finite")
     restore_decision(stack, stored)
 
 
@@ -82,9 +83,9 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
         are_numbers = n_columns == n_features and not model.centre_.any()
         require(are_numbers, "an additive model of a sparse matrix has columns other than its numbers")
     n_rows = 1 if n_classes == 2 else n_classes
-    model.coef_ = stored.take_array("coef_", "d", (n_rows, n_columns))
-    model.intercept_ = stored.take_array("intercept_", "d", (n_rows,))
-    require(np.abs(model.coef_).sum() + np.abs(model.intercept_).sum() < _GREATEST, "coef_ is not finite")
+    weights = model.column_weights_ = stored.take_array("coef_", "d", (n_rows, n_columns))
+    model.intercepts_ = stored.take_array("intercept_", "d", (n_rows,))
+    require(np.abs(weights).sum() + np.abs(model.intercepts_).sum() < _GREATEST, "coef_ is not finite")
     stored.check_taken()
     return model
 

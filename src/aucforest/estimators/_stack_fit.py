@@ -7,17 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state, column_or_1d
-from sklearn.utils.validation import _check_sample_weight, _num_samples, has_fit_parameter
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples, has_fit_parameter
 
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
 from aucforest.estimators._class_sample import class_factors, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
 from aucforest.estimators._decision import DecisionModel
+from aucforest.estimators._validation import FeatureModel
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.out_of_bag import is_roc_auc, score_out_of_bag
+from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, rows_to_tune_on, score_out_of_bag
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
@@ -27,10 +29,9 @@ from aucforest.estimators.thresholds import (
 )
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class
-from aucforest.fitting.target import FewGroups, check_groups, find_few_groups, has_few_samples, number_groups
-from aucforest.metrics.validation import class_codes, unmask
-from aucforest.tables.columns import decode_labels
-from aucforest.tables.sparse import SparseRows
+from aucforest.fitting.target import FewGroups, Target, has_few_samples
+from aucforest.tables.rows import indexable_rows
+from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tree.random import STACK_SAMPLE
 
 # The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. Both constants were chosen on the
@@ -40,32 +41,46 @@ _FEW = 600.0
 _N_FOLDS = 5
 # Maximum number of rows that the combination is fitted to.
 _MOST_ROWS = 2**18
+# Maximum of a probability, with the rounding errors of float32.
+_GREATEST_PROBA = 1.0 + 1e-6
 
 
 class _Training(NamedTuple):
     """The training data, as they were given and as numbers."""
 
-    X: Any
-    y: Any
+    X: Any  # a sparse one is CSR
+    classes: NDArray[Any]
     labels: NDArray[np.uint16]  # the numbers of the classes
     weights: NDArray[np.float64]  # class weights included
     sample_weight: NDArray[np.float64] | None
     groups: NDArray[np.int64] | None  # -1 for rows of weight 0
+    few_groups: FewGroups | None
 
-    def is_evidence(self, classes: NDArray[Any], rows: NDArray[np.bool_]) -> bool:
+    @classmethod
+    def of(cls, X: Any, target: Target, class_weight: Any) -> "_Training":
+        """Return the training data with the weights of a forest of this `class_weight`."""
+        classes, labels, sample_weight = target.classes, target.labels, target.sample_weight
+        # In the samples of trees and in all samples alike, all classes have the same weight.
+        class_weight = "balanced" if class_weight == "balanced_subsample" else class_weight
+        by_class = weights_by_class(class_weight, classes, labels, sample_weight)
+        weights = np.ones(len(labels)) if sample_weight is None else sample_weight
+        weights = weights if by_class is None else weights * by_class[labels]
+        weights = weights / weights[weights > 0.0].mean()
+        groups = None
+        if target.groups is not None:
+            groups = np.full(len(labels), -1, dtype=np.int64)
+            groups[slice(None) if target.kept is None else target.kept] = target.groups
+        return cls(X, classes, labels, weights, sample_weight, groups, target.few_groups)
+
+    def is_evidence(self, rows: NDArray[np.bool_]) -> bool:
         """Return whether there are two rows of every class, and enough samples or groups of each."""
-        counts = np.bincount(self.labels[rows], minlength=len(classes))
+        counts = np.bincount(self.labels[rows], minlength=len(self.classes))
         few = self.groups is None and has_few_samples(self.labels[self.weights > 0.0])
-        return not few and self.few_groups(classes) is None and bool(counts.min() >= 2)
+        return not few and self.few_groups is None and bool(counts.min() >= 2)
 
     def groups_of(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
         """Return the numbers of the groups of some rows, or None without groups."""
         return None if self.groups is None else self.groups[rows]
-
-    def few_groups(self, classes: NDArray[Any]) -> FewGroups | None:
-        """Return the class with the fewest groups if these are too few for evidence out of bag."""
-        kept = self.weights > 0.0
-        return find_few_groups(classes, self.labels[kept], self.groups_of(kept))
 
 
 def _matrix_of(valid: Any) -> Any:
@@ -73,48 +88,85 @@ def _matrix_of(valid: Any) -> Any:
     return valid.matrix if isinstance(valid, SparseRows) else valid
 
 
-class StackFit(DecisionModel):
+def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
+    """Return the probabilities of all classes by a linear model that was fitted to their numbers.
+
+    Those of classes that it was not fitted to are 0. Raises ValueError if the model is a user's and returns none.
+    """
+    name, classes = f"linear: {type(linear).__name__}", np.asarray(getattr(linear, "classes_", None))
+    if not np.all(np.isin(classes, np.arange(n_classes))):
+        raise ValueError(
+            f"{name} has the classes_ {classes.tolist()}, but was fitted to the labels 0 to {n_classes - 1}"
+        )
+    found, shape = np.asarray(linear.predict_proba(X)), (_num_samples(X), len(classes))
+    if found.shape != shape or found.dtype.kind not in "biuf":
+        given = f"{found.dtype} of the shape {found.shape}"
+        raise ValueError(f"{name}: predict_proba returned {given}, but must return probabilities of the shape {shape}")
+    is_proba = (found >= 0.0) & (found <= _GREATEST_PROBA)
+    if not is_proba.all():
+        raise ValueError(f"{name}: predict_proba returned {found[~is_proba][0]}, which is no probability")
+    proba = np.zeros((n_classes, len(found)))
+    proba[classes.astype(np.int64)] = found.T
+    return proba.T
+
+
+class StackFit(DecisionModel, FeatureModel):
     """Base class of the stack with the steps of `fit`, and the scores of its members."""
 
-    _training_arguments = ("y",)
     forest: AUCForestClassifier | None
     residual: bool
     penalty: float
+    linear: Any
+    oob_score: Any
     n_jobs: int | None
     members_: dict[str, Any]
-    coef_: NDArray[np.float64]
-    intercept_: NDArray[np.float64]
+    weights_: NDArray[np.float64]
+    intercepts_: NDArray[np.float64]
 
     def _fit_members(self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any) -> None:
         """Fit all members and their combination, and set what follows from them."""
+        X = as_csr(X) if issparse(X) else X
         with warnings.catch_warnings():
             # The stack has its own warnings.
             for message in (".* no out-of-bag probability ", "groups: only "):
                 warnings.filterwarnings("ignore", message, UserWarning)
-            forest = self._make_forest().fit(X, y, sample_weight, groups)
-            for name in ("classes_", "n_features_in_", "feature_names_in_", "class_prior_"):
+            forest = self._make_forest()
+            with forest._fitting():
+                table = forest._hold(X, y, sample_weight, groups)
+                rule = self._check_target(table.target, cost)
+                training = _Training.of(X, table.target, forest.class_weight)
+                # before the forests, which take longer, as a model of the user may refuse the data
+                linear = self._fit_linear(training, _matrix_of(table.X), forest)
+                forest._fit_rows(table, forest._start())
+            for name in ("classes_", "n_features_in_", "feature_names_in_", "class_prior_", "categories_", "dates_"):
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))
             self.members_ = {"forest": forest}
-            training = self._number(X, y, sample_weight, groups)
-            rule = resolve_threshold(self.threshold, cost, len(self.classes_), len(training.labels))
-            self.oob_decision_function_, of_forest = self._combine(training), forest.oob_decision_function_
+            self.oob_decision_function_, of_forest = self._combine(training, linear), forest.oob_decision_function_
             del forest.oob_decision_function_  # its score stays, and files are smaller
-        if (few := training.few_groups(self.classes_)) is not None:
-            warn_of_few_groups(few, stacklevel=5)
+        if training.few_groups is not None:
+            warn_of_few_groups(training.few_groups, stacklevel=5)
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
         n_always = n_kept - int(np.count_nonzero(seen))
-        warn_of_never_out(n_always, n_kept, forest.n_estimators, "oob_score_ and the choice of coef_", stacklevel=5)
-        self._set_threshold(rule, training)
+        warn_of_never_out(n_always, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_", stacklevel=5)
+        self._set_threshold(rule, training.labels, training.sample_weight)
         if self.oob_score:
             # Labels are by thresholds that were not tuned on the row.
             tuned = TunedRule(rule, training.labels, training.sample_weight)
-            rows = partial(_safe_indexing, training.X), training.groups_of
+            rows = partial(_safe_indexing, indexable_rows(X)), training.groups_of
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, *rows)
             if is_roc_auc(self.oob_score):
                 # Probabilities of all members are of samples that were left out: too low by as much as the forest's.
                 too_low = forest.oob_score_ - score_out_of_bag(forest, tuned, of_forest, *rows)
                 self.oob_score_ = float(np.clip(self.oob_score_ + too_low, 0.0, 1.0))
+
+    def _check_target(self, target: Target, cost: Any) -> Any:
+        """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit."""
+        rule = resolve_threshold(self.threshold, cost, len(target.classes), len(target.labels))
+        target.check_classes()
+        check_scorer(self, target)
+        check_groups_of_rule(rule, len(target.classes), target.few_groups)
+        return rule
 
     def _make_forest(self) -> AUCForestClassifier:
         """Return the forest to fit; raise an error if it cannot be a member."""
@@ -126,6 +178,7 @@ class StackFit(DecisionModel):
             name, value = ("warm_start", True) if forest.warm_start else ("bootstrap", False)
             raise ValueError(f"forest: {name}={value} is not available in a stack: set {name}={not value}")
         forest = clone(forest).set_params(threshold=None, oob_score=True)
+        forest._validate_params()
         if self.n_jobs is not None:
             forest.set_params(n_jobs=self.n_jobs)
         if forest.random_state is None:
@@ -135,45 +188,28 @@ class StackFit(DecisionModel):
             forest.set_params(random_state=seed)
         return forest
 
-    def _number(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> _Training:
-        """Return the training data, which the forest has validated, with numbers of classes and groups."""
-        y = column_or_1d(decode_labels(y))
-        labels = class_codes(y, len(y), labels=self.classes_)[0].astype(np.uint16)
-        if sample_weight is not None:
-            sample_weight = _check_sample_weight(unmask(sample_weight), X, dtype=np.float64)
-        weights = np.ones(len(labels)) if sample_weight is None else sample_weight
-        given = self.members_["forest"].class_weight
-        # In the samples of trees and in all samples alike, all classes have the same weight.
-        given = "balanced" if given == "balanced_subsample" else given
-        by_class = weights_by_class(given, self.classes_, labels, sample_weight)
-        weights = weights if by_class is None else weights * by_class[labels]
-        weights = weights / weights[weights > 0.0].mean()
-        numbers = None
-        if groups is not None:
-            kept = weights > 0.0
-            numbers = np.full(len(labels), -1, dtype=np.int64)
-            numbers[kept] = number_groups(check_groups(groups, len(labels))[kept])
-        return _Training(X, y, labels, weights, sample_weight, numbers)
+    def _combine(self, training: _Training, linear: tuple[Any, NDArray[np.float64]] | None) -> NDArray[np.float64]:
+        """Fit the residual forest and the combination, and return probabilities out of bag, NaN where there are none.
 
-    def _combine(self, training: _Training) -> NDArray[np.float64]:
-        """Fit the other members and the combination, and return probabilities out of bag, NaN where there are none."""
+        `linear` is the linear model with its probabilities, if there is one.
+        """
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
-        self.coef_, self.intercept_ = np.ones(1), np.zeros(n_classes)
-        if not training.is_evidence(self.classes_, np.isfinite(proba[:, 0])):
+        self.weights_, self.intercepts_ = np.ones(1), np.zeros(n_classes)
+        if not training.is_evidence(np.isfinite(proba[:, 0])):
             return proba
         scores = [log_proba(proba)]
         if self.residual:
             scores.append(residual_score(self._fit_residual(training), proba))
-        # The sum of a monotonic forest and another model is not monotonic.
-        if self.linear is not None and not (self.linear == "auto" and forest.monotonic_cst is not None):
-            scores.append(log_proba(self._fit_linear(training)))
+        if linear is not None:
+            self.members_["linear"], of_linear = linear
+            scores.append(log_proba(of_linear))
         is_seen = np.all([np.isfinite(score[:, 0]) for score in scores], axis=0)
-        if len(scores) == 1 or not training.is_evidence(self.classes_, is_seen):
+        if len(scores) == 1 or not training.is_evidence(is_seen):
             self.members_ = {"forest": forest}
             return proba
         combination = self._fit_combination(scores, training, np.flatnonzero(is_seen))
-        self.coef_, self.intercept_ = combination
+        self.weights_, self.intercepts_ = combination
         combined = np.full_like(proba, np.nan)
         combined[is_seen] = combination.apply([score[is_seen] for score in scores])
         return combined
@@ -200,21 +236,28 @@ class StackFit(DecisionModel):
         of_label = forest.oob_decision_function_[np.arange(len(training.labels)), training.labels]
         weights = training.weights * np.maximum(1.0 - np.nan_to_num(of_label, nan=1.0), LEAST)
         params = {"class_weight": None, "calibration": None, "random_state": forest._seed % 2**32}
-        residual = clone(forest).set_params(**params).fit(training.X, training.y, weights, training.groups)
+        residual = clone(forest).set_params(**params)
+        residual.fit(training.X, training.classes[training.labels], weights, training.groups)
         self.members_["residual"] = residual
         proba: NDArray[np.float64] = residual.oob_decision_function_
         # what is out of bag is not the classes but the errors of the forest
         del residual.oob_decision_function_, residual.oob_score_
         return proba
 
-    def _fit_linear(self, training: _Training) -> NDArray[np.float64]:
-        """Fit the additive model, and return the probabilities of each row by a model of the other folds."""
-        forest, labels = self.members_["forest"], training.labels.astype(np.int64)
-        X, linear = training.X, self.linear
+    def _fit_linear(
+        self, training: _Training, features: Any, forest: AUCForestClassifier
+    ) -> tuple[Any, NDArray[np.float64]] | None:
+        """Return the linear model, and the probabilities of each row by a model of the other folds; None for none."""
+        # The sum of a monotonic forest and another model is not monotonic.
+        is_out = self.linear is None or (self.linear == "auto" and forest.monotonic_cst is not None)
+        if is_out or not training.is_evidence(training.weights > 0.0):
+            return None
+        linear, n_classes = self.linear, len(training.classes)
         if linear == "auto":
-            X = _matrix_of(forest._validate_X(X, reset=False))
-            linear = AdditiveClassifier(tuple(forest.categories_))
-        kept = np.flatnonzero(training.weights)
+            X, linear = features, AdditiveClassifier(tuple(forest.categories_))
+        else:
+            X = indexable_rows(training.X)
+        kept, labels = np.flatnonzero(training.weights), training.labels.astype(np.int64)
         is_weighted = np.ptp(training.weights[kept]) > 0.0
         if is_weighted and not has_fit_parameter(linear, "sample_weight"):
             raise ValueError(
@@ -224,61 +267,54 @@ class StackFit(DecisionModel):
 
         def fit(rows: NDArray[np.int64]) -> Any:
             weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
-            table = X if len(rows) == len(labels) else _safe_indexing(X, rows)
-            return clone(linear).fit(table, labels[rows], **weight)
+            some = X if len(rows) == len(labels) else _safe_indexing(X, rows)
+            return clone(linear).fit(some, labels[rows], **weight)
 
-        self.members_["linear"] = fit(kept)
-        fold = parts_of_rows(labels[kept], training.groups_of(kept)) % _N_FOLDS
-        proba = np.full((len(labels), len(self.classes_)), np.nan)
+        whole, fold = fit(kept), parts_of_rows(labels[kept], training.groups_of(kept)) % _N_FOLDS
+        proba = np.full((len(labels), n_classes), np.nan)
         for k in np.unique(fold):
             rows = kept[fold == k]
-            proba[rows] = self._predict_linear(fit(kept[fold != k]), _safe_indexing(X, rows))
-        return proba
-
-    def _predict_linear(self, linear: Any, X: Any) -> NDArray[np.float64]:
-        """Return probabilities of all classes; those of classes that a fold does not have are 0."""
-        proba = np.zeros((len(self.classes_), _num_samples(X)))
-        proba[linear.classes_] = linear.predict_proba(X).T
-        return proba.T
+            proba[rows] = predict_linear(fit(kept[fold != k]), _safe_indexing(X, rows), n_classes)
+        return whole, proba
 
     def _scores(self, X: Any) -> list[NDArray[np.float64] | None]:
         """Return the scores of the members, None for those of weight 0 except the forest."""
-        forest = self.members_["forest"]
+        forest, n_classes = self.members_["forest"], len(self.classes_)
         # The forests know the same categories and dates, so that X is encoded once.
-        valid = forest._validate_X(X, reset=False)
+        valid = self._validate_X(X, reset=False)
         proba = forest._predict_valid(valid)
         scores: list[NDArray[np.float64] | None] = []
-        for (name, member), weight in zip(self.members_.items(), self.coef_):
+        for (name, member), weight in zip(self.members_.items(), self.weights_):
             if name == "forest":
                 scores.append(log_proba(proba))
             elif weight == 0.0:
                 scores.append(None)
             elif name == "residual":
                 scores.append(residual_score(member._predict_valid(valid), proba))
+            elif isinstance(member, AdditiveClassifier):
+                scores.append(log_proba(predict_linear(member, _matrix_of(valid), n_classes)))
             else:
-                matrix = _matrix_of(valid) if isinstance(member, AdditiveClassifier) else X
-                scores.append(log_proba(self._predict_linear(member, matrix)))
+                scores.append(log_proba(predict_linear(member, indexable_rows(X), n_classes)))
         return scores
 
-    def _set_threshold(self, rule: Any, training: _Training) -> None:
+    def _set_threshold(self, rule: Any, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None) -> None:
         """Set the decision threshold, tuned out of bag if the rule is."""
         if not is_tuned(rule, len(self.classes_)):
             self._set_fixed_threshold(rule)
             return
-        check_groups_of_rule(rule, len(self.classes_), training.few_groups(self.classes_))
         self._warn_of_positive(rule)
         proba = self.oob_decision_function_
         is_seen = np.isfinite(proba[:, 0])
-        best = TunedRule(rule, training.labels, training.sample_weight).best(proba[is_seen, 1], is_seen)
+        best = TunedRule(rule, labels, sample_weight).best(proba[is_seen, 1], is_seen)
         if np.isnan(best):
             raise ValueError(f"threshold={rule!r} needs out-of-bag samples of both classes: increase n_estimators")
         self.threshold_ = best
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        proba = getattr(self, "oob_decision_function_", np.empty((0, 2)))
-        if np.size(y) != len(proba):
+        if not hasattr(self, "oob_decision_function_"):
             raise ValueError(
-                f"y has {np.size(y)} samples, but {len(proba)} have out-of-bag probabilities: pass the y of fit, or"
-                " tune on other samples with oob=False"
+                f"threshold={threshold!r} is tuned on oob_decision_function_, which this stack does not have any more:"
+                " pass other samples with oob=False"
             )
-        self._set_threshold(threshold, self._number(proba, y, sample_weight, None))
+        rows = rows_to_tune_on(self.members_["forest"], threshold, X, y, sample_weight)
+        self._set_threshold(threshold, rows.labels, rows.sample_weight)

@@ -111,7 +111,7 @@ class FeatureModel(Model):
     @property
     def split_features_(self) -> NDArray[Any]:
         """The names of the features of the trees: the columns of X, with several features for each column of dates."""
-        check_is_fitted(self, "trees_")
+        check_is_fitted(self, "classes_")
         names = getattr(self, "feature_names_in_", None)
         names = [f"feature_{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
         return np.array(split_names(names, self.dates_), dtype=object)

@@ -17,12 +17,11 @@ from aucforest.estimators._base import TREE_CONSTRAINTS
 from aucforest.estimators._forest_files import FOREST_PART, TREES_PART
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._paths import path_indicator
-from aucforest.estimators.out_of_bag import training_rows
-from aucforest.estimators.thresholds import OF_ROWS, RULES, check_groups_of_rule
+from aucforest.estimators.out_of_bag import rows_to_tune_on
+from aucforest.estimators.thresholds import OF_ROWS, RULES
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.bootstrap import SCHEMES
 from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
-from aucforest.fitting.target import find_few_groups
 from aucforest.metrics.at_k import find_at_k
 from aucforest.tree.criteria import CRITERIA
 
@@ -186,9 +185,12 @@ class AUCForestClassifier(ForestFit):
     split_features_ : ndarray of shape (n_split_features,)
         The names of the features that the trees split, such as "booked: day of week": those of the columns of X, with
         several features for a column of dates.
-    feature_importances_ : ndarray of shape (n_split_features,)
-        The mean over trees of each feature's proportion in the total gain of a tree's splits, weighted by node weight,
+    feature_importances_ : ndarray of shape (n_features,)
+        The mean over trees of each column's proportion in the total gain of a tree's splits, weighted by node weight,
         as in scikit-learn. So trees count alike whatever the units of their criteria. Sums to 1.
+    split_importances_ : ndarray of shape (n_split_features,)
+        The same for each of the ``split_features_``. The importance of a column of dates is the sum of those of the
+        features that are made of it.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies, by sample weight, that the probabilities refer to: those of the training data, or of the
         bootstrap samples with ``calibration=None``.
@@ -378,13 +380,7 @@ class AUCForestClassifier(ForestFit):
         return self
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        try:
-            rows = training_rows(self, X, y, sample_weight)
-        except ValueError as error:
-            raise ValueError(f"{error}; to tune a threshold on other samples, pass oob=False") from None
-        kept = rows.bags.all_kept
-        few = find_few_groups(self.classes_, rows.labels[kept], rows.bags.groups_of(kept))
-        check_groups_of_rule(threshold, len(self.classes_), few)
+        rows = rows_to_tune_on(self, threshold, X, y, sample_weight)
         self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
 
     def _reverse_classes(self) -> None:

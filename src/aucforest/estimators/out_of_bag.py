@@ -13,17 +13,26 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
 from aucforest.estimators._paths import apply_tree
-from aucforest.estimators.thresholds import TunedRule, cross_fit_labels, is_tuned, warn_of_positive
+from aucforest.estimators.thresholds import (
+    TunedRule,
+    check_groups_of_rule,
+    cross_fit_labels,
+    is_tuned,
+    warn_of_positive,
+)
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows, dense_blocks
 from aucforest.fitting.spec import tree_keys
-from aucforest.metrics.at_k import find_at_k
+from aucforest.fitting.target import Target, find_few_groups
+from aucforest.metrics.at_k import find_at_k, top_size
 from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes
 
 Scorer = Callable[..., float]
+# Relative error of the weight of a class in a leaf: weights of samples are rounded to integers in trees.
+_LEAF_TOLERANCE = 1e-6
 
 
 def _score_codes(metric: Any, estimator: Any, X: Any, y: NDArray[Any], sample_weight: Any = None) -> float:
@@ -83,7 +92,7 @@ class OutOfBagScorer:
         parameter: str = "scoring",
         label: Callable[[NDArray[np.float64]], NDArray[np.int64]] | None = None,
     ) -> None:
-        self._forest, self._scorer = forest, resolve_scorer(scoring)
+        self._forest, self._scorer, self._parameter = forest, resolve_scorer(scoring), parameter
         self._label = partial(decide, threshold=forest.threshold_) if label is None else label
         is_coded = isinstance(scoring, str) and len(forest.classes_) == 2
         self._classes: NDArray[Any] = np.arange(2) if is_coded else forest.classes_
@@ -112,7 +121,7 @@ class OutOfBagScorer:
         answers.classes_, answers.predict_proba, answers.predict = classes, predict_proba, predict
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         try:
-            return float(self._scorer(answers, X, classes[labels], **weight))
+            score = self._scorer(answers, X, classes[labels], **weight)
         except ValueError as error:
             absent = np.setdiff1d(np.arange(proba.shape[1]), labels)
             if len(absent) == 0:
@@ -121,6 +130,37 @@ class OutOfBagScorer:
             what = f"the score is NaN because no out-of-bag sample has class {label!r}, increase n_estimators: {error}"
             warnings.warn(what, stacklevel=2)
             return float("nan")
+        try:
+            return float(score)
+        except (TypeError, ValueError):
+            shown = " ".join(repr(score).split())
+            raise TypeError(f"{self._parameter}: a scorer must return a number, but it returned {shown}") from None
+
+
+def check_scorer(model: Any, target: Target) -> None:
+    """Raise ValueError if the scorer that the parameter `oob_score` names would fail after the fit."""
+    name, sample_weight = model.oob_score, target.sample_weight
+    if not isinstance(name, str):
+        return
+    if (at_k := find_at_k(name)) is not None:
+        n_rows = len(target.labels) if sample_weight is None else float(sample_weight.sum())
+        top_size(at_k[2], n_rows, name=f"oob_score: k of {name!r}")
+        return
+    trial = copy.copy(model)
+    trial.classes_ = target.classes[:3]  # three show what a scorer of two classes does with more
+    n_classes = len(trial.classes_)
+    labels = np.repeat(np.arange(n_classes, dtype=np.uint16), 2)
+    trial.class_prior_ = np.full(n_classes, 1.0 / n_classes)
+    weights = None if sample_weight is None else np.ones(len(labels))
+    scorer = OutOfBagScorer(trial, name, label=lambda proba: proba.argmax(axis=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            scorer.score(None, labels, np.eye(n_classes)[labels], weights)
+        except (TypeError, ValueError) as error:
+            data = f"{len(target.classes)} classes{'' if sample_weight is None else ' and sample weights'}"
+            reason = " ".join(str(error).split())
+            raise ValueError(f"oob_score={name!r} is not available for {data}: {reason}") from None
 
 
 def score_out_of_bag(
@@ -147,11 +187,13 @@ def score_out_of_bag(
     return scorer.score(X, rule.labels[seen], proba[seen], None if rule.weights is None else rule.weights[seen])
 
 
-def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> TrainingRows:
+def training_rows(
+    forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, *, same_weights: bool = True
+) -> TrainingRows:
     """Return the training data of a forest with its bootstrap samples, which are sampled again with the same keys.
 
     Raises ValueError if X and y are not the training data. This is detected by the leaves of the first tree, whose
-    numbers of samples and classes must be those in training.
+    numbers of samples and weights of classes must be those in training. With same_weights=False, weights may differ.
     """
     if not forest.bootstrap:
         raise ValueError("out-of-bag samples need a forest with bootstrap=True")
@@ -180,19 +222,39 @@ def training_rows(forest: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | 
     assert sampler is not None
     bags = Bags(sampler, tree_keys(forest._seed, range(len(forest.trees_))), kept)
     rows = TrainingRows(X, labels, weight, bags)
-    _check_leaves(forest, rows)
+    _check_leaves(forest, rows, same_weights)
     return rows
 
 
-def _check_leaves(forest: Any, rows: TrainingRows) -> None:
-    """Raise ValueError unless the leaves of the first tree get the same numbers of rows and classes as in training."""
-    tree, sampled = forest.trees_[0], np.flatnonzero(rows.counts(range(1))[:, 0])
+def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
+    """Return the training data of a forest for a rule that is tuned; ValueError for other data and too few groups."""
+    try:
+        rows = training_rows(forest, X, y, sample_weight)
+    except ValueError as error:
+        raise ValueError(f"{error}; to tune a threshold on other samples, pass oob=False") from None
+    kept = rows.bags.all_kept
+    few = find_few_groups(forest.classes_, rows.labels[kept], rows.bags.groups_of(kept))
+    check_groups_of_rule(threshold, len(forest.classes_), few)
+    return rows
+
+
+def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
+    """Raise ValueError unless the leaves of the first tree get the same numbers of rows, and the same classes."""
+    tree, counts = forest.trees_[0], rows.counts(range(1))[:, 0]
+    sampled = np.flatnonzero(counts)
     blocks = dense_blocks(rows.take(sampled), slice(0, len(sampled)))
-    leaves = np.concatenate([apply_tree(tree, table) for _, table in blocks])
-    held = np.zeros((tree.n_nodes, tree.n_classes), dtype=np.int64)
-    np.add.at(held, (leaves, rows.labels[sampled]), 1)
-    held, n_samples = held[tree.is_leaf], tree.n_samples[tree.is_leaf]
-    if not np.array_equal(held.sum(axis=1), n_samples):
+    leaves, labels = np.concatenate([apply_tree(tree, table) for _, table in blocks]), rows.labels[sampled]
+    is_leaf, weights = tree.is_leaf, rows.weights_of(sampled)
+    n_samples = np.bincount(leaves, minlength=tree.n_nodes)
+    if not np.array_equal(n_samples[is_leaf], tree.n_samples[is_leaf]):
         raise ValueError("X must be the training samples in the order of fit, but the leaves of a tree differ")
-    if not np.array_equal(held > 0, tree.value[tree.is_leaf] > 0.0):
-        raise ValueError("y must be the training labels in the order of fit, but the classes of a leaf differ")
+    held, trained = np.zeros((tree.n_nodes, tree.n_classes)), (tree.weight[:, None] * tree.value)[is_leaf]
+    np.add.at(held, (leaves, labels), counts[sampled] if weights is None else counts[sampled] * weights)
+    held = held[is_leaf]
+    # The weights of classes are not known here, but they are the same in all leaves.
+    held *= trained.sum(axis=0) / np.maximum(held.sum(axis=0), np.finfo(np.float64).tiny)
+    if not same_weights:
+        held, trained = held > 0.0, trained > 0.0
+    if not np.allclose(held, trained, rtol=_LEAF_TOLERANCE, atol=_LEAF_TOLERANCE * trained.max()):
+        what = "labels" if weights is None else "labels, and sample_weight the weights,"
+        raise ValueError(f"y must be the training {what} in the order of fit, but the classes of a leaf differ")

@@ -8,9 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
-from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_n_features, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._combination import SMALLEST, Combination
@@ -18,8 +17,6 @@ from aucforest.estimators._stack_files import STACK_PART
 from aucforest.estimators._stack_fit import StackFit
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.exports.onnx_stack import Stack, write_stack
-from aucforest.tables.columns import Categories
-from aucforest.tables.dates import Dates
 
 
 class AUCStackingClassifier(StackFit):
@@ -38,7 +35,7 @@ class AUCStackingClassifier(StackFit):
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
         quartiles, indicators of missing values, and the categories of at least 10 samples. It is left out if the forest
         has monotonicity constraints. A scikit-learn classifier or pipeline with `predict_proba` is cloned and gets X as
-        it is. None leaves it out.
+        it is, sparse rows as CSR. None leaves it out.
     residual : bool, default=True
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
@@ -58,13 +55,13 @@ class AUCStackingClassifier(StackFit):
     ----------
     members_ : dict of str to classifier
         The fitted members: "forest", "residual" and "linear", without those that are left out.
-    coef_ : ndarray of shape (n_members,), float64
+    weights_ : ndarray of shape (n_members,), float64
         The weight of each member. A weight of 0 says that it does not help.
-    intercept_ : ndarray of shape (n_classes,), float64
+    intercepts_ : ndarray of shape (n_classes,), float64
         The intercepts of the classes; only their differences matter.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies of the training data, by sample weight.
-    classes_, n_features_in_, feature_names_in_, categories_, dates_, threshold_, oob_score_
+    classes_, n_features_in_, feature_names_in_, categories_, dates_, split_features_, threshold_, oob_score_
         As in `AUCForestClassifier`.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples by forests that have not seen them, and by an additive model that was
@@ -96,7 +93,7 @@ class AUCStackingClassifier(StackFit):
     >>> from aucforest.datasets import load_abalone
     >>> X, rings = load_abalone(return_X_y=True)
     >>> stack = AUCStackingClassifier(AUCForestClassifier(100), oob_score=True, random_state=0).fit(X, rings >= 18)
-    >>> list(stack.members_), len(stack.coef_)
+    >>> list(stack.members_), len(stack.weights_)
     (['forest', 'residual', 'linear'], 3)
     >>> bool(stack.oob_score_ > 0.85)
     True
@@ -135,11 +132,6 @@ class AUCStackingClassifier(StackFit):
         self.oob_score = oob_score
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``n_jobs`` also that of fitted members.
@@ -194,7 +186,8 @@ class AUCStackingClassifier(StackFit):
         Raises
         ------
         ValueError
-            As for `AUCForestClassifier`, and if the forest has no out-of-bag samples or a warm start.
+            As for `AUCForestClassifier`, if the forest has no out-of-bag samples or a warm start, or if `linear` does
+            not predict probabilities. A `linear` of your own is fitted first, before the forests.
         TypeError
             If the forest is not an AUCForestClassifier that is fitted in memory.
         """
@@ -216,23 +209,7 @@ class AUCStackingClassifier(StackFit):
             The classes are in the order of ``classes_``.
         """
         check_is_fitted(self, "members_")
-        self._check_n_features(X)
-        return Combination(self.coef_, self.intercept_).apply(self._scores(X))
-
-    def _check_n_features(self, X: Any) -> None:
-        """Raise ValueError in the name of the stack, not of its forest, if a matrix has too few or too many columns."""
-        if getattr(X, "ndim", 0) == 2:
-            _check_n_features(self, X, reset=False)
-
-    @property
-    def categories_(self) -> Categories:
-        """The categories of each categorical feature by feature index. See `AUCForestClassifier`."""
-        return self._forest.categories_
-
-    @property
-    def dates_(self) -> Dates:
-        """What is made of each column of dates by column index. See `AUCForestClassifier`."""
-        return self._forest.dates_
+        return Combination(self.weights_, self.intercepts_).apply(self._scores(X))
 
     @property
     def _forest(self) -> AUCForestClassifier:
@@ -253,8 +230,7 @@ class AUCStackingClassifier(StackFit):
             See `AUCForestClassifier.encode`.
         """
         forest = self._forest
-        self._check_n_features(X)
-        return forest.encode(X)
+        return forest._encode_valid(X, self._validate_X(X, reset=False))
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the classifier to an ONNX file, including its threshold, without the members of weight 0.
@@ -294,11 +270,11 @@ class AUCStackingClassifier(StackFit):
         True
         """
         forest, residual, linear = self._forest, self.members_.get("residual"), self.members_.get("linear")
-        coef = dict(zip(self.members_, self.coef_.tolist()))
-        if not isinstance(linear, AdditiveClassifier | None) and coef["linear"] > 0.0:
+        weights = dict(zip(self.members_, self.weights_.tolist()))
+        if not isinstance(linear, AdditiveClassifier | None) and weights["linear"] > 0.0:
             raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
         residual_ensemble = None if residual is None else residual._ensemble
-        stack = Stack(forest._ensemble, residual_ensemble, linear, coef, self.intercept_, SMALLEST)
+        stack = Stack(forest._ensemble, residual_ensemble, linear, weights, self.intercepts_, SMALLEST)
         write_stack(path, stack, self.classes_, self.threshold_)
 
     def _name_classes(self, classes: NDArray[Any]) -> None:
@@ -309,7 +285,7 @@ class AUCStackingClassifier(StackFit):
 
     def _reverse_classes(self) -> None:
         super()._reverse_classes()
-        self.intercept_ = self.intercept_[::-1].copy()
+        self.intercepts_ = self.intercepts_[::-1].copy()
         self.members_ = {name: member._reversed() for name, member in self.members_.items()}
 
     def _reverse_parameters(self) -> None:

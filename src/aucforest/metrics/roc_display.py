@@ -208,5 +208,9 @@ def positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
     if len(estimator.classes_) != 2:
         raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")
     if hasattr(estimator, "predict_proba"):
-        return np.asarray(estimator.predict_proba(X))[:, 1]
+        proba = np.asarray(estimator.predict_proba(X))
+        if proba.ndim != 2 or proba.shape[1] != 2:
+            name = type(estimator).__name__
+            raise ValueError(f"{name}: predict_proba returned the shape {proba.shape}, but must return two columns")
+        return proba[:, 1]
     return np.asarray(estimator.decision_function(X))

@@ -216,7 +216,7 @@ def trained_on(model: Any, X: Any, y: NDArray[Any], sample_weight: FloatArray | 
     if forest is None:
         return None
     with suppress(ValueError):
-        training_rows(forest, X, y, sample_weight)
+        training_rows(forest, X, y, sample_weight, same_weights=False)
         expected = f": the ROC AUC of out-of-bag rows is {model.oob_score_:.4f}" if model.oob_score is True else ""
         return f"these are the rows that the model was trained on, so that all metrics are too good{expected}"
     return _beyond_out_of_bag(model, encode_labels(y, model.classes_, "y"), proba, sample_weight)

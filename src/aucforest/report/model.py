@@ -109,7 +109,7 @@ def members_sections(rows: ScoredRows) -> list[Section]:
     if not isinstance(stack, AUCStackingClassifier):
         return []
     meanings = _MEMBERS | ({} if stack.linear == "auto" else {"linear": type(stack.linear).__name__})
-    weights = [[name, number(weight), meanings[name]] for name, weight in zip(stack.members_, stack.coef_.tolist())]
+    weights = [[name, number(weight), meanings[name]] for name, weight in zip(stack.members_, stack.weights_.tolist())]
     tables = [Table("The members of the stack and their weights", ["member", "weight", "what it is"], weights, "lrl")]
     if len(weights) > 1:
         alone = replace(rows, scores=scores_of(stack.members_["forest"], rows.X))

@@ -110,7 +110,10 @@ def scores_of(model: Any, X: Any) -> FloatArray:
     """Return class probabilities, or decision values if the model has none, (n_rows, n_classes)."""
     method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
     scores = np.asarray(method(X), dtype=np.float64)
-    return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+    scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+    if scores.shape != (shape := (_num_samples(X), len(model.classes_))):
+        raise ValueError(f"its {method.__name__} returns the shape {scores.shape}, but rows and classes are {shape}")
+    return scores
 
 
 def _predict(method: Callable[[Any], Any], X: Any) -> Any:

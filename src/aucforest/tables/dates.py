@@ -134,11 +134,14 @@ def split_names(names: Sequence[Any], dates: Dates) -> list[Any]:
     return first + [f"{names[feature]}: {part}" for feature, column in dates.items() for part in column.parts[1:]]
 
 
+def columns_of(n_columns: int, dates: Dates) -> list[int]:
+    """Return the index of the column that each feature is made of."""
+    return [*range(n_columns), *(place for place, column in dates.items() for _ in column.parts[1:])]
+
+
 def column_of(feature: int, n_columns: int, dates: Dates) -> int:
     """Return the index of the column that a feature is made of."""
-    if feature < n_columns:
-        return feature
-    return [place for place, column in dates.items() for _ in column.parts[1:]][feature - n_columns]
+    return feature if feature < n_columns else columns_of(n_columns, dates)[feature]
 
 
 def times_in(dates: Dates) -> frozenset[int]:

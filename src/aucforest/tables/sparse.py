@@ -22,13 +22,17 @@ _DAMAGED = "X is a damaged sparse matrix, build it again:"
 
 
 def as_csr(matrix: sparray | spmatrix) -> sparray | spmatrix:
-    """Return a sparse matrix as CSR; raise ValueError if it has an index outside of its shape.
+    """Return a sparse matrix as CSR; raise ValueError if it is none, is complex, or has an index outside of its shape.
 
     scipy checks no index when it converts or slices a matrix, and would read or write memory that is not its own.
     """
+    if matrix.ndim != 2:
+        raise ValueError(f"Expected 2D input, but X is a sparse array of the shape {matrix.shape}")
+    if matrix.dtype.kind == "c":
+        raise ValueError("Complex data not supported: X and y must be real")
     if matrix.format in ("csr", "csc", "bsr"):
         _check_compressed(matrix)
-    elif matrix.format == "coo" and matrix.ndim == 2:
+    elif matrix.format == "coo":
         _check_indices("row", matrix.row, matrix.shape[0])
         _check_indices("column", matrix.col, matrix.shape[1])
     return matrix.tocsr()
