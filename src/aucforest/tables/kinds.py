@@ -5,6 +5,7 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from aucforest.tables.columns import count_unseen, read_column, read_table
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.dates import SECONDS, DateColumn
 from aucforest.tables.texts import NUMBER_PATTERN, StrayText, read_as_missing, unseen_note
@@ -100,9 +102,13 @@ def decode(column: Any) -> Any:
 
 
 def kind_of(values: Sequence[Any]) -> str:
-    """Return the kind of categories or classes: TEXT if all are strings, FLAG if all are booleans, else NUMBER."""
+    """Return the kind of categories or classes, TEXT if there are none."""
     if all(isinstance(value, str) for value in values):
         return TEXT
+    if isinstance(values[0], timedelta):
+        return DURATION
+    if isinstance(values[0], datetime):
+        return DATE if values[0].tzinfo is None else ZONED
     return FLAG if all(isinstance(value, bool) for value in values) else NUMBER
 
 
@@ -287,7 +293,7 @@ class ModelColumns:
             kind_of(categories[j].tolist()) if j in categories else _kind_of_dates(dates[j]) if j in dates else NUMBER
             for j in range(len(self.names))
         ]
-        self._categories = {self.names[j]: pa.array(values.tolist()) for j, values in categories.items()}
+        self._categories = {self.names[j]: values for j, values in categories.items()}
 
     def typed(self, batch: Any, first_row: int) -> Any:
         """Return the features of a batch, which begins at `first_row`, as an Arrow table in the kinds of the model."""
@@ -305,12 +311,11 @@ class ModelColumns:
         table, date_format = self._table, self._format.date_format
         column = as_kind(column, kind, name, lambda row: table.place(first_row + row), table.missing, date_format)
         if categories is not None and len(categories) > 0:
-            values = column.drop_null()
-            unseen = values.filter(pc.invert(pc.is_in(values, categories.cast(values.type))))
-            if len(unseen) > 0:
+            frame = read_table(pa.table([column], [name]))
+            if unseen := count_unseen(read_column(frame, 0), categories):
                 n_before, seen = self._unseen.get(name, (0, {}))
-                seen |= dict.fromkeys(pc.unique(unseen).to_pylist()[: _MOST_UNSEEN - len(seen)])
-                self._unseen[name] = n_before + len(unseen), seen
+                seen |= dict.fromkeys(list(unseen)[: _MOST_UNSEEN - len(seen)])
+                self._unseen[name] = n_before + sum(unseen.values()), seen
         return column
 
     def stray_notes(self) -> list[str]:

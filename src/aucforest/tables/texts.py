@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from aucforest.tables.values import readable
+
 # Numbers as Arrow parses them. The pattern means the same to `re` and to Arrow's regular expressions.
 NUMBER_PATTERN = r"^\s*[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan))\s*$"
 # A column of text is nearly all numbers if less than this proportion of its values is something else.
@@ -109,7 +111,7 @@ def read_as_missing(name: str, stray: StrayText, can_be_text: bool = True) -> st
 def unseen_note(name: str, n_unseen: int, n_rows: int, examples: Sequence[str]) -> str:
     """Return the sentence on categories of a column that the training data did not have."""
     share = f"{100.0 * n_unseen / n_rows:.2g} %" if n_unseen < n_rows else "100 %"
-    listed = ", ".join(map(repr, examples[:_EXAMPLES]))
+    listed = ", ".join(map(repr, map(readable, examples[:_EXAMPLES])))
     more = ", ..." if len(examples) > _EXAMPLES else ""
     return (
         f"column {name!r}: {n_unseen:,} of {n_rows:,} rows ({share}) have a category that training has not seen"
