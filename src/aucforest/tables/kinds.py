@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from aucforest.tables.columns import count_unseen, read_column, read_table
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.date_texts import DateTexts, parse_durations
 from aucforest.tables.dates import SECONDS, DateColumn
 from aucforest.tables.texts import NUMBER_PATTERN, StrayText, read_as_missing, unseen_note
 
@@ -27,11 +28,12 @@ _TEMPORAL = (DATE, ZONED, DURATION)
 _DATE_TYPES = {
     DATE: (pa.timestamp("us"), pa.timestamp("ns")),
     ZONED: (pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")),
+    DURATION: (pa.duration("us"),),
 }
 _EXAMPLES = {
     DATE: " such as 2024-12-31 or 2024-12-31 23:59; --date-format (in Python, date_format) gives another format",
     ZONED: " such as 2024-12-31 23:59+01:00",
-    DURATION: " such as 12:30:00",
+    DURATION: " such as 12:30:00 or 1 days 12:30:00",
 }
 # The number of unseen categories that are kept for a sentence.
 _MOST_UNSEEN = 100
@@ -186,12 +188,8 @@ def _parse(column: Any, kind: str, name: str, place: Place, date_format: str | N
 
 def _cast(column: Any, kind: str, date_format: str | None = None) -> Any:
     """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
-    if kind == DURATION:
-        # Times are read as those of the first of January 1970.
-        times = _cast_dates(pc.binary_join_element_wise("1970-01-01", column, " "), _DATE_TYPES[DATE], None)
-        return None if times is None else times.cast(pa.time64(times.type.unit))
     if kind in _TEMPORAL:
-        return _cast_dates(column, _DATE_TYPES[kind], date_format if kind == DATE else None)
+        return _cast_dates(column, _DATE_TYPES[kind], date_format)
     if kind == NUMBER:
         try:
             return column.cast(pa.float64())
@@ -210,8 +208,13 @@ def _cast_dates(column: Any, types: Sequence[Any], date_format: str | None) -> A
 
 
 def parse_dates(values: Any, type_: Any, date_format: str | None) -> Any:
-    """Return strings as dates, each in the format of ISO 8601 or in another one; raise ArrowInvalid if one is not."""
-    if date_format is None:
+    """Return strings as dates, in the format of ISO 8601 or another one, or as durations; ArrowInvalid if one is not.
+
+    Dates with a time zone are in ISO 8601.
+    """
+    if pa.types.is_duration(type_):
+        return parse_durations(values)
+    if date_format is None or getattr(type_, "tz", None) is not None:
         return values.cast(type_)
     if pa.types.is_date(type_):
         times = parse_dates(values, pa.timestamp("s"), date_format)
@@ -270,6 +273,7 @@ class ModelColumns:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
         self._format, self._n_rows = csv_format, 0
         self._stray: dict[str, StrayText] = {}
+        self._dates: dict[str, DateTexts] = {}
         # Of each column with unseen categories the number of rows, and some of the categories.
         self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
         for name in others:
@@ -308,6 +312,8 @@ class ModelColumns:
             column = decode(column)
             if holds_text(column.type):
                 return to_numbers(as_text(column), self._stray.setdefault(name, StrayText()), first_row)
+        if kind in (DATE, ZONED) and holds_text(decode(column).type):
+            column = self._dates.setdefault(name, DateTexts(self._format)).add(decode(column))
         table, date_format = self._table, self._format.date_format
         column = as_kind(column, kind, name, lambda row: table.place(first_row + row), table.missing, date_format)
         if categories is not None and len(categories) > 0:
@@ -320,7 +326,8 @@ class ModelColumns:
 
     def stray_notes(self) -> list[str]:
         """Return sentences on the stray text of all batches; ValueError if there is too much in a column."""
-        notes = []
+        zeros = {name: dates.zeros for name, dates in self._dates.items() if dates.zeros.n_stray}
+        notes = [read_as_missing(name, stray, can_be_text=False) for name, stray in zeros.items()]
         for name, stray in self._stray.items():
             if stray.is_rare:
                 notes.append(read_as_missing(name, stray, can_be_text=False))

@@ -20,8 +20,8 @@ _WITH_COMMA = re.compile(r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?\s*")
 _WITH_SIGN = re.compile(r"\s*[€$£¥]?\s*[-+]?\d[\d.,]*\s*[€$£¥%]?\s*")
 _YEAR = r"\d{4}"
 _DATE = re.compile(
-    rf"\s*({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+{_YEAR}"
-    rf"|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR})([T ,]+\d\d?:\d\d.*)?\s*"
+    rf"\s*({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)"
+    rf"|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+({_YEAR}|\d\d)|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR})([T ,]+\d\d?:\d\d.*)?\s*"
 )
 # Dates that need no format.
 _ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")
