@@ -10,7 +10,7 @@ import pytest
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
-from aucforest.tables.date_texts import parse_durations, with_months_as_numbers
+from aucforest.tables.date_texts import may_be_dates_or_durations, parse_durations, with_months_as_numbers
 from aucforest.tables.sources import open_source, stray_notes
 from aucforest.tables.texts import text_note
 
@@ -175,3 +175,10 @@ def test_zeros_in_new_rows_are_missing(tmp_path):
     np.testing.assert_array_equal(got["probability_True"], wanted)
     with pytest.raises(ValueError, match="line 2: column 'd' has the value '0000-00-00', which is not a date"):
         list(predict_out_of_core(forest, tmp_path / "new.csv", stray_text="text"))
+
+
+def test_most_text_is_known_to_be_no_dates_at_a_glance():
+    known = [*DURATIONS, *MONTHS, "2024-01-31", "2024-01-31T10:00:00Z", "00.00.0000", "1900-01-00"]
+    assert may_be_dates_or_durations(pa.array([*known, None]))
+    for text in ("0.5", "-1e-05", "12", "a word", "T12"):
+        assert not may_be_dates_or_durations(pa.array([*known, text]))

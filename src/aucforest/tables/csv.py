@@ -25,7 +25,7 @@ from aucforest.tables.csv_format import (
     check_separator,
     has_one_byte,
 )
-from aucforest.tables.date_texts import DateTexts
+from aucforest.tables.date_texts import DateTexts, may_be_dates_or_durations
 from aucforest.tables.files import Files, check_names, check_same_names, split
 from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
 from aucforest.tables.texts import StrayText
@@ -320,7 +320,8 @@ def _fitting(values: Any, types: list[Any], dates: DateTexts, date_format: str |
     """Return the types to which Arrow's CSV reader would convert all of these strings."""
     fitting: list[Any] = []
     trimmed = pc.utf8_trim(values, " \t")
-    of_dates = dates.add(values) if any(map(_is_converted, types)) else trimmed
+    may_be_dates = any(map(_is_converted, types)) and (date_format is not None or may_be_dates_or_durations(trimmed))
+    of_dates = dates.add(values) if may_be_dates else trimmed
     for type_ in types:
         fits = True
         if pa.types.is_boolean(type_):
@@ -329,10 +330,12 @@ def _fitting(values: Any, types: list[Any], dates: DateTexts, date_format: str |
             fits = pc.all(pc.match_substring_regex(trimmed, r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$")).as_py()
         elif not (pa.types.is_floating(type_) and pa.int64() in fitting):
             try:
-                if _is_converted(type_):
+                if not _is_converted(type_):
+                    trimmed.cast(type_)
+                elif may_be_dates:
                     parse_dates(of_dates, type_, date_format)
                 else:
-                    trimmed.cast(type_)
+                    fits = False
             except pa.ArrowInvalid:
                 fits = False
         if fits:

@@ -29,6 +29,8 @@ _DURATION = (
     r"^(?:(?P<days>[-+]?\d{1,6}) days?(?:,? |$))?"
     r"(?:(?P<sign>[-+]?)(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)(?:\.(?P<fraction>\d{1,9}))?)?$"
 )
+# All of these forms match it, while numbers, and words without digits, do not.
+_MAY_BE = r"\d[-/.]\d+[-/.]\d|\d:\d|\d[^\d]*[A-Za-z]{3}|[A-Za-z]{3}[^\d]*\d"
 _TIME_OF_DAY = r"^([01]\d|2[0-3]):[0-5]\d$"
 _OFFSET, _NO_OFFSET = r":\d\d.*[-+]\d\d(:?\d\d)?$", r"[-+]00(:?00)?$"
 _SHORT_YEAR = r"^\d{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]+\d{2}(\D|$)"
@@ -69,6 +71,11 @@ class DateTexts:
             self.zeros.add_stray(pc.unique(values.filter(is_zero)).to_pylist(), n_zeros)
             return pc.if_else(is_zero, pa.scalar(None, values.type), values)
         return values
+
+
+def may_be_dates_or_durations(values: Any) -> bool:
+    """Return False for most text that is none, at less cost than trying to read it."""
+    return bool(pc.all(pc.match_substring_regex(values, _MAY_BE)).as_py())
 
 
 def with_months_as_numbers(values: Any) -> Any:
