@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import skops.io
 from hypothesis import HealthCheck, given, settings
@@ -260,13 +262,32 @@ def test_an_unfitted_model_is_refused(tmp_path):
         AUCForestClassifier().save(tmp_path / "model")
 
 
-def test_categories_of_other_kinds_are_refused(tmp_path):
+def test_categories_that_could_not_be_saved_are_refused_by_the_fit():
     X, y = make_table()
     table = X.astype(object)
     table[:, 0] = [(value,) for value in (np.arange(len(X)) % 3).tolist()]
-    model = small_tree(categorical_features=[0]).fit(table, y)
-    with pytest.raises(TypeError, match=r"the label \(0,\) is neither a number nor a string"):
-        model.save(tmp_path / "model")
+    with pytest.raises(
+        TypeError, match=r"^X: column 0 is categorical, .*: \(0,\) is none of text, numbers, booleans, dates"
+    ):
+        small_tree(categorical_features=[0]).fit(table, y)
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_categories_of_dates_and_durations_come_back(zone, tmp_path):
+    X, y = make_table()
+    steps = np.digitize(X[:, 0], [-1, -0.3, 0.3, 1])
+    frame = pd.DataFrame(X[:, 1:], columns=list("bcde"))
+    days = pd.Timestamp("2024-03-30", tz=zone) + pd.to_timedelta(steps, "D")
+    frame = frame.assign(day=days, wait=pd.to_timedelta(steps, "h"))
+    model = small_forest(categorical_features=["day", "wait"]).fit(frame, y)
+    assert sum(len(tree.sets) for tree in model.trees_) > 0
+    loaded = saved(model, tmp_path)
+    assert_same_model(model, loaded)
+    assert_same_predictions(model, loaded, frame)
+    arrow = pa.Table.from_pandas(frame)
+    np.testing.assert_array_equal(loaded.predict_proba(arrow), model.predict_proba(frame))
+    np.testing.assert_array_equal(np.asarray(loaded.encode(pl.DataFrame(arrow))), np.asarray(model.encode(frame)))
+    assert ("'2024-03-30'" in export_text(loaded)) == (zone is None)
 
 
 def test_files_of_version_1_load():

@@ -17,6 +17,7 @@ import pytest
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.fitting import on_disk
+from aucforest.metrics import roc_auc_score
 from aucforest.tables import csv, files
 from tests.fitting.tables import assert_same_forests, copy_rows, features_and_labels, make_forest, make_rows
 
@@ -422,6 +423,22 @@ def test_a_forest_that_knows_no_names():
     table = pa.table({"any": X[:, 0].tolist(), "name": X[:, 1].tolist()})
     got = pa.Table.from_batches(predict_out_of_core(forest, table))
     assert np.array_equal(got["probability_True"], forest.predict_proba(X)[:, 1])
+
+
+@pytest.mark.parametrize("date_format", [None, "%d.%m.%Y"])
+def test_days_of_a_csv_are_the_same_categories_in_every_table(date_format, tmp_path):
+    day = np.datetime64("2024-03-25") + np.arange(120) % 10
+    frame = pd.DataFrame({"day": day.astype("M8[us]"), "y": np.arange(120) % 10 % 3 > 0})
+    path = tmp_path / "days.csv"
+    frame.to_csv(path, index=False, date_format=date_format)
+    forest = AUCForestClassifier(5, random_state=0, categorical_features=["day"])
+    fit_out_of_core(forest, path, "y", date_format=date_format)
+    proba = forest.predict_proba(frame[["day"]])[:, 1]
+    assert roc_auc_score(frame["y"], proba) == 1.0
+    frame.to_parquet(tmp_path / "days.parquet")
+    for source in (path, tmp_path / "days.parquet", pl.DataFrame({"day": day})):
+        got = pa.Table.from_batches(predict_out_of_core(forest, source, proba=True, date_format=date_format))
+        assert np.array_equal(got["probability_True"], proba)
 
 
 def test_predictions_that_are_refused(forest):

@@ -1,5 +1,7 @@
 import json
 import math
+from datetime import UTC, datetime, timedelta, timezone
+from enum import Enum
 
 import numpy as np
 import pandas as pd
@@ -65,6 +67,9 @@ LABELS = [
     np.array([0.1, np.inf, -0.0]), np.array([0.1, 3e38], dtype=np.float32), np.array([0.1], dtype=np.float16),
     np.array(["b", "a\N{SNOWMAN}", "", "\ud800"]), np.array(["a"], dtype="U9"), np.array(["a", 1, True], dtype=object),
     np.array([], dtype=object), np.array([], dtype=np.int32),
+    np.array([datetime.min, datetime(2024, 3, 1, 9, 30, 0, 1), datetime.max], dtype=object),
+    np.array([datetime(1960, 3, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)], dtype=object),
+    np.array([timedelta.min, timedelta(0, 0, -1), timedelta.max], dtype=object),
 ]  # fmt: skip
 
 
@@ -89,6 +94,23 @@ def test_text_that_takes_too_much_memory_is_refused():
         labels_to_plain(np.zeros(2000, dtype="U10000"))
 
 
+def test_constants_of_enum_are_stored_by_their_value():
+    red = Enum("Color", {"RED": "#f00"}, type=str).RED
+    assert to_plain(red) == "#f00"
+    assert labels_from_plain(labels_to_plain(np.array([red], dtype=object))).tolist() == ["#f00"]
+
+
+TOKYO = datetime(2024, 3, 1, tzinfo=timezone(timedelta(hours=9)))
+
+
+@pytest.mark.parametrize(
+    "values", [[TOKYO], [datetime.min, datetime.min.replace(tzinfo=UTC)], [datetime.min, "a"], [pd.Timestamp(0)]]
+)
+def test_other_dates_are_refused(values):
+    with pytest.raises(TypeError, match=r"^the label .* is neither a number nor a string$"):
+        labels_to_plain(np.array([*values, None], dtype=object)[:-1])
+
+
 def test_objects_of_other_types_are_refused():
     with pytest.raises(TypeError, match=r"the label \(1,\) is neither a number nor a string"):
         labels_to_plain(np.array(["a", (1,)], dtype=object))
@@ -108,6 +130,11 @@ def stored(kind, values, length=0):
         (stored("int64", [None]), "are neither numbers nor strings"),
         (stored("int64", [[1]]), "are neither numbers nor strings"),
         (stored("object", [{"pairs": []}]), "are neither numbers nor strings"),
+        (stored("date", ["2024-03-01"]), "do not match their type, which is one of dates or durations"),
+        (stored("date", [1.0]), "do not match their type"),
+        (stored("date in UTC", [2**60]), "do not match their type"),
+        (stored("duration", [True]), "do not match their type"),
+        (stored("duration", [2**80]), "do not match their type"),
         (stored("text", [1], 3), "are neither numbers nor strings"),
         (stored("M8[s]", [1]), "have the unknown type 'M8"),
         (stored("V100000000", [1]), "have the unknown type"),

@@ -1,4 +1,4 @@
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -211,3 +211,16 @@ def test_times_as_text():
     assert format_time(seconds(datetime(2024, 3, 1))) == "2024-03-01"
     assert format_time(seconds(datetime(2024, 3, 1, 22, 30)) + 0.75) == "2024-03-01 22:30:00"
     assert format_time(float("inf")) == "inf"
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [datetime(1, 1, 1, 2, tzinfo=timezone(timedelta(hours=5))), datetime(9999, 12, 31, 20, tzinfo=ZoneInfo(NEW_YORK))],
+)
+def test_the_ends_of_the_calendar_with_a_zone(moment):
+    """As objects of Python, which cannot be converted, they are what they are in polars."""
+    of_polars = pl.DataFrame({"d": [moment]})
+    dates = find_dates(as_table(of_polars), "auto")
+    wanted = expand(as_table(of_polars), dates).to_numpy()
+    for X in (pd.DataFrame({"d": [moment]}, dtype=object), [[moment]]):
+        np.testing.assert_array_equal(np.asarray(expand(table_of(X), dates), dtype=float), wanted)

@@ -71,7 +71,7 @@ _ENCODING = _checked_option("NAME", check_encoding, "The encoding of a CSV, such
 _DATE_FORMAT = _checked_option(
     "FORMAT",
     check_date_format,
-    "The format of dates in a CSV, such as %d.%m.%Y or '%m/%d/%Y %H:%M'; those as 2024-12-31 need none.",
+    "The format of dates in a CSV, such as %d.%m.%Y or '%m/%d/%Y %H:%M'; 2024-12-31 and 31-Dec-2024 need none.",
 )
 _STRAY_TEXT = (
     "What becomes of a CSV's column of numbers with a few other values, such as 'unknown' or '1,234.5' (fewer than"

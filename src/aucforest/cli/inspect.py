@@ -17,6 +17,7 @@ from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of, forest_of
 from aucforest.persistence.model_file import read_version
 from aucforest.tables.dates import SECONDS, column_of
+from aucforest.tables.values import readable
 
 # Maximum number of features and categories that are printed; --json has all.
 MOST_FEATURES = 25
@@ -105,7 +106,7 @@ def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.i
     dates, n_columns = getattr(forest, "dates_", {}), forest.n_features_in_
     features = []
     for feature, importance in zip(which.tolist(), importances[which].tolist()):
-        listed = categories[feature].tolist() if feature in categories else None
+        listed = list(map(readable, categories[feature].tolist())) if feature in categories else None
         column = dates.get(column_of(feature, n_columns, dates))
         made = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
         kind = made if listed is None else "categorical"

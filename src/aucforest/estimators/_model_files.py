@@ -122,8 +122,8 @@ class Model(ClassifierMixin, BaseEstimator):
         NotFittedError
             If the model is not fitted.
         TypeError
-            If the model is of a subclass, or has labels or categories other than strings, booleans and numbers of at
-            most 64 bits, or a member that is not of this package.
+            If the model is of a subclass, or has labels other than strings, booleans and numbers of at most 64 bits,
+            or a member that is not of this package. Categories that cannot be saved are refused by `fit`.
         OSError
             If the file cannot be written.
 

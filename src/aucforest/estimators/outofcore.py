@@ -65,11 +65,13 @@ def fit_out_of_core(
     encoding : str, default=None
         The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
     date_format : str, default=None
-        The format of dates in a CSV file, such as ``"%d.%m.%Y"``, beside that of ISO 8601.
+        The format of dates in a CSV file, such as ``"%d.%m.%Y"``. Dates of ISO 8601 need none, nor do those with the
+        English name of the month.
     stray_text : {"number", "text"}, default="number"
         What becomes of a column of a CSV file if fewer than 10 % of its values, but some, are no numbers, such as
         "unknown" or "1,234.5": with "number" a column of numbers in which these values are missing, with "text" a
-        categorical column of text. A warning names the column, their number and three of them.
+        categorical column of text. A warning names the column, their number and three of them. The same holds for any
+        number of dates of zeros, such as 0000-00-00, in a column of dates.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
         interpreter and its libraries. If the binned data do not fit, trees grow from copies of their rows: with

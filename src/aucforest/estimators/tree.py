@@ -61,7 +61,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively: names, indices or a mask. "from_dtype" uses the
         categorical, string and boolean columns of a pandas, polars or pyarrow table. An array has no such columns: pass
-        for example ``categorical_features=[0]``.
+        for example ``categorical_features=[0]``. Categories are text, numbers, booleans, dates or durations, and equal
+        ones are the same in every type: 1 and 1.0, or a day as a date and as a Timestamp.
     date_parts : "auto", list of str or None, default="auto"
         What is made of a column of dates, times or durations of X: "time" (seconds since 1970-01-01), "year", "month",
         "day", "day of week" (1 for Monday to 7) and "hour" (with minutes as its fraction). "auto" is time, month and

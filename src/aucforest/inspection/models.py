@@ -11,6 +11,7 @@ from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.tables.dates import format_time
+from aucforest.tables.values import readable
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 
@@ -86,7 +87,7 @@ def _check_number(parameter: str, names: Any, n_expected: int, plural: str) -> l
 def category_names_of(model: Any, *, quoted: bool = False) -> dict[int, list[str]]:
     """Return the names of the categories of every categorical feature seen in `fit`, by its index."""
     spell, categories = repr if quoted else str, getattr(model, "categories_", {})
-    return {feature: [spell(name) for name in names.tolist()] for feature, names in categories.items()}
+    return {feature: [spell(readable(name)) for name in names.tolist()] for feature, names in categories.items()}
 
 
 def conditions(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,12 @@ from aucforest.persistence.model_file import ModelFormatError
 
 # The maximum size of an array of strings in bytes; each element takes as many as the longest.
 _MOST_TEXT = 2**26
+# Dates and durations are stored in microseconds since these.
+_ORIGINS: dict[str, Any] = {
+    "date": datetime(1970, 1, 1),
+    "date in UTC": datetime(1970, 1, 1, tzinfo=UTC),
+    "duration": timedelta(0),
+}
 _NUMBERS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)}
 
 
@@ -28,7 +35,7 @@ def to_plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)  # of a constant of an Enum, `str` is its name
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"float": str(float(value))}
     if isinstance(value, list | tuple):
@@ -65,6 +72,9 @@ def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
     if kind not in _NUMBERS | {"text", "object"}:
         raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only strings and numbers of at most 64 bits")
     values = labels.tolist()
+    of_dates = _kind_of_date(values[0]) if kind == "object" and values else None
+    if of_dates is not None and all(_kind_of_date(value) == of_dates for value in values):
+        kind, values = of_dates, [(value - _ORIGINS[of_dates]) // timedelta.resolution for value in values]
     for value in values if kind == "object" else ():
         if not isinstance(value, str | bool | int | float):
             raise TypeError(f"the label {value!r} is neither a number nor a string")
@@ -72,6 +82,14 @@ def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
     if kind == "text":
         _check_length(len(values), length)
     return {"kind": kind, "length": length, "values": to_plain(values)}
+
+
+def _kind_of_date(value: Any) -> str | None:
+    """Return which of `_ORIGINS` a date or a duration of Python is counted from, None for other values."""
+    for kind, origin in _ORIGINS.items():
+        if type(value) is type(origin) and getattr(value, "tzinfo", None) == getattr(origin, "tzinfo", None):
+            return kind
+    return None
 
 
 def _check_length(n_labels: int, length: Any) -> None:
@@ -88,6 +106,8 @@ def labels_from_plain(stored: Any) -> NDArray[Any]:
     scalars = str if kind == "text" else str | bool | int | float
     if not isinstance(values, list) or not all(isinstance(value, scalars) for value in values):
         raise ModelFormatError("labels are neither numbers nor strings")
+    if isinstance(kind, str) and kind in _ORIGINS:
+        kind, values = "object", _dates_from_plain(values, _ORIGINS[kind])
     if kind == "object":
         labels = np.empty(len(values), dtype=object)
         labels[:] = values
@@ -104,3 +124,13 @@ def labels_from_plain(stored: Any) -> NDArray[Any]:
     if labels.tolist() != values:
         raise ModelFormatError(f"labels do not match their type {labels.dtype}")
     return labels
+
+
+def _dates_from_plain(numbers: list[Any], origin: Any) -> list[Any]:
+    """Return dates or durations from microseconds since `origin`; ModelFormatError if they cannot be such."""
+    try:
+        if all(type(number) is int for number in numbers):
+            return [origin + number * timedelta.resolution for number in numbers]
+    except OverflowError:
+        pass
+    raise ModelFormatError("labels do not match their type, which is one of dates or durations")

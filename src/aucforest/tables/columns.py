@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing, unmask
 from aucforest.tables.texts import text_note
+from aucforest.tables.values import kind_of_value, plain_values, read_as, readable
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 
@@ -29,6 +30,8 @@ Categories = dict[int, NDArray[Any]]
 
 class Factor(NamedTuple):
     """A column that is not numeric: its distinct values, and the index of each row's value, -1 if it is missing."""
+
+    # `read_column` returns those of `plain_values`, of which some may be missing.
 
     values: list[Any]
     indices: NDArray[np.integer]
@@ -127,12 +130,26 @@ def read_column(table: Table, feature: int) -> Column:
     """Return a column: an array if it is numeric or boolean, else a Factor."""
     try:
         if isinstance(table, nw.DataFrame):
-            return _read_series(table.get_column(table.columns[feature]))
-        return _read_values(table[:, feature])
-    except TypeError as error:
+            column = _read_series(table.get_column(table.columns[feature]))
+        else:
+            column = _read_values(table[:, feature])
+        return _with_plain_values(column)
+    except (TypeError, OverflowError) as error:
         raise TypeError(
             f"X: {column_name(table, feature)} is categorical, but its values cannot be categories: {error}"
         ) from error
+
+
+def _with_plain_values(column: Column) -> Column:
+    """Return a column with one value for all that are equal; see `plain_values`."""
+    if isinstance(column, np.ndarray):
+        return column.astype(np.float64) if column.dtype == np.longdouble else column
+    values = plain_values(column.values)
+    if values is column.values:
+        return column
+    index_of: dict[Any, int] = {}
+    places = [-1 if value is None else index_of.setdefault(value, len(index_of)) for value in values]
+    return Factor(list(index_of), np.array([*places, -1])[column.indices])
 
 
 def _read_series(series: nw.Series[Any]) -> Column:
@@ -182,6 +199,9 @@ def _read_values(values: Any) -> Column:
     """Return a column from its values: an array if its dtype is numeric or boolean, else a Factor."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return values
+    if isinstance(values, np.ndarray) and values.dtype.kind in "Mm":
+        distinct, indices = np.unique(values, return_inverse=True)
+        return Factor(list(distinct), indices)
     listed = values.tolist() if isinstance(values, np.ndarray) else values.to_list()
     index_of = {value: index for index, value in enumerate(dict.fromkeys(listed))}
     return Factor(list(index_of), np.fromiter(map(index_of.__getitem__, listed), dtype=np.int64, count=len(listed)))
@@ -332,6 +352,17 @@ def encode(table: Table, categories: Categories) -> NDArray[Any]:
     return _as_numbers(table, {feature: read_column(table, feature) for feature in categories}, categories)
 
 
+def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:
+    """Return the values of a column that are none of the categories, and their counts."""
+    values, counts = count_values(column, None)
+    known, listed = set(categories.tolist()), values.tolist() if isinstance(values, np.ndarray) else values
+    return {
+        value: count
+        for value, read, count in zip(listed, read_as(listed, categories), counts.tolist())
+        if read not in known
+    }
+
+
 def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
     """Return a matrix as a table like X, with given column names or those of X; unchanged if X is not a table."""
     frame = _as_frame(X)
@@ -370,17 +401,19 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
         distinct, indices = np.unique(column, return_inverse=True)
         column = Factor(distinct.tolist(), indices)
     code_of = dict(zip(categories.tolist(), codes.tolist()))
-    encoded = np.array([*(code_of.get(value, np.nan) for value in column.values), np.nan])[column.indices]
+    values = read_as(column.values, categories)
+    encoded = np.array([*(code_of.get(value, np.nan) for value in values), np.nan])[column.indices]
     if len(categories) > 0 and np.all(np.isnan(encoded)):
-        _check_kind(column.values, categories.tolist()[0], name)
+        _check_kind(values, categories.tolist()[0], name)
     return encoded
 
 
 def _check_kind(values: list[Any], category: Any, name: str) -> None:
-    """Raise ValueError if a column has strings but had numbers in `fit`, or the reverse: no value would be known."""
+    """Raise ValueError if a column has values of another kind than in `fit`, such as text: none would be known."""
     value = next((value for value in values if not is_missing(value)), None)
-    if value is not None and isinstance(value, str) != isinstance(category, str):
-        raise ValueError(f"X: {name} has values such as {value!r}, but had values such as {category!r} in fit")
+    if value is not None and kind_of_value(value) != kind_of_value(category):
+        now, before = readable(value), readable(category)
+        raise ValueError(f"X: {name} has values such as {now!r}, but had values such as {before!r} in fit")
 
 
 def check_same_categories(before: Categories, now: Categories) -> None:

@@ -25,6 +25,7 @@ from aucforest.tables.csv_format import (
     check_separator,
     has_one_byte,
 )
+from aucforest.tables.date_texts import DateTexts, may_be_dates_or_durations
 from aucforest.tables.files import Files, check_names, check_same_names, split
 from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
 from aucforest.tables.texts import StrayText
@@ -38,10 +39,12 @@ _BLOCK = 2**20
 _NOT_UTF8 = "is not encoded in UTF-8: pass its encoding, such as --encoding {0} (in Python, encoding='{0}')"
 # Spellings of booleans that differ from those of Python.
 _OTHER_FLAGS = ({"false", "true"}, {"FALSE", "TRUE"})
-# The type of a column is the first of these that Arrow's type inference accepts for all values, or else string.
+# The type of a column is the first of these that Arrow's type inference accepts for all values, or else string. It does
+# not accept durations, nor dates far from 1970 with fractions of seconds.
 _TYPES = (
-    pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.timestamp("s"), pa.timestamp("ns"),
-    pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.float64(),
+    pa.int64(), pa.bool_(), pa.date32(), pa.time32("s"), pa.duration("us"),
+    pa.timestamp("s"), pa.timestamp("ns"), pa.timestamp("us"),
+    pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.timestamp("us", "UTC"), pa.float64(),
 )  # fmt: skip
 
 
@@ -68,7 +71,8 @@ class CsvTable:
         default = "\t" if name.lower().endswith((".tsv", ".tsv.gz")) else ","
         self._separator = check_separator(default if separator is None else separator)
         self._encoding = encoding if encoding is None else check_encoding(encoding)
-        self._date_format = date_format if date_format is None else check_date_format(date_format)
+        if date_format is not None:
+            check_date_format(date_format)
         self._content = self._in_utf8(handle)
         try:
             lines = (line.decode("utf-8-sig") for line in self._content)
@@ -128,8 +132,6 @@ class CsvTable:
         convert: dict[str, Any] = {"column_types": types, "null_values": MISSING, "strings_can_be_null": True}
         if types is None:
             convert = {"column_types": dict.fromkeys(columns, pa.string())}
-        if self._date_format is not None:
-            convert["timestamp_parsers"] = [self._date_format, pyarrow.csv.ISO8601]
         lent = _Lent(self._content)
         self._lent = weakref.ref(lent)
         return {
@@ -203,7 +205,8 @@ class CsvFiles(Files):
     """CSV files with the same header as one table, in the types that Arrow infers from all rows.
 
     The columns `as_text` (None for all) stay strings. If `stray_text` of the format is "number", columns of text that
-    are nearly all numbers are numbers, and what is no number is missing; `stray` has what that was.
+    are nearly all numbers are numbers, and what is no number is missing, as are zeros in columns of dates; `stray` has
+    what that was. `remarks` has what else is to be said on columns of dates.
     """
 
     is_text = True
@@ -219,6 +222,7 @@ class CsvFiles(Files):
         super().__init__(files, name)
         self._format = csv_format
         self.stray: dict[str, StrayText] = {}
+        self.remarks: dict[str, list[str]] = {}
         # The first rows of files that have not been read are unknown.
         self._first_rows, self._types, self._as_text = [0, *[sys.maxsize] * len(files)], dict[str, Any](), as_text
         for file in files:
@@ -235,16 +239,20 @@ class CsvFiles(Files):
         return split(self._converted(batches), first_row, rows)
 
     def _types_read(self, columns: Sequence[str]) -> dict[str, Any]:
-        """Return the types in which Arrow reads columns with stray text, and days that are not in ISO 8601."""
-        days = [name for name in columns if self._format.date_format and self._types.get(name) == pa.date32()]
-        return {name: pa.string() for name in columns if name in self.stray} | dict.fromkeys(days, pa.timestamp("s"))
+        """Return the types in which Arrow reads columns with stray text, dates and durations."""
+        types = {name: self._types.get(name, pa.string()) for name in columns}
+        converted = [name for name, type_ in types.items() if name in self.stray or _is_converted(type_)]
+        return dict.fromkeys(converted, pa.string())
 
     def _converted(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield record batches with numbers in the columns with stray text, and with days."""
+        """Yield record batches with numbers in the columns with stray text, and with dates and durations."""
         for batch in batches:
-            for name, type_ in self._types_read(batch.schema.names).items():
-                column = batch.column(name)
-                column = to_numbers(column, StrayText()) if type_ == pa.string() else column.cast(pa.date32())
+            for name in self._types_read(batch.schema.names):
+                column, type_ = batch.column(name), self._types[name]
+                if pa.types.is_floating(type_):
+                    column = to_numbers(column, StrayText())
+                else:
+                    column = parse_dates(DateTexts(self._format).add(column), type_, self._format.date_format)
                 batch = batch.set_column(batch.schema.get_field_index(name), name, column)
             yield batch
 
@@ -269,11 +277,12 @@ class CsvFiles(Files):
         possible = {name: list(_TYPES) for name in columns if name not in self._types}
         if possible:
             empty, stray = set(possible), {name: StrayText() for name in possible}
+            dates = {name: DateTexts(self._format) for name in possible}
             for batch in self._read(list(possible), dict.fromkeys(possible, pa.string())):
                 for name, types in possible.items():
                     values = batch.column(name).drop_null()
                     if len(values) > 0:
-                        possible[name] = _fitting(values, types, self._format.date_format) if types else []
+                        possible[name] = _fitting(values, types, dates[name], self._format.date_format) if types else []
                         empty.discard(name)
                         if pa.float64() in possible[name]:
                             stray[name].n_values += len(values)
@@ -283,6 +292,9 @@ class CsvFiles(Files):
                 if not types and stray[name].is_rare:
                     self.stray[name], types = stray[name], [pa.float64()]
                 self._types[name] = pa.null() if name in empty else types[0] if types else pa.string()
+                if types and _is_converted(types[0]) and not pa.types.is_duration(types[0]):
+                    self.remarks |= {name: list(dates[name].remarks)}
+                    self.stray |= {name: dates[name].zeros} if dates[name].zeros.n_stray else {}
         return pa.schema([(name, self._types[name]) for name in columns])
 
     def done(self, n_rows: int) -> None:
@@ -299,10 +311,17 @@ class CsvFiles(Files):
         return {"files": self.stamps(), "columns": self.columns, **self._format._asdict()}
 
 
-def _fitting(values: Any, types: list[Any], date_format: str | None) -> list[Any]:
+def _is_converted(type_: Any) -> bool:
+    """Return whether columns of a type are read as text and converted by `parse_dates`."""
+    return pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_duration(type_)
+
+
+def _fitting(values: Any, types: list[Any], dates: DateTexts, date_format: str | None) -> list[Any]:
     """Return the types to which Arrow's CSV reader would convert all of these strings."""
     fitting: list[Any] = []
     trimmed = pc.utf8_trim(values, " \t")
+    may_be_dates = any(map(_is_converted, types)) and (date_format is not None or may_be_dates_or_durations(trimmed))
+    of_dates = dates.add(values) if may_be_dates else trimmed
     for type_ in types:
         fits = True
         if pa.types.is_boolean(type_):
@@ -310,9 +329,13 @@ def _fitting(values: Any, types: list[Any], date_format: str | None) -> list[Any
         elif pa.types.is_time(type_):
             fits = pc.all(pc.match_substring_regex(trimmed, r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$")).as_py()
         elif not (pa.types.is_floating(type_) and pa.int64() in fitting):
-            has_format = type_ in (pa.date32(), pa.timestamp("s"), pa.timestamp("ns"))
             try:
-                parse_dates(trimmed, type_, date_format if has_format else None)
+                if not _is_converted(type_):
+                    trimmed.cast(type_)
+                elif may_be_dates:
+                    parse_dates(of_dates, type_, date_format)
+                else:
+                    fits = False
             except pa.ArrowInvalid:
                 fits = False
         if fits:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing
 from aucforest.tables.columns import Table, as_table, column_name
+from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
 _CLOCK = {"hour"}
@@ -275,8 +276,8 @@ def _read_objects(
 def _plain(value: Any, zone: Any) -> Any:
     """Return a date or a duration without its zone, on the wall clock of another one if it is given."""
     if isinstance(value, time):
-        return timedelta(0, (value.hour * 60 + value.minute) * 60 + value.second, value.microsecond)
-    return value if zone is None else value.astimezone(zone).replace(tzinfo=None)
+        return since_midnight(value)
+    return value if zone is None else on_clock(value, zone)
 
 
 def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:

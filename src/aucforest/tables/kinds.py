@@ -5,6 +5,7 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Protocol
 
@@ -13,7 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from aucforest.tables.columns import count_unseen, read_column, read_table
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.date_texts import DateTexts, parse_durations
 from aucforest.tables.dates import SECONDS, DateColumn
 from aucforest.tables.texts import NUMBER_PATTERN, StrayText, read_as_missing, unseen_note
 
@@ -25,11 +28,12 @@ _TEMPORAL = (DATE, ZONED, DURATION)
 _DATE_TYPES = {
     DATE: (pa.timestamp("us"), pa.timestamp("ns")),
     ZONED: (pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC")),
+    DURATION: (pa.duration("us"),),
 }
 _EXAMPLES = {
     DATE: " such as 2024-12-31 or 2024-12-31 23:59; --date-format (in Python, date_format) gives another format",
     ZONED: " such as 2024-12-31 23:59+01:00",
-    DURATION: " such as 12:30:00",
+    DURATION: " such as 12:30:00 or 1 days 12:30:00",
 }
 # The number of unseen categories that are kept for a sentence.
 _MOST_UNSEEN = 100
@@ -100,9 +104,13 @@ def decode(column: Any) -> Any:
 
 
 def kind_of(values: Sequence[Any]) -> str:
-    """Return the kind of categories or classes: TEXT if all are strings, FLAG if all are booleans, else NUMBER."""
+    """Return the kind of categories or classes, TEXT if there are none."""
     if all(isinstance(value, str) for value in values):
         return TEXT
+    if isinstance(values[0], timedelta):
+        return DURATION
+    if isinstance(values[0], datetime):
+        return DATE if values[0].tzinfo is None else ZONED
     return FLAG if all(isinstance(value, bool) for value in values) else NUMBER
 
 
@@ -180,12 +188,8 @@ def _parse(column: Any, kind: str, name: str, place: Place, date_format: str | N
 
 def _cast(column: Any, kind: str, date_format: str | None = None) -> Any:
     """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
-    if kind == DURATION:
-        # Times are read as those of the first of January 1970.
-        times = _cast_dates(pc.binary_join_element_wise("1970-01-01", column, " "), _DATE_TYPES[DATE], None)
-        return None if times is None else times.cast(pa.time64(times.type.unit))
     if kind in _TEMPORAL:
-        return _cast_dates(column, _DATE_TYPES[kind], date_format if kind == DATE else None)
+        return _cast_dates(column, _DATE_TYPES[kind], date_format)
     if kind == NUMBER:
         try:
             return column.cast(pa.float64())
@@ -204,8 +208,13 @@ def _cast_dates(column: Any, types: Sequence[Any], date_format: str | None) -> A
 
 
 def parse_dates(values: Any, type_: Any, date_format: str | None) -> Any:
-    """Return strings as dates, each in the format of ISO 8601 or in another one; raise ArrowInvalid if one is not."""
-    if date_format is None:
+    """Return strings as dates, in the format of ISO 8601 or another one, or as durations; ArrowInvalid if one is not.
+
+    Dates with a time zone are in ISO 8601.
+    """
+    if pa.types.is_duration(type_):
+        return parse_durations(values)
+    if date_format is None or getattr(type_, "tz", None) is not None:
         return values.cast(type_)
     if pa.types.is_date(type_):
         times = parse_dates(values, pa.timestamp("s"), date_format)
@@ -264,6 +273,7 @@ class ModelColumns:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
         self._format, self._n_rows = csv_format, 0
         self._stray: dict[str, StrayText] = {}
+        self._dates: dict[str, DateTexts] = {}
         # Of each column with unseen categories the number of rows, and some of the categories.
         self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
         for name in others:
@@ -287,7 +297,7 @@ class ModelColumns:
             kind_of(categories[j].tolist()) if j in categories else _kind_of_dates(dates[j]) if j in dates else NUMBER
             for j in range(len(self.names))
         ]
-        self._categories = {self.names[j]: pa.array(values.tolist()) for j, values in categories.items()}
+        self._categories = {self.names[j]: values for j, values in categories.items()}
 
     def typed(self, batch: Any, first_row: int) -> Any:
         """Return the features of a batch, which begins at `first_row`, as an Arrow table in the kinds of the model."""
@@ -302,20 +312,22 @@ class ModelColumns:
             column = decode(column)
             if holds_text(column.type):
                 return to_numbers(as_text(column), self._stray.setdefault(name, StrayText()), first_row)
+        if kind in (DATE, ZONED) and holds_text(decode(column).type):
+            column = self._dates.setdefault(name, DateTexts(self._format)).add(decode(column))
         table, date_format = self._table, self._format.date_format
         column = as_kind(column, kind, name, lambda row: table.place(first_row + row), table.missing, date_format)
         if categories is not None and len(categories) > 0:
-            values = column.drop_null()
-            unseen = values.filter(pc.invert(pc.is_in(values, categories.cast(values.type))))
-            if len(unseen) > 0:
+            frame = read_table(pa.table([column], [name]))
+            if unseen := count_unseen(read_column(frame, 0), categories):
                 n_before, seen = self._unseen.get(name, (0, {}))
-                seen |= dict.fromkeys(pc.unique(unseen).to_pylist()[: _MOST_UNSEEN - len(seen)])
-                self._unseen[name] = n_before + len(unseen), seen
+                seen |= dict.fromkeys(list(unseen)[: _MOST_UNSEEN - len(seen)])
+                self._unseen[name] = n_before + sum(unseen.values()), seen
         return column
 
     def stray_notes(self) -> list[str]:
         """Return sentences on the stray text of all batches; ValueError if there is too much in a column."""
-        notes = []
+        zeros = {name: dates.zeros for name, dates in self._dates.items() if dates.zeros.n_stray}
+        notes = [read_as_missing(name, stray, can_be_text=False) for name, stray in zeros.items()]
         for name, stray in self._stray.items():
             if stray.is_rare:
                 notes.append(read_as_missing(name, stray, can_be_text=False))

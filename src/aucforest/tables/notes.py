@@ -8,7 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.roc import roc_auc_score
-from aucforest.tables.columns import Categories, Column, Factor, Table, count_values, names_of, read_column, read_table
+from aucforest.tables.columns import (
+    Categories,
+    Column,
+    Factor,
+    Table,
+    count_unseen,
+    count_values,
+    names_of,
+    read_column,
+    read_table,
+)
 from aucforest.tables.texts import text_note, unseen_note
 
 _UNUSED = ", never used in a split"
@@ -155,10 +165,7 @@ def unseen_categories(table: Any, categories: Categories) -> list[str]:
     frame, notes = read_table(table), []
     names = _names_of(table, frame)
     for feature, labels in categories.items():
-        values, counts = count_values(read_column(frame, feature), None)
-        seen = set(labels.tolist())
-        unseen = {value: n for value, n in zip(list(values), counts.tolist()) if value not in seen}
-        if unseen:
+        if unseen := count_unseen(read_column(frame, feature), labels):
             notes.append(unseen_note(names[feature], sum(unseen.values()), len(frame), list(unseen)))
     return notes
 

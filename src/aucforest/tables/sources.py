@@ -26,6 +26,7 @@ class _Typed:
     hint = ""
     missing: Sequence[str] = ()
     stray: Mapping[str, StrayText] = {}
+    remarks: Mapping[str, Sequence[str]] = {}
     _schema: Any
 
     def schema(self, columns: Sequence[str]) -> Any:
@@ -120,9 +121,10 @@ Source = CsvFiles | ParquetFiles | Streams
 
 
 def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
-    """Return sentences on stray text in columns that are read as numbers, after their types are known."""
+    """Return sentences on stray text in columns that are read as numbers or dates, after their types are known."""
     table.schema(columns)
-    return [read_as_missing(name, stray) for name, stray in table.stray.items()]
+    remarks = [f"column {name!r}: {remark}" for name, listed in table.remarks.items() for remark in listed]
+    return [read_as_missing(name, stray) for name, stray in table.stray.items()] + remarks
 
 
 def open_source(source: Any, as_text: Sequence[str] | None = (), csv_format: CsvFormat = DEFAULT_FORMAT) -> Source:

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from aucforest.tables.values import readable
+
 # Numbers as Arrow parses them. The pattern means the same to `re` and to Arrow's regular expressions.
 NUMBER_PATTERN = r"^\s*[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan))\s*$"
 # A column of text is nearly all numbers if less than this proportion of its values is something else.
@@ -18,8 +20,8 @@ _WITH_COMMA = re.compile(r"\s*[-+]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?\s*")
 _WITH_SIGN = re.compile(r"\s*[€$£¥]?\s*[-+]?\d[\d.,]*\s*[€$£¥%]?\s*")
 _YEAR = r"\d{4}"
 _DATE = re.compile(
-    rf"\s*({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+{_YEAR}"
-    rf"|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR})([T ,]+\d\d?:\d\d.*)?\s*"
+    rf"\s*({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)"
+    rf"|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+({_YEAR}|\d\d)|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR})([T ,]+\d\d?:\d\d.*)?\s*"
 )
 # Dates that need no format.
 _ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")
@@ -109,7 +111,7 @@ def read_as_missing(name: str, stray: StrayText, can_be_text: bool = True) -> st
 def unseen_note(name: str, n_unseen: int, n_rows: int, examples: Sequence[str]) -> str:
     """Return the sentence on categories of a column that the training data did not have."""
     share = f"{100.0 * n_unseen / n_rows:.2g} %" if n_unseen < n_rows else "100 %"
-    listed = ", ".join(map(repr, examples[:_EXAMPLES]))
+    listed = ", ".join(map(repr, map(readable, examples[:_EXAMPLES])))
     more = ", ..." if len(examples) > _EXAMPLES else ""
     return (
         f"column {name!r}: {n_unseen:,} of {n_rows:,} rows ({share}) have a category that training has not seen"

@@ -1,0 +1,123 @@
+"""Values of categories: text, numbers, booleans, dates and durations, of one type for all that are equal.
+
+A day is its midnight, and a date with a time zone its moment in UTC; dates with and without a zone are different. A
+time of day is the duration since midnight. Dates and durations are compared in microseconds. Intervals and periods of
+pandas are the text that it writes to a CSV.
+"""
+
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Real
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.metrics.validation import is_missing
+
+# The types that are kept; others are converted.
+_PLAIN = {str, bool, int, float, type(None)}
+# How far within the calendar of Python time zones are asked for moments at its ends.
+_INSIDE = timedelta(2)
+
+
+def plain_values(values: list[Any]) -> list[Any]:
+    """Return values as text, booleans, numbers, datetimes and timedeltas, None if missing; TypeError for others."""
+    if set(map(type, values)) <= _PLAIN:
+        return values
+    return [None if is_missing(value) else _plain(value) for value in values]
+
+
+def _plain(value: Any) -> Any:
+    """Return one value in the type of all that are equal."""
+    if isinstance(value, np.datetime64):
+        moment = value.astype("M8[us]").item()
+        return moment if isinstance(moment, datetime) else _end_of_calendar(moment < 0)
+    if isinstance(value, np.timedelta64):
+        return value.astype("m8[us]").item()
+    if isinstance(value, date | time | timedelta):
+        return _plain_date(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real | Decimal):
+        return int(value) if isinstance(value, Fraction | Decimal) and float(value).is_integer() else float(value)
+    pandas: Any = nw.dependencies.get_pandas()
+    if pandas is not None and isinstance(value, pandas.Interval | pandas.Period):
+        return str(value)
+    raise TypeError(f"{value!r} is none of text, numbers, booleans, dates and durations: convert it to text")
+
+
+def _plain_date(value: Any) -> datetime | timedelta:
+    """Return a date as datetime, in UTC if it has a zone, and a duration or a time of day as timedelta."""
+    if isinstance(value, timedelta):
+        return timedelta(value.days, value.seconds, value.microseconds)
+    if isinstance(value, time):
+        return since_midnight(value)
+    if not isinstance(value, datetime):
+        return datetime.combine(value, time())
+    if value.tzinfo is None:
+        return datetime.combine(value.date(), value.time())
+    moment = on_clock(value, UTC)
+    moment = moment if isinstance(moment, datetime) else _end_of_calendar(value.year == 1)
+    return moment.replace(tzinfo=UTC)
+
+
+def _end_of_calendar(is_first: bool) -> datetime:
+    """Return the first or the last moment of Python's calendar, in place of those beyond it."""
+    return datetime.min if is_first else datetime.max
+
+
+def since_midnight(value: time) -> timedelta:
+    """Return a time of day as a duration."""
+    return timedelta(0, (value.hour * 60 + value.minute) * 60 + value.second, value.microsecond)
+
+
+def on_clock(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
+    """Return a date with a time zone on the clock of another one, without it.
+
+    At the ends of the calendar of Python it may be a date of numpy, whose years go on.
+    """
+    if hasattr(value, "to_pydatetime"):  # a Timestamp of pandas, perhaps with nanoseconds
+        value = value.to_pydatetime(warn=False)
+    try:
+        return value.astimezone(zone).replace(tzinfo=None)
+    except OverflowError:
+        inside = value + (_INSIDE if value.year == 1 else -_INSIDE)
+        shift = inside.astimezone(zone).replace(tzinfo=None) - inside.replace(tzinfo=None)
+        return np.datetime64(value.replace(tzinfo=None), "us") + np.timedelta64(shift)
+
+
+def read_as(values: list[Any], categories: NDArray[Any]) -> list[Any]:
+    """Return values to compare with categories: text as dates or times of day, in ISO 8601, if they are such."""
+    if len(categories) == 0 or not isinstance(categories[0], datetime | timedelta):
+        return values
+    read = datetime.fromisoformat if isinstance(categories[0], datetime) else time.fromisoformat
+    return [_read(value, read) if isinstance(value, str) else value for value in values]
+
+
+def _read(text: str, read: Any) -> Any:
+    """Return text as a date or a duration by a function that reads it, or as it is if that cannot."""
+    try:
+        return _plain_date(read(text.strip()))
+    except ValueError:
+        return text
+
+
+def kind_of_value(value: Any) -> str:
+    """Return what a category is; values of different kinds are never equal."""
+    if isinstance(value, datetime):
+        return "a date" if value.tzinfo is None else "a date with a time zone"
+    return "a duration" if isinstance(value, timedelta) else "a string" if isinstance(value, str) else "a number"
+
+
+def readable(value: Any) -> Any:
+    """Return a date without its midnight, or a duration, as text; another category as it is."""
+    if isinstance(value, datetime):
+        return str(value).removesuffix(" 00:00:00")
+    return str(value) if isinstance(value, timedelta) else value
