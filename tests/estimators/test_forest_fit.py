@@ -1,5 +1,7 @@
 """Growing on: the trees of one fit, refusals that lose no tree, other draws."""
 
+from copy import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -371,3 +373,19 @@ def test_the_plan_has_room_for_groups():
     assert max(int(count.sum()) for count in counts) <= sampler.n_sampled
     assert sampler.rates == pytest.approx(1.0)
     assert sampler.bytes_of_tree == sampler.by_block(1).nbytes == 2000
+
+
+def test_a_warm_start_with_more_rows_keeps_what_was_chosen():
+    """There are no common out-of-bag rows to choose by, and the defaults would rank worse than the old forest."""
+    table, labels = make_table(n_rows=400, seed=4)
+    forest = AUCForestClassifier(60, random_state=0, n_jobs=1, warm_start=True).fit(table[:240], labels[:240])
+    before = copy(forest)
+    assert before.calibration_ is not None
+    # neither is what a fit without a choice has
+    before.shrinkage_ = forest.shrinkage_ = 50.0
+    forest.variants_ = [forest.variants_[0]] * 45 + [forest.variants_[1]] * 15
+    with pytest.warns(UserWarning, match="^warm_start: shrinkage, mixture and calibration stay"):
+        forest.set_params(n_estimators=120).fit(table, labels)
+    assert forest.shrinkage_ == 50.0
+    assert forest.calibration_ == before.calibration_
+    assert forest.variants_.count(forest.variants_[0]) == 90
