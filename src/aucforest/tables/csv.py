@@ -82,7 +82,7 @@ class CsvTable:
             raise ValueError(f"cannot read {name}: it is empty" if is_empty else f"{name} has no header")
         if separator is None and self._wanted_separator() and not self.columns[0].startswith("#"):
             raise ValueError(f"{name}: {self._wanted_separator()}")
-        check_names(name, self.columns)
+        self._check_header()
         self.hint = self._hint()
 
     def batches(self, columns: Sequence[str], types: dict[str, Any] | None = None) -> Iterator[Any]:
@@ -107,8 +107,22 @@ class CsvTable:
         hint = "" if wanted is None else f"; {wanted}"
         if first.startswith("#"):
             return f"; the first line begins with '#': remove it if it is a comment{hint}"
-        is_title = wanted is None and len(self.columns) == 1
-        return f"; the first line is {first!r}: remove it if it is a title" if is_title else hint
+        named = [name for name in self.columns if name]
+        is_title = wanted is None and len(named) == 1
+        return f"; the first line is {named[0]!r}: remove it if it is a title" if is_title else hint
+
+    def _check_header(self) -> None:
+        """Raise ValueError if two columns have the same name, or none, as below a title."""
+        nameless = [str(place) for place, name in enumerate(self.columns, 1) if name == ""]
+        if len(nameless) < 2:
+            check_names(self.name, self.columns)
+            return
+        named, advice = list(filter(None, self.columns)), "name or remove them"
+        if len(named) <= len(nameless):
+            holds = f"holds only {', '.join(map(repr, named))}" if named else "is empty"
+            advice = f"the first row {holds} and is probably no header: remove the rows above the header"
+        which = f"columns {', '.join(nameless[:5])}{' and more' if nameless[5:] else ''}"
+        raise ValueError(f"{self.name} has {len(nameless)} columns without a name ({which}): {advice}")
 
     def place(self, row: int) -> str:
         """Return the line number at which a row starts; blank lines and line breaks in values count as lines."""
