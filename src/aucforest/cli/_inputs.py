@@ -36,7 +36,7 @@ from aucforest.tables.kinds import (
     is_number,
     to_features,
 )
-from aucforest.tables.labels import LabelReader, find_comparison, read_target, read_weights
+from aucforest.tables.labels import LabelReader, check_has_rows, find_comparison, read_target, read_weights
 from aucforest.tables.notes import suspicious_columns
 from aucforest.tables.sources import ParquetFiles, Source, open_source, stray_notes
 from aucforest.tables.spreadsheets import SPREADSHEET, spreadsheet_as_csv
@@ -245,8 +245,7 @@ def read_for_model(
             feature_batches.append(_large_integers_kept(columns.typed(batch, n_rows), batch))
             other_batches.append(pa.table(batch.select(others)))
             n_rows += batch.num_rows
-        if n_rows == 0:
-            raise ValueError(f"{table.name} has a header, but no rows")
+        check_has_rows(table, n_rows)
         say([*columns.stray_notes(), *columns.unseen_notes()])
         content = pa.concat_tables(other_batches)
         y = labels_for_model(model, table, content.column(target), target, positive)

@@ -191,6 +191,12 @@ def not_label(label: str) -> str:
     return f"not {label}"
 
 
+def check_has_rows(table: Columns, n_rows: int) -> None:
+    """Raise ValueError if a table has no rows."""
+    if n_rows == 0:
+        raise ValueError(f"{table.name} has {'a header, but ' if table.is_text else ''}no rows")
+
+
 def refuse_missing(table: Columns, target: str, n_missing: int, first: int) -> NoReturn:
     """Raise ValueError for missing labels with their number and the position of the first."""
     raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.place(first)}")
@@ -272,8 +278,7 @@ def read_target(
         if groups is not None:
             numbers.append(_encode(read_groups(source, batch.column(groups), groups, n_rows), number, np.int32))
         n_rows += batch.num_rows
-    if n_rows == 0:
-        raise ValueError(f"{source.name} has {'a header, but ' if source.is_text else ''}no rows")
+    check_has_rows(source, n_rows)
     if len(number_of) == 1:
         raise ValueError(f"column {groups!r} has only one group, {next(iter(number_of))!r}: at least 2 are needed")
     joined = np.concatenate(weights) if weights else None
