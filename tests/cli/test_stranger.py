@@ -111,8 +111,7 @@ def stray_text():
     found = "column 'amount': 2 of 120 values are no numbers ('unknown', '1,234.5')"
     option = "; --stray-text text (in Python, stray_text='text') reads the column as text"
     return Messy(
-        train, test,
-        fit=[f"{found}, read as missing{option}; write numbers such as '1,234.5' with digits and a decimal point alone"],
+        train, test, fit=[f"{found}, read as missing{option}; write numbers such as '1,234.5' with digits"],
         predict=["column 'amount': 1 of 80 values is no number ('n/k'), read as missing"],
         warning="column 'amount': numbers with commas between thousands are read as text: write 1234.5 for '1,234.5';"
         " 1 of 120 values is no number ('unknown'): leave it empty",

@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from aucforest.cli._labels import OPTION, labels_for_model, with_positive_last
 from aucforest.cli._options import STANDARD
 from aucforest.estimators._model_files import read_as_fitted
+from aucforest.tables.columns import read_table
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, CsvTable, is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.integers import rounded_features
 from aucforest.tables.kinds import (
     Columns,
     ModelColumns,
@@ -175,6 +177,7 @@ def read_training(
         features = feature_names(table, [*others, *drop])
         reader = LabelReader(table, target, positive, OPTION)
         classes, y, weights, group_numbers = read_target(table, reader, weight, groups)
+        say(reader.alike_notes())
         classes, y = with_positive_last(reader, classes, y, positive)
         data = Labelled(_title(table, target, positive), None, y, weights, classes, group_numbers)
         say(stray_notes(table, [*features, *keep]))
@@ -185,11 +188,19 @@ def read_training(
         X = content.select(features)
         say(suspicious_columns(X, y, drop=True))
         return data._replace(
-            X=to_features(X),
+            X=to_features(_already_rounded(X)),
             groups=None if groups is None else content.column(groups).to_pandas().to_numpy(),
             times=None if time is None else _read_times(table, content.column(time), time),
             kept=content.select(keep),
         )
+
+
+def _already_rounded(table: Any) -> Any:
+    """Return a table with float64 in place of integers that it rounds: a note has told, so no fit needs to warn."""
+    for feature in rounded_features(read_table(table)):
+        column = table.column(feature).cast(pa.float64(), safe=False)
+        table = table.set_column(feature, table.column_names[feature], column)
+    return table
 
 
 def _say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:

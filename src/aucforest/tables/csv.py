@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -26,6 +27,7 @@ from aucforest.tables.csv_format import (
     has_one_byte,
 )
 from aucforest.tables.files import Files, check_names, check_same_names, split
+from aucforest.tables.integers import is_rounded
 from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
 from aucforest.tables.texts import StrayText
 
@@ -217,7 +219,8 @@ class CsvFiles(Files):
     """CSV files with the same header as one table, in the types that Arrow infers from all rows.
 
     The columns `as_text` (None for all) stay strings. If `stray_text` of the format is "number", columns of text that
-    are nearly all numbers are numbers, and what is no number is missing; `stray` has what that was.
+    are nearly all numbers are numbers, and what is no number is missing; `stray` has what that was. `rounded` has the
+    columns of numbers in which float64 rounds an integer.
     """
 
     is_text = True
@@ -233,6 +236,7 @@ class CsvFiles(Files):
         super().__init__(files, name)
         self._format = csv_format
         self.stray: dict[str, StrayText] = {}
+        self.rounded: set[str] = set()
         # The first rows of files that have not been read are unknown.
         self._first_rows, self._types, self._as_text = [0, *[sys.maxsize] * len(files)], dict[str, Any](), as_text
         for file in files:
@@ -289,6 +293,8 @@ class CsvFiles(Files):
                     if len(values) > 0:
                         possible[name] = _fitting(values, types, self._format.date_format) if types else []
                         empty.discard(name)
+                        if name not in self.rounded and _has_rounded(values):
+                            self.rounded.add(name)
                         if pa.float64() in possible[name]:
                             stray[name].n_values += len(values)
                         elif self._format.stray_text == "number":
@@ -296,6 +302,8 @@ class CsvFiles(Files):
             for name, types in possible.items():
                 if not types and stray[name].is_rare:
                     self.stray[name], types = stray[name], [pa.float64()]
+                if pa.float64() not in types or pa.int64() in types:
+                    self.rounded.discard(name)
                 self._types[name] = pa.null() if name in empty else types[0] if types else pa.string()
         return pa.schema([(name, self._types[name]) for name in columns])
 
@@ -357,6 +365,14 @@ def typed_labels(column: Any) -> Any:
     """Return a column of labels of a CSV, which are strings, in the type that Arrow infers; see `parse_labels`."""
     distinct = pc.unique(column.drop_null())
     return parse_labels(distinct).take(pc.index_in(column, distinct))
+
+
+def _has_rounded(values: Any) -> bool:
+    """Return whether one of some strings is an integer that float64 rounds."""
+    if pc.max(pc.binary_length(values)).as_py() < 16:  # of at most 2**53
+        return False
+    long = pc.unique(values.filter(pc.match_substring_regex(values, r"^\s*[-+]?[0-9]{16,}\s*$")))
+    return is_rounded(np.array([int(text) for text in long.to_pylist()], dtype=object))
 
 
 class _Lent:

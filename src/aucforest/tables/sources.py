@@ -13,6 +13,7 @@ import pyarrow.parquet
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
+from aucforest.tables.integers import ROUNDED
 from aucforest.tables.kinds import Canonical, canonical_type
 from aucforest.tables.texts import StrayText, read_as_missing
 
@@ -26,6 +27,7 @@ class _Typed:
     hint = ""
     missing: Sequence[str] = ()
     stray: Mapping[str, StrayText] = {}
+    rounded: frozenset[str] = frozenset()
     _schema: Any
 
     def schema(self, columns: Sequence[str]) -> Any:
@@ -120,9 +122,10 @@ Source = CsvFiles | ParquetFiles | Streams
 
 
 def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
-    """Return sentences on stray text in columns that are read as numbers, after their types are known."""
-    table.schema(columns)
-    return [read_as_missing(name, stray) for name, stray in table.stray.items()]
+    """Return sentences on stray text, and on rounding, in columns that are read as numbers."""
+    table.schema(columns)  # for which all rows are read
+    rounded = [f"column {name!r}: {ROUNDED}" for name in table.columns if name in table.rounded]
+    return [*(read_as_missing(name, stray) for name, stray in table.stray.items()), *rounded]
 
 
 def open_source(source: Any, as_text: Sequence[str] | None = (), csv_format: CsvFormat = DEFAULT_FORMAT) -> Source:

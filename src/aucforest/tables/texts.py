@@ -147,13 +147,16 @@ def _date_note(date: str, stray: StrayText) -> str:
     return f"dates such as {date!r} are read as text, so that each is a category; {'; '.join(advice)}"
 
 
-def alike_note(values: Iterable[object], counts: Iterable[int], kind: str) -> str | None:
-    """Return a sentence on distinct values of text that differ only by case and spaces, or None if there are none."""
+def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, only: str | None = None) -> str | None:
+    """Return a sentence on distinct values of text that differ only by case and spaces, or None if there are none.
+
+    With `only`, they must be like that value.
+    """
     groups: dict[str, list[str]] = {}
     for value, count in zip(values, counts):
         if isinstance(value, str):
-            groups.setdefault(" ".join(value.split()).casefold(), []).append(f"{str(value)!r} ({count:,})")
-    alike = [group for group in groups.values() if len(group) > 1]
+            groups.setdefault(_folded(value), []).append(f"{str(value)!r} ({count:,})")
+    alike = [group for text, group in groups.items() if len(group) > 1 and (only is None or text == _folded(only))]
     if not alike:
         return None
     first = alike[0]
@@ -162,6 +165,11 @@ def alike_note(values: Iterable[object], counts: Iterable[int], kind: str) -> st
     )
     others = f", as do {len(alike) - 1:,} more groups," if alike[1:] else ""
     return f"{listed} differ only by case and spaces{others} and are different {kind}: write what is the same alike"
+
+
+def _folded(text: str) -> str:
+    """Return a text without what one does not see or hear: in lower case, with one space between words."""
+    return " ".join(text.split()).casefold()
 
 
 def read_as_missing(name: str, stray: StrayText, can_be_text: bool = True) -> str:
