@@ -39,7 +39,8 @@ def file_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
             raise
         if error.errno is None:
             raise type(error)(str(error).replace(beside.name, target.name)) from error
-        raise OSError(error.errno, error.strerror.replace(beside.name, target.name), str(target)) from error
+        reason = str(error.strerror).replace(beside.name, target.name)
+        raise OSError(error.errno, reason, str(target)) from error
     finally:
         beside.unlink(missing_ok=True)
 

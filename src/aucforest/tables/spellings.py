@@ -101,7 +101,10 @@ def spelling_note(read: Mapping[str, Spelling], plain: Iterable[str]) -> str | N
     if (of_letters and _may_be_codes(of_letters, len(read))) or len(units) > _MOST_UNITS:
         return None
     reading = _read_separators(every)
-    forms = reading.forms | {mark: text for text, spelling in reversed(read.items()) for mark in spelling.marks}
+    forms = dict(reading.forms)
+    for text, spelling in read.items():
+        for mark in spelling.marks:
+            forms.setdefault(mark, text)
     if units != [""]:
         named = f"with {', '.join(repr(unit) for unit in units if unit)} as unit"
         name = named if of_letters else "with a currency or percent sign"
