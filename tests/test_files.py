@@ -37,6 +37,41 @@ def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
 def test_a_missing_folder_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"there is no such folder: .*nowhere'$"):
         write_whole(tmp_path / "nowhere" / "result.json", b"new")
+    (tmp_path / "table.csv").touch()
+    with pytest.raises(NotADirectoryError, match=r"this is a file, not a folder: .*table.csv'$"):
+        write_whole(tmp_path / "table.csv" / "result.json", b"new")
+
+
+@pytest.mark.parametrize("path", ["", ".", "results"])
+def test_a_folder_is_no_file_to_write(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    with pytest.raises(IsADirectoryError, match=rf"this is a folder, not a file to write: '{path or '.'}'$"):
+        write_whole(path, b"new")
+    assert [file.name for file in tmp_path.iterdir()] == ["results"]
+
+
+def test_errors_name_the_file_not_the_temporary_one(tmp_path, monkeypatch):
+    def open_no_file(beside):
+        beside.write_bytes(b"half")
+        os.open(beside / "more", os.O_RDONLY)
+
+    def open_by_arrow(beside):
+        raise OSError(errno.EACCES, f"Failed to open local file '{beside}'")
+
+    def fail_without_number(beside):
+        raise OSError(f"cannot write {beside}")
+
+    target = tmp_path / "result.json"
+    for write, kind in (
+        (open_no_file, NotADirectoryError),
+        (open_by_arrow, PermissionError),
+        (fail_without_number, OSError),
+    ):
+        with pytest.raises(kind, match=r"result\.json'?$") as caught, file_beside(target) as beside:
+            write(beside)
+        assert beside.name not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_temporary_files_of_killed_processes_are_recognized(tmp_path):

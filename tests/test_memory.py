@@ -10,16 +10,23 @@ from aucforest._memory import format_bytes, parse_bytes
 @pytest.mark.parametrize(
     ("text", "n_bytes"),
     [("2GiB", 2**31), ("500MB", 5 * 10**8), (" 1.5 gb ", 1_500_000_000), ("100", 100), (7, 7), (np.int64(8), 8),
-     ("3kB", 3000), ("2 TiB", 2**41), ("16k", 16000)],
+     ("3kB", 3000), ("2 TiB", 2**41), ("16k", 16000), ("1.9", 1), ("2.3GB", 23 * 10**8)],
 )  # fmt: skip
 def test_bytes(text, n_bytes):
     assert parse_bytes(text, "memory_limit") == n_bytes
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "-1GB", "0", 0, -5, True, None, 1.5, "2XB", "1 2", "2iB"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "GiB", "-1GB", "0", "0.5", "0.0009kB", 0, -5, True, None, 1.5, "2XB", "1 2", "2iB", "1e3MB", "nan", "1.5.2"],
+)
 def test_what_is_no_number_of_bytes(text):
     with pytest.raises(ValueError, match="memory_limit must be a number of bytes"):
         parse_bytes(text, "memory_limit")
+
+
+def test_as_many_bytes_as_no_float_counts():
+    assert parse_bytes("9" * 400, "memory_limit") == 10**400 - 1
 
 
 def test_numbers_of_bytes_are_readable():

@@ -18,8 +18,15 @@ except ImportError:  # not a POSIX system
 
 @contextmanager
 def file_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path`; the file is renamed to `path` at the end, or removed on error."""
+    """Yield a temporary path in the folder of `path`; the file is renamed to `path` at the end, or removed on error.
+
+    Errors of the operating system name `path`, not the temporary one.
+    """
     target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file to write", str(target))
+    if target.parent.is_file():
+        raise NotADirectoryError(errno.ENOTDIR, "this is a file, not a folder", str(target.parent))
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(target.parent))
     # mkstemp would create a file that only its owner can read; results get the default permissions.
@@ -27,6 +34,13 @@ def file_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield beside
         beside.replace(target)
+    except OSError as error:
+        if beside.name not in str(error):
+            raise
+        if error.errno is None:
+            raise type(error)(str(error).replace(beside.name, target.name)) from error
+        reason = str(error.strerror).replace(beside.name, target.name)
+        raise OSError(error.errno, reason, str(target)) from error
     finally:
         beside.unlink(missing_ok=True)
 

@@ -1,6 +1,7 @@
 """The memory of the machine, numbers of bytes as text, and a check that an operation takes at most half of it."""
 
 import re
+from fractions import Fraction
 from functools import cache
 from numbers import Integral
 from pathlib import Path
@@ -36,13 +37,16 @@ def check_memory(n_bytes: float, what: str, advice: str) -> None:
 
 
 def parse_bytes(given: Any, name: str) -> int:
-    """Return a number of bytes, given as an integer or as text such as "2GiB", "500MB" or "1.5 GB"."""
+    """Return a number of bytes, given as an integer or as text such as "2GiB", "500MB" or "1.5 GB"; at least 1."""
     if isinstance(given, Integral) and not isinstance(given, bool) and int(given) > 0:
         return int(given)
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([kmgt]?i?)b?\s*", str(given).lower())
-    if match is None or match[2] not in _UNITS or float(match[1]) == 0 or not isinstance(given, str):
+    n_bytes = 0
+    if match is not None and match[2] in _UNITS and isinstance(given, str):
+        n_bytes = int(Fraction(match[1]) * _UNITS[match[2]])
+    if n_bytes < 1:
         raise ValueError(f"{name} must be a number of bytes, such as 2147483648 or '2GiB', but is {given!r}")
-    return int(float(match[1]) * _UNITS[match[2]])
+    return n_bytes
 
 
 def format_bytes(n_bytes: float) -> str:

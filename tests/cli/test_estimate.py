@@ -215,10 +215,12 @@ def test_missing_scores(files, tmp_path):
     gaps = tmp_path / "gaps.csv"
     frame_of(400, 1).assign(score=lambda f: f["score"].where(f.index > 2)).to_csv(gaps, index=False)
     refused = run(files[0], gaps, *NAMES)
-    check_refusal(refused, "y_score has 3 and y_true 0 missing values")
+    check_refusal(
+        refused, "gaps.csv: column 'score' has 3 and column 'label' 0 missing values: pass --drop-missing to drop"
+    )
     dropped = run(files[0], gaps, *NAMES, "--drop-missing")
     assert dropped.exit_code == 0, dropped.output
-    assert "Warning: y_score has 3" in dropped.stderr
+    assert "Warning: gaps.csv: column 'score' has 3" in dropped.stderr
 
 
 def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
@@ -233,13 +235,30 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
         ((*files, *NAMES, "--json", files[0]), "reference.csv would be overwritten"),
         ((*files, *NAMES, "--json", tmp_path / "a.png", "--plot", tmp_path / "a.png"), "a.png would be overwritten"),
         ((*files, *NAMES, "--size", "0"), "size must be at least 1"),
-        ((*files, "--score", "label", "--target", "label"), "y_score must hold real numbers"),
-        ((one_class, files[1], *NAMES), "the reference must have samples of all classes, two or more"),
-        ((*files, *NAMES, "--labels", "no,maybe"), "y_true has the label 'yes', which is not in labels"),
+        ((*files, "--score", "label", "--target", "label"), "reference.csv: column 'label' must hold real numbers"),
+        ((one_class, files[1], *NAMES), "one.csv: column 'label' must have samples of all classes, two or more"),
+        ((*files, *NAMES, "--labels", "no,maybe"), "column 'label' has the label 'yes', which is not in labels"),
         ((*files, *NAMES, "--csv", tmp_path / "no" / "a.csv"), "does not exist"),
     ]
     for arguments, sentence in cases:
         check_refusal(run(*arguments), sentence)
+
+
+def test_files_of_no_row_and_of_one_are_named(files, tmp_path):
+    for n_rows, name in enumerate(("none", "one")):
+        frame_of(n_rows, 0).to_csv(tmp_path / f"{name}.csv", index=False)
+    frame_of(0, 0).to_parquet(tmp_path / "none.parquet")
+    check_refusal(run(tmp_path / "none.csv", files[1], *NAMES), "Error: none.csv has a header, but no rows")
+    check_refusal(run(files[0], tmp_path / "none.csv", *NAMES), "Error: none.csv has a header, but no rows")
+    check_refusal(run(files[0], tmp_path / "none.parquet", *NAMES), "Error: none.parquet has no rows")
+    check_refusal(
+        run(tmp_path / "one.csv", files[1], *NAMES), "Error: one.csv: column 'label' must have samples of all"
+    )
+    few = data.run("estimate", files[0], tmp_path / "one.csv", *NAMES)
+    assert few.exit_code == 1
+    sentence = "Error: one.csv: 1 samples cannot be split into 10 chunks: pass a smaller --number"
+    assert few.stderr.splitlines()[-1] == sentence
+    assert run(files[0], tmp_path / "one.csv", *NAMES, "--number", "1").exit_code == 0
 
 
 def test_wrong_calls_exit_with_2(files):

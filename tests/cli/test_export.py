@@ -90,6 +90,8 @@ def test_stray_text_in_checked_rows(files, tmp_path):
     rows.to_csv(tmp_path / "words.csv", index=False)
     call = ("export", files.model_aucforest, "--onnx", tmp_path / "m.onnx", "--check", tmp_path / "words.csv")
     check_refusal(run(*call, "--stray-text", "text"), "'unknown'")
+    rows[:0].to_csv(tmp_path / "none.csv", index=False)
+    check_refusal(run(*call[:-1], tmp_path / "none.csv"), "none.csv has a header, but no rows")
     assert not (tmp_path / "m.onnx").exists()
     result = run(*call)
     assert result.exit_code == 0, result.output

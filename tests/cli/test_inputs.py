@@ -185,7 +185,7 @@ def test_periods_of_dates_in_another_format(tables, tmp_path):
     assert by_quarter.exit_code == 0, by_quarter.output
     assert all(f"2024Q{quarter}" in by_quarter.stdout for quarter in range(1, 5))
     named = run(*estimate, "--features", "booked", "--date-format", GERMAN)
-    check_refusal(named, "X: column 'booked' holds dates or durations: leave dates out, because")
+    check_refusal(named, "r.csv: column 'booked' holds dates or durations: leave dates out, because")
 
 
 def test_zones(tables, tmp_path):
@@ -223,3 +223,21 @@ def test_exports_agree_on_dates(tables, tmp_path, option):
     for table, format_ in (("train.csv", ()), ("other.csv", ("--date-format", GERMAN))):
         result = run("export", tmp_path / "m", option, out, "--check", tables / table, *format_)
         assert result.exit_code == 0, result.output
+
+
+def test_labels_that_differ_by_case_and_spaces(tmp_path):
+    """In memory, in batches, and where one label is positive, also in other rows of that model."""
+    labels = ["no", "Yes", "no", "yes ", "no", "no", " Yes", "no"] * 8
+    path, model = tmp_path / "t.csv", tmp_path / "m"
+    pd.DataFrame({"a": np.random.default_rng(0).normal(size=64).round(3), "label": labels}).to_csv(path, index=False)
+    call = ("fit", path, "--target", "label", "--trees", 30, "--out", model)
+    counts = "' Yes' (8), 'Yes' (8), 'yes ' (8)"
+    sentence = (
+        "Note: column 'label': {} differ only by case and spaces and are different labels: write what is the same alike"
+    )
+    for options in ((), ("--memory-limit", "1GB")):
+        assert sentence.format(counts) in run(*call, *options).stderr.splitlines()
+    counts = "'Yes' (8), 'yes ' (8), ' Yes' (8)"
+    for result in (run(*call, "--positive", "Yes"), run("evaluate", model, path, "--target", "label")):
+        assert result.exit_code == 0, result.output
+        assert sentence.format(counts) in result.stderr.splitlines()

@@ -109,16 +109,19 @@ def stray_text():
     train.loc[[5, 7], "amount"] = ["unknown", "1,234.5"]
     test.loc[3, "amount"] = "n/k"
     found = "column 'amount': 2 of 120 values are no numbers ('unknown', '1,234.5')"
+    option = "; --stray-text text (in Python, stray_text='text') reads the column as text"
     return Messy(
-        train, test, fit=[f"{found}, read as missing; --stray-text text"],
-        predict=["column 'amount': 1 of 80 values is no number ('n/k'), read as missing"], warning=found,
+        train, test, fit=[f"{found}, read as missing{option}; write numbers such as '1,234.5' with digits"],
+        predict=["column 'amount': 1 of 80 values is no number ('n/k'), read as missing"],
+        warning="column 'amount': numbers with commas between thousands are read as text: write 1234.5 for '1,234.5';"
+        " 1 of 120 values is no number ('unknown'): leave it empty",
     )  # fmt: skip
 
 
 def stray_text_kept():
     table = stray_text()
     table.fit_options = ["--stray-text", "text"]
-    table.fit = [f"{table.warning}, so that all are read as text and each is a category"]
+    table.fit = [table.warning]
     n_new = (~table.test["amount"].isin(table.train["amount"])).sum()
     table.predict = [f"column 'amount': {n_new} of 80 rows "]
     return table
@@ -141,7 +144,7 @@ def mixed_types():
 
 
 def decimal_comma():
-    sentence = "column 'amount': numbers with a decimal comma are read as text; write a decimal point"
+    sentence = "column 'amount': numbers with a decimal comma are read as text: write "
     train, test = both(amount=lambda table: table["amount"].map(lambda value: f"{value:.2f}".replace(".", ",")))
     n_new = (~test["amount"].isin(train["amount"])).sum()
     return Messy(train, test, [sentence], [f"column 'amount': {n_new} of 80 rows "], warning=sentence)
@@ -432,7 +435,7 @@ def test_parquet_keeps_its_types_and_says_what_they_hide(tmp_path):
     messy = stray_text()
     messy.train.assign(site="A").to_parquet(tmp_path / "train.parquet")
     fitted = run("fit", tmp_path / "train.parquet", "--target", "label", "--trees", 30, "--out", tmp_path / "model")
-    check_said(fitted, [f"{messy.warning}, so that all are read as text", "column 'site': the same value in every row"])
+    check_said(fitted, [messy.warning, "column 'site': the same value in every row"])
 
 
 def test_evaluating_the_training_file_says_so(tmp_path):

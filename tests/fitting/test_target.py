@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucforest.fitting.target import Target, code_part
+from aucforest.fitting.target import Target, code_classes, code_part
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,12 @@ def test_targets_are_refused(parts, weight, error, sentence):
 def test_many_classes_of_few_rows_are_no_regression():
     y = np.arange(100) % 60
     np.testing.assert_array_equal(Target.of_parts([code_part(y[:70]), code_part(y[70:])], None).labels, y)
+
+
+def test_classes_that_differ_by_case_and_spaces_are_named_with_their_rows():
+    y = np.array(["Yes", "no", "yes ", "Yes"], dtype=object)
+    with pytest.warns(
+        UserWarning, match=r"^y: 'Yes' \(2\), 'yes ' \(1\) differ only by case and spaces and are different cl"
+    ):
+        classes, _ = code_classes(y)
+    assert classes.tolist() == ["Yes", "no", "yes "]

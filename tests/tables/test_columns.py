@@ -398,3 +398,30 @@ def test_named_columns_are_those_of_fit_in_every_form(model):
         batch = pa.RecordBatch.from_pandas(frame[["b", "a"]], preserve_index=False)
         with pytest.raises(TypeError, match=r"pass pyarrow.Table.from_batches\(\[X\]\)"):
             model.predict_proba(batch)
+
+
+@pytest.mark.parametrize(
+    "cell", [[1, 2], [1], (1.0,), {"a": 1}, {1}, np.array([1, 2]), np.array([1])], ids=lambda cell: repr(cell)
+)
+def test_a_collection_in_a_cell_is_refused_with_its_column(cell):
+    y, numbers = np.arange(20) % 2, np.arange(20.0)
+    cells = np.empty(20, dtype=object)
+    cells[:] = 1.0
+    matrix = np.column_stack([numbers, cells]).astype(object)
+    matrix[7, 1] = cells[7] = cell
+    for X, name in ((pd.DataFrame({"a": numbers, "b": cells}), "'b'"), (matrix, "1")):
+        sentence = rf"^X: column {name} has a {type(cell).__name__} in row 7: a cell must have one value"
+        with pytest.raises(TypeError, match=sentence):
+            small_forest().fit(X, y)
+        forest = small_forest().fit(
+            pd.DataFrame({"a": numbers, "b": numbers}) if name == "'b'" else matrix[:, [0, 0]], y
+        )
+        with pytest.raises(TypeError, match=sentence):
+            forest.predict(X)
+
+
+@pytest.mark.parametrize("library", [pl.DataFrame, pa.table])
+def test_columns_of_collections_are_refused_by_name(library):
+    for cells in ([[1, 2]] * 20, [{"a": 1}] * 20):
+        with pytest.raises(TypeError, match=r"^X: column 'b' has the type (List|Struct)"):
+            small_forest().fit(library({"a": np.arange(20.0), "b": cells}), np.arange(20) % 2)

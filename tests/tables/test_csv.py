@@ -335,6 +335,7 @@ def test_another_encoding_is_suggested(tmp_path, text, written, given, sentence)
         ),
         ("# made, by me", None, "; the first line begins with '#': remove it if it is a comment"),
         ("Report of May", None, "; the first line is 'Report of May': remove it if it is a title"),
+        ("Report of May,", None, "; the first line is 'Report of May': remove it if it is a title"),
         ("a,b,lable", None, "; did you mean 'lable'?"),
         ("a,b", None, ""),
     ],
@@ -345,6 +346,29 @@ def test_what_is_wrong_with_a_header_without_the_column(tmp_path, header, separa
     with pytest.raises(ValueError) as caught:
         find_column(open_source(path, csv_format=csv_format), "label")
     assert str(caught.value) == f"t.csv has no column 'label'{hint}"
+
+
+@pytest.mark.parametrize(
+    ("header", "sentence"),
+    [
+        (
+            "Customers of May,,,,,,",
+            "6 columns without a name (columns 2, 3, 4, 5, 6 and more): the first row holds only 'Customers of May' and"
+            " is probably no header: remove the rows above the header",
+        ),
+        (
+            ",,",
+            "3 columns without a name (columns 1, 2, 3): the first row is empty and is probably no header: remove the"
+            " rows above the header",
+        ),
+        ("a,b,label,,", "2 columns without a name (columns 4, 5): name or remove them"),
+        ("a,b,b,", "two columns named 'b': column names must be unique"),
+    ],
+)
+def test_headers_that_are_none_or_incomplete(written, header, sentence):
+    with pytest.raises(ValueError) as caught:
+        open_source(written(f"{header}\na,b,label\n1,2,3\n"))
+    assert str(caught.value) == f"table.csv has {sentence}"
 
 
 @pytest.mark.parametrize("at", [0, 250, 499], ids=["first", "middle", "last"])

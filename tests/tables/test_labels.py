@@ -113,6 +113,25 @@ def test_refusals(parts, positive, sentence):
     assert sentence in str(error.value)
 
 
+LIKE_YES = "differ only by case and spaces and are different labels: write what is the same alike"
+
+
+@pytest.mark.parametrize(
+    ("positive", "notes"),
+    [
+        (None, [f"column 'y': ' Yes' (1), 'Yes' (3), 'yes ' (2) {LIKE_YES}"]),
+        ("Yes", [f"column 'y': 'Yes' (3), 'yes ' (2), ' Yes' (1) {LIKE_YES}"]),
+        ("no", []),
+    ],
+)
+def test_labels_that_differ_by_case_and_spaces_are_counted(positive, notes):
+    reader = LabelReader(TABLE, "y", positive)
+    for part in (["Yes", "yes ", "no"], ["Yes", " Yes", "Yes", "yes ", "maybe"]):
+        reader.add(pa.array(part))
+    reader.finish()
+    assert reader.alike_notes() == notes
+
+
 @pytest.mark.parametrize("bad", [-1.0, float("inf"), float("nan"), None])
 def test_weights_are_finite_and_not_negative(bad):
     assert read_weights(TABLE, pa.array([0, 1, 2]), "w").tolist() == [0.0, 1.0, 2.0]

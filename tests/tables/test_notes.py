@@ -23,6 +23,8 @@ def columns():
             "sometimes": [1.0] * (N - 1) + [None],
             "word": ["a", "b"] * (N // 2),
             "two words": [f"{i}" for i in range(N - 1)] + ["0"],
+            "flats": [f"{i % 30}{'ABXYZ'[i % 5]}" for i in range(N)],
+            "ranges": ["0-5", "6-10", "18+"] * (N // 3),
             "flag": [True, False] * (N // 2),
             "list": ["1,2,3", "4,5"] * (N // 2),
             "pair": ["1,5", "x"] * (N // 2),
@@ -34,6 +36,9 @@ def columns():
         "the same value": {"one": [1] * N, "same word": ["a"] * N, "same flag": [True] * N},
         "percent sign": {"fee": [f"€ {i}.50" for i in range(N)], "rate": ["12 %", "-3.5%", None] * (N // 3)},
         "decimal comma": {"price": [f"{i},50" for i in range(N)], "euro": ["1.234,5", "-7", None] * (N // 3)},
+        "with commas between thousands": {"sales": [f"{1000.5 + i:,.2f}" for i in range(N)]},
+        "if commas separate thousands, but": {"visits": [f"{1000 + i:,}" for i in range(N)]},
+        "differ only by case and spaces": {"answer": ["Yes", "yes ", "no"] * (N // 3)},
         "1 of 1,500 values is no number ('unknown')": {"amount": ["unknown", *(f"{i % 7}.5" for i in range(N - 1))]},
         "300 of 1,500 values are no numbers ('?')": {
             "half": ["?" if i % 5 == 0 else f"{i}" for i in range(N)],

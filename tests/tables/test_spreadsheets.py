@@ -69,6 +69,15 @@ def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):
     (tmp_path / "no.xlsx").write_bytes(b"PK")
     check_refusal(run("fit", tmp_path / "no.xlsx", *fit), "cannot read no.xlsx: ")
     check_refusal(run("fit", spreadsheet(mixed(0, 0)[[]]), *fit), "cannot read t.xlsx: it is empty")
+    with pd.ExcelWriter(path) as writer:
+        mixed(10, 0).to_excel(writer, index=False, startrow=1)
+        sheet = next(iter(writer.sheets.values()))
+        sheet.cell(1, 1, "Customers of May")
+        sheet.merge_cells(start_row=1, start_column=1, end_row=1, end_column=7)
+    titled = run("fit", path, *fit)
+    check_refusal(
+        titled, "t.xlsx has 6 columns without a name (columns 2, 3, 4, 5, 6 and more): the first row holds only"
+    )
     monkeypatch.setitem(sys.modules, "python_calamine", None)
     needs = "Error: reading t.xlsx needs python_calamine: pip install aucforest[xlsx]\n"
     assert run("fit", spreadsheet(mixed(10, 0)), *fit).stderr == needs

@@ -23,8 +23,10 @@ from numpy.typing import NDArray
 from aucforest.cli._labels import OPTION, labels_for_model, with_positive_last
 from aucforest.cli._options import STANDARD
 from aucforest.estimators._model_files import read_as_fitted
+from aucforest.tables.columns import read_table
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, CsvTable, is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.integers import rounded_features
 from aucforest.tables.kinds import (
     Columns,
     ModelColumns,
@@ -36,7 +38,7 @@ from aucforest.tables.kinds import (
     is_number,
     to_features,
 )
-from aucforest.tables.labels import LabelReader, find_comparison, read_target, read_weights
+from aucforest.tables.labels import LabelReader, check_has_rows, find_comparison, read_target, read_weights
 from aucforest.tables.notes import suspicious_columns
 from aucforest.tables.sources import ParquetFiles, Source, open_source, stray_notes
 from aucforest.tables.spreadsheets import SPREADSHEET, spreadsheet_as_csv
@@ -175,6 +177,7 @@ def read_training(
         features = feature_names(table, [*others, *drop])
         reader = LabelReader(table, target, positive, OPTION)
         classes, y, weights, group_numbers = read_target(table, reader, weight, groups)
+        say(reader.alike_notes())
         classes, y = with_positive_last(reader, classes, y, positive)
         data = Labelled(_title(table, target, positive), None, y, weights, classes, group_numbers)
         say(stray_notes(table, [*features, *keep]))
@@ -185,11 +188,19 @@ def read_training(
         X = content.select(features)
         say(suspicious_columns(X, y, drop=True))
         return data._replace(
-            X=to_features(X),
+            X=to_features(_already_rounded(X)),
             groups=None if groups is None else content.column(groups).to_pandas().to_numpy(),
             times=None if time is None else _read_times(table, content.column(time), time),
             kept=content.select(keep),
         )
+
+
+def _already_rounded(table: Any) -> Any:
+    """Return a table with float64 in place of integers that it rounds: a note has told, so no fit needs to warn."""
+    for feature in rounded_features(read_table(table)):
+        column = table.column(feature).cast(pa.float64(), safe=False)
+        table = table.set_column(feature, table.column_names[feature], column)
+    return table
 
 
 def _say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
@@ -245,8 +256,7 @@ def read_for_model(
             feature_batches.append(_large_integers_kept(columns.typed(batch, n_rows), batch))
             other_batches.append(pa.table(batch.select(others)))
             n_rows += batch.num_rows
-        if n_rows == 0:
-            raise ValueError(f"{table.name} has a header, but no rows")
+        check_has_rows(table, n_rows)
         say([*columns.stray_notes(), *columns.unseen_notes()])
         content = pa.concat_tables(other_batches)
         y = labels_for_model(model, table, content.column(target), target, positive)

@@ -64,7 +64,10 @@ def labels_for_model(model: Any, table: Columns, column: Any, target: str, posit
     if is_one_against_others or (positive is not None and kind == FLAG):
         reader = LabelReader(table, target, str(classes[1]) if positive is None else positive, OPTION)
         reader.add(column)
-        return classes[reader.finish()[1]]
+        labels = reader.finish()[1]
+        for note in reader.alike_notes():
+            typer.echo(f"Note: {note}", err=True)
+        return classes[labels]
     class_of_word = {str(label).lower(): label for label in classes.tolist()}
     if pa.types.is_boolean(column.type) and kind == TEXT and class_of_word.keys() == {"false", "true"}:
         # Booleans, in the spelling of the training data.

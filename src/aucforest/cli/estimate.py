@@ -1,6 +1,10 @@
 """``aucforest estimate``: performance without labels."""
 
 import math
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -17,6 +21,7 @@ from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
 from aucforest.tables.csv import typed_labels
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.kinds import nearest
+from aucforest.tables.labels import check_has_rows
 from aucforest.tables.sources import stray_notes
 
 # The exit code of --fail-on-alert.
@@ -130,9 +135,12 @@ def estimate(
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
-    cbpe.fit(labelled["score"], labelled["target"], labelled["prediction"], X=labelled["features"], chunks=chunks[0])
+    scores, y_true, y_pred = labelled["score"], labelled["target"], labelled["prediction"]
+    with _about(reference, columns):
+        cbpe.fit(scores, y_true, y_pred, X=labelled["features"], chunks=chunks[0])
     y_true, X = rows["target"], rows["features"]
-    result = cbpe.estimate(rows["score"], rows["prediction"], y_true=y_true, X=X, chunks=chunks[1])
+    with _about(new, columns):
+        result = cbpe.estimate(rows["score"], rows["prediction"], y_true=y_true, X=X, chunks=chunks[1])
     console(json_out).print(_as_table(f"{new.name}, estimated from {reference.name}", result))
     write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
     if csv_out is not None:
@@ -148,6 +156,32 @@ def estimate(
             raise typer.Exit(ALERT)
 
 
+@contextmanager
+def _about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
+    """Let errors and warnings on the rows of a file name it and its columns, not the arguments of CBPE."""
+    spoken = {
+        "X: ": "",
+        'set on_nan="drop"': "pass --drop-missing",
+        "use fewer chunks": "pass a smaller --number",
+        "the reference must": f"column {columns['target'][0]!r} must",
+    }
+    for name, option in (("y_score", "score"), ("y_true", "target"), ("y_pred", "prediction")):
+        names = columns[option]
+        spoken[name] = f"column {names[0]!r}" if len(names) == 1 else f"--{option}"
+
+    def spell(problem: Warning | str | Exception) -> str:
+        sentence = re.sub("|".join(map(re.escape, spoken)), lambda match: spoken[match[0]], str(problem))
+        return sentence if sentence == str(problem) else f"{file.name}: {sentence}"
+
+    with warnings.catch_warnings(record=True) as caught:
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            raise ValueError(spell(error)) from error
+    for warning in caught:
+        warnings.warn(spell(warning.message), warning.category, stacklevel=3)
+
+
 def _read(file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, optional: str = "") -> Any:
     """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one."""
     names = list(dict.fromkeys(name for of_option in columns.values() for name in of_option))
@@ -155,6 +189,7 @@ def _read(file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, opti
     with open_again(file, csv_format, as_text=labels) as table:
         names = [name for name in names if name != optional or name in table.columns]
         content = read_columns(table, names)
+        check_has_rows(table, content.num_rows)
         say(stray_notes(table, names))
         for name in set(labels) & set(names) if table.is_text else ():
             content = content.set_column(names.index(name), name, typed_labels(content.column(name)))

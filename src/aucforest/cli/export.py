@@ -19,6 +19,7 @@ from aucforest.cli._options import TABLE_HELP, Model, takes_csv_format
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.kinds import ModelColumns
+from aucforest.tables.labels import check_has_rows
 
 # Maximum difference of probabilities, which are float32 in ONNX.
 _TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}
@@ -100,6 +101,7 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_for
             for kind, predict_proba in exported.items():
                 largest[kind] = max(largest[kind], _largest(predict_proba(X) - proba))
             n_rows += batch.num_rows
+        check_has_rows(table, n_rows)
         say([*columns.stray_notes(), *columns.unseen_notes()])
     typer.echo(f"compared on {n_rows:,} rows; rounding to float32 moves a probability by {rounding:.2g} at most")
     for kind, difference in largest.items():

@@ -15,12 +15,14 @@ from aucforest.tables.columns import (
     as_table,
     check_numeric,
     check_table,
+    column_name,
     encode,
     find_categorical,
     has_codes,
     learn,
 )
 from aucforest.tables.dates import Dates, check_same_kind, expand, find_dates, has_dates, split_names, table_of
+from aucforest.tables.integers import rounded_columns, rounded_features, warn_of_rounding
 from aucforest.tables.sparse import SparseRows, as_csr
 
 
@@ -63,18 +65,23 @@ class FeatureModel(Model):
                 matrix = encode(expand(table, self.dates_), self.categories_)
         try:
             if matrix is None:
-                return validate_data(self, X, y, reset=reset, **options)
-            if not reset:
-                return check_array(matrix, estimator=self, **options)
-            validate_data(self, X, skip_check_array=True)
-            return check_X_y(matrix, y, estimator=self, **options)
+                valid = validate_data(self, X, y, reset=reset, **options)
+            elif not reset:
+                valid = check_array(matrix, estimator=self, **options)
+            else:
+                validate_data(self, X, skip_check_array=True)
+                valid = check_X_y(matrix, y, estimator=self, **options)
         except (TypeError, ValueError) as error:
             if "Complex data" in str(error):
                 raise ValueError("Complex data not supported: X and y must be real") from None
-            # These are messages of float() for strings and for other objects.
-            if "could not convert" in str(error) or "float() argument" in str(error):
+            # These are messages of float() for strings and for other objects, and of numpy for lists.
+            if any(words in str(error) for words in ("could not convert", "float() argument", "array element")):
                 check_numeric(X)
             raise
+        if reset and (table := as_table(X)) is not None:
+            numeric = [feature for feature in rounded_features(table) if feature not in self.categories_]
+            warn_of_rounding([column_name(table, feature) for feature in numeric])
+        return valid
 
     def _learn(self, X: Any, kept: NDArray[np.int64] | None) -> NDArray[Any] | None:
         """Find categorical columns and dates, and return X as a matrix of features.
@@ -99,7 +106,10 @@ class FeatureModel(Model):
         options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         if reset:
             self.categories_, self.dates_ = {}, {}
-        valid = validate_data(self, as_csr(X), y, reset=reset, accept_sparse="csr", **options)
+        X = as_csr(X)
+        if reset:
+            warn_of_rounding([f"column {feature}" for feature in rounded_columns(X)])
+        valid = validate_data(self, X, y, reset=reset, accept_sparse="csr", **options)
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:

@@ -135,6 +135,8 @@ def fit_out_of_core(
         warnings.warn(sentence, stacklevel=2)
     reader = LabelReader(table, target, positive)
     rows = Target(*read_target(table, reader, sample_weight, groups))
+    for sentence in reader.alike_notes():
+        warnings.warn(sentence, stacklevel=2)
     # Files are known to be unchanged by their size and time; other sources are checked by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
     columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}

@@ -22,6 +22,7 @@ from aucforest.tables.columns import (
     read_numbers,
 )
 from aucforest.tables.dates import Dates, expand, times_in
+from aucforest.tables.integers import is_rounded
 from aucforest.tree.binning import (
     MAX_BINS,
     SAMPLE_ROWS,
@@ -48,6 +49,7 @@ class Summary:
     counted: dict[int, Counted]  # the values of each categorical feature
     distinct: dict[int, NDArray[np.float64] | None]  # of each other feature, sorted; None if there are more than bins
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
+    rounded: frozenset[int] = frozenset()  # features with integers that float64 rounds
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
@@ -69,12 +71,16 @@ def summarize(
     names = [column_name(table, feature) for feature in range(n_features)]
     counted: dict[int, Counted] = {}
     distinct: dict[int, NDArray[np.float64] | None] = {}
+    rounded: set[int] = set()
     sampled = np.full((n_features, len(sample)), np.nan)
     for feature in range(n_features):
         if feature in categorical:
             counted[feature] = count_values(read_column(table, feature), rows)
             continue
-        values = np.asarray(read_numbers(table, feature), dtype=np.float64)
+        numbers = read_numbers(table, feature)
+        if is_rounded(numbers):
+            rounded.add(feature)
+        values = np.asarray(numbers, dtype=np.float64)
         sampled[feature] = values[sample]
         if max_bins is None:
             # Bins are computed from all rows.
@@ -82,7 +88,7 @@ def summarize(
             continue
         kept = values if rows is None else values[rows]
         distinct[feature] = add_distinct(kept[:, None], 0, np.empty(0), max_bins)
-    return Summary(names, counted, distinct, sampled)
+    return Summary(names, counted, distinct, sampled, frozenset(rounded))
 
 
 def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
@@ -99,7 +105,9 @@ def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
         complete = [distinct_values for distinct_values in values if distinct_values is not None]
         merged = np.unique(np.concatenate(complete)) if len(complete) == len(values) else None
         distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
-    return Summary(first.names, counted, distinct, np.concatenate([some.sampled for some in summaries], axis=1))
+    sampled = np.concatenate([some.sampled for some in summaries], axis=1)
+    rounded = frozenset().union(*(some.rounded for some in summaries))
+    return Summary(first.names, counted, distinct, sampled, rounded)
 
 
 @dataclass(frozen=True)

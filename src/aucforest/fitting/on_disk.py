@@ -32,6 +32,7 @@ from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Table, find_categorical, read_table, warn_of_text
 from aucforest.tables.dates import Dates, expand, n_added
+from aucforest.tables.integers import warn_of_rounding
 from aucforest.tree.prediction import PackedTrees
 
 # Number of cells of a batch: several fit into memory, and Python's overhead is small.
@@ -174,6 +175,7 @@ class RowsOnDisk(TrainingTable):
                 size *= 2
             merged.append((size, summary))
         whole = merge_all([summary for _, summary in merged], spec.max_bins)
+        warn_of_rounding([whole.names[feature] for feature in sorted(whole.rounded)])
         if isinstance(spec.categorical_features, str):
             warn_of_text({whole.names[feature]: counted for feature, counted in whole.counted.items()})
         return choose_coding(whole, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))

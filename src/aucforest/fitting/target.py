@@ -1,5 +1,6 @@
 """The labels and weights of the training data."""
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 
 from aucforest.metrics.validation import class_codes
+from aucforest.tables.texts import alike_note
 from aucforest.tree.samples import MAX_CLASSES
 
 # Minimum number of groups of a class for choices by out-of-bag scores; measured with benchmarks/grouped_oob.py.
@@ -26,7 +28,10 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
         check_classification_targets(y)
     except TypeError as error:
         raise TypeError(_NO_ORDER) from error
-    return number_classes(y)
+    classes, codes = number_classes(y)
+    if classes.dtype.kind in "OU" and (note := alike_note(classes.tolist(), np.bincount(codes).tolist(), "classes")):
+        warnings.warn(f"y: {note}", stacklevel=2)
+    return classes, codes
 
 
 def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:

@@ -30,7 +30,8 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
     -------
     list of str
         Sentences on columns that are empty, constant or identifiers, on numbers and dates that are read as text, on
-        columns that separate the classes, and on unseen categories.
+        text that differs only by case and spaces, on integers that float64 rounds, on columns that separate the
+        classes, and on unseen categories.
 
     Raises
     ------

@@ -234,6 +234,8 @@ def is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:  # comparisons with pandas.NA are neither true nor false
         return True
+    except ValueError:  # those with an array are one
+        return False
 
 
 def warn_undefined(message: str, *, stacklevel: int = 3) -> None:

@@ -23,6 +23,8 @@ from aucforest.tree.tree import MISSING_CODE
 # The code of all categories beyond the 254 most frequent ones.
 _SHARED_CODE = MISSING_CODE - 1
 _CODED = (nw.Categorical, nw.Enum)
+_COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
+_ONE_VALUE = "a cell must have one value, so make a column of each of its values"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
 
 Categories = dict[int, NDArray[Any]]
@@ -211,6 +213,8 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     """Return a column that is not categorical as a numeric array; ValueError or TypeError if a value is no number."""
     if isinstance(table, nw.DataFrame):
         series = table.get_column(table.columns[feature])
+        if series.dtype in (nw.List, nw.Array, nw.Struct):
+            raise TypeError(f"X: {column_name(table, feature)} has the type {series.dtype}: {_ONE_VALUE}")
         if series.dtype in _CODED:
             values = _decode(read_column(table, feature))
         else:
@@ -222,6 +226,10 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     try:
         return values.astype(object).astype(np.float64)
     except (TypeError, ValueError) as error:
+        for row, value in enumerate(values.tolist()):
+            if isinstance(value, _COLLECTIONS):
+                what = f"{column_name(table, feature)} has a {type(value).__name__} in row {row}"
+                raise TypeError(f"X: {what}: {_ONE_VALUE}") from error
         raise type(error)(
             f"X: {column_name(table, feature)} is not numeric ({error}); add it to categorical_features or encode it"
             " as numbers"

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -27,6 +28,7 @@ from aucforest.tables.csv_format import (
 )
 from aucforest.tables.date_texts import DateTexts, may_be_dates_or_durations
 from aucforest.tables.files import Files, check_names, check_same_names, split
+from aucforest.tables.integers import is_rounded
 from aucforest.tables.kinds import MISSING, WORDS, is_number, parse_dates, to_numbers
 from aucforest.tables.texts import StrayText
 
@@ -86,7 +88,7 @@ class CsvTable:
             raise ValueError(f"cannot read {name}: it is empty" if is_empty else f"{name} has no header")
         if separator is None and self._wanted_separator() and not self.columns[0].startswith("#"):
             raise ValueError(f"{name}: {self._wanted_separator()}")
-        check_names(name, self.columns)
+        self._check_header()
         self.hint = self._hint()
 
     def batches(self, columns: Sequence[str], types: dict[str, Any] | None = None) -> Iterator[Any]:
@@ -111,8 +113,22 @@ class CsvTable:
         hint = "" if wanted is None else f"; {wanted}"
         if first.startswith("#"):
             return f"; the first line begins with '#': remove it if it is a comment{hint}"
-        is_title = wanted is None and len(self.columns) == 1
-        return f"; the first line is {first!r}: remove it if it is a title" if is_title else hint
+        named = [name for name in self.columns if name]
+        is_title = wanted is None and len(named) == 1
+        return f"; the first line is {named[0]!r}: remove it if it is a title" if is_title else hint
+
+    def _check_header(self) -> None:
+        """Raise ValueError if two columns have the same name, or none, as below a title."""
+        nameless = [str(place) for place, name in enumerate(self.columns, 1) if name == ""]
+        if len(nameless) < 2:
+            check_names(self.name, self.columns)
+            return
+        named, advice = list(filter(None, self.columns)), "name or remove them"
+        if len(named) <= len(nameless):
+            holds = f"holds only {', '.join(map(repr, named))}" if named else "is empty"
+            advice = f"the first row {holds} and is probably no header: remove the rows above the header"
+        which = f"columns {', '.join(nameless[:5])}{' and more' if nameless[5:] else ''}"
+        raise ValueError(f"{self.name} has {len(nameless)} columns without a name ({which}): {advice}")
 
     def place(self, row: int) -> str:
         """Return the line number at which a row starts; blank lines and line breaks in values count as lines."""
@@ -206,7 +222,8 @@ class CsvFiles(Files):
 
     The columns `as_text` (None for all) stay strings. If `stray_text` of the format is "number", columns of text that
     are nearly all numbers are numbers, and what is no number is missing, as are zeros in columns of dates; `stray` has
-    what that was. `remarks` has what else is to be said on columns of dates.
+    what that was. `remarks` has what else is to be said on columns of dates, `rounded` the columns of numbers in which
+    float64 rounds an integer.
     """
 
     is_text = True
@@ -223,6 +240,7 @@ class CsvFiles(Files):
         self._format = csv_format
         self.stray: dict[str, StrayText] = {}
         self.remarks: dict[str, list[str]] = {}
+        self.rounded: set[str] = set()
         # The first rows of files that have not been read are unknown.
         self._first_rows, self._types, self._as_text = [0, *[sys.maxsize] * len(files)], dict[str, Any](), as_text
         for file in files:
@@ -284,6 +302,8 @@ class CsvFiles(Files):
                     if len(values) > 0:
                         possible[name] = _fitting(values, types, dates[name], self._format.date_format) if types else []
                         empty.discard(name)
+                        if name not in self.rounded and _has_rounded(values):
+                            self.rounded.add(name)
                         if pa.float64() in possible[name]:
                             stray[name].n_values += len(values)
                         elif self._format.stray_text == "number":
@@ -291,6 +311,8 @@ class CsvFiles(Files):
             for name, types in possible.items():
                 if not types and stray[name].is_rare:
                     self.stray[name], types = stray[name], [pa.float64()]
+                if pa.float64() not in types or pa.int64() in types:
+                    self.rounded.discard(name)
                 self._types[name] = pa.null() if name in empty else types[0] if types else pa.string()
                 if types and _is_converted(types[0]) and not pa.types.is_duration(types[0]):
                     self.remarks |= {name: list(dates[name].remarks)}
@@ -366,6 +388,14 @@ def typed_labels(column: Any) -> Any:
     """Return a column of labels of a CSV, which are strings, in the type that Arrow infers; see `parse_labels`."""
     distinct = pc.unique(column.drop_null())
     return parse_labels(distinct).take(pc.index_in(column, distinct))
+
+
+def _has_rounded(values: Any) -> bool:
+    """Return whether one of some strings is an integer that float64 rounds."""
+    if pc.max(pc.binary_length(values)).as_py() < 16:  # of at most 2**53
+        return False
+    long = pc.unique(values.filter(pc.match_substring_regex(values, r"^\s*[-+]?[0-9]{16,}\s*$")))
+    return is_rounded(np.array([int(text) for text in long.to_pylist()], dtype=object))
 
 
 class _Lent:

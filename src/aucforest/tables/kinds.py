@@ -334,7 +334,7 @@ class ModelColumns:
             elif stray.first_row is not None:
                 raise ValueError(
                     f"{self._table.place(stray.first_row)}: column {name!r} has the value {stray.examples[0]!r}, which"
-                    f" is not {NUMBER}; {stray}"
+                    f" is not {NUMBER}; {stray}{stray.advice}"
                 )
         return notes
 

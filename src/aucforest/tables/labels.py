@@ -3,6 +3,7 @@
 import math
 import re
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from aucforest.tables.csv import parse_labels
 from aucforest.tables.kinds import NUMBER, Columns, as_kind, as_text, decode, holds_text, is_number
 from aucforest.tables.sources import Source
+from aucforest.tables.texts import alike_note
 
 _MOST_CLASSES = 2**16
 _NO_CLASS = _MOST_CLASSES - 1
@@ -48,7 +50,8 @@ class LabelReader:
         self._table, self.target, self._option = table, target, option
         self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._comparison = find_comparison(self._positive)
-        self._seen: dict[str, None] = {}
+        # The labels and their counts; without a positive label they are those of the classes, known at the end.
+        self._seen = Counter[Any]()
         self._code_of: dict[Any, int] = {}
         self._parts: list[NDArray[np.uint16]] = []
         self._n_rows = self._n_missing = 0
@@ -151,7 +154,8 @@ class LabelReader:
         positive = self._positive.lower() if pa.types.is_boolean(column.type) else self._positive
         text = column.cast(pa.string())
         if len(self._seen) < _MOST_SEEN:
-            self._seen.update(dict.fromkeys(pc.unique(text).drop_null().to_pylist()))
+            for counted in pc.value_counts(text.drop_null()).to_pylist():
+                self._seen[counted["values"]] += counted["counts"]
         return pc.equal(text, positive)
 
     def finish(self) -> tuple[NDArray[Any], NDArray[np.uint16]]:
@@ -172,7 +176,16 @@ class LabelReader:
         class_of_code = np.array([self._classes[label] for label in labels], dtype=np.uint16)
         codes = np.concatenate([class_of_code[part] for part in self._parts])
         self._parts.clear()
+        if self._positive is None:
+            self._seen.update(dict(zip(classes.tolist(), np.bincount(codes).tolist())))
         return classes, codes
+
+    def alike_notes(self) -> list[str]:
+        """Return a sentence, after `finish`, on labels like another one, or like the positive one."""
+        if len(self._seen) >= _MOST_SEEN:
+            return []
+        note = alike_note(self._seen, self._seen.values(), "labels", self._positive)
+        return [] if note is None else [f"column {self.target!r}: {note}"]
 
     def names(self) -> NDArray[Any]:
         """Return the names of the negative class, its label if it has only one, and of the positive class."""
@@ -189,6 +202,12 @@ class LabelReader:
 def not_label(label: str) -> str:
     """Return the name of the class of all other labels."""
     return f"not {label}"
+
+
+def check_has_rows(table: Columns, n_rows: int) -> None:
+    """Raise ValueError if a table has no rows."""
+    if n_rows == 0:
+        raise ValueError(f"{table.name} has {'a header, but ' if table.is_text else ''}no rows")
 
 
 def refuse_missing(table: Columns, target: str, n_missing: int, first: int) -> NoReturn:
@@ -272,8 +291,7 @@ def read_target(
         if groups is not None:
             numbers.append(_encode(read_groups(source, batch.column(groups), groups, n_rows), number, np.int32))
         n_rows += batch.num_rows
-    if n_rows == 0:
-        raise ValueError(f"{source.name} has {'a header, but ' if source.is_text else ''}no rows")
+    check_has_rows(source, n_rows)
     if len(number_of) == 1:
         raise ValueError(f"column {groups!r} has only one group, {next(iter(number_of))!r}: at least 2 are needed")
     joined = np.concatenate(weights) if weights else None

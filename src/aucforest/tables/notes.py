@@ -19,11 +19,13 @@ from aucforest.tables.columns import (
     read_column,
     read_table,
 )
+from aucforest.tables.integers import ROUNDED, rounded_features
 from aucforest.tables.texts import text_note, unseen_note
 
 _UNUSED = ", never used in a split"
 _EMPTY = f"no values{_UNUSED}"
 _CONSTANT = f"the same value in every row{_UNUSED}"
+_CONSTANT_ROUNDED = f"the same value in every row, if numbers above 2**53 are rounded to float64{_UNUSED}"
 _IDENTIFIER = "every value is distinct, as in an identifier"
 # The number of rows that are checked first; they rule out constants, identifiers and leaks for most columns.
 _HEAD = 1000
@@ -44,19 +46,26 @@ def suspicious_columns(
 
     Columns that separate the classes alone are found by `labels`, the number of the class of each row. With `drop`,
     identifiers get the advice to leave them out by that option. `n_rows` is the number of rows of a larger table, of
-    which these are some: `warn_of_text` warns of its text that looks like numbers or dates when all rows are read.
+    which these are some: `warn_of_text` and `warn_of_rounding` warn of the others when all rows are read.
     """
     frame = read_table(table)
     names_by_kind: dict[str, list[str]] = {}
     leaks: dict[str, float] = {}
+    rounded = set(rounded_features(frame)) if n_rows is None else set()
     for feature, name in enumerate(_names_of(table, frame)):
         column = read_column(frame, feature)
         kind = _kind(column, len(frame), with_text=n_rows is None)
         if kind is not None:
             names_by_kind.setdefault(kind, []).append(name)
-        if labels is not None and kind not in (_EMPTY, _CONSTANT) and (auc := _separation(column, labels)) is not None:
+        if feature in rounded:
+            names_by_kind.setdefault(ROUNDED, []).append(name)
+        if (
+            labels is not None
+            and kind not in (_EMPTY, _CONSTANT, _CONSTANT_ROUNDED)
+            and (auc := _separation(column, labels)) is not None
+        ):
             leaks[name] = auc
-    place = {_EMPTY: 0, _CONSTANT: 1, _IDENTIFIER: 3}
+    place = {_EMPTY: 0, _CONSTANT: 1, _CONSTANT_ROUNDED: 1, _IDENTIFIER: 3}
     kinds = sorted(names_by_kind, key=lambda kind: place.get(kind, 2))
     notes = [_sentence(kind, names_by_kind[kind], drop) for kind in kinds] + ([_leak_sentence(leaks)] if leaks else [])
     if n_rows is None or n_rows == len(frame):
@@ -79,6 +88,8 @@ def _kind(column: Column, n_rows: int, with_text: bool) -> str | None:
             return None
     if len(values) == 0:
         return _EMPTY
+    if is_constant and isinstance(values, np.ndarray) and values.dtype.kind == "f" and abs(values[0]) > 2**53:
+        return _CONSTANT_ROUNDED
     return _CONSTANT if is_constant else _IDENTIFIER if n_known >= _LEAST_ROWS else None
 
 

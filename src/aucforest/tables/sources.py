@@ -13,6 +13,7 @@ import pyarrow.parquet
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
+from aucforest.tables.integers import ROUNDED
 from aucforest.tables.kinds import Canonical, canonical_type
 from aucforest.tables.texts import StrayText, read_as_missing
 
@@ -27,6 +28,7 @@ class _Typed:
     missing: Sequence[str] = ()
     stray: Mapping[str, StrayText] = {}
     remarks: Mapping[str, Sequence[str]] = {}
+    rounded: frozenset[str] = frozenset()
     _schema: Any
 
     def schema(self, columns: Sequence[str]) -> Any:
@@ -122,9 +124,10 @@ Source = CsvFiles | ParquetFiles | Streams
 
 def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
     """Return sentences on stray text in columns that are read as numbers or dates, after their types are known."""
-    table.schema(columns)
-    remarks = [f"column {name!r}: {remark}" for name, listed in table.remarks.items() for remark in listed]
-    return [read_as_missing(name, stray) for name, stray in table.stray.items()] + remarks
+    table.schema(columns)  # for which all rows are read
+    notes = [read_as_missing(name, stray) for name, stray in table.stray.items()]
+    notes += [f"column {name!r}: {remark}" for name, listed in table.remarks.items() for remark in listed]
+    return notes + [f"column {name!r}: {ROUNDED}" for name in table.columns if name in table.rounded]
 
 
 def open_source(source: Any, as_text: Sequence[str] | None = (), csv_format: CsvFormat = DEFAULT_FORMAT) -> Source:

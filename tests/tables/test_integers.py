@@ -1,0 +1,89 @@
+"""Integers that float64 rounds are found, whatever holds them, and nothing else is."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from aucforest import AUCForestClassifier
+from aucforest.distributed import fit_out_of_core
+from aucforest.inspection import column_notes
+from aucforest.tables.columns import read_table
+from aucforest.tables.integers import ROUNDED, is_rounded, rounded_features
+from tests.cli.data import run
+
+SMALL, LARGE = np.arange(60), np.arange(60) + 2**60 + 1
+UNSIGNED = np.arange(60, dtype=np.uint64) + np.uint64(2**63)
+Y = np.arange(60) % 3 == 0
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 20), st.sampled_from([-1, 1]))
+def test_a_number_is_rounded_if_python_says_so(size, n_zeros, sign):
+    value = sign * (size >> n_zeros << n_zeros)
+    expected = int(float(value)) != value
+    assert is_rounded(np.array([value], dtype=object)) == expected
+    for dtype in (np.int64, np.uint64):
+        if np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+            assert is_rounded(np.array([1, value], dtype=dtype)) == expected
+
+
+def test_other_values_are_not_rounded():
+    values = [1.5e300, np.nan, None, pd.NA, "9007199254740993", True, 2**53, float("inf"), 1j]
+    assert not is_rounded(np.array(values, dtype=object))
+    assert not is_rounded(np.array([], dtype=np.int64))
+    assert not is_rounded(np.array([2**63 - 2**10, -(2**63)]))
+    assert is_rounded(np.array([10**400], dtype=object))
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_of_frames(library):
+    frame = library(
+        {"small": SMALL, "large": LARGE, "text": ["9007199254740993"] * 60, "gaps": [None, *LARGE[1:].tolist()]}
+    )
+    found = [1] if library is pd.DataFrame else [1, 3]  # pandas rounds integers beside missing values itself
+    assert rounded_features(read_table(frame)) == found
+    assert rounded_features(np.column_stack([SMALL, LARGE])) == [1]
+    if library is pd.DataFrame:
+        assert rounded_features(read_table(frame.astype({"small": "Int64", "large": "Int64"}))) == [1]
+
+
+@pytest.mark.parametrize(
+    ("X", "name"),
+    [
+        (pd.DataFrame({"a": SMALL, "key": UNSIGNED}), "column 'key'"),
+        (pl.DataFrame({"word": ["x", "y"] * 30, "key": LARGE}), "column 'key'"),
+        (np.column_stack([SMALL, LARGE]), "column 1"),
+        (csr_array(np.column_stack([SMALL, LARGE])), "column 1"),
+    ],
+    ids=["pandas", "polars", "matrix", "sparse"],
+)
+def test_a_fit_warns_with_the_name_of_the_column(X, name):
+    with pytest.warns(UserWarning, match=rf"^X: {name}: integers above 2\*\*53 are rounded"):
+        forest = AUCForestClassifier(2, random_state=0).fit(X, Y)
+    forest.predict_proba(X)
+    if isinstance(X, pd.DataFrame):
+        AUCForestClassifier(2, categorical_features=["key"]).fit(X, Y)
+
+
+def test_notes_and_batches(tmp_path):
+    """In memory and out of core, from Parquet and from a CSV, where they may be beyond all integers of Arrow."""
+    sentence = f"column 'key': {ROUNDED}"
+    frame = pd.DataFrame({"a": SMALL / 7, "key": UNSIGNED, "label": np.where(Y, "yes", "no")})
+    assert sentence in column_notes(frame[["a", "key"]])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    small = frame.assign(key=LARGE)
+    small.to_csv(tmp_path / "int64.csv", index=False)
+    limited = ("--memory-limit", "1GB")
+    for name, options in (("t.csv", ()), ("t.csv", limited), ("int64.csv", ()), ("t.parquet", ())):
+        fitted = run("fit", tmp_path / name, "--target", "label", "--trees", 30, "--out", tmp_path / "m", *options)
+        assert fitted.exit_code == 0, fitted.output
+        said = [line.partition(": ")[2].removeprefix("X: ") for line in fitted.stderr.splitlines()]
+        assert said.count(sentence) == 1, (name, options, fitted.stderr)
+        assert "column 'key': the same value in every row, never used in a split" not in fitted.stderr
+    with pytest.warns(UserWarning, match="integers above"):
+        fit_out_of_core(AUCForestClassifier(2, random_state=0), tmp_path / "t.parquet", "label")
