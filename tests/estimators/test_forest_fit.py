@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
 
 import aucforest
+from aucforest import AUCForestClassifier
 from aucforest.estimators._evidence import PRIOR, OutOfBagScores
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import oob_permutation_importance
