@@ -48,7 +48,7 @@ def compare_speed(peer: NannyML | None, folder: str) -> None:
     print(f"{'':<62}{'ours, s':>10}{'peer, s':>10}{'ratio':>8}  goal")
     score, y_true = two_classes(10**6)
     new, _ = two_classes(10**6, seed=1)
-    fitted = CBPE().fit(score, y_true)
+    fitted = CBPE().fit(y_score=score, y_true=y_true)
     assert fitted.calibrated_.all()
     _compare("estimate", partial(fitted.estimate, new, chunks=ONE), peer, folder, (new, y_true), repeats=7)
     _compare("fit", partial(CBPE().fit, score, y_true), peer, folder, (score, y_true), repeats=3)

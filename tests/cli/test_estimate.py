@@ -51,10 +51,10 @@ def test_it_writes_what_cbpe_says(files, tmp_path):
     assert outs["png"].read_bytes().startswith(b"\x89PNG")
     reference, new = pd.read_csv(files[0]), pd.read_parquet(files[1])
     cbpe = CBPE(["roc_auc", "f1"]).fit(
-        reference["score"], reference["label"], reference["guess"], chunks=Chunks.by_size(200)
+        y_score=reference["score"], y_true=reference["label"], y_pred=reference["guess"], chunks=Chunks.by_size(200)
     )
-    expected = cbpe.estimate(new["score"], new["guess"], y_true=new["label"]).to_frame()
-    pd.testing.assert_frame_equal(pd.read_csv(outs["csv"]), expected)
+    expected = cbpe.estimate(new["score"], y_pred=new["guess"], y_true=new["label"]).to_frame()
+    pd.testing.assert_frame_equal(pd.read_csv(outs["csv"]), expected, check_dtype=False)
     content = json.loads(outs["json"].read_text())
     assert content["metrics"] == ["roc_auc", "f1"]
     assert [row["estimate"] for row in content["estimates"]] == expected["estimate"].tolist()

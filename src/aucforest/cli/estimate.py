@@ -1,9 +1,11 @@
 """``aucforest estimate``: performance without labels."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
+import pandas as pd
 import typer
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +27,8 @@ ALERT = 3
 _METRICS = tuple(name for name in NAMES if name not in COSTS)
 _OF_SCORES = ("roc_auc", "average_precision")
 _PROBABILITY = "probability_"
+# How the table spells whether there is an alert, and whether a chunk is valid; what is undefined is empty.
+_ANSWERS = {True: "yes", False: "no", None: ""}
 
 
 def _check_metrics(metrics: str) -> str:
@@ -94,7 +98,12 @@ def estimate(
         bool, typer.Option("--drop-missing", help="Leave out rows without a score or reference label.")
     ] = False,
     fail_on_alert: Annotated[
-        bool, typer.Option("--fail-on-alert", help=f"Exit with code {ALERT} if there is an alert.")
+        bool,
+        typer.Option(
+            "--fail-on-alert",
+            help=f"Exit with code {ALERT} if there is an alert, and with 1 if no alert is defined, because the"
+            " reference is too small for limits.",
+        ),
     ] = False,
     csv_format: CsvFormat = DEFAULT_FORMAT,
     json_out: JsonOut = None,
@@ -119,7 +128,9 @@ def estimate(
         )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    frames = _read(reference, columns, csv_format, time or ""), _read(new, columns, csv_format, target)
+    known = _read(reference, columns, csv_format, time or "")
+    of_text = [name for name in columns["features"] if not pd.api.types.is_numeric_dtype(known[name])]
+    frames = known, _read(new, columns, csv_format, target, of_text)
     of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
     labelled, rows = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
@@ -130,9 +141,8 @@ def estimate(
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
-    cbpe.fit(labelled["score"], labelled["target"], labelled["prediction"], X=labelled["features"], chunks=chunks[0])
-    y_true, X = rows["target"], rows["features"]
-    result = cbpe.estimate(rows["score"], rows["prediction"], y_true=y_true, X=X, chunks=chunks[1])
+    cbpe.fit(**_by_parameter(labelled), chunks=chunks[0])
+    result = cbpe.estimate(**_by_parameter(rows), chunks=chunks[1])
     console(json_out).print(_as_table(f"{new.name}, estimated from {reference.name}", result))
     write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
     if csv_out is not None:
@@ -140,19 +150,32 @@ def estimate(
         typer.echo(f"table: {csv_out}", err=True)
     if plot_out is not None:
         write_picture(plot_out, result.plot().figure_)
-    n_alerts = sum(row.alert for row in result.estimates)
-    if n_alerts > 0:
-        typer.echo(f"alerts: {n_alerts} of {len(result.estimates)} estimates", err=True)
+    alerts = [row.alert for row in result.estimates]
+    if True in alerts:
+        typer.echo(f"alerts: {alerts.count(True)} of {len(alerts)} estimates", err=True)
         _report_shifts(result)
         if fail_on_alert:
             raise typer.Exit(ALERT)
+    if fail_on_alert and False not in alerts:
+        raise ValueError("--fail-on-alert could never fail: no alert is defined, see the warning on limits")
 
 
-def _read(file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, optional: str = "") -> Any:
-    """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one."""
+def _by_parameter(rows: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns named by each option, by the parameters of CBPE."""
+    options = {"y_true": "target", "y_score": "score", "y_pred": "prediction", "X": "features"}
+    return {parameter: rows[option] for parameter, option in options.items()}
+
+
+def _read(
+    file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, optional: str = "", of_text: Sequence[str] = ()
+) -> Any:
+    """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one.
+
+    Columns `of_text` of a CSV are not read as numbers, although they may hold nothing else.
+    """
     names = list(dict.fromkeys(name for of_option in columns.values() for name in of_option))
     labels = [*columns["target"], *columns["prediction"]]
-    with open_again(file, csv_format, as_text=labels) as table:
+    with open_again(file, csv_format, as_text=[*labels, *of_text]) as table:
         names = [name for name in names if name != optional or name in table.columns]
         content = read_columns(table, names)
         say(stray_notes(table, names))
@@ -206,9 +229,8 @@ def _as_table(title: str, result: CBPEResult) -> Table:
     for row in result.estimates:
         numbers = (row.estimate,), (row.low, row.high), (row.realized,), (row.lower_limit, row.upper_limit)
         shift = result.shifts[row.chunk]
-        valid = "" if math.isnan(shift.psi_limit) else "yes" if shift.valid else "no"
-        alert = "yes" if row.alert else "" if math.isnan(row.lower_limit) and not valid else "no"
-        cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), alert, valid, _spell((shift.psi,))]
+        judged = [_ANSWERS[row.alert], _ANSWERS[shift.valid]]
+        cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), *judged, _spell((shift.psi,))]
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
     filled = [place for place in range(len(headings)) if any(row[place].plain for row in rows)]
     shown = [[row[place] for place in filled] for row in rows]
@@ -218,7 +240,7 @@ def _as_table(title: str, result: CBPEResult) -> Table:
 
 def _report_shifts(result: CBPEResult) -> None:
     """Print how many chunks have shifted beyond limits, and what of the first has."""
-    beyond = {chunk: shift for chunk, shift in result.shifts.items() if not shift.valid}
+    beyond = {chunk: shift for chunk, shift in result.shifts.items() if shift.valid is False}
     if not beyond:
         return
     chunk, shift = next(iter(beyond.items()))
