@@ -1,5 +1,6 @@
 """Rows as users have them: frames, texts, gaps; what CBPE refuses, and whose chunks it takes."""
 
+import re
 from datetime import date
 from typing import Any
 
@@ -8,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 from aucforest import AUCForestClassifier
@@ -238,3 +240,56 @@ def test_dates_are_refused_in_every_form(X):
     for attempt in (lambda: CBPE().fit(y_score=[0.5], y_true=[1], X=X), lambda: cbpe.estimate([0.5], X=X)):
         with pytest.raises(TypeError, match=sentence):
             attempt()
+
+
+def of_pyarrow(frame):
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, of_pyarrow])
+def test_columns_are_known_by_name_as_by_the_forest(form):
+    """In another order or renamed they are refused in the same sentences; by position they would be a shift."""
+    score, y_true = drawn(300)
+    frame = pd.DataFrame({name: score + shift for shift, name in enumerate("abc")})
+    forest = AUCForestClassifier(1, max_depth=1, random_state=0).fit(form(frame), y_true)
+    cbpe = CBPE().fit(y_true=y_true, y_score=score, X=form(frame), chunks=THREE)
+    assert cbpe.feature_names_in_.tolist() == ["a", "b", "c"]
+    for new in (frame[["c", "b", "a"]], frame.rename(columns={"a": "z"}), frame[["a", "b"]]):
+        with pytest.raises(ValueError, match="feature names should match") as refused:
+            forest.predict_proba(form(new))
+        with pytest.raises(ValueError, match=f"^{re.escape(str(refused.value))}$"):
+            cbpe.estimate(score, X=form(new))
+    assert only(cbpe.estimate(score, X=form(frame), chunks=ONE)).alert is False
+
+
+def test_names_that_only_one_of_both_has_are_warned_about_as_by_the_forest():
+    score, y_true = drawn(300)
+    X = np.column_stack([score, score + 1])
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for fitted, new, sentence in [
+        (X, frame, "X has feature names, but CBPE was fitted without feature names"),
+        (frame, X, "X does not have valid feature names, but CBPE was fitted with feature names"),
+    ]:
+        cbpe = CBPE().fit(y_true=y_true, y_score=score, X=fitted, chunks=THREE)
+        with pytest.warns(UserWarning, match=sentence):
+            result = cbpe.estimate(score, X=new, chunks=ONE)
+        assert only(result).alert is False
+    cbpe.fit(y_true=y_true, y_score=score, chunks=THREE)
+    assert not hasattr(cbpe, "feature_names_in_")
+    with pytest.raises(ValueError, match="X has 2 columns named 'a': column names must be unique"):
+        cbpe.fit(y_true=y_true, y_score=score, X=frame.set_axis(["a", "a"], axis=1))
+    with pytest.raises(ValueError, match="X has 3 features, but CBPE is expecting 2 features as input"):
+        CBPE().fit(y_true=y_true, y_score=score, X=X, chunks=THREE).estimate(score[:1], X=csr_matrix((1, 3)))
+
+
+def test_numbers_are_not_text():
+    score, y_true = drawn(300)
+    of_text = pd.DataFrame({"zip": np.where(score > 0.3, "100", "200")})
+    of_numbers = of_text.astype(int)
+    for fitted, new, sentence in [
+        (of_text, of_numbers, "X: column 'zip' has values such as 100, but had values such as '100' in fit"),
+        (of_numbers, of_text.replace("100", "A1"), "X: column 'zip' holds text, but numbers in the reference"),
+    ]:
+        cbpe = CBPE().fit(y_true=y_true, y_score=score, X=fitted, chunks=THREE)
+        with pytest.raises((TypeError, ValueError), match=sentence):
+            cbpe.estimate(score, X=new)

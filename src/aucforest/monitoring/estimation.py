@@ -392,8 +392,8 @@ class CBPE(BaseEstimator):
             warn_undefined(f"the estimates are not defined: {_few_of(bad)}")
         if vague:
             warnings.warn(
-                f"no shift could be beyond its limits in {_few_of(vague)}, so that alerts are undefined: fit with 10"
-                " chunks or more, or with larger ones",
+                f"no shift could be beyond its limits in {_few_of(vague)}, so that alerts are undefined: take"
+                " larger chunks, or fit with 10 of them or more",
                 stacklevel=2,
             )
         return CBPEResult(tuple(rows), shifts)
