@@ -1,6 +1,7 @@
 """CBPE from the outside: what it estimates, corrects, refuses and warns about."""
 
 import copy
+import inspect
 import re
 import warnings
 
@@ -13,9 +14,17 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
-from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest import AUCForestClassifier, AUCStackingClassifier, metrics, monitoring
+from aucforest.metrics.streaming import AUCSketch
 from aucforest.metrics.thresholds import decide
-from aucforest.monitoring import CBPE, Chunks, soft_auc, soft_auc_interval
+from aucforest.monitoring import (
+    CBPE,
+    Chunks,
+    expected_confusion_matrix,
+    soft_auc,
+    soft_auc_interval,
+    soft_auc_multiclass,
+)
 from aucforest.monitoring.metrics import NAMES
 from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, only
 
@@ -29,6 +38,20 @@ def test_estimates_of_the_reference_equal_its_realized_metrics():
     cbpe = CBPE(ALL, calibration="isotonic").fit(y_score=score, y_true=y_true, y_pred=y_pred)
     for row in cbpe.estimate(score, y_pred=y_pred, y_true=y_true, chunks=ONE).estimates:
         assert row.estimate == pytest.approx(row.realized, abs=1e-9), row.metric
+
+
+def test_labels_and_scores_are_in_one_order_and_not_swapped_in_silence():
+    """Metrics take y_true before y_score; where probabilities or predictions are in their places, names are needed."""
+    public = [getattr(module, name) for module in (metrics, monitoring) for name in module.__all__]
+    functions = [function for function in public if inspect.isfunction(function)]
+    for function in [*functions, CBPE.fit, CBPE.estimate, AUCSketch.update]:
+        parameters = inspect.signature(function).parameters
+        names = [name for name in ("y_true", "p", "y_score", "y_pred") if name in parameters]
+        assert [name for name in parameters if name in names] in (names, ["y_score", "y_true", "y_pred"]), function
+    y = [0, 1, 0, 1]
+    for function in (CBPE().fit, soft_auc, soft_auc_interval, soft_auc_multiclass, expected_confusion_matrix):
+        with pytest.raises(TypeError, match="positional argument"):
+            function(y, y)
 
 
 def test_a_fit_that_is_interrupted_leaves_all_as_it_was(monkeypatch):

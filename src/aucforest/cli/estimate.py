@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 import typer
@@ -12,7 +12,7 @@ from rich.text import Text
 
 from aucforest._files import write_whole
 from aucforest.cli._inputs import open_again, read_columns, say
-from aucforest.cli._options import JsonOut, PlotOut, names_in, takes_csv_format, usage
+from aucforest.cli._options import STANDARD, TABLE_HELP, JsonOut, PlotOut, names_in, takes_csv_format, usage
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
@@ -46,7 +46,7 @@ def estimate(
         typer.Argument(
             metavar="REFERENCE",
             help="Labelled rows with scores of a model that was not trained on them, such as the file that"
-            " 'aucforest fit --reference' writes; .csv, .tsv (or .gz of these) or .parquet.",
+            f" 'aucforest fit --reference' writes. {TABLE_HELP}",
         ),
     ],
     new: Annotated[
@@ -64,8 +64,8 @@ def estimate(
     labels: Annotated[
         str | None,
         typer.Option(
-            help="Classes in the order of the scores; of two, the last is positive. Default: those that the columns"
-            " probability_<class> name, or else all labels, sorted.",
+            help="Classes in the order of the scores; of two, the last is positive. Default: those in the names of the"
+            " columns, such as yes in probability_yes, or else all labels, sorted.",
             metavar="A,B[,...]",
         ),
     ] = None,
@@ -90,9 +90,21 @@ def estimate(
         ),
     ] = "roc_auc",
     size: Annotated[int | None, typer.Option(help="Number of rows of a chunk.")] = None,
-    number: Annotated[int | None, typer.Option(help="Number of chunks; 10 by default.")] = None,
-    period: Annotated[str | None, typer.Option(help="Period of a chunk: h, D, W, M, Q or Y; needs --time.")] = None,
-    time: Annotated[str | None, typer.Option(help="The column of timestamps.", metavar="COLUMN")] = None,
+    number: Annotated[
+        int | None, typer.Option(help="Number of chunks; 10 by default, unless there is --size or --time.")
+    ] = None,
+    period: Annotated[
+        Literal["h", "D", "W", "M", "Q", "Y"] | None,
+        typer.Option(help="Period of a chunk: hour, day, week, month, quarter or year; needs --time."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column of dates: chunks are periods, months unless --period is given. A reference without the"
+            " column is divided into 10 chunks.",
+        ),
+    ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows without a score or reference label.")
@@ -107,7 +119,9 @@ def estimate(
     ] = False,
     csv_format: CsvFormat = DEFAULT_FORMAT,
     json_out: JsonOut = None,
-    csv_out: Annotated[Path | None, typer.Option("--csv", help="CSV file for the table.", metavar="OUT")] = None,
+    csv_out: Annotated[
+        Path | None, typer.Option("--csv", metavar="OUT", help="CSV file for the table; - is standard output.")
+    ] = None,
     plot_out: PlotOut = None,
 ) -> None:
     """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts.
@@ -118,9 +132,13 @@ def estimate(
     Example: aucforest estimate reference.csv new.csv --score probability_yes --target label --size 1000
     """
     check_suffix("--plot", plot_out, PICTURES)
+    if json_out == csv_out == STANDARD:
+        raise typer.BadParameter("cannot be standard output, which is that of --json", param_hint="--csv")
     check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
-    if (period is None) != (time is None) or sum(given is not None for given in (size, number, period)) > 1:
-        raise typer.BadParameter("chunks are made by --size, by --number, or by --period together with --time")
+    if period is not None and time is None:
+        raise typer.BadParameter("needs --time", param_hint="--period")
+    if sum(given is not None for given in (size, number, time)) > 1:
+        raise typer.BadParameter("chunks are made by one of --size, --number and --time")
     of_labels = [name for name in names_in(metrics) if name not in _OF_SCORES and proportion_at_k(name) is None]
     if of_labels and prediction is None:
         raise typer.BadParameter(
@@ -134,18 +152,22 @@ def estimate(
     of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
     labelled, rows = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
-    if period is not None:
+    if time is not None:
         times = labelled["time"], rows["time"]  # a reference without times is divided into equal chunks
-        chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, cast(Any, period)) for t in times]
+        chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
     else:
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
     cbpe.fit(**_by_parameter(labelled), chunks=chunks[0])
     result = cbpe.estimate(**_by_parameter(rows), chunks=chunks[1])
-    console(json_out).print(_as_table(f"{new.name}, estimated from {reference.name}", result))
+    console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
+        _as_table(f"{new.name}, estimated from {reference.name}", result)
+    )
     write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
-    if csv_out is not None:
+    if csv_out == STANDARD:
+        typer.echo(result.to_frame().to_csv(index=False), nl=False)
+    elif csv_out is not None:
         write_whole(csv_out, result.to_frame().to_csv(index=False).encode())
         typer.echo(f"table: {csv_out}", err=True)
     if plot_out is not None:
