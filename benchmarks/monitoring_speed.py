@@ -48,12 +48,12 @@ def compare_speed(peer: NannyML | None, folder: str) -> None:
     print(f"{'':<62}{'ours, s':>10}{'peer, s':>10}{'ratio':>8}  goal")
     score, y_true = two_classes(10**6)
     new, _ = two_classes(10**6, seed=1)
-    fitted = CBPE().fit(score, y_true)
+    fitted = CBPE().fit(y_score=score, y_true=y_true)
     assert fitted.calibrated_.all()
     _compare("estimate", partial(fitted.estimate, new, chunks=ONE), peer, folder, (new, y_true), repeats=7)
-    _compare("fit", partial(CBPE().fit, score, y_true), peer, folder, (score, y_true), repeats=3)
+    _compare("fit", partial(CBPE().fit, y_true=y_true, y_score=score), peer, folder, (score, y_true), repeats=3)
     p, labels = many_classes(10**5, 10)
-    _compare("fit 10 classes", partial(CBPE().fit, p, labels), peer, folder, (p, labels), repeats=3)
+    _compare("fit 10 classes", partial(CBPE().fit, y_true=labels, y_score=p), peer, folder, (p, labels), repeats=3)
 
 
 def _compare(name, ours, peer, folder, rows, *, repeats):  # type: ignore[no-untyped-def]
@@ -81,9 +81,9 @@ def compare_estimates(peer: NannyML, folder: str) -> None:
         fit, new = ([rows[f"{part}_{what}"] for what in ("y_score", "y_true")] for part in ("reference", "analysis"))
         fit[0], new[0] = (scores if scores.shape[1] > 1 else scores[:, 0] for scores in (fit[0], new[0]))
         options = {"multi_class": "ovr", "labels": rows["order"]}
-        chunks = Chunks.by_size(5000)
-        plain = CBPE(calibration=rows["fitted"].tolist(), bias_correction=False, **options).fit(*fit, chunks=chunks)
-        ours = CBPE(**options).fit(*fit, chunks=chunks)
+        reference = {"y_true": fit[1], "y_score": fit[0], "chunks": Chunks.by_size(5000)}
+        plain = CBPE(calibration=rows["fitted"].tolist(), bias_correction=False, **options).fit(**reference)
+        ours = CBPE(**options).fit(**reference)
         results = [cbpe.estimate(new[0], y_true=new[1]).estimates for cbpe in (plain, ours)]
         realized = np.array([row.realized for row in results[0]])
         same, best = (np.array([row.estimate for row in result]) for result in results)

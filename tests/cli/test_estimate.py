@@ -1,6 +1,7 @@
 """`aucforest estimate`: what it prints, writes and refuses."""
 
 import json
+from io import StringIO
 
 import matplotlib as mpl
 import numpy as np
@@ -51,10 +52,10 @@ def test_it_writes_what_cbpe_says(files, tmp_path):
     assert outs["png"].read_bytes().startswith(b"\x89PNG")
     reference, new = pd.read_csv(files[0]), pd.read_parquet(files[1])
     cbpe = CBPE(["roc_auc", "f1"]).fit(
-        reference["score"], reference["label"], reference["guess"], chunks=Chunks.by_size(200)
+        y_score=reference["score"], y_true=reference["label"], y_pred=reference["guess"], chunks=Chunks.by_size(200)
     )
-    expected = cbpe.estimate(new["score"], new["guess"], y_true=new["label"]).to_frame()
-    pd.testing.assert_frame_equal(pd.read_csv(outs["csv"]), expected)
+    expected = cbpe.estimate(new["score"], y_pred=new["guess"], y_true=new["label"]).to_frame()
+    pd.testing.assert_frame_equal(pd.read_csv(outs["csv"]), expected, check_dtype=False)
     content = json.loads(outs["json"].read_text())
     assert content["metrics"] == ["roc_auc", "f1"]
     assert [row["estimate"] for row in content["estimates"]] == expected["estimate"].tolist()
@@ -73,6 +74,36 @@ def test_periods_features_and_unlabelled_rows(files, tmp_path):
     assert (row["chunk"], row["start"], row["end"]) == ("2024-01", "2024-01-01", "2024-01-31")
     assert row["realized"] is None
     assert 0.3 < row["domain_auc"] < 0.7
+
+
+def test_times_make_months_unless_a_period_is_given(files):
+    """And the table goes to standard output if that is asked for."""
+    result = run(*files, *NAMES, "--time", "day", "--csv", "-")
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(StringIO(result.stdout))["chunk"].tolist() == ["2024-01"]
+    assert "estimated from reference.csv" in result.stderr
+
+
+def test_text_of_digits_is_the_text_of_the_reference(tmp_path):
+    """Types of both files follow from their values, so that a column may be text in the reference only."""
+    paths = tmp_path / "reference.csv", tmp_path / "new.csv"
+    for seed, path in enumerate(paths):
+        towns = np.random.default_rng(seed).choice(["10", "20", "A1"][: 3 - seed], 400)
+        frame_of(400, seed).assign(town=towns).to_csv(path, index=False)
+    result = run(*paths, *NAMES, "--features", "town", "--size", "100", "--json", "-")
+    assert result.exit_code == 0, result.output
+    assert 0.5 < json.loads(result.stdout)["estimates"][0]["domain_auc"] < 0.9
+
+
+def test_a_reference_without_limits_cannot_fail_on_alerts(files, tmp_path):
+    """Neither yes nor no is said of what is undefined."""
+    out = tmp_path / "a.json"
+    result = run(*files, *NAMES, "--size", "2000", "--fail-on-alert", "--json", out)
+    assert result.exit_code == 1, result.output
+    assert "Error: --fail-on-alert could never fail: no alert is defined" in result.stderr
+    (row,) = json.loads(out.read_text())["estimates"]
+    assert row["alert"] is row["valid"] is None
+    assert not {"yes", "no"} & set(result.stdout.split())
 
 
 def test_the_calendar_of_a_zone_is_that_of_its_clock(files, tmp_path):
@@ -262,8 +293,12 @@ def test_files_of_no_row_and_of_one_are_named(files, tmp_path):
 
 
 def test_wrong_calls_exit_with_2(files):
-    check_usage(run(*files, *NAMES, "--period", "W"), "--period together with --time")
-    check_usage(run(*files, *NAMES, "--size", "10", "--number", "3"), "chunks are made by --size, by --number")
+    check_usage(run(*files, *NAMES, "--period", "W"), "Invalid value for --period: needs --time")
+    check_usage(run(*files, *NAMES, "--period", "X", "--time", "day"), "Invalid value for '--period'")
+    for others in (["--number", "3"], ["--time", "day"]):
+        check_usage(run(*files, *NAMES, "--size", "10", *others), "by one of --size, --number and --time")
+    check_usage(run(*files, *NAMES, "--json", "-", "--csv", "-"), "cannot be standard output, which is that of --json")
+    check_usage(run(*files, *NAMES, "--plot", "-"), "must end in .png, .svg, .pdf, got -")
     needed = "Invalid value for --prediction: must name the column of predicted labels, which f1, recall needs"
     check_usage(run(*files, *NAMES, "--metrics", "roc_auc,f1,recall"), needed)
     check_usage(run(*files, *NAMES, "--metrics", "auc"), "'auc' is not among roc_auc, average_precision, ")

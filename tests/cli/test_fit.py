@@ -457,6 +457,8 @@ WRONG_CALLS = [
     (["--target", "label", "--out", "m", "--reference", "out.txt"], "must end in .csv, .parquet, got out.txt"),
     (["--target", "label", "--out", "m", "--folder", "f", "--validate", "2"], "is for files, without --validate"),
     (["--target", "label", "--out", "m", "--time", "id"], "--time: needs --validate"),
+    (["--target", "label", "--out", "-"], "--out: must be a file: a model is not written to standard output"),
+    (["--target", "label", "--out", "m", "--reference", "-"], "must end in .csv, .parquet, got -"),
     (
         ["--target", "label", "--out", "m", "--validate", "2", "--time", "id", "--groups", "id"],
         "cannot be combined",

@@ -9,7 +9,7 @@ import pytest
 
 import aucforest
 from aucforest.inspection import export_text, forest_summary
-from tests.cli.data import check_refusal, run
+from tests.cli.data import check_refusal, check_usage, run
 from tests.estimators.data import make_table, small_forest
 from tests.tree.chains import make_chain
 
@@ -91,6 +91,8 @@ def test_a_tree_as_text(files):
     check_refusal(
         run("inspect", files.model_aucforest, "--text", 20), "the model has no tree 20: its 20 trees are 0 to 19"
     )
+    refused = run("inspect", files.model_aucforest, "--text", 0, "--json", "-")
+    check_usage(refused, "--json: cannot be combined with --text")
 
 
 def test_other_models_and_many_features(tmp_path):

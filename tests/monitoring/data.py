@@ -5,7 +5,7 @@ import numpy as np
 from aucforest.monitoring import Chunks
 
 ONE = Chunks.by_number(1)
-TWO = Chunks.by_number(2)  # of the reference: the fewest with limits, as each takes a domain classifier
+THREE = Chunks.by_number(3)  # of the reference: the fewest with limits, as each takes a domain classifier
 
 
 def drawn(n=2000, seed=0, power=2.0, prevalence=1.6):

@@ -40,9 +40,9 @@ def coverage(shape, n_reference, n_new, repeats, shifted, metrics=METRICS):
             new, new_chance = new[taken], new_chance[taken]
         new, new_chance = new[:n_new], new_chance[:n_new]
         threshold = np.quantile(score, 0.7)
-        cbpe = CBPE(metrics, calibration="isotonic").fit(score, y_true, score > threshold)
+        cbpe = CBPE(metrics, calibration="isotonic").fit(y_score=score, y_true=y_true, y_pred=score > threshold)
         labels = random.random(new.size) < new_chance
-        rows = cbpe.estimate(new, new > threshold, y_true=labels, chunks=Chunks.by_number(1)).estimates
+        rows = cbpe.estimate(new, y_pred=new > threshold, y_true=labels, chunks=Chunks.by_number(1)).estimates
         held.append([row.low <= row.realized <= row.high for row in rows])
     return dict(zip(metrics, np.mean(held, axis=0)))
 
@@ -64,8 +64,8 @@ def errors(positives, n_reference, n_new, shift, calibration, repeats, metrics=(
         y_pred = score > np.quantile(score[:n_reference], 0.95)
         known, new = slice(n_reference), slice(n_reference, None)
         cbpe = CBPE(metrics, calibration=calibration)
-        cbpe.fit(score[known], labels[known], y_pred[known])
-        result = cbpe.estimate(score[new], y_pred[new], y_true=labels[new], chunks=Chunks.by_number(1))
+        cbpe.fit(y_score=score[known], y_true=labels[known], y_pred=y_pred[known])
+        result = cbpe.estimate(score[new], y_pred=y_pred[new], y_true=labels[new], chunks=Chunks.by_number(1))
         found.append([(row.estimate - row.realized, row.low <= row.realized <= row.high) for row in result.estimates])
     return np.moveaxis(np.array(found), -1, 0)
 
@@ -94,7 +94,9 @@ def false_alerts(n_reference, n_chunk, n_chunks, repeats, with_features):
         y_true, X = random.random(len(X)) < score, X if with_features else None
         known, new = slice(n_reference), slice(n_reference, None)
         features = (None, None) if X is None else (X[known], X[new])
-        cbpe = CBPE(calibration="none", random_state=seed).fit(score[known], y_true[known], X=features[0])
+        cbpe = CBPE(calibration="none", random_state=seed).fit(
+            y_score=score[known], y_true=y_true[known], X=features[0]
+        )
         shifts = cbpe.estimate(score[new], X=features[1], chunks=Chunks.by_size(n_chunk)).shifts
         rates.append(np.mean([not shift.valid for shift in shifts.values()]))
     return np.array(rates), norm.sf(cbpe.threshold)

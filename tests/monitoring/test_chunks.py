@@ -127,3 +127,13 @@ def test_sizes_and_numbers_are_integers(value):
 def test_fewer_rows_than_a_size():
     (chunk,) = Chunks.by_size(10, incomplete="append").split(7)
     assert (chunk.key, chunk.is_full) == ("[0:6]", False)
+
+
+def test_a_first_or_last_period_that_the_data_cut_is_not_full():
+    days = np.datetime64("2024-01-30") + np.arange(64)  # two days of January and three of April
+    chunks = Chunks.by_period(days, "M").split(64)
+    assert [(chunk.key, chunk.is_full) for chunk in chunks] == [
+        ("2024-01", False), ("2024-02", True), ("2024-03", True), ("2024-04", False),
+    ]  # fmt: skip
+    (chunk,) = Chunks.by_period(days[:1], "M").split(1)
+    assert chunk.is_full

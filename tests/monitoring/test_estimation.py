@@ -1,6 +1,7 @@
 """CBPE from the outside: what it estimates, corrects, refuses and warns about."""
 
 import copy
+import inspect
 import re
 import warnings
 
@@ -13,11 +14,19 @@ from sklearn.exceptions import NotFittedError, UndefinedMetricWarning
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 
-from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest import AUCForestClassifier, AUCStackingClassifier, metrics, monitoring
+from aucforest.metrics.streaming import AUCSketch
 from aucforest.metrics.thresholds import decide
-from aucforest.monitoring import CBPE, Chunks, soft_auc, soft_auc_interval
+from aucforest.monitoring import (
+    CBPE,
+    Chunks,
+    expected_confusion_matrix,
+    soft_auc,
+    soft_auc_interval,
+    soft_auc_multiclass,
+)
 from aucforest.monitoring.metrics import NAMES
-from tests.monitoring.data import ONE, TWO, classes_drawn, drawn, figures, only
+from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, only
 
 COST = {"cost": [[0, 1, 9], [2, 0, 1], [1, 5, 0]]}
 ALL = [name for name in NAMES if not name.startswith("cost")]
@@ -26,14 +35,28 @@ ALL = [name for name in NAMES if not name.startswith("cost")]
 def test_estimates_of_the_reference_equal_its_realized_metrics():
     score, y_true = drawn()
     y_pred = (score > 0.4).astype(int)
-    cbpe = CBPE(ALL, calibration="isotonic").fit(score, y_true, y_pred)
-    for row in cbpe.estimate(score, y_pred, y_true=y_true, chunks=ONE).estimates:
+    cbpe = CBPE(ALL, calibration="isotonic").fit(y_score=score, y_true=y_true, y_pred=y_pred)
+    for row in cbpe.estimate(score, y_pred=y_pred, y_true=y_true, chunks=ONE).estimates:
         assert row.estimate == pytest.approx(row.realized, abs=1e-9), row.metric
+
+
+def test_labels_and_scores_are_in_one_order_and_not_swapped_in_silence():
+    """Metrics take y_true before y_score; where probabilities or predictions are in their places, names are needed."""
+    public = [getattr(module, name) for module in (metrics, monitoring) for name in module.__all__]
+    functions = [function for function in public if inspect.isfunction(function)]
+    for function in [*functions, CBPE.fit, CBPE.estimate, AUCSketch.update]:
+        parameters = inspect.signature(function).parameters
+        names = [name for name in ("y_true", "p", "y_score", "y_pred") if name in parameters]
+        assert [name for name in parameters if name in names] in (names, ["y_score", "y_true", "y_pred"]), function
+    y = [0, 1, 0, 1]
+    for function in (CBPE().fit, soft_auc, soft_auc_interval, soft_auc_multiclass, expected_confusion_matrix):
+        with pytest.raises(TypeError, match="positional argument"):
+            function(y, y)
 
 
 def test_a_fit_that_is_interrupted_leaves_all_as_it_was(monkeypatch):
     scores, y = drawn()
-    estimator = CBPE().fit(scores, y)
+    estimator = CBPE().fit(y_score=scores, y_true=y)
     before = dict(vars(estimator))
 
     def interrupt(*_):
@@ -41,35 +64,35 @@ def test_a_fit_that_is_interrupted_leaves_all_as_it_was(monkeypatch):
 
     monkeypatch.setattr(CBPE, "_set_limits", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        estimator.fit(*drawn(seed=1))
+        estimator.fit(y_true=y[::-1], y_score=scores)
     assert vars(estimator) == before
 
 
 def test_without_corrections_it_is_the_soft_auc_of_the_curve():
     score, y_true = drawn()
     new, _ = drawn(seed=1)
-    plain = CBPE(calibration="isotonic", bias_correction=False).fit(score, y_true)
+    plain = CBPE(calibration="isotonic", bias_correction=False).fit(y_score=score, y_true=y_true)
     p = IsotonicRegression(out_of_bounds="clip").fit(score, y_true).predict(new)
-    assert only(plain.estimate(new, chunks=ONE)).estimate == pytest.approx(soft_auc(new, p), abs=1e-12)
+    assert only(plain.estimate(new, chunks=ONE)).estimate == pytest.approx(soft_auc(y_score=new, p=p), abs=1e-12)
 
 
 def test_calibrated_scores_are_unchanged():
     score, y_true = drawn(power=1.0)
     new, _ = drawn(seed=1)
-    cbpe = CBPE().fit(score, y_true)
+    cbpe = CBPE().fit(y_score=score, y_true=y_true)
     assert not cbpe.calibrated_.any()
     row = only(cbpe.estimate(new, chunks=ONE))
-    expected = soft_auc_interval(new, new, method="wald")
+    expected = soft_auc_interval(y_score=new, p=new, method="wald")
     assert (row.estimate, row.low, row.high, row.standard_error) == pytest.approx(expected)
 
 
 def test_scores_that_are_not_probabilities_are_calibrated():
     score, y_true = drawn()
     as_margin = np.log(score + 1e-6)
-    cbpe = CBPE().fit(as_margin, y_true)
+    cbpe = CBPE().fit(y_score=as_margin, y_true=y_true)
     assert cbpe.calibrated_.all()
     new, _ = drawn(seed=1)
-    same = CBPE(calibration="isotonic").fit(as_margin, y_true)
+    same = CBPE(calibration="isotonic").fit(y_score=as_margin, y_true=y_true)
     assert figures(cbpe.estimate(np.log(new + 1e-6))) == figures(same.estimate(np.log(new + 1e-6)))
 
 
@@ -78,8 +101,8 @@ def test_order_of_rows_does_not_matter():
     new, _ = drawn(500, seed=1)
     order, new_order = np.random.default_rng(0).permutation(score.size), np.random.default_rng(1).permutation(500)
     options = {"calibration": "isotonic"}
-    row = only(CBPE(**options).fit(score, y_true).estimate(new, chunks=ONE))
-    same = only(CBPE(**options).fit(score[order], y_true[order]).estimate(new[new_order], chunks=ONE))
+    row = only(CBPE(**options).fit(y_score=score, y_true=y_true).estimate(new, chunks=ONE))
+    same = only(CBPE(**options).fit(y_score=score[order], y_true=y_true[order]).estimate(new[new_order], chunks=ONE))
     assert tuple(row)[5:9] == pytest.approx(tuple(same)[5:9], abs=1e-10)
 
 
@@ -87,7 +110,7 @@ def test_monotone_scores_give_the_same_at_the_reference_scores():
     score, y_true = np.round(drawn()[0], 2), drawn()[1]
     results = []
     for change in (lambda s: s, expit, lambda s: 7 * s - 2):
-        cbpe = CBPE(calibration="isotonic").fit(change(score), y_true)
+        cbpe = CBPE(calibration="isotonic").fit(y_score=change(score), y_true=y_true)
         results.append(tuple(only(cbpe.estimate(change(score[::3]), chunks=ONE)))[5:9])
     assert results[0] == pytest.approx(results[1], abs=1e-9)
     assert results[0] == pytest.approx(results[2], abs=1e-9)
@@ -96,9 +119,9 @@ def test_monotone_scores_give_the_same_at_the_reference_scores():
 def test_estimates_do_not_depend_on_labels():
     score, y_true = drawn()
     new, labels = drawn(seed=1)
-    cbpe = CBPE(ALL).fit(score, y_true, score > 0.4)
-    without = cbpe.estimate(new, new > 0.4)
-    with_labels = cbpe.estimate(new, new > 0.4, y_true=labels)
+    cbpe = CBPE(ALL).fit(y_score=score, y_true=y_true, y_pred=score > 0.4)
+    without = cbpe.estimate(new, y_pred=new > 0.4)
+    with_labels = cbpe.estimate(new, y_pred=new > 0.4, y_true=labels)
     assert figures(without) == figures(with_labels)
     assert all(np.isnan(row.realized) for row in without.estimates)
     assert with_labels.estimates[0].realized == pytest.approx(roc_auc_score(labels[:200], new[:200]))
@@ -107,7 +130,7 @@ def test_estimates_do_not_depend_on_labels():
 def test_a_chunk_does_not_depend_on_the_others():
     score, y_true = drawn()
     new, _ = drawn(400, seed=1)
-    cbpe = CBPE(["average_precision"]).fit(score, y_true)
+    cbpe = CBPE(["average_precision"]).fit(y_score=score, y_true=y_true)
     first, *_ = figures(cbpe.estimate(new, chunks=Chunks.by_size(100)))
     assert figures(cbpe.estimate(new[:100], chunks=Chunks.by_size(100))) == [first]
 
@@ -115,9 +138,9 @@ def test_a_chunk_does_not_depend_on_the_others():
 def test_several_classes():
     p, y_true, y_pred = classes_drawn()
     for multi_class in ("ovo", "ovr"):
-        cbpe = CBPE(ALL, multi_class=multi_class).fit(p, y_true, y_pred)
+        cbpe = CBPE(ALL, multi_class=multi_class).fit(y_score=p, y_true=y_true, y_pred=y_pred)
         new, labels, predicted = classes_drawn(seed=1)
-        result = cbpe.estimate(new, predicted, y_true=labels, chunks=ONE)
+        result = cbpe.estimate(new, y_pred=predicted, y_true=labels, chunks=ONE)
         assert len(result.metrics) == 7 + 9
         for row in result.estimates:
             assert abs(row.estimate - row.realized) < 5 * row.standard_error, row
@@ -127,30 +150,32 @@ def test_several_classes():
 
 def test_labels_determine_the_order_of_columns():
     p, y_true, _ = classes_drawn()
-    expected = CBPE().fit(p, y_true).estimate(p, y_true=y_true, chunks=ONE)
-    turned = CBPE(labels=["c", "b", "a"]).fit(p[:, ::-1], y_true)
+    expected = CBPE().fit(y_score=p, y_true=y_true).estimate(p, y_true=y_true, chunks=ONE)
+    turned = CBPE(labels=["c", "b", "a"]).fit(y_score=p[:, ::-1], y_true=y_true)
     assert only(turned.estimate(p[:, ::-1], y_true=y_true, chunks=ONE))[5:] == pytest.approx(only(expected)[5:])
     score, binary = drawn()
     names = np.where(binary == 1, "ill", "well")
-    ill = CBPE(labels=["well", "ill"]).fit(score, names)
-    assert figures(ill.estimate(score)) == figures(CBPE().fit(score, binary).estimate(score))
+    ill = CBPE(labels=["well", "ill"]).fit(y_score=score, y_true=names)
+    assert figures(ill.estimate(score)) == figures(CBPE().fit(y_score=score, y_true=binary).estimate(score))
 
 
 def test_two_columns_are_the_second_column():
     score, y_true = drawn()
     both = np.column_stack([1 - score, score])
-    assert figures(CBPE().fit(both, y_true).estimate(both)) == figures(CBPE().fit(score, y_true).estimate(score))
+    assert figures(CBPE().fit(y_score=both, y_true=y_true).estimate(both)) == figures(
+        CBPE().fit(y_score=score, y_true=y_true).estimate(score)
+    )
 
 
 def test_few_expected_positives_use_simulations():
     score, y_true = drawn()
-    cbpe = CBPE(calibration="none").fit(score, y_true)
+    cbpe = CBPE(calibration="none").fit(y_score=score, y_true=y_true)
     few = np.random.default_rng(1).uniform(0.0, 0.05, 300)
     row = only(cbpe.estimate(few, chunks=ONE))
-    wald = soft_auc_interval(few, few, method="wald")
+    wald = soft_auc_interval(y_score=few, p=few, method="wald")
     assert row.estimate == wald.auc
     assert row.low != pytest.approx(wald.low, abs=1e-4)
-    assert row.low == pytest.approx(soft_auc_interval(few, few).low, abs=0.04)
+    assert row.low == pytest.approx(soft_auc_interval(y_score=few, p=few).low, abs=0.04)
 
 
 @pytest.mark.slow
@@ -167,10 +192,14 @@ def test_importance_weights_make_a_curve_for_the_chunk():
     y_true = (random.random(4000) < chance).astype(int)
     X_new, new, chance = rows(2000, 0.95)
     accuracy = np.where(new > 0.5, chance, 1 - chance).mean()
-    plain = CBPE(["accuracy"], calibration="isotonic").fit(score, y_true, score > 0.5, X=X, chunks=TWO)
-    weighted = CBPE(["accuracy"], importance_weighted=True).fit(score, y_true, score > 0.5, X=X, chunks=TWO)
+    plain = CBPE(["accuracy"], calibration="isotonic").fit(
+        y_score=score, y_true=y_true, y_pred=score > 0.5, X=X, chunks=THREE
+    )
+    weighted = CBPE(["accuracy"], importance_weighted=True).fit(
+        y_score=score, y_true=y_true, y_pred=score > 0.5, X=X, chunks=THREE
+    )
     errors = [
-        abs(only(cbpe.estimate(new, new > 0.5, X=X_new, chunks=ONE), "accuracy").estimate - accuracy)
+        abs(only(cbpe.estimate(new, y_pred=new > 0.5, X=X_new, chunks=ONE), "accuracy").estimate - accuracy)
         for cbpe in (plain, weighted)
     ]
     assert errors[1] < 0.5 * errors[0]
@@ -179,7 +208,7 @@ def test_importance_weights_make_a_curve_for_the_chunk():
 def test_the_shift_is_reported_next_to_each_chunk():
     score, y_true = drawn()
     X = np.column_stack([score, np.random.default_rng(0).normal(size=score.size)])
-    cbpe = CBPE().fit(score, y_true, X=X, chunks=TWO)
+    cbpe = CBPE().fit(y_score=score, y_true=y_true, X=X, chunks=THREE)
     moved = X + np.array([0.0, 2.0])
     calm, shifted = (cbpe.estimate(score, X=features, chunks=ONE).shifts["[0:1999]"] for features in (X, moved))
     assert calm.psi == shifted.psi == 0.0
@@ -200,7 +229,7 @@ def payments(n, seed, shifted=False):
 def test_a_shift_is_an_alert():
     """Also where the limits of the metric are too wide: those of eight chunks with seven positives."""
     X, y_true = payments(1600, 0)
-    cbpe = CBPE().fit(X[:, 0], y_true, X=X, chunks=Chunks.by_number(8))
+    cbpe = CBPE().fit(y_score=X[:, 0], y_true=y_true, X=X, chunks=Chunks.by_number(8))
     assert y_true.sum() / 8 < 8
     for shifted in (False, True):
         X_new, _ = payments(400, 1, shifted)
@@ -222,7 +251,7 @@ def test_limits_that_nothing_could_cross_are_reported():
     X, y_true = payments(1600, 0)
     score = -X[:, 1]  # of little use
     with pytest.warns(UserWarning, match="the alert limits of roc_auc") as caught:
-        cbpe = CBPE().fit(score, y_true, chunks=Chunks.by_number(8))
+        cbpe = CBPE().fit(y_score=score, y_true=y_true, chunks=Chunks.by_number(8))
     lower, upper = cbpe.limits_["roc_auc"]
     (warned,) = caught
     assert f"roc_auc ({lower:.3g} to {upper:.3g})" in str(warned.message)
@@ -230,9 +259,9 @@ def test_limits_that_nothing_could_cross_are_reported():
     assert "but the reference has only 1600" in str(warned.message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        CBPE(threshold=np.inf).fit(score, y_true, chunks=Chunks.by_number(8))  # no alerts are wanted
+        CBPE(threshold=np.inf).fit(y_score=score, y_true=y_true, chunks=Chunks.by_number(8))  # no alerts are wanted
         X, y_true = payments(8 * int(size), 1)
-        lower, _ = CBPE().fit(-X[:, 1], y_true, chunks=Chunks.by_number(8)).limits_["roc_auc"]
+        lower, _ = CBPE().fit(y_score=-X[:, 1], y_true=y_true, chunks=Chunks.by_number(8)).limits_["roc_auc"]
 
 
 def test_an_inverted_ranking():
@@ -240,7 +269,7 @@ def test_an_inverted_ranking():
     with pytest.warns(
         UserWarning, match=r"the ranking is inverted: the scores have an AUC of 0\.1\d* on the reference"
     ):
-        cbpe = CBPE().fit(1 - score, y_true)
+        cbpe = CBPE().fit(y_score=1 - score, y_true=y_true)
     new, labels = drawn(seed=1)
     row = only(cbpe.estimate(1 - new, y_true=labels, chunks=ONE))
     assert row.estimate < 0.3
@@ -252,10 +281,10 @@ def test_missing_values_are_refused_or_dropped():
     gap, labels = score.copy(), y_true.astype(float)
     gap[:3], labels[3:5] = np.nan, np.nan
     with pytest.raises(ValueError, match="y_score has 3 and y_true 2 missing values"):
-        CBPE().fit(gap, labels)
+        CBPE().fit(y_score=gap, y_true=labels)
     with pytest.warns(UserWarning, match="y_score has 3 and y_true 2 missing values: dropped"):
-        dropped = CBPE(on_nan="drop").fit(gap, labels, chunks=Chunks.by_size(500))
-    clean = CBPE().fit(score[5:], y_true[5:])
+        dropped = CBPE(on_nan="drop").fit(y_score=gap, y_true=labels, chunks=Chunks.by_size(500))
+    clean = CBPE().fit(y_score=score[5:], y_true=y_true[5:])
     assert only(dropped.estimate(score, chunks=ONE))[5:9] == only(clean.estimate(score, chunks=ONE))[5:9]
     y_true = y_true.astype(object)
     for none in (
@@ -264,14 +293,14 @@ def test_missing_values_are_refused_or_dropped():
         np.array([pd.NA, *y_true[1:]], dtype=object),
     ):
         with pytest.raises(ValueError, match="y_score has 0 and y_true 1 missing values"):
-            CBPE().fit(score, none)
+            CBPE().fit(y_score=score, y_true=none)
 
 
 def test_new_rows_without_a_label_still_count():
     score, y_true = drawn()
     labels = y_true.astype(float)
     labels[1500:] = np.nan
-    cbpe = CBPE(on_nan="drop").fit(score, y_true)
+    cbpe = CBPE(on_nan="drop").fit(y_score=score, y_true=y_true)
     with pytest.warns(UserWarning, match="y_true 500 missing values"):
         rows = cbpe.estimate(score, y_true=labels, chunks=Chunks.by_size(1000)).estimates
     assert [row.n_rows for row in rows] == [1000, 1000]
@@ -282,15 +311,15 @@ def test_new_rows_without_a_label_still_count():
 
 def test_equal_scores():
     score, y_true = drawn()
-    row = only(CBPE(calibration="isotonic").fit(score, y_true).estimate(np.full(200, 0.3), chunks=ONE))
+    row = only(CBPE(calibration="isotonic").fit(y_score=score, y_true=y_true).estimate(np.full(200, 0.3), chunks=ONE))
     assert (row.estimate, row.standard_error, row.low, row.high) == (0.5, 0.0, 0.5, 0.5)
 
 
 def test_nothing_predicted_positive():
     score, y_true = drawn()
-    cbpe = CBPE(["precision", "recall", "f1"]).fit(score, y_true, score > 0.4)
+    cbpe = CBPE(["precision", "recall", "f1"]).fit(y_score=score, y_true=y_true, y_pred=score > 0.4)
     with pytest.warns(UndefinedMetricWarning, match="not defined: precision of"):
-        result = cbpe.estimate(score, np.zeros(score.size, dtype=int), y_true=y_true, chunks=ONE)
+        result = cbpe.estimate(score, y_pred=np.zeros(score.size, dtype=int), y_true=y_true, chunks=ONE)
     assert np.isnan(only(result, "precision").estimate)
     assert only(result, "recall").estimate < 0.01
     assert only(result, "recall").realized == only(result, "f1").realized == 0.0
@@ -298,11 +327,14 @@ def test_nothing_predicted_positive():
 
 def test_labels_of_one_class():
     score, y_true = drawn()
-    row = only(CBPE().fit(score, y_true).estimate(score, y_true=np.zeros(score.size, dtype=int), chunks=ONE))
+    row = only(
+        CBPE().fit(y_score=score, y_true=y_true).estimate(score, y_true=np.zeros(score.size, dtype=int), chunks=ONE)
+    )
     assert np.isnan(row.realized)
     assert 0.5 < row.estimate < 1
 
 
+@pytest.mark.filterwarnings("ignore:no shift could be beyond its limits:UserWarning")
 @pytest.mark.parametrize(
     ("new", "chunks"),
     [([0.3, 0.4, 0.5], Chunks.by_size(2)), ([0.0, 0.0, 0.1], Chunks.by_size(2))],
@@ -310,14 +342,14 @@ def test_labels_of_one_class():
 )
 def test_chunks_without_an_estimate(new, chunks):
     score, y_true = drawn(power=1.0)
-    cbpe = CBPE(calibration="none").fit(score, y_true)
+    cbpe = CBPE(calibration="none").fit(y_score=score, y_true=y_true)
     with pytest.warns(UndefinedMetricWarning, match="not defined: roc_auc of"):
         rows = cbpe.estimate(new, chunks=chunks).estimates
     undefined = [row for row in rows if np.isnan(row.estimate)]
     assert undefined
     for row in undefined:
         assert np.isnan([row.standard_error, row.low, row.high]).all()
-        assert not row.alert
+        assert row.alert is None
 
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
@@ -327,15 +359,15 @@ def test_few_positives_are_too_few_for_a_curve_and_metrics_of_the_highest_scores
     rare = y_true * (np.cumsum(y_true) <= 49)
     sentence = f"{metric} is unreliable: the reference has 49 samples of class 1, fewer than 50"
     with pytest.warns(UserWarning, match=sentence):
-        CBPE(["roc_auc", metric], calibration="isotonic").fit(score, rare)
+        CBPE(["roc_auc", metric], calibration="isotonic").fit(y_score=score, y_true=rare)
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*unreliable")
-        CBPE(["roc_auc"], calibration="isotonic").fit(score, rare)
-        CBPE([metric], calibration="none").fit(score, rare)
-        CBPE([metric], calibration="isotonic").fit(score, y_true * (np.cumsum(y_true) <= 50))
+        CBPE(["roc_auc"], calibration="isotonic").fit(y_score=score, y_true=rare)
+        CBPE([metric], calibration="none").fit(y_score=score, y_true=rare)
+        CBPE([metric], calibration="isotonic").fit(y_score=score, y_true=y_true * (np.cumsum(y_true) <= 50))
     p, labels, _ = classes_drawn(200)
     with pytest.warns(UserWarning, match="the reference has [0-9]+ samples of class a, fewer than 50"):
-        CBPE([metric], calibration=[True, False, False]).fit(p, labels)
+        CBPE([metric], calibration=[True, False, False]).fit(y_score=p, y_true=labels)
 
 
 REFUSED_IN_FIT = [
@@ -362,40 +394,43 @@ REFUSED_IN_FIT = [
 
 @pytest.mark.parametrize(("rows", "options", "sentence"), REFUSED_IN_FIT)
 def test_fit_refuses(rows, options, sentence):
+    y_score, y_true = rows
     with pytest.raises(ValueError, match=sentence):
-        CBPE(**options).fit(*rows, chunks=ONE)
+        CBPE(**options).fit(y_true=y_true, y_score=y_score, chunks=ONE)
 
 
 def test_estimate_refuses():
     score, y_true = drawn()
-    cbpe = CBPE(["accuracy"], calibration="none").fit(score, y_true, score > 0.5)
-    for arguments, options, sentence in [
+    cbpe = CBPE(["accuracy"], calibration="none").fit(y_score=score, y_true=y_true, y_pred=score > 0.5)
+    for (y_score, y_pred), options, sentence in [
         (([0.2, 1.5], [0, 1]), {}, r"y_score must be in \[0, 1\], but value 1 is 1\.5"),
         (([0.2, np.nan], [0, 1]), {}, "y_score has 1 and y_true 0 missing values"),
         (([0.2, 0.3], None), {}, "'accuracy' needs y_pred"),
         (([0.2, 0.3], [0, 7]), {}, "y_pred has the label 7"),
         (([0.2, 0.3], [0, 1]), {"y_true": [0, 3]}, "y_true has the label 3"),
-        (([0.2, 0.3], [0, 1]), {"X": [[1.0]]}, "X has 1 columns, but the reference has no X"),
+        (([0.2, 0.3], [0, 1]), {"X": [[1.0]]}, "X is passed, but the reference has no X: pass X to fit, too"),
         (([[0.2, 0.3, 0.5]], [0]), {}, "y_score has 3 columns"),
         (([0.2, 0.3], [0, 1]), {"chunks": Chunks.by_number(3)}, "2 samples cannot be split into 3 chunks"),
     ]:
         with pytest.raises(ValueError, match=sentence):
-            cbpe.estimate(*arguments, **{"chunks": ONE, **options})
+            cbpe.estimate(y_score, y_pred=y_pred, **{"chunks": ONE, **options})
     p, labels, _ = classes_drawn()
-    several = CBPE(calibration="none").fit(p, labels)
+    several = CBPE(calibration="none").fit(y_score=p, y_true=labels)
     with pytest.raises(ValueError, match="rows of y_score must sum to 1, but row 0 sums to 2"):
         several.estimate(np.full((2, 3), 2 / 3), chunks=ONE)
     with pytest.raises(NotFittedError):
         CBPE().estimate(score)
     with pytest.raises(TypeError, match="real numbers"):
-        CBPE().fit(["a", "b"], [0, 1])
+        CBPE().fit(y_score=["a", "b"], y_true=[0, 1])
 
 
 def test_nothing_is_warned_about_in_the_ordinary_case():
     score, y_true = drawn()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        CBPE(ALL).fit(score, y_true, score > 0.4).estimate(score, score > 0.4, y_true=y_true)
+        CBPE(ALL).fit(y_score=score, y_true=y_true, y_pred=score > 0.4).estimate(
+            score, y_pred=score > 0.4, y_true=y_true
+        )
 
 
 @pytest.fixture(scope="module")
@@ -409,10 +444,10 @@ def forest_rows():
 
 def test_from_forest(forest_rows):
     forest, X, y = forest_rows
-    cbpe = CBPE.from_forest(forest, y[:800], X[:800], chunks=TWO, metrics=["roc_auc", "accuracy"])
+    cbpe = CBPE.from_forest(forest, y[:800], X[:800], chunks=THREE, metrics=["roc_auc", "accuracy"])
     assert cbpe.classes_.tolist() == ["no", "yes"]
     result = cbpe.estimate(
-        forest.predict_proba(X[800:]), forest.predict(X[800:]), y_true=y[800:], X=X[800:], chunks=ONE
+        forest.predict_proba(X[800:]), y_pred=forest.predict(X[800:]), y_true=y[800:], X=X[800:], chunks=ONE
     )
     for row in result.estimates:
         assert row.low <= row.realized <= row.high
@@ -423,13 +458,13 @@ def test_from_a_stack(forest_rows):
     """Its own out-of-bag probabilities and threshold, not those of its forest."""
     forest, X, y = forest_rows
     stack = AUCStackingClassifier(clone(forest), threshold="gmean").fit(X[:800], y[:800])
-    cbpe = CBPE.from_forest(stack, y[:800], chunks=TWO, metrics=["roc_auc", "accuracy"])
+    cbpe = CBPE.from_forest(stack, y[:800], chunks=THREE, metrics=["roc_auc", "accuracy"])
     proba = stack.oob_decision_function_
     labels = stack.classes_[decide(proba, stack.threshold_)]
-    expected = CBPE(["roc_auc", "accuracy"]).fit(proba, y[:800], labels, chunks=TWO)
-    new = stack.predict_proba(X[800:]), stack.predict(X[800:])
-    rows = cbpe.estimate(*new, y_true=y[800:], chunks=ONE).estimates
-    assert rows == expected.estimate(*new, y_true=y[800:], chunks=ONE).estimates
+    expected = CBPE(["roc_auc", "accuracy"]).fit(y_score=proba, y_true=y[:800], y_pred=labels, chunks=THREE)
+    new = {"y_score": stack.predict_proba(X[800:]), "y_pred": stack.predict(X[800:]), "y_true": y[800:]}
+    rows = cbpe.estimate(**new, chunks=ONE).estimates
+    assert rows == expected.estimate(**new, chunks=ONE).estimates
     for row in rows:
         assert row.low <= row.realized <= row.high
 
@@ -442,6 +477,8 @@ def test_from_forest_refuses(forest_rows):
         CBPE.from_forest(forest, y[:800], labels=["yes", "no"])
     with pytest.raises(ValueError, match="y_true has 3 samples, but the forest was trained on 800"):
         CBPE.from_forest(forest, y[:3])
+    with pytest.raises(ValueError, match="X_ref has 1200 samples, but the forest was trained on 800"):
+        CBPE.from_forest(forest, y[:800], X)
 
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
@@ -463,7 +500,7 @@ def test_the_forest_decides(n_classes, threshold):
     out_of_bag.predict_proba = lambda X: chances
     metrics = ["accuracy", "recall", "confusion_matrix"]
     limits = [
-        CBPE(metrics, calibration="none").fit(chances, y, labels).limits_
+        CBPE(metrics, calibration="none").fit(y_score=chances, y_true=y, y_pred=labels).limits_
         for labels in (out_of_bag.predict(X), chances.argmax(axis=1))
     ]
     assert CBPE.from_forest(forest, y, metrics=metrics, calibration="none").limits_ == limits[0]

@@ -37,8 +37,8 @@ def test_intervals_of_label_noise(shape, n):
     held = []
     for _ in range(1000):
         score, chance = scored(shape, n, random)
-        _, low, high, _ = soft_auc_interval(score, chance)
-        auc = soft_auc_interval(score, random.random(n) < chance).auc
+        _, low, high, _ = soft_auc_interval(y_score=score, p=chance)
+        auc = soft_auc_interval(y_score=score, p=random.random(n) < chance).auc
         held.append(low - 1e-12 <= auc <= high + 1e-12)
     assert LOW <= np.mean(held) <= HIGH
 
@@ -69,10 +69,10 @@ def test_intervals_without_calibration_noise_are_far_too_narrow():
     for seed in range(repeats):
         random = np.random.default_rng(seed)
         score, chance = scored("beta", 2000, random)
-        cbpe = CBPE(calibration="isotonic").fit(score, random.random(2000) < chance)
+        cbpe = CBPE(calibration="isotonic").fit(y_score=score, y_true=random.random(2000) < chance)
         new, new_chance = scored("beta", 20_000, random)
         row = cbpe.estimate(new, y_true=random.random(20_000) < new_chance, chunks=Chunks.by_number(1)).estimates[0]
         held["all noise"] += row.low <= row.realized <= row.high
-        label_error = soft_auc_interval(new, new_chance, method="wald").standard_error
+        label_error = soft_auc_interval(y_score=new, p=new_chance, method="wald").standard_error
         held["label noise"] += abs(row.estimate - row.realized) <= 1.96 * label_error
     assert held["label noise"] < 0.7 * repeats < 0.87 * repeats <= held["all noise"]

@@ -61,8 +61,8 @@ def replay(name):
     for part in (slice(0, n), slice(n, None)):
         chunks = chunks_of(recorded["chunker"], None if months is None else months[part], len(y_true[part]))
         if not parts:
-            cbpe.fit(y_score[part], y_true[part], y_pred[part], chunks=chunks)
-        parts.append(cbpe.estimate(y_score[part], y_pred[part], y_true=y_true[part], chunks=chunks))
+            cbpe.fit(y_score=y_score[part], y_true=y_true[part], y_pred=y_pred[part], chunks=chunks)
+        parts.append(cbpe.estimate(y_score[part], y_pred=y_pred[part], y_true=y_true[part], chunks=chunks))
     return cbpe, parts
 
 
@@ -99,7 +99,9 @@ def test_replay(name):
             metric, peer = "cost", peer | {key: (-numbers(peer[key])).tolist() for key in ("estimated", "realized")}
             peer["limits"] = [None if limit is None else -limit for limit in peer["limits"][::-1]]
         valid = [part.shifts[row.chunk].valid for part in parts for row in part.of(metric)]
-        compare(name, metric, cbpe, [row for part in parts for row in part.of(metric)], peer, np.array(valid))
+        compare(
+            name, metric, cbpe, [row for part in parts for row in part.of(metric)], peer, np.array(valid, dtype=object)
+        )
 
 
 def compare(name, metric, cbpe, rows, peer, valid):
@@ -120,14 +122,16 @@ def compare(name, metric, cbpe, rows, peer, valid):
     if name not in INCOMPLETE:
         limits = [np.nan if limit is None else limit for limit in peer["limits"]]
         np.testing.assert_allclose(cbpe.limits_[metric], limits, atol=1e-9 * scale)
-        alerts = np.array([row.alert for row in rows])
-        assert (alerts == np.array(peer["alert"], dtype=bool) | ~valid)[~nothing_predicted].all()
+        alerts = np.array([row.alert is True for row in rows])
+        same_limits = np.array([row.n_rows for row in rows]) >= 0.9 * cbpe._usual_size  # the peer's are never farther
+        expected = np.array(peer["alert"], dtype=bool) | (valid == False)  # noqa: E712
+        assert (alerts == expected)[same_limits & ~nothing_predicted].all()
 
 
 def test_the_estimate_of_car_loan_is_as_good_as_the_peers():
     y_score, y_true, _, _ = columns("car_loan")
     chunks = Chunks.by_size(5000)
-    result = CBPE().fit(y_score[:50_000], y_true[:50_000], chunks=chunks)
+    result = CBPE().fit(y_score=y_score[:50_000], y_true=y_true[:50_000], chunks=chunks)
     rows = result.estimate(y_score[50_000:], y_true=y_true[50_000:]).estimates
     peer = load("cbpe_datasets")["car_loan"]["metrics"]["roc_auc"]
     peer_error = np.abs(numbers(peer["estimated"]) - numbers(peer["realized"]))[10:].mean()

@@ -21,7 +21,7 @@ def fitted(metrics, n_reference=600, **options):
     random = np.random.default_rng(0)
     score = random.random(n_reference)
     labels = random.random(n_reference) < score**2
-    cbpe = CBPE(metrics, calibration="isotonic", **options).fit(score, labels, score > 0.5)
+    cbpe = CBPE(metrics, calibration="isotonic", **options).fit(y_score=score, y_true=labels, y_pred=score > 0.5)
     return cbpe, random.random(150)
 
 
@@ -29,7 +29,7 @@ def test_counts_are_proportions_times_rows():
     """The reference has four times the rows, so the correction of a count must be a quarter."""
     counts, new = fitted(["confusion_matrix"])
     shares, _ = fitted(["confusion_matrix"], normalize="all")
-    rows = zip(*(cbpe.estimate(new, new > 0.45, chunks=ONE).estimates for cbpe in (counts, shares)))
+    rows = zip(*(cbpe.estimate(new, y_pred=new > 0.45, chunks=ONE).estimates for cbpe in (counts, shares)))
     for count, share in rows:
         assert count[5:9] == pytest.approx(150 * np.array(share[5:9]), abs=1e-9)
 
@@ -45,11 +45,12 @@ def test_drawn_intervals_hold_the_noise_of_the_curve():
     assert widths[0] > 1.5 * widths[1]
 
 
+@pytest.mark.filterwarnings("ignore:no shift could be beyond its limits:UserWarning")
 def test_an_interval_needs_two_draws_of_both_classes():
     """Positives are possible but never occur in simulations: there is an expectation, but no interval."""
     random = np.random.default_rng(0)
     score = random.random(400)
-    cbpe = CBPE(calibration="none").fit(score, random.random(400) < score)
+    cbpe = CBPE(calibration="none").fit(y_score=score, y_true=random.random(400) < score)
     (row,) = cbpe.estimate(np.array([0.0, 0.0, 1e-12, 0.0]), chunks=ONE).estimates
     assert row.estimate == pytest.approx((3 + 0.5) / 4, abs=1e-4)
     assert np.isnan([row.standard_error, row.low, row.high]).all()
@@ -86,7 +87,7 @@ def test_few_reference_rows_that_decide_widen_the_interval(metric, reach):
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_the_level_sets_the_width(level):
     cbpe, new = fitted(["accuracy"], level=level)
-    (row,) = cbpe.estimate(new, new > 0.5, chunks=ONE).estimates
+    (row,) = cbpe.estimate(new, y_pred=new > 0.5, chunks=ONE).estimates
     z = {0.5: 0.6745, 0.9: 1.6449, 0.99: 2.5758}[level]
     assert row.high - row.low == pytest.approx(2 * z * row.standard_error, rel=1e-4)
     assert (row.high + row.low) / 2 == pytest.approx(row.estimate)

@@ -1,9 +1,11 @@
 """Metrics of predicted classes against recorded cases, scikit-learn and finite differences; alert limits."""
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 from sklearn import metrics as sk
 from sklearn.metrics import roc_auc_score
 
@@ -24,7 +26,7 @@ def test_recorded_limits(case):
 
 def test_alerts():
     score, y_true = drawn(4000, power=1.0)
-    cbpe = CBPE(calibration="none").fit(score, y_true, chunks=Chunks.by_size(500))
+    cbpe = CBPE(calibration="none").fit(y_score=score, y_true=y_true, chunks=Chunks.by_size(500))
     lower, upper = cbpe.limits_["roc_auc"]
     assert lower < roc_auc_score(y_true, score) < upper
     vague = 0.4 + 0.2 * score  # the same ranks, but a lower expected AUC
@@ -38,12 +40,25 @@ def test_alerts():
 def test_rounding_errors_raise_no_alert():
     """If classes are perfectly separated, both limits are 1, and estimates are 1 except for rounding errors."""
     y_true = np.random.default_rng(0).random(1000) < 0.3
-    cbpe = CBPE(["average_precision"], calibration="none").fit(y_true.astype(float), y_true)
+    cbpe = CBPE(["average_precision"], calibration="none").fit(y_true=y_true, y_score=y_true.astype(float))
     assert cbpe.limits_["average_precision"] == (1.0, 1.0)
     for value, alert in ((1.0, False), (0.999, True)):
         row = only(cbpe.estimate(np.where(y_true, value, 1.0 - value), chunks=ONE), "average_precision")
         assert row.alert is alert
         assert row.estimate < 1.0
+
+
+@pytest.mark.filterwarnings("ignore:the ranking is inverted")
+def test_equal_values_say_nothing_about_the_spread():
+    """No chunk of the reference has a positive at its top: an alert needs an interval that leaves out 0."""
+    score = 0.02 * drawn(1000)[0]
+    y_true = np.zeros(1000, dtype=int)
+    y_true[np.flatnonzero(score < np.quantile(score, 0.7))[::70]] = 1
+    cbpe = CBPE(["recall_at_0.1"], calibration="none").fit(y_true=y_true, y_score=score)
+    assert cbpe.limits_["recall_at_0.1"] == (0.0, 0.0)
+    (row,) = cbpe.estimate(score[:200], chunks=ONE).estimates
+    assert row.low == 0.0 < row.estimate
+    assert row.alert is False
 
 
 def test_limits_of_counts_are_for_the_rows_of_the_chunk():
@@ -52,23 +67,78 @@ def test_limits_of_counts_are_for_the_rows_of_the_chunk():
     y_pred = score > 0.4
     day = np.minimum(np.arange(4000) * 16 // 4000, 14)  # 14 days of 250 rows, then one of 500
     days = Chunks.by_period(np.datetime64("2024-01-01") + day, "D")
-    cbpe = CBPE(["confusion_matrix"], calibration="none").fit(score, y_true, y_pred, chunks=days)
+    cbpe = CBPE(["confusion_matrix"], calibration="none").fit(y_score=score, y_true=y_true, y_pred=y_pred, chunks=days)
     rates = np.bincount(day, y_true * y_pred) / np.bincount(day)
     expected = 4000 / 15 * (rates.mean() + 3 * rates.std() * np.array([-1, 1]))
     assert cbpe.limits_["true_positive"] == pytest.approx(tuple(expected))
-    small = cbpe.estimate(score, y_pred, chunks=Chunks.by_size(50)).of("true_positive")
-    assert (small[0].lower_limit, small[0].upper_limit) == pytest.approx(tuple(expected * 50 * 15 / 4000))
-    assert np.mean([row.alert for row in small]) < 0.25
+    large = cbpe.estimate(score, y_pred=y_pred, chunks=ONE).of("true_positive")[0]
+    assert (large.lower_limit, large.upper_limit) == pytest.approx(tuple(expected * 15))
+    small = cbpe.estimate(score, y_pred=y_pred, chunks=Chunks.by_size(50)).of("true_positive")
+    farther = rates.mean() + 3 * rates.std() * np.sqrt(4000 / 15 / 50) * np.array([-1, 1])
+    assert (small[0].lower_limit, small[0].upper_limit) == pytest.approx(tuple(50 * farther))
+    assert np.mean([row.alert for row in small]) < 0.05
 
 
-def test_one_reference_chunk_sets_no_limits():
-    score, y_true = drawn()
-    for chunks in (ONE, Chunks.by_size(1500)):
-        with pytest.warns(UserWarning, match="no alert limits: they need two full reference chunks, but there are 1"):
-            cbpe = CBPE().fit(score, y_true, chunks=chunks)
-        row = only(cbpe.estimate(score, chunks=ONE))
-        assert np.isnan([row.lower_limit, row.upper_limit]).all()
-        assert not row.alert
+@pytest.mark.parametrize(
+    ("chunks", "n", "missing"),
+    [
+        (Chunks.by_size(3000), 0, "alert limits: they need two"),
+        (Chunks.by_size(1500), 1, "alert limits: they need two"),
+        (Chunks.by_size(1000), 2, "limits of shifts: they need three"),
+    ],
+)
+def test_a_reference_of_too_few_chunks_leaves_alerts_undefined(chunks, n, missing):
+    """They are not False, whatever shifts; of two chunks both are compared with the other, which is one comparison."""
+    score, y_true = drawn(power=1.0)
+    advice = "so that alerts are undefined: fit with smaller chunks, such as 200 of 2000 samples"
+    with pytest.warns(UserWarning, match=f"no {missing} full reference chunks, but there are {n}, {advice}"):
+        cbpe = CBPE(calibration="none").fit(y_true=y_true, y_score=score, chunks=chunks)
+    for new, alert in ((score, None), (expit(logit(score) + 3.0), None if n < 2 else True)):
+        result = cbpe.estimate(new, chunks=ONE)
+        row = only(result)
+        assert np.isnan([row.lower_limit, row.upper_limit]).all() == (n < 2)
+        assert row.alert is alert
+        assert result.shifts[row.chunk].valid is None
+    assert f"{1 if n == 2 else 0} alerts" in repr(result)
+
+
+@pytest.mark.filterwarnings("ignore:the alert limits of accuracy .* are so wide:UserWarning")
+def test_metrics_that_are_defined_in_too_few_chunks_have_no_limits():
+    score, y_true = drawn(1000)
+    y_true = y_true * (np.arange(1000) < 100)
+    with pytest.warns(
+        UserWarning, match="no alert limits of roc_auc: they need two .* but there are 1 of 10: fit with"
+    ):
+        cbpe = CBPE(["roc_auc", "accuracy"]).fit(y_true=y_true, y_score=score, y_pred=score > 0.5)
+    result = cbpe.estimate(score[:200], y_pred=score[:200] > 0.5, chunks=ONE)
+    assert only(result).alert is None
+    assert only(result, "accuracy").alert is False
+
+
+@pytest.mark.parametrize("n", [3, 10])
+def test_limits_that_no_shift_could_cross_leave_alerts_undefined(n):
+    """Of three chunks of 30 samples PSI limits are about 10, and the greatest PSI is about 3."""
+    score, y_true = drawn(30 * n, seed=1)
+    cbpe = CBPE(calibration="none", metrics=["average_precision"]).fit(
+        y_true=y_true, y_score=score, chunks=Chunks.by_number(n)
+    )
+    expected = pytest.warns(UserWarning, match="no shift could be beyond its limits in ") if n == 3 else nullcontext()
+    with expected:
+        (shift,) = cbpe.estimate(expit(logit(score[:30]) + 9.0), chunks=ONE).shifts.values()
+    assert shift.valid is (None if n == 3 else False)
+
+
+@pytest.mark.filterwarnings("ignore:no shift could be beyond its limits:UserWarning")
+def test_limits_are_farther_for_smaller_chunks():
+    """A few samples left over are no alert, unless they differ by more than so few do."""
+    score, y_true = drawn(4000, power=1.0)
+    cbpe = CBPE(calibration="none").fit(y_true=y_true, y_score=score, chunks=Chunks.by_size(400))
+    rows = cbpe.estimate(score[:800], chunks=Chunks.by_size(10)).estimates
+    lower, upper = cbpe.limits_["roc_auc"]
+    mean = (lower + upper) / 2
+    assert mean - rows[0].lower_limit == pytest.approx((mean - lower) * np.sqrt(40))
+    assert np.mean([row.alert is True for row in rows]) < 0.03
+    assert np.mean([row.estimate < lower or row.estimate > upper for row in rows]) > 0.1
 
 
 NAMES = sorted(THRESHOLD_METRICS)
@@ -127,7 +197,9 @@ def test_known_labels_give_the_ordinary_metrics(n_classes):
     for normalize in (None, "all", "true", "pred"):
         matrix = sk.confusion_matrix(y_true, y_pred, normalize=normalize)
         p = rows.p[:, 0] if n_classes == 2 else rows.p
-        np.testing.assert_allclose(expected_confusion_matrix(y_pred, p, normalize=normalize), matrix, atol=1e-12)
+        np.testing.assert_allclose(
+            expected_confusion_matrix(y_pred=y_pred, p=p, normalize=normalize), matrix, atol=1e-12
+        )
         cells = [cell.estimate(rows).value for cell in metric("confusion_matrix", n_classes, normalize)]
         np.testing.assert_allclose(cells, matrix.ravel(), atol=1e-12)
 
@@ -171,7 +243,7 @@ def test_metrics_at_k():
     score, y_true = drawn(4000)
     new, labels = drawn(2000, seed=1)
     names = ["precision_at_0.05", "recall_at_0.05"]
-    cbpe = CBPE(names, calibration="isotonic").fit(score, y_true)
+    cbpe = CBPE(names, calibration="isotonic").fit(y_score=score, y_true=y_true)
     for name, metric in zip(names, (precision_at_k, recall_at_k)):
         assert only(cbpe.estimate(score, chunks=ONE), name).estimate == pytest.approx(metric(y_true, score, 0.05))
         row = only(cbpe.estimate(new, y_true=labels, chunks=ONE), name)
@@ -211,12 +283,12 @@ def test_cost():
 
 def test_labels_of_any_kind():
     p = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]
-    matrix = expected_confusion_matrix(["b", "a"], p, labels=["a", "b", "c"])
+    matrix = expected_confusion_matrix(y_pred=["b", "a"], p=p, labels=["a", "b", "c"])
     np.testing.assert_allclose(matrix, [[0.1, 0.7, 0], [0.8, 0.2, 0], [0.1, 0.1, 0]], atol=1e-12)
-    np.testing.assert_allclose(expected_confusion_matrix([True, False], [0.9, 0.2]), [[0.8, 0.1], [0.2, 0.9]])
+    np.testing.assert_allclose(expected_confusion_matrix(y_pred=[True, False], p=[0.9, 0.2]), [[0.8, 0.1], [0.2, 0.9]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.isnan(expected_confusion_matrix([0, 0], [0.5, 0.5], normalize="pred")[:, 1]).all()
+        assert np.isnan(expected_confusion_matrix(y_pred=[0, 0], p=[0.5, 0.5], normalize="pred")[:, 1]).all()
 
 
 @pytest.mark.parametrize(
@@ -231,5 +303,6 @@ def test_labels_of_any_kind():
     ],
 )
 def test_refusals(arguments, options, sentence):
+    y_pred, p = arguments
     with pytest.raises(ValueError, match=sentence):
-        expected_confusion_matrix(*arguments, **options)
+        expected_confusion_matrix(p=p, y_pred=y_pred, **options)

@@ -9,11 +9,13 @@ from aucforest.monitoring import CBPEResult, ChunkEstimate, ShiftReport
 
 mpl.use("Agg")
 
+ALERTS = [False, True, None]  # the last is undefined
+
 
 @pytest.fixture
 def result():
     rows = [
-        ChunkEstimate(f"[{k}:{k}]", k, k, 10, name, 0.8 + 0.01 * k, 0.02, 0.7, 0.9, realized, low, np.nan, k == 1)
+        ChunkEstimate(f"[{k}:{k}]", k, k, 10, name, 0.8 + 0.01 * k, 0.02, 0.7, 0.9, realized, low, np.nan, ALERTS[k])
         for k in range(3)
         for name, realized, low in (("roc_auc", 0.81, 0.75), ("f1", np.nan, np.nan))
     ]
@@ -26,8 +28,11 @@ def test_frame(result):
     assert len(frame) == 6
     assert frame.loc[frame["metric"] == "roc_auc", "estimate"].tolist() == pytest.approx([0.8, 0.81, 0.82])
     assert frame["psi"].tolist() == [0.0, 0.0, 0.1, 0.1, 0.2, 0.2]
-    assert frame["alert"].dtype == bool
-    pd.testing.assert_frame_equal(pd.DataFrame(result.records()), frame)
+    assert frame["alert"].tolist() == 2 * [False] + 2 * [True] + 2 * [pd.NA]
+    assert len(frame[frame["alert"]]) == 2
+    assert frame["valid"].isna().all()
+    expected = pd.DataFrame(result.records()).astype({"alert": "boolean", "valid": "boolean"})
+    pd.testing.assert_frame_equal(frame, expected)
 
 
 def test_one_metric(result):

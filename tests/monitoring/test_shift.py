@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 from aucforest.monitoring._rows import rank_columns
-from aucforest.monitoring.shift import MOST_ROWS, Sample, measure_shift, stability_index, tell_apart
+from aucforest.monitoring.shift import MOST_ROWS, Sample, greatest_index, measure_shift, stability_index, tell_apart
 
 
 def normal(n, mean=0.0, seed=0, columns=1):
@@ -35,8 +35,8 @@ def test_a_part_is_compared_with_the_rest():
     assert ratios.size == 900
     halves = rank_columns(np.repeat([0.0, 1.0], 50)[:, None])
     moved = stability_index(halves, rank_columns(np.ones((50, 1))), is_part=True)
-    # of 50 samples and three bins, one of which is empty: 50.5, 0.5 and 0.5 are compared with 0.5, 50.5 and 0.5
-    assert moved == pytest.approx(2 * 50 / 51.5 * np.log(101))
+    # of 50 samples and three bins, of which an empty one does not count: 50.5 and 0.5 are compared with 0.5 and 50.5
+    assert moved == pytest.approx(2 * 50 / 51 * np.log(101))
 
 
 def test_stability_index_grows_with_the_shift_and_takes_the_worst_column():
@@ -52,6 +52,20 @@ def test_few_distinct_scores():
     reference = rank_columns(np.repeat([0.1, 0.9], 50)[:, None])
     assert stability_index(reference, rank_columns(np.repeat([0.1, 0.9], 50)[:, None])) == 0.0
     assert stability_index(reference, rank_columns(np.repeat([0.1, 0.9], [90, 10])[:, None])) > 0.5
+    same = rank_columns(np.full((100, 1), 0.3))
+    assert stability_index(same, rank_columns(np.full((5, 1), 0.3))) == 0.0
+    assert stability_index(same, rank_columns(np.full((5, 1), 0.4))) > 1.0
+
+
+def test_no_new_samples_have_more_than_the_greatest_index():
+    random = np.random.default_rng(0)
+    for reference in (
+        rank_columns(normal(1000)),
+        rank_columns(random.choice(4, (1000, 1), p=[0.1, 0.2, 0.3, 0.4]) * 1.0),
+    ):
+        bins = [np.full((30, 1), value) for value in np.linspace(-3.0, 4.0, 50)]
+        found = max(stability_index(reference, rank_columns(new)) for new in bins)
+        assert found == pytest.approx(greatest_index(reference, 30))
 
 
 def test_share_outside():

@@ -47,12 +47,12 @@ CASES = [case for case in binary_cases() if case["closed_form"]["auc_soft"] is n
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_recorded_cases(case):
     expected = case["closed_form"]
-    assert soft_auc(case["score"], case["p"]) == pytest.approx(expected["auc_soft"], abs=1e-12)
-    interval = soft_auc_interval(case["score"], case["p"], method="wald")
+    assert soft_auc(y_score=case["score"], p=case["p"]) == pytest.approx(expected["auc_soft"], abs=1e-12)
+    interval = soft_auc_interval(y_score=case["score"], p=case["p"], method="wald")
     assert interval.auc == pytest.approx(expected["auc_bias_corrected"], abs=1e-12)
     assert interval.standard_error**2 == pytest.approx(expected["auc_var"], abs=1e-12)
     peer = case["nannyml"]["roc_auc"]
-    assert soft_auc(case["score"], case["p"]) == pytest.approx(peer, abs=COARSE.get(case["name"], ROUNDING))
+    assert soft_auc(y_score=case["score"], p=case["p"]) == pytest.approx(peer, abs=COARSE.get(case["name"], ROUNDING))
 
 
 def test_all_recorded_cases_are_used_or_undefined():
@@ -61,15 +61,15 @@ def test_all_recorded_cases_are_used_or_undefined():
     assert [case["name"] for case in undefined] == ["one row", "all p = 0"]
     for case in undefined:
         with pytest.warns(UndefinedMetricWarning, match="AUC is not defined"):
-            assert np.isnan(soft_auc(case["score"], case["p"]))
+            assert np.isnan(soft_auc(y_score=case["score"], p=case["p"]))
         with pytest.warns(UndefinedMetricWarning):
-            assert np.isnan(soft_auc_interval(case["score"], case["p"])).all()
+            assert np.isnan(soft_auc_interval(y_score=case["score"], p=case["p"])).all()
 
 
 @given(two_classes())
 def test_it_is_the_area_under_the_curve_of_expected_rates(rows):
     scores, p = rows
-    assert soft_auc(scores, p) == pytest.approx(auc_by_thresholds(scores, p), abs=1e-12)
+    assert soft_auc(y_score=scores, p=p) == pytest.approx(auc_by_thresholds(scores, p), abs=1e-12)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.get("exact_enumeration")], ids=lambda c: c["name"])
@@ -78,8 +78,8 @@ def test_enumeration_of_all_labels(case):
     recorded = case["exact_enumeration"]
     assert (defined, mean, variance) == pytest.approx(tuple(recorded[k] for k in ("prob_defined", "mean", "var")))
     # the expansion leaves terms of order 1 / n^2
-    soft = soft_auc(case["score"], case["p"])
-    expected, _, _, error = soft_auc_interval(case["score"], case["p"], method="wald")
+    soft = soft_auc(y_score=case["score"], p=case["p"])
+    expected, _, _, error = soft_auc_interval(y_score=case["score"], p=case["p"], method="wald")
     if defined > 0.99:
         assert abs(expected - mean) < 0.25 * abs(soft - mean) or abs(soft - mean) < 1e-12
         assert error**2 == pytest.approx(variance, rel=0.25, abs=1e-12)
@@ -89,10 +89,12 @@ def test_enumeration_of_all_labels(case):
 def test_order_of_rows_and_monotone_scores_do_not_matter(rows):
     scores, p = rows
     shuffled = np.random.default_rng(0).permutation(p.size)
-    expected = soft_auc_interval(scores, p, method="wald")
-    assert soft_auc_interval(scores[shuffled], p[shuffled], method="wald") == pytest.approx(expected, abs=1e-12)
-    assert soft_auc_interval(np.exp(scores), p, method="wald") == pytest.approx(expected, abs=1e-12)
-    assert soft_auc(-scores, p) == pytest.approx(1 - soft_auc(scores, p), abs=1e-12)
+    expected = soft_auc_interval(y_score=scores, p=p, method="wald")
+    assert soft_auc_interval(y_score=scores[shuffled], p=p[shuffled], method="wald") == pytest.approx(
+        expected, abs=1e-12
+    )
+    assert soft_auc_interval(y_score=np.exp(scores), p=p, method="wald") == pytest.approx(expected, abs=1e-12)
+    assert soft_auc(y_score=-scores, p=p) == pytest.approx(1 - soft_auc(y_score=scores, p=p), abs=1e-12)
 
 
 @given(two_classes())
@@ -100,59 +102,64 @@ def test_known_labels_give_the_ordinary_auc(rows):
     scores, p = rows
     labels = (p > 0.5).astype(float)
     labels[0], labels[1] = 1, 0
-    auc, low, high, error = soft_auc_interval(scores, labels)
+    auc, low, high, error = soft_auc_interval(y_score=scores, p=labels)
     assert auc == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
     assert (low, high, error) == pytest.approx((auc, auc, 0.0), abs=1e-12)
 
 
 def test_equal_scores_give_one_half_without_error():
-    assert soft_auc_interval(np.full(100, 0.3), np.linspace(0, 1, 100)) == (0.5, 0.5, 0.5, 0.0)
+    assert soft_auc_interval(y_score=np.full(100, 0.3), p=np.linspace(0, 1, 100)) == (0.5, 0.5, 0.5, 0.0)
 
 
 def test_few_rows_of_a_class_make_auto_draw():
     random = np.random.default_rng(0)
     scores = random.random(200)
     for p, method in ((np.full(200, 0.9 * FEW / 200), "bootstrap"), (np.full(200, 1.1 * FEW / 200), "wald")):
-        assert soft_auc_interval(scores, p) == soft_auc_interval(scores, p, method=method)
+        assert soft_auc_interval(y_score=scores, p=p) == soft_auc_interval(y_score=scores, p=p, method=method)
         other = {"bootstrap": "wald", "wald": "bootstrap"}[method]
-        assert soft_auc_interval(scores, p) != soft_auc_interval(scores, p, method=other)
+        assert soft_auc_interval(y_score=scores, p=p) != soft_auc_interval(y_score=scores, p=p, method=other)
 
 
 @pytest.mark.parametrize("method", ["wald", "bootstrap"])
 def test_the_level_sets_the_width(method):
     p = np.random.default_rng(0).random(400)
-    widths = [high - low for _, low, high, _ in (soft_auc_interval(p, p, level=x, method=method) for x in (0.5, 0.95))]
+    widths = [
+        high - low
+        for _, low, high, _ in (soft_auc_interval(y_score=p, p=p, level=x, method=method) for x in (0.5, 0.95))
+    ]
     assert widths[0] / widths[1] == pytest.approx(0.6745 / 1.96, rel=0.05)
 
 
 @given(many_classes())
 def test_pairs_of_classes(rows):
     scores, p = rows
-    matrix = soft_auc_multiclass(scores, p, average=None)
+    matrix = soft_auc_multiclass(y_score=scores, p=p, average=None)
     np.testing.assert_allclose(matrix, pair_matrix(scores, p), atol=1e-12)
-    assert soft_auc_multiclass(scores, p) == pytest.approx(np.nanmean(matrix), abs=1e-12)
+    assert soft_auc_multiclass(y_score=scores, p=p) == pytest.approx(np.nanmean(matrix), abs=1e-12)
     one_vs_rest = [auc_by_thresholds(scores[:, c], p[:, c]) for c in range(3)]
-    assert soft_auc_multiclass(scores, p, multi_class="ovr", average=None) == pytest.approx(one_vs_rest, abs=1e-12)
+    assert soft_auc_multiclass(y_score=scores, p=p, multi_class="ovr", average=None) == pytest.approx(
+        one_vs_rest, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("case", load("cbpe_unit")["multiclass"], ids=lambda case: f"tied {case['tied']}")
 def test_recorded_classes(case):
     p, y = np.array(case["P"]), np.array(case["y"])
-    assert soft_auc_multiclass(p, p) == pytest.approx(case["ovo"], abs=1e-12)
-    assert soft_auc_multiclass(p, p, multi_class="ovr") == pytest.approx(case["ovr"], abs=1e-12)
-    assert soft_auc_multiclass(p, p, multi_class="ovr") == pytest.approx(case["nannyml_ovr"], abs=2e-6)
+    assert soft_auc_multiclass(y_score=p, p=p) == pytest.approx(case["ovo"], abs=1e-12)
+    assert soft_auc_multiclass(y_score=p, p=p, multi_class="ovr") == pytest.approx(case["ovr"], abs=1e-12)
+    assert soft_auc_multiclass(y_score=p, p=p, multi_class="ovr") == pytest.approx(case["nannyml_ovr"], abs=2e-6)
     expected = [[np.nan if value is None else value for value in row] for row in case["ovo_matrix"]]
-    np.testing.assert_allclose(soft_auc_multiclass(p, p, average=None), expected, atol=1e-12)
+    np.testing.assert_allclose(soft_auc_multiclass(y_score=p, p=p, average=None), expected, atol=1e-12)
     known = np.eye(p.shape[1])[y]
-    assert soft_auc_multiclass(p, known) == pytest.approx(hand_till_score(y, p), abs=1e-12)
-    assert soft_auc_multiclass(p, known) == pytest.approx(case["onehot_ovo"], abs=1e-12)
+    assert soft_auc_multiclass(y_score=p, p=known) == pytest.approx(hand_till_score(y, p), abs=1e-12)
+    assert soft_auc_multiclass(y_score=p, p=known) == pytest.approx(case["onehot_ovo"], abs=1e-12)
 
 
 def test_an_impossible_class_is_undefined():
     p = np.array([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]])
     for options, shape in (({"average": None}, (3, 3)), ({"average": None, "multi_class": "ovr"}, (3,)), ({}, ())):
         with pytest.warns(UndefinedMetricWarning, match="column 2 of p is 0"):
-            value = soft_auc_multiclass(p, p, **options)
+            value = soft_auc_multiclass(y_score=p, p=p, **options)
         assert np.shape(value) == shape
         assert np.isnan(value).all()
 
@@ -171,23 +178,23 @@ def test_an_impossible_class_is_undefined():
 def test_bad_rows(scores, p, sentence):
     for function in (soft_auc, soft_auc_interval):
         with pytest.raises(ValueError, match=sentence):
-            function(scores, p)
+            function(p=p, y_score=scores)
 
 
 def test_bad_options_and_columns():
     good = np.full((2, 3), 1 / 3)
     for options in ({"multi_class": "all"}, {"average": "micro"}):
         with pytest.raises(ValueError, match="must be"):
-            soft_auc_multiclass(good, good, **options)
+            soft_auc_multiclass(y_score=good, p=good, **options)
     with pytest.raises(ValueError, match=r"rows of p must sum to 1, but row 1 sums to 0\.9"):
-        soft_auc_multiclass(good, [[0.5, 0.5, 0.0], [0.3, 0.3, 0.3]])
+        soft_auc_multiclass(y_score=good, p=[[0.5, 0.5, 0.0], [0.3, 0.3, 0.3]])
     with pytest.raises(ValueError, match="at least two columns"):
-        soft_auc_multiclass([[1.0]], [[1.0]])
+        soft_auc_multiclass(y_score=[[1.0]], p=[[1.0]])
     for options, name in (({"method": "logit"}, "method"), ({"level": 1.0}, "level")):
         with pytest.raises(ValueError, match=f"{name} must be"):
-            soft_auc_interval([1, 2], [0.2, 0.7], **options)
+            soft_auc_interval(y_score=[1, 2], p=[0.2, 0.7], **options)
     with pytest.raises(TypeError, match="real numbers"):
-        soft_auc(["a", "b"], [0.1, 0.2])
+        soft_auc(y_score=["a", "b"], p=[0.1, 0.2])
 
 
 def rows_of(case):

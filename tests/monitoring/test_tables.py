@@ -1,5 +1,6 @@
 """Rows as users have them: frames, texts, gaps; what CBPE refuses, and whose chunks it takes."""
 
+import re
 from datetime import date
 from typing import Any
 
@@ -8,11 +9,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.sparse import csr_matrix
 from scipy.special import expit
 
 from aucforest import AUCForestClassifier
 from aucforest.monitoring import CBPE, Chunks, shift
-from tests.monitoring.data import ONE, TWO, classes_drawn, drawn, figures, only
+from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, only
 
 DAY = date(2024, 2, 29)
 
@@ -41,9 +43,17 @@ def of_columns(score, y_true, y_pred):
 def test_frames(kind):
     score, y_true = drawn()
     y_pred = (score > 0.4).astype(int)
-    expected = CBPE(["roc_auc", "f1"]).fit(score, y_true, y_pred).estimate(score, y_pred, y_true=y_true)
+    expected = (
+        CBPE(["roc_auc", "f1"])
+        .fit(y_score=score, y_true=y_true, y_pred=y_pred)
+        .estimate(score, y_pred=y_pred, y_true=y_true)
+    )
     scores, labels, guesses = kind(score, y_true, y_pred)
-    result = CBPE(["roc_auc", "f1"]).fit(scores, labels, guesses).estimate(scores, guesses, y_true=labels)
+    result = (
+        CBPE(["roc_auc", "f1"])
+        .fit(y_score=scores, y_true=labels, y_pred=guesses)
+        .estimate(scores, y_pred=guesses, y_true=labels)
+    )
     assert result.estimates == expected.estimates
 
 
@@ -56,15 +66,15 @@ def test_gaps_in_frames(kind):
     else:
         scores, labels = (column.where(np.arange(score.size) > 1) for column in (scores, labels))
     with pytest.raises(ValueError, match="y_score has 2 and y_true 2 missing values"):
-        CBPE().fit(scores, labels)
+        CBPE().fit(y_score=scores, y_true=labels)
     with pytest.warns(UserWarning, match="y_score has 2 and y_true 2 missing values: dropped"):
-        result = CBPE(on_nan="drop").fit(scores, labels).estimate(score)
-    assert figures(result) == figures(CBPE().fit(score[2:], y_true[2:]).estimate(score))
+        result = CBPE(on_nan="drop").fit(y_score=scores, y_true=labels).estimate(score)
+    assert figures(result) == figures(CBPE().fit(y_score=score[2:], y_true=y_true[2:]).estimate(score))
 
 
 def test_new_rows_of_which_no_label_is_known():
     score, y_true = drawn()
-    cbpe = CBPE(on_nan="drop").fit(score, y_true)
+    cbpe = CBPE(on_nan="drop").fit(y_score=score, y_true=y_true)
     with pytest.warns(UserWarning, match="y_true 2000 missing values"):
         row = only(cbpe.estimate(score, y_true=np.full(2000, np.nan), chunks=ONE))
     assert np.isnan(row.realized)
@@ -74,36 +84,39 @@ def test_new_rows_of_which_no_label_is_known():
 def test_features_that_are_no_numbers():
     score, y_true = drawn()
     with pytest.raises(TypeError, match="X: column 0 holds values of type bytes_: encode them as numbers or text"):
-        CBPE().fit(score, y_true, X=np.full((2000, 1), b"a"))
+        CBPE().fit(y_score=score, y_true=y_true, X=np.full((2000, 1), b"a"))
 
 
 def test_two_columns_are_probabilities():
     score, y_true = drawn()
     for columns in (np.column_stack([score, score]), np.column_stack([-score, 1 + score])):
         with pytest.raises(ValueError, match="two columns of y_score must be probabilities that sum to 1"):
-            CBPE().fit(columns, y_true)
+            CBPE().fit(y_score=columns, y_true=y_true)
     gap = np.column_stack([1 - score, score])
     gap[:, 0][:3] = np.nan
     with pytest.warns(UserWarning, match="y_score has 3"):
-        CBPE(on_nan="drop").fit(gap, y_true)
+        CBPE(on_nan="drop").fit(y_score=gap, y_true=y_true)
     p, labels, _ = classes_drawn()
     with pytest.raises(ValueError, match="y_score has 2 columns, but there are 3 classes"):
-        CBPE().fit(p[:, :2], labels)
+        CBPE().fit(y_score=p[:, :2], y_true=labels)
 
 
 def test_columns_without_a_curve_are_chances():
     """They must be in [0, 1] even if other columns have a curve."""
     score, y_true = drawn()
     with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
-        CBPE(calibration="none").fit(3 * score, y_true)
+        CBPE(calibration="none").fit(y_score=3 * score, y_true=y_true)
     p, labels, _ = classes_drawn()
     wide = p * [1.0, 1.0, 3.0]
     with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
-        CBPE(calibration=[True, True, False]).fit(wide, labels)
-    cbpe = CBPE(calibration=[True, True, False]).fit(p, labels)
+        CBPE(calibration=[True, True, False]).fit(y_score=wide, y_true=labels)
+    cbpe = CBPE(calibration=[True, True, False]).fit(y_score=p, y_true=labels)
     with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
         cbpe.estimate(wide, chunks=ONE)
-    assert only(CBPE(calibration=[True, True, True]).fit(wide, labels).estimate(wide, chunks=ONE)).estimate > 0.5
+    assert (
+        only(CBPE(calibration=[True, True, True]).fit(y_score=wide, y_true=labels).estimate(wide, chunks=ONE)).estimate
+        > 0.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,24 +130,24 @@ def test_columns_without_a_curve_are_chances():
 )
 def test_options_that_do_not_exist(options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        CBPE(**options).fit(*drawn())
+        CBPE(**options).fit(y_true=[0, 1], y_score=[0.1, 0.2])
 
 
 @pytest.mark.parametrize("random_state", [None, np.int64(3)])
 def test_seeds(random_state):
     score, y_true = drawn()
-    assert len(CBPE(random_state=random_state).fit(score, y_true).estimate(score).estimates) == 10
+    assert len(CBPE(random_state=random_state).fit(y_score=score, y_true=y_true).estimate(score).estimates) == 10
 
 
 def test_features_are_as_many_as_in_the_reference():
     score, y_true = drawn()
     X = np.column_stack([score, score])
     for fitted, new, sentence in [
-        (X, np.column_stack([X, score]), "X has 3 columns, but the reference has 2"),
-        (None, X, "X has 2 columns, but the reference has no X"),
+        (X, np.column_stack([X, score]), "X has 3 features, but CBPE is expecting 2 features as input"),
+        (None, X, "X is passed, but the reference has no X"),
     ]:
         with pytest.raises(ValueError, match=sentence):
-            CBPE().fit(score, y_true, X=fitted, chunks=Chunks.by_number(2)).estimate(score, X=new)
+            CBPE().fit(y_score=score, y_true=y_true, X=fitted, chunks=THREE).estimate(score, X=new)
 
 
 def test_importance_weights_need_every_reference_row(monkeypatch):
@@ -144,7 +157,7 @@ def test_importance_weights_need_every_reference_row(monkeypatch):
     X = score[:, None]
     for importance_weighted in (False, True):
         cbpe = CBPE(importance_weighted=importance_weighted, calibration="isotonic")
-        cbpe.fit(score, y_true, X=X, chunks=Chunks.by_number(2))
+        cbpe.fit(y_score=score, y_true=y_true, X=X, chunks=THREE)
         (row,) = cbpe.estimate(score, X=X, chunks=ONE).estimates
         assert 0.5 < row.estimate < 1.0
     with pytest.raises(ValueError, match="importance_weighted=True needs X"):
@@ -154,8 +167,8 @@ def test_importance_weights_need_every_reference_row(monkeypatch):
 def test_chunks_must_be_a_chunks_object():
     score, y_true = drawn()
     for call in (
-        lambda: CBPE().fit(score, y_true, chunks=100),
-        lambda: CBPE().fit(score, y_true).estimate(score, chunks=3),
+        lambda: CBPE().fit(y_score=score, y_true=y_true, chunks=100),
+        lambda: CBPE().fit(y_score=score, y_true=y_true).estimate(score, chunks=3),
     ):
         with pytest.raises(TypeError, match=r"chunks must be created by Chunks\.by_size, by_number or by_period"):
             call()
@@ -165,7 +178,7 @@ def test_periods_of_the_reference_are_not_those_of_new_rows():
     """Timestamps in fit belong to the reference, even if there are as many new rows."""
     score, y_true = drawn()
     weeks = Chunks.by_period(pd.date_range("2024-01-01", periods=score.size, freq="h"), "W")
-    cbpe = CBPE().fit(score, y_true, chunks=weeks)
+    cbpe = CBPE().fit(y_score=score, y_true=y_true, chunks=weeks)
     with pytest.raises(ValueError, match="pass chunks: the timestamps in fit were those of the reference"):
         cbpe.estimate(score)
     assert len(cbpe.estimate(score, chunks=ONE).estimates) == 1
@@ -187,13 +200,13 @@ def test_the_features_of_the_forest_may_be_categories(form):
     options: dict[str, Any] = {"categorical_features": [1]} if form == "object" else {}
     forest = AUCForestClassifier(20, oob_score=True, min_samples_leaf=5, random_state=0, **options)
     forest.fit(X[:500], y[:500])
-    cbpe = CBPE.from_forest(forest, y[:500], X[:500], chunks=TWO, importance_weighted=form == "object")
+    cbpe = CBPE.from_forest(forest, y[:500], X[:500], chunks=THREE, importance_weighted=form == "object")
     shifts = [cbpe.estimate(forest.predict_proba(new), X=new, chunks=ONE).shifts for new in (X[500:700], X[700:])]
     (same,), (moved,) = (of_chunks.values() for of_chunks in shifts)
     assert abs(same.domain_auc - 0.5) < 0.1
     assert moved.domain_auc > 0.7
-    with pytest.raises(ValueError, match="X has 1 columns, but the reference has 2"):
-        cbpe.estimate(forest.predict_proba(X[500:]), X=frame[["town"]][500:])
+    with pytest.raises(ValueError, match=r"yet now missing:\n- size|X has 1 features"):
+        cbpe.estimate(forest.predict_proba(X[500:]), X=X[500:, 1:] if form == "object" else frame[["town"]][500:])
 
 
 def test_features_that_are_neither_numbers_nor_categories_are_named():
@@ -201,10 +214,10 @@ def test_features_that_are_neither_numbers_nor_categories_are_named():
     frame = pd.DataFrame({"a": score, "b": score})
     mixed = frame.assign(b=[*["high"] * 799, 3.5])
     with pytest.raises(TypeError, match=r"X: column 'b' is .* cannot be sorted: .*make all its values text"):
-        CBPE().fit(score, y_true, X=mixed)
+        CBPE().fit(y_score=score, y_true=y_true, X=mixed)
     lists = frame.assign(b=[[1, 2]] * 800)
     with pytest.raises(TypeError, match="X: column 'b' holds values of type list: encode them as numbers or text"):
-        CBPE().fit(score, y_true, X=lists)
+        CBPE().fit(y_score=score, y_true=y_true, X=lists)
 
 
 @pytest.mark.filterwarnings("ignore:there are no alert limits:UserWarning")
@@ -222,8 +235,61 @@ def test_features_that_are_neither_numbers_nor_categories_are_named():
 )
 def test_dates_are_refused_in_every_form(X):
     score, y_true = drawn(200)
-    cbpe = CBPE().fit(score, y_true, X=np.zeros((200, 1)), chunks=ONE)
+    cbpe = CBPE().fit(y_score=score, y_true=y_true, X=np.zeros((200, 1)), chunks=ONE)
     sentence = "^X: column (0|'day') holds dates or durations: leave dates out, because new ones alone tell new samples"
-    for attempt in (lambda: CBPE().fit([0.5], [1], X=X), lambda: cbpe.estimate([0.5], X=X)):
+    for attempt in (lambda: CBPE().fit(y_score=[0.5], y_true=[1], X=X), lambda: cbpe.estimate([0.5], X=X)):
         with pytest.raises(TypeError, match=sentence):
             attempt()
+
+
+def of_pyarrow(frame):
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, of_pyarrow])
+def test_columns_are_known_by_name_as_by_the_forest(form):
+    """In another order or renamed they are refused in the same sentences; by position they would be a shift."""
+    score, y_true = drawn(300)
+    frame = pd.DataFrame({name: score + shift for shift, name in enumerate("abc")})
+    forest = AUCForestClassifier(1, max_depth=1, random_state=0).fit(form(frame), y_true)
+    cbpe = CBPE().fit(y_true=y_true, y_score=score, X=form(frame), chunks=THREE)
+    assert cbpe.feature_names_in_.tolist() == ["a", "b", "c"]
+    for new in (frame[["c", "b", "a"]], frame.rename(columns={"a": "z"}), frame[["a", "b"]]):
+        with pytest.raises(ValueError, match="feature names should match") as refused:
+            forest.predict_proba(form(new))
+        with pytest.raises(ValueError, match=f"^{re.escape(str(refused.value))}$"):
+            cbpe.estimate(score, X=form(new))
+    assert only(cbpe.estimate(score, X=form(frame), chunks=ONE)).alert is False
+
+
+def test_names_that_only_one_of_both_has_are_warned_about_as_by_the_forest():
+    score, y_true = drawn(300)
+    X = np.column_stack([score, score + 1])
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for fitted, new, sentence in [
+        (X, frame, "X has feature names, but CBPE was fitted without feature names"),
+        (frame, X, "X does not have valid feature names, but CBPE was fitted with feature names"),
+    ]:
+        cbpe = CBPE().fit(y_true=y_true, y_score=score, X=fitted, chunks=THREE)
+        with pytest.warns(UserWarning, match=sentence):
+            result = cbpe.estimate(score, X=new, chunks=ONE)
+        assert only(result).alert is False
+    cbpe.fit(y_true=y_true, y_score=score, chunks=THREE)
+    assert not hasattr(cbpe, "feature_names_in_")
+    with pytest.raises(ValueError, match="X has 2 columns named 'a': column names must be unique"):
+        cbpe.fit(y_true=y_true, y_score=score, X=frame.set_axis(["a", "a"], axis=1))
+    with pytest.raises(ValueError, match="X has 3 features, but CBPE is expecting 2 features as input"):
+        CBPE().fit(y_true=y_true, y_score=score, X=X, chunks=THREE).estimate(score[:1], X=csr_matrix((1, 3)))
+
+
+def test_numbers_are_not_text():
+    score, y_true = drawn(300)
+    of_text = pd.DataFrame({"zip": np.where(score > 0.3, "100", "200")})
+    of_numbers = of_text.astype(int)
+    for fitted, new, sentence in [
+        (of_text, of_numbers, "X: column 'zip' has values such as 100, but had values such as '100' in fit"),
+        (of_numbers, of_text.replace("100", "A1"), "X: column 'zip' holds text, but numbers in the reference"),
+    ]:
+        cbpe = CBPE().fit(y_true=y_true, y_score=score, X=fitted, chunks=THREE)
+        with pytest.raises((TypeError, ValueError), match=sentence):
+            cbpe.estimate(score, X=new)

@@ -60,9 +60,9 @@ def test_the_seasons_of_the_reference_widen_the_limits():
     score = random.normal(season, 1.0)
     y_true = random.random(score.size) < norm.cdf(score)
     chunks = Chunks.by_size(400)
-    usual = CBPE(calibration="isotonic").fit(score, y_true, chunks=chunks)
+    usual = CBPE(calibration="isotonic").fit(y_score=score, y_true=y_true, chunks=chunks)
     shuffled = random.permutation(score.size)
-    calm = CBPE(calibration="isotonic").fit(score[shuffled], y_true[shuffled], chunks=chunks)
+    calm = CBPE(calibration="isotonic").fit(y_score=score[shuffled], y_true=y_true[shuffled], chunks=chunks)
     new = random.normal(0.4, 1.0, 400)
     assert usual.estimate(new).shifts["[0:399]"].valid
     assert not calm.estimate(new).shifts["[0:399]"].valid

@@ -147,3 +147,19 @@ def test_a_stack_is_compared_with_its_own_out_of_bag_rows():
     part = trained_on(stack, X[:150], Y[:150], None, proba[:150])
     assert part is not None
     assert f"exceeds that of the out-of-bag rows, {stack.oob_score_:.3f}, by more than chance explains" in part
+
+
+def test_training_rows_are_compared_by_position_if_only_one_of_both_has_names():
+    """Rows of the same label, but other values, were not trained on."""
+    rows = score_rows(small_forest(10).fit(X[:300], Y[:300]), X[300:], Y[300:], None)
+    frame = pd.DataFrame(X[:300], columns=[f"x{k}" for k in range(X.shape[1])])
+    text, _ = check_training(rows, Training(frame, Y[:300], Y[:300], None, None))
+    assert text == "No row of this report has the same label and values as a training row."
+
+
+def test_training_rows_must_have_the_columns_of_the_model():
+    frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+    rows = score_rows(small_forest(10).fit(frame[:300], Y[:300]), frame[300:], Y[300:], None)
+    renamed = frame[:300].rename(columns={"x1": "z"})
+    with pytest.raises(ValueError, match="X_train lacks the column 'x1', which the model was fitted to"):
+        check_training(rows, Training(renamed, Y[:300], Y[:300], None, None))

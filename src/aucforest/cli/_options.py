@@ -29,6 +29,13 @@ Positive = Annotated[
         " labels the rarer is positive by default, unless they are false/true or no/yes.",
     ),
 ]
+PositiveOfModel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LABEL",
+        help="The positive label of the model, which it knows, unless its classes are true and false.",
+    ),
+]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of sample weights.")]
 
 Groups = Annotated[

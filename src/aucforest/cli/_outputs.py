@@ -118,7 +118,7 @@ def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
 
 def check_suffix(option: str, out: Path | None, suffixes: tuple[str, ...]) -> None:
     """Raise a usage error if the kind of a file is not known."""
-    if out is not None and out != STANDARD and out.suffix.lower() not in suffixes:
+    if out is not None and out.suffix.lower() not in suffixes:
         raise typer.BadParameter(f"must end in {', '.join(suffixes)}, got {out.name}", param_hint=option)
 
 

@@ -62,7 +62,7 @@ def _commands(
 
     Tables are CSV files with a header, spreadsheets (.xlsx), Parquet files, or folders of CSV or Parquet files.
 
-    Exit codes: 0 success, 1 data error, 2 usage error, 3 alert (aucforest estimate --fail-on-alert).
+    Exit codes: 0 success, 1 data error, 2 usage error, 3 alert (aucforest estimate --fail-on-alert), 130 interrupted.
     """
 
 

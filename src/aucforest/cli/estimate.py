@@ -3,18 +3,19 @@
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
+import pandas as pd
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from aucforest._files import write_whole
 from aucforest.cli._inputs import open_again, read_columns, say
-from aucforest.cli._options import JsonOut, PlotOut, names_in, takes_csv_format, usage
+from aucforest.cli._options import STANDARD, TABLE_HELP, JsonOut, PlotOut, names_in, takes_csv_format, usage
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
@@ -30,6 +31,8 @@ ALERT = 3
 _METRICS = tuple(name for name in NAMES if name not in COSTS)
 _OF_SCORES = ("roc_auc", "average_precision")
 _PROBABILITY = "probability_"
+# How the table spells whether there is an alert, and whether a chunk is valid; what is undefined is empty.
+_ANSWERS = {True: "yes", False: "no", None: ""}
 
 
 def _check_metrics(metrics: str) -> str:
@@ -47,7 +50,7 @@ def estimate(
         typer.Argument(
             metavar="REFERENCE",
             help="Labelled rows with scores of a model that was not trained on them, such as the file that"
-            " 'aucforest fit --reference' writes; .csv, .tsv (or .gz of these) or .parquet.",
+            f" 'aucforest fit --reference' writes. {TABLE_HELP}",
         ),
     ],
     new: Annotated[
@@ -65,8 +68,8 @@ def estimate(
     labels: Annotated[
         str | None,
         typer.Option(
-            help="Classes in the order of the scores; of two, the last is positive. Default: those that the columns"
-            " probability_<class> name, or else all labels, sorted.",
+            help="Classes in the order of the scores; of two, the last is positive. Default: those in the names of the"
+            " columns, such as yes in probability_yes, or else all labels, sorted.",
             metavar="A,B[,...]",
         ),
     ] = None,
@@ -91,19 +94,38 @@ def estimate(
         ),
     ] = "roc_auc",
     size: Annotated[int | None, typer.Option(help="Number of rows of a chunk.")] = None,
-    number: Annotated[int | None, typer.Option(help="Number of chunks; 10 by default.")] = None,
-    period: Annotated[str | None, typer.Option(help="Period of a chunk: h, D, W, M, Q or Y; needs --time.")] = None,
-    time: Annotated[str | None, typer.Option(help="The column of timestamps.", metavar="COLUMN")] = None,
+    number: Annotated[
+        int | None, typer.Option(help="Number of chunks; 10 by default, unless there is --size or --time.")
+    ] = None,
+    period: Annotated[
+        Literal["h", "D", "W", "M", "Q", "Y"] | None,
+        typer.Option(help="Period of a chunk: hour, day, week, month, quarter or year; needs --time."),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column of dates: chunks are periods, months unless --period is given. A reference without the"
+            " column is divided into 10 chunks.",
+        ),
+    ] = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows without a score or reference label.")
     ] = False,
     fail_on_alert: Annotated[
-        bool, typer.Option("--fail-on-alert", help=f"Exit with code {ALERT} if there is an alert.")
+        bool,
+        typer.Option(
+            "--fail-on-alert",
+            help=f"Exit with code {ALERT} if there is an alert, and with 1 if no alert is defined, because the"
+            " reference is too small for limits.",
+        ),
     ] = False,
     csv_format: CsvFormat = DEFAULT_FORMAT,
     json_out: JsonOut = None,
-    csv_out: Annotated[Path | None, typer.Option("--csv", help="CSV file for the table.", metavar="OUT")] = None,
+    csv_out: Annotated[
+        Path | None, typer.Option("--csv", metavar="OUT", help="CSV file for the table; - is standard output.")
+    ] = None,
     plot_out: PlotOut = None,
 ) -> None:
     """Estimate the performance of a model on unlabelled rows, chunk by chunk, with intervals and alerts.
@@ -114,9 +136,13 @@ def estimate(
     Example: aucforest estimate reference.csv new.csv --score probability_yes --target label --size 1000
     """
     check_suffix("--plot", plot_out, PICTURES)
+    if json_out == csv_out == STANDARD:
+        raise typer.BadParameter("cannot be standard output, which is that of --json", param_hint="--csv")
     check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
-    if (period is None) != (time is None) or sum(given is not None for given in (size, number, period)) > 1:
-        raise typer.BadParameter("chunks are made by --size, by --number, or by --period together with --time")
+    if period is not None and time is None:
+        raise typer.BadParameter("needs --time", param_hint="--period")
+    if sum(given is not None for given in (size, number, time)) > 1:
+        raise typer.BadParameter("chunks are made by one of --size, --number and --time")
     of_labels = [name for name in names_in(metrics) if name not in _OF_SCORES and proportion_at_k(name) is None]
     if of_labels and prediction is None:
         raise typer.BadParameter(
@@ -124,36 +150,42 @@ def estimate(
         )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    frames = _read(reference, columns, csv_format, time or ""), _read(new, columns, csv_format, target)
+    known = _read(reference, columns, csv_format, time or "")
+    of_text = [name for name in columns["features"] if not pd.api.types.is_numeric_dtype(known[name])]
+    frames = known, _read(new, columns, csv_format, target, of_text)
     of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
     labelled, rows = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
-    if period is not None:
+    if time is not None:
         times = labelled["time"], rows["time"]  # a reference without times is divided into equal chunks
-        chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, cast(Any, period)) for t in times]
+        chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
     else:
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
-    scores, y_true, y_pred = labelled["score"], labelled["target"], labelled["prediction"]
     with _about(reference, columns):
-        cbpe.fit(scores, y_true, y_pred, X=labelled["features"], chunks=chunks[0])
-    y_true, X = rows["target"], rows["features"]
+        cbpe.fit(**_by_parameter(labelled), chunks=chunks[0])
     with _about(new, columns):
-        result = cbpe.estimate(rows["score"], rows["prediction"], y_true=y_true, X=X, chunks=chunks[1])
-    console(json_out).print(_as_table(f"{new.name}, estimated from {reference.name}", result))
+        result = cbpe.estimate(**_by_parameter(rows), chunks=chunks[1])
+    console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
+        _as_table(f"{new.name}, estimated from {reference.name}", result)
+    )
     write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
-    if csv_out is not None:
+    if csv_out == STANDARD:
+        typer.echo(result.to_frame().to_csv(index=False), nl=False)
+    elif csv_out is not None:
         write_whole(csv_out, result.to_frame().to_csv(index=False).encode())
         typer.echo(f"table: {csv_out}", err=True)
     if plot_out is not None:
         write_picture(plot_out, result.plot().figure_)
-    n_alerts = sum(row.alert for row in result.estimates)
-    if n_alerts > 0:
-        typer.echo(f"alerts: {n_alerts} of {len(result.estimates)} estimates", err=True)
+    alerts = [row.alert for row in result.estimates]
+    if True in alerts:
+        typer.echo(f"alerts: {alerts.count(True)} of {len(alerts)} estimates", err=True)
         _report_shifts(result)
         if fail_on_alert:
             raise typer.Exit(ALERT)
+    if fail_on_alert and False not in alerts:
+        raise ValueError("--fail-on-alert could never fail: no alert is defined, see the warning on limits")
 
 
 @contextmanager
@@ -182,11 +214,22 @@ def _about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
         warnings.warn(spell(warning.message), warning.category, stacklevel=3)
 
 
-def _read(file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, optional: str = "") -> Any:
-    """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one."""
+def _by_parameter(rows: dict[str, Any]) -> dict[str, Any]:
+    """Return the columns named by each option, by the parameters of CBPE."""
+    options = {"y_true": "target", "y_score": "score", "y_pred": "prediction", "X": "features"}
+    return {parameter: rows[option] for parameter, option in options.items()}
+
+
+def _read(
+    file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, optional: str = "", of_text: Sequence[str] = ()
+) -> Any:
+    """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one.
+
+    Columns `of_text` of a CSV are not read as numbers, although they may hold nothing else.
+    """
     names = list(dict.fromkeys(name for of_option in columns.values() for name in of_option))
     labels = [*columns["target"], *columns["prediction"]]
-    with open_again(file, csv_format, as_text=labels) as table:
+    with open_again(file, csv_format, as_text=[*labels, *of_text]) as table:
         names = [name for name in names if name != optional or name in table.columns]
         content = read_columns(table, names)
         check_has_rows(table, content.num_rows)
@@ -241,9 +284,8 @@ def _as_table(title: str, result: CBPEResult) -> Table:
     for row in result.estimates:
         numbers = (row.estimate,), (row.low, row.high), (row.realized,), (row.lower_limit, row.upper_limit)
         shift = result.shifts[row.chunk]
-        valid = "" if math.isnan(shift.psi_limit) else "yes" if shift.valid else "no"
-        alert = "yes" if row.alert else "" if math.isnan(row.lower_limit) and not valid else "no"
-        cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), alert, valid, _spell((shift.psi,))]
+        judged = [_ANSWERS[row.alert], _ANSWERS[shift.valid]]
+        cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), *judged, _spell((shift.psi,))]
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
     filled = [place for place in range(len(headings)) if any(row[place].plain for row in rows)]
     shown = [[row[place] for place in filled] for row in rows]
@@ -253,7 +295,7 @@ def _as_table(title: str, result: CBPEResult) -> Table:
 
 def _report_shifts(result: CBPEResult) -> None:
     """Print how many chunks have shifted beyond limits, and what of the first has."""
-    beyond = {chunk: shift for chunk, shift in result.shifts.items() if not shift.valid}
+    beyond = {chunk: shift for chunk, shift in result.shifts.items() if shift.valid is False}
     if not beyond:
         return
     chunk, shift = next(iter(beyond.items()))

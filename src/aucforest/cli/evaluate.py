@@ -8,7 +8,7 @@ import typer
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli._inputs import Labelled, read_for_model, read_model, say
-from aucforest.cli._options import Data, Jobs, JsonOut, Model, Positive, Target, Weight, takes_csv_format
+from aucforest.cli._options import Data, Jobs, JsonOut, Model, PositiveOfModel, Target, Weight, takes_csv_format
 from aucforest.cli._outputs import (
     QUALITY,
     MetricValue,
@@ -44,7 +44,7 @@ def evaluate(
     model: Model,
     data: Data,
     target: Target,
-    positive: Positive = None,
+    positive: PositiveOfModel = None,
     weight: Weight = None,
     threshold: Annotated[
         str | None,

@@ -14,6 +14,7 @@ from aucforest._memory import parse_bytes
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, TrainingColumns, read_training
 from aucforest.cli._options import (
+    STANDARD,
     TABLE_HELP,
     TARGET_HELP,
     Criterion,
@@ -22,7 +23,6 @@ from aucforest.cli._options import (
     JsonOut,
     Positive,
     Seed,
-    Time,
     Weight,
     names_in,
     takes_csv_format,
@@ -127,7 +127,13 @@ def fit(
         int | None, typer.Option(min=2, metavar="N", help="Also cross-validate with N stratified folds.")
     ] = None,
     groups: Groups = None,
-    time: Time = None,
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column of dates or numbers: each fold of --validate is tested on rows after its training.",
+        ),
+    ] = None,
     reference: Annotated[
         Path | None,
         typer.Option(metavar="OUT", help="Table to write: labels with out-of-bag predictions, for aucforest estimate."),
@@ -160,6 +166,8 @@ def fit(
 
     Example: aucforest fit train.csv --target label --out model.aucforest --threshold gmean --validate 5
     """
+    if out == STANDARD:
+        raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
     check_suffix("--reference", reference, TABLES)
     check_folds_by(groups, time)
     if time is not None and validate is None:

@@ -42,6 +42,8 @@ def inspect(
 
     Example: aucforest inspect model.aucforest --text 0
     """
+    if text is not None and json_out is not None:
+        raise typer.BadParameter("cannot be combined with --text, which prints a tree only", param_hint="--json")
     check_outputs(json_out, inputs=[file])
     model = read_model(file)
     forest = forest_of(model) or model

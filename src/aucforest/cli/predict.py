@@ -44,7 +44,7 @@ def predict(
 
     Example: aucforest predict model.aucforest new.csv --keep id --out predictions.csv
     """
-    check_suffix("--out", out, TABLES)
+    check_suffix("--out", None if out == STANDARD else out, TABLES)
     check_outputs(out, inputs=[model, data])
     forest, kept = read_model(model, jobs), names_in(keep)
     with open_once(data, csv_format) as table:

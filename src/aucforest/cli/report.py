@@ -8,7 +8,7 @@ import pandas as pd
 import typer
 
 from aucforest.cli._inputs import Labelled, can_read_again, open_again, read_columns, read_for_model, read_model
-from aucforest.cli._options import Data, Jobs, Model, Positive, Seed, Target, Weight, names_in, takes_csv_format
+from aucforest.cli._options import Data, Jobs, Model, PositiveOfModel, Seed, Target, Weight, names_in, takes_csv_format
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.report import report as report_on
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
@@ -27,7 +27,7 @@ def report(
             help="The training table: for out-of-bag importances, and a warning where its rows are in DATA.",
         ),
     ] = None,
-    positive: Positive = None,
+    positive: PositiveOfModel = None,
     weight: Weight = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     by: Annotated[

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.utils.validation import validate_data
 
 from aucforest.metrics.intervals import require_level
 from aucforest.metrics.validation import as_column, check_length, check_scores, class_codes, is_missing
@@ -13,7 +14,16 @@ from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, mis
 from aucforest.monitoring.calibration import CALIBRATIONS
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import NORMALIZATIONS, Metric
-from aucforest.tables.columns import Categories, as_table, column_name, encode, find_categorical, learn, read_numbers
+from aucforest.tables.columns import (
+    Categories,
+    as_table,
+    check_table,
+    column_name,
+    encode,
+    find_categorical,
+    learn,
+    read_numbers,
+)
 from aucforest.tables.columns import Table as FeatureTable
 from aucforest.tables.dates import find_dates
 from aucforest.tables.rows import indexable_rows
@@ -145,12 +155,23 @@ def learn_features(X: Any) -> tuple[Any, Categories]:
         raise TypeError(f"{error}; make all its values text, or encode it as numbers") from error
 
 
-def encode_features(X: Any, categories: Categories, n_features: int | None) -> Any:
+def remember_columns(cbpe: Any, X: Any) -> None:
+    """Set the number and the names of the columns of X, or delete them."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(cbpe).pop(name, None)
+    if X is not None:
+        validate_data(cbpe, X, skip_check_array=True)
+
+
+def encode_features(cbpe: Any, X: Any, categories: Categories) -> Any:
     """Return features with codes for known categories, NaN for others; the columns must be like those of `fit`."""
     table = _without_dates(X)
+    if X is not None and not hasattr(cbpe, "n_features_in_"):
+        raise ValueError("X is passed, but the reference has no X: pass X to fit, too")
+    if table is not None or issparse(X):
+        validate_data(cbpe, X, skip_check_array=True, reset=False)
     if table is None:
         return X
-    _check_n_features(table.shape[1], n_features)
     for feature in range(table.shape[1]):
         if feature not in categories and not _holds_numbers(table, feature):
             raise TypeError(
@@ -165,7 +186,10 @@ def _without_dates(X: Any) -> FeatureTable | None:
 
     The time tells the rows of a chunk from those before, so that the domain classifier would see nothing else.
     """
-    table = None if X is None else as_table(X)
+    if X is None:
+        return None
+    check_table(X)
+    table = as_table(X)
     if table is None:
         return None
     for feature in find_dates(table, "auto"):
@@ -174,12 +198,6 @@ def _without_dates(X: Any) -> FeatureTable | None:
             " new samples from the reference, and pass durations as numbers"
         )
     return table
-
-
-def _check_n_features(n_features: int, expected: int | None) -> None:
-    """Raise ValueError unless X has as many columns as in fit, where None means that it had no X."""
-    if n_features != expected:
-        raise ValueError(f"X has {n_features} columns, but the reference has {expected or 'no X'}")
 
 
 def _holds_numbers(table: Any, feature: int) -> bool:
@@ -228,15 +246,13 @@ def check_options(cbpe: Any) -> None:
     require_level(cbpe.level)
 
 
-def check_columns(cbpe: Any, metrics: list[Metric], table: Table, *, n_features: int | None) -> None:
-    """Raise ValueError if required predictions or features are missing, or X has not as many columns as in fit."""
+def check_columns(cbpe: Any, metrics: list[Metric], table: Table) -> None:
+    """Raise ValueError if required predictions or features are missing."""
     for metric in metrics:
         if metric.needs_predictions and table.predicted is None:
             raise ValueError(f"metric {metric.name!r} needs y_pred")
     if cbpe.importance_weighted and table.X is None:
         raise ValueError("importance_weighted=True needs X, in fit and in estimate")
-    if table.X is not None:
-        _check_n_features(table.X.shape[1], n_features)
 
 
 def choose_chunks(chunks: Chunks | None, default: Chunks) -> Chunks:

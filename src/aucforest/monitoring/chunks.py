@@ -32,7 +32,8 @@ class Chunk(NamedTuple):
     rows : slice or ndarray
         The row numbers.
     is_full : bool
-        False for a last chunk that is smaller than the others.
+        False for a last chunk that is smaller than the others, and for a first or last period with fewer than half as
+        many samples as the median period.
     """
 
     key: str
@@ -154,6 +155,7 @@ def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int)
     numbers = (timestamps.astype(f"datetime64[{unit}]").astype(np.int64) + offset) // step
     order = np.argsort(numbers, kind="stable")
     edges = [0, *(np.flatnonzero(np.diff(numbers[order])) + 1).tolist(), n_rows]
+    least = 0.5 * float(np.median(np.diff(edges)))
     chunks = []
     for first, last in pairwise(edges):
         begin, end = ((int(numbers[order[first]]) + k) * step - offset for k in (0, 1))
@@ -165,7 +167,8 @@ def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int)
         elif period == "Q":
             year, month = key.split("-")
             key = f"{year}Q{(int(month) + 2) // 3}"
-        chunks.append(Chunk(key, str(start.astype(fine)), finish, order[first:last], True))
+        is_full = (first > 0 and last < n_rows) or last - first >= least
+        chunks.append(Chunk(key, str(start.astype(fine)), finish, order[first:last], is_full))
     return chunks
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from aucforest._restoring import restoring
 from aucforest.metrics.thresholds import decide
@@ -24,26 +24,34 @@ from aucforest.monitoring._tables import (
     encode_features,
     learn_features,
     read_table,
+    remember_columns,
 )
 from aucforest.monitoring.calibration import Calibration, columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import (
+    Metric,
     Normalize,
     alert_limits,
     find_metrics,
     is_beyond,
+    known,
     proportion_at_k,
     reach_of_limits,
 )
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
-from aucforest.monitoring.shift import Sample, ShiftReport, measure_shift
+from aucforest.monitoring.shift import Sample, ShiftReport, greatest_index, measure_shift
 from aucforest.monitoring.soft import soft_roc_auc
-from aucforest.monitoring.validity import Measured, prediction_limits, spread_out
+from aucforest.monitoring.validity import LEAST_CHUNKS, Measured, prediction_limits, spread_out
 from aucforest.tables.rows import indexable_rows
 
 # With fewer positives in the reference, the coverage of intervals of metrics of the highest scores is far too low if
 # scores shift; see benchmarks/monitoring_bias.py.
 FEWEST_POSITIVES = 50
+
+
+def _few_of(names: list[str]) -> str:
+    """Return the first names, and whether there are more."""
+    return f"{', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
 
 
 class CBPE(BaseEstimator):
@@ -80,10 +88,11 @@ class CBPE(BaseEstimator):
     level : float in (0, 1), default=0.95
         Confidence level of the intervals for the realized metric.
     threshold : float, default=3.0
-        Alert limits are mean -+ threshold * standard deviation of the metric in full reference chunks. With fewer than
-        about 10 chunks the standard deviation is uncertain and false alerts are more frequent. The limits of shifts
-        are prediction limits with the one-sided level of `threshold` standard deviations of a normal distribution; with
-        fewer than 5 chunks they are very wide. See `ShiftReport`.
+        Alert limits are mean -+ threshold * standard deviation of the metric in full reference chunks, of which they
+        need two. With fewer than about 10 chunks the standard deviation is uncertain and false alerts are more
+        frequent. If it is 0, an alert needs an interval of the estimate that is beyond the limits. The limits of
+        shifts are prediction limits with the one-sided level of `threshold` standard deviations of a normal
+        distribution. They need three chunks, and with fewer than 5 they are very wide. See `ShiftReport`.
     bias_correction : bool, default=True
         Whether to correct the bias and optimism of estimates.
     importance_weighted : bool, default=False
@@ -112,9 +121,13 @@ class CBPE(BaseEstimator):
     calibrated_ : ndarray of shape (n_columns,)
         Whether each column of scores is calibrated. There is one column for two classes.
     limits_ : dict of str to (float, float)
-        Alert limits of each metric, NaN if there are none. Those of counts and costs are for the mean size of full
-        reference chunks and are scaled in proportion for others. Other limits are the same for all chunks, so that much
-        smaller ones have more false alerts; the limits of shifts depend on the size.
+        Alert limits of each metric for chunks of the mean size of full reference chunks, NaN if there are none. Those
+        of counts and costs are scaled in proportion for other sizes. For smaller chunks the standard deviation is
+        larger by the root of the ratio of the sizes. The limits of shifts depend on the size, too.
+    n_features_in_ : int
+        The number of columns of X, if X was passed to `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        The names of these columns, if all of them are strings.
 
     Notes
     -----
@@ -141,7 +154,7 @@ class CBPE(BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> score = rng.random(6000)
     >>> y_true = rng.random(6000) < score**2
-    >>> cbpe = CBPE().fit(score[:4000], y_true[:4000], chunks=Chunks.by_size(1000))
+    >>> cbpe = CBPE().fit(y_true=y_true[:4000], y_score=score[:4000], chunks=Chunks.by_size(1000))
     >>> for row in cbpe.estimate(score[4000:], y_true=y_true[4000:]).estimates:
     ...     print(f"{row.estimate:.3f} [{row.low:.3f}, {row.high:.3f}] realized {row.realized:.3f}")
     0.872 [0.850, 0.894] realized 0.886
@@ -181,21 +194,21 @@ class CBPE(BaseEstimator):
 
     def fit(
         self,
-        y_score: ArrayLike,
-        y_true: ArrayLike,
-        y_pred: ArrayLike | None = None,
         *,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        y_pred: ArrayLike | None = None,
         X: Any = None,
         chunks: Chunks | None = None,
     ) -> Self:
-        """Fit to labeled reference data that the classifier was not trained on.
+        """Fit to labeled reference data that the classifier was not trained on; all parameters are passed by name.
 
         Parameters
         ----------
-        y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Scores of the positive class, or of all classes.
         y_true : array-like of shape (n_samples,)
             The true labels.
+        y_score : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Scores of the positive class, or of all classes.
         y_pred : array-like of shape (n_samples,), optional
             The predicted labels, for metrics that need them.
         X : array-like of shape (n_samples, n_features), optional
@@ -213,30 +226,32 @@ class CBPE(BaseEstimator):
         Warns
         -----
         UserWarning
-            If the AUC is below 0.5, there are fewer than two full reference chunks, alert limits are so wide that not
-            even scores without information would be beyond them, or average precision, or precision or recall at K, is
-            calibrated with fewer than 50 positives.
+            If the AUC is below 0.5, there are fewer than three full reference chunks, or fewer than two in which a
+            metric is defined, so that limits are missing, alert limits are so wide that not even scores without
+            information would be beyond them, or average precision, or precision or recall at K, is calibrated with
+            fewer than 50 positives.
 
         Raises
         ------
         ValueError
             If scores are empty or not finite, values are missing, lengths differ, the reference has a single class,
-            labels do not match, or an option is invalid.
+            labels do not match, column names of X are not unique, or an option is invalid.
         TypeError
             If scores are not real numbers, features neither numbers nor categories, or chunks is not a Chunks object.
         """
         check_options(self)
-        X, categories = learn_features(X)
+        features, categories = learn_features(X)
         table, classes = read_table(
-            y_score, y_true, y_pred, X, classes=self.labels, on_nan=self.on_nan, is_reference=True
+            y_score, y_true, y_pred, features, classes=self.labels, on_nan=self.on_nan, is_reference=True
         )
         metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.cost)
         chunks = choose_chunks(chunks, Chunks.by_number(10))
         pieces = [(chunk.rows, table.take(chunk.rows)) for chunk in chunks.split(len(table.scores)) if chunk.is_full]
         pieces = [(rows, piece) for rows, piece in pieces if len(piece.scores) > 1]
         whole = table.take(slice(None))
-        check_columns(self, metrics, whole, n_features=None if whole.X is None else whole.X.shape[1])
+        check_columns(self, metrics, whole)
         with restoring(self):
+            remember_columns(self, X)
             self.classes_, self._metrics, self._chunks, self._categories = classes, metrics, chunks, categories
             self._learn(whole)
             self._set_limits([piece for _, piece in pieces])
@@ -292,20 +307,26 @@ class CBPE(BaseEstimator):
         if proba is None:
             raise ValueError("from_forest needs out-of-bag probabilities: fit the forest with oob_score=True")
         labels = np.asarray(y_true)
-        if len(labels) != len(proba):
-            raise ValueError(f"y_true has {len(labels)} samples, but the forest was trained on {len(proba)}")
+        features = None if X_ref is None else indexable_rows(X_ref)
+        for name, n_rows in {
+            "y_true": len(labels),
+            "X_ref": _num_samples(proba if X_ref is None else features),
+        }.items():
+            if n_rows != len(proba):
+                raise ValueError(f"{name} has {n_rows} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
-        features = None if X_ref is None else _safe_indexing(indexable_rows(X_ref), np.flatnonzero(scored))
+        if features is not None:
+            features = _safe_indexing(features, np.flatnonzero(scored))
         predicted = forest.classes_[decide(proba[scored], getattr(forest, "threshold_", None))]
         cbpe = cls(labels=forest.classes_, **options)
-        return cbpe.fit(proba[scored], labels[scored], predicted, X=features, chunks=chunks)
+        return cbpe.fit(y_true=labels[scored], y_score=proba[scored], y_pred=predicted, X=features, chunks=chunks)
 
     def estimate(
         self,
         y_score: ArrayLike,
-        y_pred: ArrayLike | None = None,
         *,
         y_true: ArrayLike | None = None,
+        y_pred: ArrayLike | None = None,
         X: Any = None,
         chunks: Chunks | None = None,
     ) -> CBPEResult:
@@ -313,10 +334,13 @@ class CBPE(BaseEstimator):
 
         Parameters
         ----------
-        y_score, y_pred, X
+        y_score, y_pred
             As in `fit`.
         y_true : array-like of shape (n_samples,), optional
             Known labels, for comparison. They do not affect the estimates.
+        X : array-like of shape (n_samples, n_features), optional
+            Features, as in `fit`: a table must have the columns of the table there, with the same names in the same
+            order, as `predict_proba` requires it.
         chunks : Chunks, optional
             How to split the data. By default as in `fit`, unless that was by period.
 
@@ -329,26 +353,26 @@ class CBPE(BaseEstimator):
         Raises
         ------
         ValueError
-            As in `fit`, or if uncalibrated scores are not probabilities, or if X has other columns than in `fit`.
+            As in `fit`, or if uncalibrated scores are not probabilities, or if the number, the names or the order of
+            the columns of X differ from those in `fit`.
         TypeError
             As in `fit`.
         """
         check_is_fitted(self, "limits_")
-        n_features = None if self._X is None else self._X.shape[1]
-        X = encode_features(X, self._categories, n_features)
+        X = encode_features(self, X, self._categories)
         table, _ = read_table(y_score, y_true, y_pred, X, classes=self.classes_, on_nan=self.on_nan, is_reference=False)
-        check_columns(self, self._metrics, table, n_features=n_features)
+        check_columns(self, self._metrics, table)
         rows: list[ChunkEstimate] = []
-        shifts = {}
+        shifts, vague = {}, []
         for number, chunk in enumerate(choose_chunks(chunks, self._chunks).split(len(table.scores))):
             piece = table.take(chunk.rows)
             evaluated, report = self._evaluate_chunk(piece, self._random(number))
             shifts[chunk.key] = report
+            if chunk.is_full and report.valid is None and not np.isnan(report.psi_limit):
+                vague.append(chunk.key)
             realized = self._realized(piece)
             for metric, values in zip(self._metrics, evaluated):
-                ratio = metric.ratio(len(piece.scores), self._usual_size)
-                lower, upper = (ratio * limit for limit in self.limits_[metric.name])
-                alert = not report.valid or is_beyond(values.estimate, lower, upper)
+                lower, upper = self._limits_for(metric, len(piece.scores))
                 rows.append(
                     ChunkEstimate(
                         chunk=chunk.key,
@@ -360,12 +384,18 @@ class CBPE(BaseEstimator):
                         realized=realized[metric.name],
                         lower_limit=lower,
                         upper_limit=upper,
-                        alert=alert,
+                        alert=self._is_alert(metric, values, (lower, upper), report.valid),
                     )
                 )
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
-            warn_undefined(f"the estimates are not defined: {', '.join(bad[:5])}{' and more' if len(bad) > 5 else ''}")
+            warn_undefined(f"the estimates are not defined: {_few_of(bad)}")
+        if vague:
+            warnings.warn(
+                f"no shift could be beyond its limits in {_few_of(vague)}, so that alerts are undefined: take"
+                " larger chunks, or fit with 10 of them or more",
+                stacklevel=2,
+            )
         return CBPEResult(tuple(rows), shifts)
 
     def _learn(self, table: Table) -> None:
@@ -404,22 +434,60 @@ class CBPE(BaseEstimator):
 
     def _set_limits(self, pieces: list[Table]) -> None:
         """Compute the alert limits from full reference chunks."""
-        if len(pieces) < 2:
-            sentence = f"there are no alert limits: they need two full reference chunks, but there are {len(pieces)}"
-            warnings.warn(sentence, stacklevel=3)
         realized = [self._realized(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]
         self._usual_size = float(np.mean(sizes)) if sizes else 1.0
+        self._of_chunks: dict[str, list[float]] = {}
         self.limits_, reaches = {}, {}
         p = self._reference.p
         no_information = self._reference._replace(p=np.tile(p.mean(axis=0), (len(p), 1)))
         for metric in self._metrics:
             values = [of[metric.name] * metric.ratio(self._usual_size, size) for of, size in zip(realized, sizes)]
-            self.limits_[metric.name] = alert_limits(metric, values, self.threshold)
+            self._of_chunks[metric.name] = values
+            self.limits_[metric.name] = self._limits_for(metric, self._usual_size)
             if metric.name in self.metrics:  # cells of the confusion matrix neither rise nor fall with performance
                 chance = metric.estimate(no_information).value * metric.ratio(self._usual_size, len(p))
                 reaches[metric.name] = reach_of_limits(values, self.threshold, chance)
+        self._warn_of_no_limits(len(pieces))
         self._warn_of_wide_limits(reaches)
+
+    def _limits_for(self, metric: Metric, n_rows: float) -> tuple[float, float]:
+        """Return the alert limits of a metric for a chunk of so many samples."""
+        widening = max(1.0, np.sqrt(self._usual_size / max(n_rows, 1.0)))
+        lower, upper = alert_limits(metric, self._of_chunks[metric.name], self.threshold * widening)
+        ratio = metric.ratio(n_rows, self._usual_size)
+        return ratio * lower, ratio * upper
+
+    def _is_alert(
+        self, metric: Metric, evaluated: Evaluated, limits: tuple[float, float], valid: bool | None
+    ) -> bool | None:
+        """Return whether a chunk is an alert, or None if that is undefined; see `ChunkEstimate`."""
+        (lower, upper), value = limits, evaluated.estimate
+        if self.threshold > 0.0 and not is_beyond(upper, lower, lower):  # the reference says nothing about the spread
+            value = float(np.clip(lower, evaluated.low, evaluated.high))
+        if valid is False or is_beyond(value, lower, upper):
+            return True
+        can_be_beyond = lower > metric.low or upper < metric.high
+        return None if valid is None or np.isnan(value) or not can_be_beyond else False
+
+    def _warn_of_no_limits(self, n_pieces: int) -> None:
+        """Warn if limits are missing, because there are too few full reference chunks or they lack a class."""
+        n_rows = len(self._reference.p)
+        if n_pieces < LEAST_CHUNKS:
+            what, needed = ("alert limits", "two") if n_pieces < 2 else ("limits of shifts", "three")
+            warnings.warn(
+                f"there are no {what}: they need {needed} full reference chunks, but there are {n_pieces}, so that"
+                f" alerts are undefined: fit with smaller chunks, such as {n_rows // 10} of {n_rows} samples",
+                stacklevel=4,
+            )
+        n_defined = {name: known(values).size for name, values in self._of_chunks.items()}
+        lacking = [name for name, n in n_defined.items() if n < 2 <= n_pieces]
+        if lacking:
+            warnings.warn(
+                f"there are no alert limits of {', '.join(lacking)}: they need two full reference chunks in which"
+                f" it is defined, but there are {n_defined[lacking[0]]} of {n_pieces}: fit with larger chunks",
+                stacklevel=4,
+            )
 
     def _warn_of_wide_limits(self, reaches: dict[str, float]) -> None:
         """Warn of limits that no fall could cross, not even one to scores without information; see `reach_of_limits`.
@@ -441,7 +509,7 @@ class CBPE(BaseEstimator):
     def _set_shift_limits(self, table: Table, pieces: list[tuple[slice | IntArray, Table]]) -> None:
         """Compute the limits of shifts by comparing reference chunks, given by rows of `table`, with the rest of it."""
         measures = []
-        for number, (rows, piece) in enumerate(spread_out(pieces) if len(pieces) > 1 else []):
+        for number, (rows, piece) in enumerate(spread_out(pieces) if len(pieces) >= LEAST_CHUNKS else []):
             rest = np.ones(len(table.kept), dtype=bool)
             rest[rows] = False
             new = Sample(rank_columns(piece.scores), piece.X)
@@ -462,7 +530,8 @@ class CBPE(BaseEstimator):
             all_reference=self.importance_weighted,
         )
         n_reference = len(self._reference.p) if rest is None else int(np.count_nonzero(rest))
-        return Measured(report, n_reference, new.columns[0].order.size), ratios
+        n_new = new.columns[0].order.size
+        return Measured(report, n_reference, n_new, greatest_index(self._reference.columns, n_new)), ratios
 
     def _random(self, number: int) -> np.random.Generator:
         """Return the random generator of a chunk."""

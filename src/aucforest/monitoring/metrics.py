@@ -21,16 +21,16 @@ Function = Callable[[FloatArray], tuple[float, FloatArray]]
 
 
 def expected_confusion_matrix(
-    y_pred: ArrayLike, p: ArrayLike, *, labels: ArrayLike | None = None, normalize: Normalize = None
+    *, p: ArrayLike, y_pred: ArrayLike, labels: ArrayLike | None = None, normalize: Normalize = None
 ) -> FloatArray:
     """Compute the expected confusion matrix if sample i is of class c with probability p[i, c].
 
     Parameters
     ----------
-    y_pred : array-like of shape (n_samples,)
-        The predicted labels.
     p : array-like of shape (n_samples,) or (n_samples, n_classes)
         Calibrated probabilities of the second class or of all classes.
+    y_pred : array-like of shape (n_samples,)
+        The predicted labels.
     labels : array-like of shape (n_classes,), optional
         The class of each column of p, by default 0, 1, ...
     normalize : {"all", "true", "pred"} or None, default=None
@@ -51,7 +51,7 @@ def expected_confusion_matrix(
     Examples
     --------
     >>> from aucforest.monitoring import expected_confusion_matrix
-    >>> expected_confusion_matrix([1, 1, 0, 0], [0.9, 0.6, 0.3, 0.1])
+    >>> expected_confusion_matrix(p=[0.9, 0.6, 0.3, 0.1], y_pred=[1, 1, 0, 0])
     array([[1.6, 0.5],
            [0.4, 1.5]])
     """
@@ -222,11 +222,16 @@ def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
 
 def alert_limits(metric: Metric, realized: Sequence[float], threshold: float) -> tuple[float, float]:
     """Return mean -+ threshold * standard deviation, within the bounds of the metric; NaN for less than two values."""
-    values = np.array([value for value in realized if not np.isnan(value)])
+    values = known(realized)
     if values.size < 2:
         return float("nan"), float("nan")
     reach = threshold * values.std()
     return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))
+
+
+def known(values: Sequence[float]) -> FloatArray:
+    """Return the values that are not NaN."""
+    return np.array([value for value in values if not np.isnan(value)])
 
 
 def reach_of_limits(realized: Sequence[float], threshold: float, chance: float) -> float:
@@ -235,7 +240,7 @@ def reach_of_limits(realized: Sequence[float], threshold: float, chance: float) 
     `chance` is the metric of scores without information: above 1 not even their estimates would be beyond the limits.
     NaN if there are fewer than two values, or if they are those of chance.
     """
-    values = np.array([value for value in realized if not np.isnan(value)])
+    values = known(realized)
     if values.size < 2 or not is_beyond(values.mean(), chance, chance):
         return float("nan")
     return float(threshold * values.std() / abs(values.mean() - chance))

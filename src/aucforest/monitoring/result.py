@@ -34,9 +34,10 @@ class ChunkEstimate(NamedTuple):
         The metric computed from labels, NaN if they are unknown.
     lower_limit, upper_limit : float
         The alert limits, NaN if there are none.
-    alert : bool
+    alert : bool or None
         Whether the estimate is beyond a limit, or may not be valid because the shift of the chunk is; see
-        `ShiftReport`.
+        `ShiftReport`. None, which is undefined, if there is no limit of either, if no estimate could be beyond the
+        limits, or if there is no estimate.
     """
 
     chunk: str
@@ -51,7 +52,7 @@ class ChunkEstimate(NamedTuple):
     realized: float
     lower_limit: float
     upper_limit: float
-    alert: bool
+    alert: bool | None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -77,7 +78,7 @@ class CBPEResult:
         return tuple(dict.fromkeys(row.metric for row in self.estimates))
 
     def __repr__(self) -> str:
-        alerts = sum(row.alert for row in self.estimates)
+        alerts = sum(row.alert is True for row in self.estimates)
         return f"CBPEResult({len(self.shifts)} chunks, metrics {', '.join(self.metrics)}, {alerts} alerts)"
 
     def of(self, metric: str) -> list[ChunkEstimate]:
@@ -91,9 +92,9 @@ class CBPEResult:
         return [{**row._asdict(), **self.shifts[row.chunk]._asdict()} for row in self.estimates]
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with one row for each chunk and metric."""
+        """Return a pandas DataFrame with one row for each chunk and metric; what is undefined is NaN or NA."""
         pandas = import_optional("pandas", purpose="to_frame", extra="frame")
-        return pandas.DataFrame.from_records(self.records())
+        return pandas.DataFrame.from_records(self.records()).astype({"alert": "boolean", "valid": "boolean"})
 
     def plot(self, *, metrics: Sequence[str] | None = None) -> "CBPEDisplay":
         """Plot estimates, intervals, realized values and alert limits of some metrics, by default of all.

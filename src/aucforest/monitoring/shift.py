@@ -36,9 +36,10 @@ class ShiftReport(NamedTuple):
     psi_limit, domain_auc_limit, effective_sample_size_limit : float
         The limits of the first and second above which, and of the third below which there is an alert: from full
         reference chunks, each compared with the rest of the reference. NaN if there are none.
-    valid : bool
+    valid : bool or None
         Whether all three are within their limits. If not, the chunk differs from the reference more than chunks of the
-        reference differ from each other, and its estimates are in doubt.
+        reference differ from each other, and its estimates are in doubt. None, which is undefined, without limits, if
+        no shift of the chunk could be beyond them, and for a chunk of fewer than two samples.
     """
 
     psi: float
@@ -49,7 +50,7 @@ class ShiftReport(NamedTuple):
     psi_limit: float = float("nan")
     domain_auc_limit: float = float("nan")
     effective_sample_size_limit: float = float("nan")
-    valid: bool = True
+    valid: bool | None = None
 
 
 class Sample(NamedTuple):
@@ -66,14 +67,36 @@ def stability_index(reference: list[RankedColumn], new: list[RankedColumn], *, i
     """
     indices = []
     for old, column in zip(reference, new):
-        deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
-        edges = np.unique(old.scores[old.order[deciles]])
+        edges = _edges(old)
         n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
-        # 1/2 is added to each count, so that no proportion is 0
-        smoothed = np.array([n_before - n_after if is_part else n_before, n_after]) + 0.5
-        before, after = smoothed / smoothed.sum(axis=1, keepdims=True)
-        indices.append(float(((after - before) * np.log(after / before)).sum()))
+        indices.append(_index(n_before - n_after if is_part else n_before, n_after))
     return max(indices)
+
+
+def greatest_index(reference: list[RankedColumn], n_new: int) -> float:
+    """Return the population stability index of so many new samples that are all in the bin of the fewest others."""
+    indices = []
+    for old in reference:
+        n_before = _bin_counts(old, _edges(old))
+        n_after = np.zeros_like(n_before)
+        n_after[n_before.argmin()] = n_new
+        indices.append(_index(n_before, n_after))
+    return max(indices)
+
+
+def _edges(reference: RankedColumn) -> FloatArray:
+    """Return the distinct deciles of reference scores: the upper bounds of all bins but the last."""
+    deciles = np.arange(1, N_BINS) * (reference.order.size - 1) // N_BINS
+    return np.unique(reference.scores[reference.order[deciles]])
+
+
+def _index(n_before: IntArray, n_after: IntArray) -> float:
+    """Return the population stability index of numbers of samples in bins; bins without any do not count."""
+    counts = np.array([n_before, n_after])
+    # 1/2 is added to each count, so that no proportion is 0
+    smoothed = counts[:, counts.any(axis=0)] + 0.5
+    before, after = smoothed / smoothed.sum(axis=1, keepdims=True)
+    return float(((after - before) * np.log(after / before)).sum())
 
 
 def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:

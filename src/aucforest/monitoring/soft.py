@@ -32,7 +32,7 @@ REACH = 30.0
 NODES = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
 
 
-def soft_auc(y_score: ArrayLike, p: ArrayLike) -> float:
+def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
     """Compute the ROC AUC of `y_score` if sample i is positive with probability p[i].
 
     With midranks R of the scores, P = sum p, Q = n - P and D = P Q,
@@ -44,10 +44,10 @@ def soft_auc(y_score: ArrayLike, p: ArrayLike) -> float:
 
     Parameters
     ----------
-    y_score : array-like of shape (n_samples,)
-        Finite scores.
     p : array-like of shape (n_samples,)
         Calibrated probabilities of the positive class, in [0, 1].
+    y_score : array-like of shape (n_samples,)
+        Finite scores.
 
     Returns
     -------
@@ -69,9 +69,10 @@ def soft_auc(y_score: ArrayLike, p: ArrayLike) -> float:
     Examples
     --------
     >>> from aucforest.monitoring import soft_auc
-    >>> round(soft_auc([0.1, 0.4, 0.35, 0.8], [0.1, 0.4, 0.35, 0.8]), 4)
+    >>> score = [0.1, 0.4, 0.35, 0.8]
+    >>> round(soft_auc(p=score, y_score=score), 4)
     0.7772
-    >>> soft_auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
+    >>> soft_auc(p=[0, 0, 1, 1], y_score=score)
     0.75
     """
     return _two_classes(y_score, p)[1].value
@@ -109,9 +110,9 @@ class SoftAUCInterval(NamedTuple):
 
 
 def soft_auc_interval(
-    y_score: ArrayLike,
-    p: ArrayLike,
     *,
+    p: ArrayLike,
+    y_score: ArrayLike,
     level: float = 0.95,
     method: Literal["auto", "wald", "bootstrap"] = "auto",
     n_simulations: int = 2000,
@@ -125,7 +126,7 @@ def soft_auc_interval(
 
     Parameters
     ----------
-    y_score, p : array-like of shape (n_samples,)
+    p, y_score : array-like of shape (n_samples,)
         As in `soft_auc`.
     level : float in (0, 1), default=0.95
         Confidence level of the interval.
@@ -152,7 +153,7 @@ def soft_auc_interval(
     >>> import numpy as np
     >>> from aucforest.monitoring import soft_auc_interval
     >>> p = np.random.default_rng(0).random(1000)
-    >>> auc, low, high, _ = soft_auc_interval(p, p)
+    >>> auc, low, high, _ = soft_auc_interval(p=p, y_score=p)
     >>> f"{auc:.3f} [{low:.3f}, {high:.3f}]"
     '0.829 [0.806, 0.852]'
     """
@@ -178,9 +179,9 @@ def is_small(p: FloatArray) -> bool:
 
 
 def soft_auc_multiclass(
-    y_score: ArrayLike,
-    p: ArrayLike,
     *,
+    p: ArrayLike,
+    y_score: ArrayLike,
     multi_class: Literal["ovo", "ovr"] = "ovo",
     average: Literal["macro"] | None = "macro",
 ) -> float | FloatArray:
@@ -195,10 +196,10 @@ def soft_auc_multiclass(
 
     Parameters
     ----------
-    y_score : array-like of shape (n_samples, n_classes)
-        Finite scores of each class.
     p : array-like of shape (n_samples, n_classes)
         Calibrated probabilities. Rows must sum to 1.
+    y_score : array-like of shape (n_samples, n_classes)
+        Finite scores of each class.
     multi_class : {"ovo", "ovr"}, default="ovo"
         One-vs-one or one-vs-rest.
     average : {"macro"} or None, default="macro"
@@ -223,9 +224,9 @@ def soft_auc_multiclass(
     >>> import numpy as np
     >>> from aucforest.monitoring import soft_auc_multiclass
     >>> p = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4], [0.2, 0.1, 0.7]])
-    >>> round(soft_auc_multiclass(p, p), 4)
+    >>> round(soft_auc_multiclass(p=p, y_score=p), 4)
     0.7901
-    >>> soft_auc_multiclass(p, p, multi_class="ovr", average=None).round(4)
+    >>> soft_auc_multiclass(p=p, y_score=p, multi_class="ovr", average=None).round(4)
     array([0.7707, 0.8022, 0.7991])
     """
     check_option("multi_class", multi_class, ("ovo", "ovr"))

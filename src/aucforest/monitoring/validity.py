@@ -17,15 +17,18 @@ from aucforest.monitoring._rows import FloatArray
 from aucforest.monitoring.metrics import is_beyond
 from aucforest.monitoring.shift import ShiftReport
 
+# The fewest full reference chunks with limits: of two, both are compared with the other one, which is one comparison.
+LEAST_CHUNKS = 3
 MOST_CHUNKS = 20  # the maximum number of reference chunks compared, since each takes a domain classifier
 
 
 class Measured(NamedTuple):
-    """A shift report and the numbers of reference and new samples that it is based on."""
+    """A shift report, the numbers of reference and new samples that it is based on, and the greatest possible PSI."""
 
     report: ShiftReport
     n_reference: int
     n_new: int
+    greatest_psi: float = np.inf
 
     @property
     def _scales(self) -> tuple[float, float]:
@@ -41,7 +44,7 @@ class Measured(NamedTuple):
         return np.array([np.cbrt(report.psi / of_scores), auc, size])
 
     def judged(self, limits: FloatArray) -> ShiftReport:
-        """Return the report with limits and whether it is within them; `limits` are standardized."""
+        """Return the report with limits, which are given standardized, and whether it is within them."""
         of_scores, of_features = self._scales
         report = self.report
         most_psi = float(limits[0] ** 3 * of_scores)
@@ -52,11 +55,12 @@ class Measured(NamedTuple):
             or is_beyond(report.domain_auc, -np.inf, most_auc)
             or is_beyond(report.effective_sample_size, least_size, np.inf)
         )
+        can_be_beyond = most_psi < self.greatest_psi or most_auc < 1.0 or least_size > 1.0 / self.n_reference
         return report._replace(
             psi_limit=most_psi,
             domain_auc_limit=most_auc,
             effective_sample_size_limit=least_size,
-            valid=not is_shifted,
+            valid=False if is_shifted else True if can_be_beyond else None,
         )
 
 
@@ -69,10 +73,10 @@ def spread_out(chunks: Sequence[Any]) -> list[Any]:
 def prediction_limits(standardized: FloatArray, threshold: float) -> FloatArray:
     """Return the upper limit of each column for a new row: a t quantile of the level of a normal one at `threshold`.
 
-    The level is divided by the number of columns without NaN (Bonferroni). NaN with fewer than two rows.
+    The level is divided by the number of columns without NaN (Bonferroni). NaN with fewer than LEAST_CHUNKS rows.
     """
     n_rows, n_columns = standardized.shape
-    if n_rows < 2:
+    if n_rows < LEAST_CHUNKS:
         return np.full(n_columns, np.nan)
     level = norm.sf(threshold) / max(1, np.count_nonzero(~np.isnan(standardized).any(axis=0)))
     reach = t.isf(level, n_rows - 1) * np.sqrt(1.0 + 1.0 / n_rows)

@@ -177,9 +177,10 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
         return sentence, _beyond_out_of_bag(rows.model, rows.labels, rows.scores, rows.sample_weight)
-    if not columns_of(rows.X):
+    pairs = _same_columns(rows, training)
+    if not pairs:
         return "Whether the model was trained on these rows was not checked: they have no columns to compare.", None
-    n_seen, usual = _count_seen(rows, training)
+    n_seen, usual = _count_seen(pairs)
     n_rows = rows.labels.size
     if n_seen == 0:
         return "No row of this report has the same label and values as a training row.", None
@@ -191,13 +192,27 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
     return text, f"{text} If these rows were trained on, all metrics here are too good." if is_suspicious else None
 
 
-def _count_seen(rows: ScoredRows, training: Training) -> tuple[int, float]:
-    """Return the number of rows equal to a training row, and the proportion of training rows with a duplicate."""
+def _same_columns(rows: ScoredRows, training: Training) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the labels and columns of rows and training rows in pairs: by name if both have names, else by position.
+
+    The list is empty if there are no columns. Raises ValueError if the training rows lack a column of the model.
+    """
     test, train = columns_of(rows.X), columns_of(training.X)
-    generator, n_rows, n_trained = np.random.default_rng(0), rows.labels.size, training.labels.size
-    hashes = np.zeros(n_rows + n_trained, dtype=np.uint64)
-    pairs = [(test[name], train[name]) for name in test if name in train]
-    for of_test, of_train in [(rows.labels, training.labels), *pairs]:
+    if not (names_of(rows.X) and names_of(training.X)):
+        pairs = list(zip(test.values(), train.values()))
+    else:
+        lacking = [name for name in getattr(rows.model, "feature_names_in_", []) if name not in train]
+        if lacking:
+            raise ValueError(f"X_train lacks the column {lacking[0]!r}, which the model was fitted to")
+        pairs = [(test[name], train[name]) for name in test if name in train]
+    return [(rows.labels, training.labels), *pairs] if pairs else []
+
+
+def _count_seen(pairs: list[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[int, float]:
+    """Return the number of rows equal to a training row, and the proportion of training rows with a duplicate."""
+    n_rows, n_trained = map(len, pairs[0])
+    generator, hashes = np.random.default_rng(0), np.zeros(n_rows + n_trained, dtype=np.uint64)
+    for of_test, of_train in pairs:
         if "O" in (of_test.dtype.kind, of_train.dtype.kind):
             values = [*of_test.tolist(), *of_train.tolist()]
             both = np.array(["" if is_missing(value) else f"={value}" for value in values])
