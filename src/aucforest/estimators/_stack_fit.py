@@ -89,7 +89,7 @@ class StackFit(DecisionModel):
             for message in (".* no out-of-bag probability ", "groups: only "):
                 warnings.filterwarnings("ignore", message, UserWarning)
             forest = self._make_forest().fit(X, y, sample_weight, groups)
-            for name in ("classes_", "n_features_in_", "feature_names_in_", "class_prior_"):
+            for name in ("classes_", "pos_label_", "n_features_in_", "feature_names_in_", "class_prior_"):
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))
             self.members_ = {"forest": forest}
@@ -105,7 +105,7 @@ class StackFit(DecisionModel):
         self._set_threshold(rule, training)
         if self.oob_score:
             # Labels are by thresholds that were not tuned on the row.
-            tuned = TunedRule(rule, training.labels, training.sample_weight)
+            tuned = TunedRule(rule, training.labels, training.sample_weight, self._positive)
             take_rows, proba = partial(_safe_indexing, training.X), self.oob_decision_function_
             self.oob_score_ = score_out_of_bag(self, tuned, proba, take_rows, training.groups_of)
 
@@ -118,7 +118,7 @@ class StackFit(DecisionModel):
         if not forest.bootstrap or forest.warm_start:
             name, value = ("warm_start", True) if forest.warm_start else ("bootstrap", False)
             raise ValueError(f"forest: {name}={value} is not available in a stack: set {name}={not value}")
-        forest = clone(forest).set_params(threshold=None, oob_score=True)
+        forest = clone(forest).set_params(pos_label=self.pos_label, threshold=None, oob_score=True)
         if self.n_jobs is not None:
             forest.set_params(n_jobs=self.n_jobs)
         if forest.random_state is None:
@@ -261,7 +261,7 @@ class StackFit(DecisionModel):
         self._warn_of_positive(rule)
         proba = self.oob_decision_function_
         is_seen = np.isfinite(proba[:, 0])
-        best = TunedRule(rule, training.labels, training.sample_weight).best(proba[is_seen, 1], is_seen)
+        best = TunedRule(rule, training.labels, training.sample_weight, self._positive).best(proba[is_seen], is_seen)
         if np.isnan(best):
             raise ValueError(f"threshold={rule!r} needs out-of-bag samples of both classes: increase n_estimators")
         self.threshold_ = best

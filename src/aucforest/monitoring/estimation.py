@@ -296,7 +296,7 @@ class CBPE(BaseEstimator):
             raise ValueError(f"y_true has {len(labels)} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
         features = None if X_ref is None else _safe_indexing(indexable_rows(X_ref), np.flatnonzero(scored))
-        predicted = forest.classes_[decide(proba[scored], getattr(forest, "threshold_", None))]
+        predicted = forest.classes_[decide(forest, proba[scored])]
         cbpe = cls(labels=forest.classes_, **options)
         return cbpe.fit(proba[scored], labels[scored], predicted, X=features, chunks=chunks)
 
