@@ -252,7 +252,7 @@ def test_a_quantity_makes_two_classes(tmp_path):
     assert aucforest.load(out).classes_.tolist() == [">=60007", "not >=60007"]
     result = run("evaluate", out, path, "--target", "label", "--json", "-")
     assert result.exit_code == 0, result.output
-    assert np.sum(json.loads(result.stdout)["confusion_matrix"], axis=1).tolist() == [60, 61]
+    assert np.sum(json.loads(result.stdout)["confusion_matrix"], axis=1).tolist() == [61, 60]
 
 
 def test_a_quantity_with_decimals_is_refused(tmp_path):
@@ -510,7 +510,7 @@ def test_the_out_of_bag_reference(files, tmp_path, streams):
     result = run("fit", tmp_path / "t.csv", "--target", "label", "--out", tmp_path / "m", *options)
     assert result.exit_code == 0, result.output
     reference = pd.read_csv(tmp_path / "r.csv")
-    assert reference.columns.tolist() == ["label", "prediction", "probability_good", "probability_bad"]
+    assert reference.columns.tolist() == ["label", "prediction", "probability_bad", "probability_good"]
     expected = forest(mixed(300, 0), threshold="prevalence")
     seen = np.isfinite(expected.oob_decision_function_[:, 1])
     np.testing.assert_allclose(reference["probability_bad"], expected.oob_decision_function_[seen, 1], rtol=1e-12)

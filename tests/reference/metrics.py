@@ -140,9 +140,7 @@ def best_threshold(criterion, positive, scores, cost=None):
             "youden": tp / (tp + fn) - fp / (fp + tn),
             "gmean": tp * tn,
             "f1": 2 * tp / (2 * tp + fp + fn),
-            "cost": 0
-            if cost is None
-            else -sum(n * c for n, c in zip((tn, fp, fn, tp), (c for row in cost for c in row))),
+            "cost": -np.sum(np.multiply(cost or 0, [[tn, fp], [fn, tp]])),
         }[criterion]
     return max(threshold for threshold, value in values.items() if value == max(values.values()))
 

@@ -221,7 +221,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     try:
         return restore_model(read_model(path))
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"{os.fspath(path)}: {error}") from error
 
 
