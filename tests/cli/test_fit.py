@@ -504,19 +504,19 @@ def test_options_of_the_forest(files, tmp_path):
 
 @pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
 def test_the_out_of_bag_reference(files, tmp_path, streams):
-    rows = pd.read_csv(files.train_csv).assign(label=lambda table: np.where(table["label"] == "yes", "bad", "good"))
-    rows.to_csv(tmp_path / "t.csv", index=False)
+    rows = mixed(300, 0).assign(label=lambda table: np.where(table["label"] == "yes", "bad", "good"))
+    pd.read_csv(files.train_csv).assign(label=rows["label"]).to_csv(tmp_path / "t.csv", index=False)
     options = ["--drop", "id,weight", "--trees", 20, "--reference", tmp_path / "r.csv", *streams]
     result = run("fit", tmp_path / "t.csv", "--target", "label", "--out", tmp_path / "m", *options)
     assert result.exit_code == 0, result.output
     reference = pd.read_csv(tmp_path / "r.csv")
     assert reference.columns.tolist() == ["label", "prediction", "probability_bad", "probability_good"]
-    expected = forest(mixed(300, 0), threshold="prevalence")
-    seen = np.isfinite(expected.oob_decision_function_[:, 1])
-    np.testing.assert_allclose(reference["probability_bad"], expected.oob_decision_function_[seen, 1], rtol=1e-12)
-    assert (reference["label"] == "bad").tolist() == (mixed(300, 0)["label"][seen] == "yes").tolist()
+    expected = forest(rows, threshold="prevalence", pos_label="bad")
+    seen = np.isfinite(expected.oob_decision_function_[:, 0])
+    np.testing.assert_allclose(reference["probability_bad"], expected.oob_decision_function_[seen, 0], rtol=1e-12)
+    assert reference["label"].tolist() == rows["label"][seen].tolist()
     assert (reference["prediction"] == "bad").tolist() == (
-        expected.oob_decision_function_[seen, 1] >= expected.threshold_
+        expected.oob_decision_function_[seen, 0] >= expected.threshold_
     ).tolist()
 
 

@@ -256,7 +256,8 @@ class CBPE(BaseEstimator):
         Parameters
         ----------
         forest : AUCForestClassifier or AUCStackingClassifier
-            A forest fitted with ``oob_score=True``, or any fitted stack.
+            A forest fitted with ``oob_score=True``, or any fitted stack. Of two classes the second is positive to the
+            metrics, whatever its `pos_label`.
         y_true : array-like of shape (n_samples,)
             The training labels.
         X_ref : array-like of shape (n_samples, n_features), optional
