@@ -53,9 +53,8 @@ def test_exported_files_agree_with_the_model(files, tmp_path, kind):
 
 
 def test_a_stack(files, tmp_path):
-    X, y = frame_of(mixed(300, 0)), (mixed(300, 0)["label"] == "yes").to_numpy()
-    stack = aucforest.AUCStackingClassifier(aucforest.AUCForestClassifier(20, random_state=0)).fit(X, y.astype(int))
-    stack._name_classes(np.array(["yes", "no"]))
+    X, y = frame_of(mixed(300, 0)), mixed(300, 0)["label"]
+    stack = aucforest.AUCStackingClassifier(aucforest.AUCForestClassifier(20, random_state=0), pos_label="no").fit(X, y)
     model, onnx, sklearn = tmp_path / "stack.aucforest", tmp_path / "stack.onnx", tmp_path / "stack.skops"
     stack.save(model)
     result = run("export", model, "--onnx", onnx, "--check", files.test_csv)

@@ -252,7 +252,7 @@ def test_a_quantity_makes_two_classes(tmp_path):
     assert aucforest.load(out).classes_.tolist() == [">=60007", "not >=60007"]
     result = run("evaluate", out, path, "--target", "label", "--json", "-")
     assert result.exit_code == 0, result.output
-    assert np.sum(json.loads(result.stdout)["confusion_matrix"], axis=1).tolist() == [60, 61]
+    assert np.sum(json.loads(result.stdout)["confusion_matrix"], axis=1).tolist() == [61, 60]
 
 
 def test_a_quantity_with_decimals_is_refused(tmp_path):
@@ -506,19 +506,19 @@ def test_options_of_the_forest(files, tmp_path):
 
 @pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
 def test_the_out_of_bag_reference(files, tmp_path, streams):
-    rows = pd.read_csv(files.train_csv).assign(label=lambda table: np.where(table["label"] == "yes", "bad", "good"))
-    rows.to_csv(tmp_path / "t.csv", index=False)
+    rows = mixed(300, 0).assign(label=lambda table: np.where(table["label"] == "yes", "bad", "good"))
+    pd.read_csv(files.train_csv).assign(label=rows["label"]).to_csv(tmp_path / "t.csv", index=False)
     options = ["--drop", "id,weight", "--trees", 20, "--reference", tmp_path / "r.csv", *streams]
     result = run("fit", tmp_path / "t.csv", "--target", "label", "--out", tmp_path / "m", *options)
     assert result.exit_code == 0, result.output
     reference = pd.read_csv(tmp_path / "r.csv")
-    assert reference.columns.tolist() == ["label", "prediction", "probability_good", "probability_bad"]
-    expected = forest(mixed(300, 0), threshold="prevalence")
-    seen = np.isfinite(expected.oob_decision_function_[:, 1])
-    np.testing.assert_allclose(reference["probability_bad"], expected.oob_decision_function_[seen, 1], rtol=1e-12)
-    assert (reference["label"] == "bad").tolist() == (mixed(300, 0)["label"][seen] == "yes").tolist()
+    assert reference.columns.tolist() == ["label", "prediction", "probability_bad", "probability_good"]
+    expected = forest(rows, threshold="prevalence", pos_label="bad")
+    seen = np.isfinite(expected.oob_decision_function_[:, 0])
+    np.testing.assert_allclose(reference["probability_bad"], expected.oob_decision_function_[seen, 0], rtol=1e-12)
+    assert reference["label"].tolist() == rows["label"][seen].tolist()
     assert (reference["prediction"] == "bad").tolist() == (
-        expected.oob_decision_function_[seen, 1] >= expected.threshold_
+        expected.oob_decision_function_[seen, 0] >= expected.threshold_
     ).tolist()
 
 

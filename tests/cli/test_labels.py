@@ -1,14 +1,16 @@
-"""Models whose positive label comes first in sorted order: the command line has it last, Python in sorted order."""
+"""Models whose positive label comes first in sorted order."""
+
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 import aucforest
-from aucforest.cli._inputs import read_model
-from aucforest.inspection import explain, oob_permutation_importance
-from aucforest.persistence import model_file
-from aucforest.report.metrics import costs_of
+from aucforest.inspection import explain
+from aucforest.metrics import recall_at_k
 from tests.cli.data import check_refusal, run
 
 
@@ -28,39 +30,36 @@ def fit(folder, *options, rows=None):
     return rows, model
 
 
-SAMPLINGS = ["bootstrap", "balanced", "stratified"]
-
-
-@pytest.mark.parametrize("sampling", SAMPLINGS)
-def test_both_see_the_same_forest(tmp_path, sampling):
-    rows, file = fit(tmp_path, "--sampling", sampling, "--threshold", "gmean")
+@pytest.mark.parametrize("model", ["forest", "stack"])
+def test_the_row_that_defined_the_threshold(tmp_path, model):
+    """Its probability is the threshold, so that a rounding error would change its label."""
+    rows, file = fit(tmp_path, "--model", model)
     X, y = rows[["a", "b", "c"]], rows["label"]
-    shell, python = read_model(file), aucforest.load(file)
-    assert shell.classes_.tolist() == ["good", "bad"]
-    assert python.classes_.tolist() == ["bad", "good"]
-    np.testing.assert_array_equal(python.predict_proba(X), shell.predict_proba(X)[:, ::-1])
-    np.testing.assert_array_equal(python.predict(X), shell.predict(X))
-    values = explain(shell, X[:5]).values
-    np.testing.assert_allclose(explain(python, X[:5]).values, -values, rtol=0, atol=1e-12)
-    # trees sampled rows by class in the order of the fit
-    for threshold in ("gmean", "youden"):
-        shell.set_threshold(threshold, X, y)
-        python.set_threshold(threshold, X, y)
-        assert np.mean(python.predict(X) == shell.predict(X)) > 0.97  # of thresholds of equal quality, each has its own
-    found, expected = (oob_permutation_importance(m, X, y, n_repeats=1, random_state=0) for m in (python, shell))
-    np.testing.assert_allclose(found.importances, expected.importances, rtol=0, atol=1e-12)
+    for start in range(0, 300, 100):
+        some, python = slice(start, start + 100), aucforest.load(file)
+        python.set_threshold("gmean", X[some], y[some], oob=False).save(file)
+        result = run("predict", file, tmp_path / "train.csv", "--out", tmp_path / "p.parquet")
+        assert result.exit_code == 0, result.output
+        found, python = pd.read_parquet(tmp_path / "p.parquet"), aucforest.load(file)
+        proba = python.predict_proba(X)[:, 0]
+        np.testing.assert_array_equal(found["probability_bad"], proba)
+        np.testing.assert_array_equal(found["prediction"], python.predict(X))
+        assert np.any(proba == python.threshold_)
+        np.testing.assert_array_equal(found["prediction"] == "bad", proba >= python.threshold_)
 
 
-def test_both_see_the_same_stack(tmp_path):
-    rows, file = fit(tmp_path, "--model", "stack", "--threshold", "gmean")
-    X = rows[["a", "b", "c"]]
-    shell, python = read_model(file), aucforest.load(file)
-    assert shell.classes_.tolist() == ["good", "bad"]
-    assert python.classes_.tolist() == ["bad", "good"]
-    np.testing.assert_allclose(python.predict_proba(X), shell.predict_proba(X)[:, ::-1], rtol=1e-12)
-    np.testing.assert_array_equal(python.predict(X), shell.predict(X))
-    result = run("evaluate", file, tmp_path / "train.csv", "--target", "label")
-    assert "these are the rows that the model was trained on" in result.stderr
+@pytest.mark.parametrize("sampling", ["bootstrap", "stratified"])
+def test_both_fit_the_same_forest(tmp_path, sampling):
+    rows, file = fit(tmp_path, "--sampling", sampling, "--threshold", "f1", "--max-depth", 4)
+    X, y, shell = rows[["a", "b", "c"]], rows["label"], aucforest.load(file)
+    assert (shell.classes_.tolist(), shell.pos_label, shell.pos_label_) == (["bad", "good"], "bad", "bad")
+    python = clone(shell).fit(X, y)
+    np.testing.assert_array_equal(python.predict_proba(X), shell.predict_proba(X))
+    assert python.threshold_ == shell.threshold_
+    shell.set_params(warm_start=True, n_estimators=40).fit(X, y)
+    np.testing.assert_array_equal(shell.predict_proba(X), clone(shell).fit(X, y).predict_proba(X))
+    assert len(shell) == 40
+    assert shell.pos_label_ == "bad"
 
 
 def test_saving_in_python_changes_nothing(tmp_path):
@@ -68,81 +67,34 @@ def test_saving_in_python_changes_nothing(tmp_path):
     again = tmp_path / "again.aucforest"
     aucforest.load(file).save(again)
     assert again.read_bytes() == file.read_bytes()
-    assert read_model(again).threshold_ == read_model(file).threshold_
 
 
-def test_files_of_before_hold_the_classes_in_sorted_order(tmp_path):
-    rows, file = fit(tmp_path, "--threshold", 0.3)
-    before, X = tmp_path / "before.aucforest", rows[["a", "b", "c"]]
-    python = aucforest.load(file)
-    expected = python.predict_proba(X)
-    python._positive_first = False  # written as it is
-    python.save(before)
-    stored = model_file.read_model(before)
-    model_file.write_model(before, stored._arrays, {**stored._metadata, "positive_first": True})
-    assert read_model(before).classes_.tolist() == ["good", "bad"]
-    np.testing.assert_array_equal(aucforest.load(before).predict_proba(X), expected)
-
-
-@pytest.mark.parametrize("n_bad", [49, 51])
-def test_rows_at_the_threshold(tmp_path, n_bad):
-    """All rows have the probability that is the threshold, the class frequency."""
-    rows = pd.DataFrame({"x": 1.0, "label": np.where(np.arange(100) < n_bad, "bad", "good")})
-    reference = tmp_path / "reference.csv"
-    _, file = fit(tmp_path, "--positive", "bad", "--sampling", "stratified", "--reference", reference, rows=rows)
-    result = run("predict", file, tmp_path / "train.csv", "--out", tmp_path / "p.csv")
+def test_commands_agree_on_the_positive_class(tmp_path):
+    rows, file = fit(tmp_path, "--threshold", 0.4)
+    train, model = tmp_path / "train.csv", aucforest.load(file)
+    result = run("evaluate", file, train, "--target", "label", "--json", tmp_path / "m.json")
+    assert "positive class: bad; 600 rows" in result.stdout
+    assert "labels: bad where its probability is at least 0.4" in result.stdout
+    content = json.loads((tmp_path / "m.json").read_text())
+    metrics, scores = {m["metric"]: m["value"] for m in content["metrics"]}, model.predict_proba(rows[["a", "b", "c"]])
+    is_bad = rows["label"] == "bad"
+    assert (content["classes"], content["positive_class"]) == (["bad", "good"], "bad")
+    assert metrics["average_precision"] == pytest.approx(average_precision_score(is_bad, scores[:, 0]))
+    assert metrics["recall_at_0.01"] == pytest.approx(recall_at_k(is_bad, scores[:, 0], 0.01))
+    result = run("predict", file, train, "--reasons", 1, "--out", tmp_path / "p.csv")
     assert result.exit_code == 0, result.output
-    assert set(pd.read_csv(tmp_path / "p.csv")["prediction"]) == set(pd.read_csv(reference)["prediction"])
+    reasons = pd.read_csv(tmp_path / "p.csv")["reason_1"]
+    assert reasons.tolist() == [str(row[0]) for row in explain(model, rows[["a", "b", "c"]]).of_class("bad").top(1)]
+    assert "bad" in run("inspect", file).stdout.split("positive class")[1].split("\n")[0]
 
 
-@pytest.mark.parametrize("threshold", [0, 0.51, 1])
-def test_fixed_thresholds_survive_both_ways(tmp_path, threshold):
-    rows, file = fit(tmp_path, "--threshold", threshold)
-    assert read_model(file).threshold_ == threshold
-    python = aucforest.load(file)
-    np.testing.assert_array_equal(
-        python.predict(rows[["a", "b", "c"]]), read_model(file).predict(rows[["a", "b", "c"]])
-    )
-    python.save(tmp_path / "again.aucforest")
-    assert read_model(tmp_path / "again.aucforest").threshold_ == threshold
-    assert read_model(tmp_path / "again.aucforest").threshold == threshold
-
-
-def test_costs_are_those_of_the_other_order(tmp_path):
-    rows, file = fit(tmp_path)
-    python, again = aucforest.load(file), tmp_path / "again.aucforest"
-    python.set_threshold({"cost": [[0, 10], [1, 0]]}, rows[["a", "b", "c"]], rows["label"])
-    assert python.monotonic_cst is None
-    python.save(again)
-    assert costs_of(read_model(again)).tolist() == [[0, 1], [10, 0]]
-
-
-def test_a_new_fit_forgets_the_order(tmp_path):
-    rows, file = fit(tmp_path, "--threshold", "argmax")
-    X, kinds = rows[["a", "b", "c"]], np.arange(len(rows)) % 3
-    model = aucforest.load(file).set_params(threshold=None).fit(X, kinds)
-    model.save(file)
-    np.testing.assert_array_equal(aucforest.load(file).predict_proba(X), model.predict_proba(X))
-    model = aucforest.load(fit(tmp_path)[1]).fit(X, kinds > 0)
-    model.save(file)
-    assert read_model(file).classes_.tolist() == [False, True]
-
-
-def test_a_warm_start_is_refused(tmp_path):
-    rows, file = fit(tmp_path)
-    model = aucforest.load(file).set_params(warm_start=True, n_estimators=40)
-    with pytest.raises(ValueError, match=r"^warm_start: the command line fitted this forest with 'bad' as"):
-        model.fit(rows[["a", "b", "c"]], rows["label"])
-
-
-def test_directions_are_those_of_the_other_order(tmp_path):
-    _, file = fit(tmp_path)
-    forest = read_model(file).set_params(monotonic_cst=[1, 0, -1])
-    forest._reverse_classes()
-    assert forest.monotonic_cst == [-1, 0, 1]
-    forest.set_params(monotonic_cst={"a": 1})
-    forest._reverse_classes()
-    assert forest.monotonic_cst == {"a": -1}
+def test_a_reference_has_the_probabilities_of_its_classes(tmp_path):
+    reference = tmp_path / "reference.csv"
+    fit(tmp_path, "--reference", reference)
+    found = pd.read_csv(reference)
+    assert roc_auc_score(found["label"] == "bad", found["probability_bad"]) > 0.7
+    result = run("estimate", reference, reference, "--score", "probability_bad", "--target", "label", "--number", 2)
+    assert result.exit_code == 0, result.output
 
 
 def test_names_of_labels_are_no_markup(tmp_path):

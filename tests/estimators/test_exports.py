@@ -60,6 +60,7 @@ MODELS = {
         small_forest(threshold={"cost": [[0, 1, 2], [4, 0, 3], [9, 5, 0]]}), *make_table(n_classes=3)
     ),
     "tuned": lambda: fitted(small_forest(20, threshold="youden"), *make_table()),
+    "tuned for the first class": lambda: fitted(small_forest(20, threshold="youden", pos_label=0), *make_table()),
     "a tree": lambda: fitted(small_tree(), *make_table(missing=0.1)),
     "a leaf": lambda: fitted(small_tree(min_samples_leaf=200), *make_table()),
 }

@@ -10,6 +10,7 @@ from sklearn.metrics import (
     fbeta_score,
     log_loss,
     make_scorer,
+    recall_score,
     roc_auc_score,
 )
 
@@ -164,11 +165,20 @@ def test_the_second_of_two_classes_is_positive_whatever_its_label(scoring, names
     np.testing.assert_array_equal(*importances)
 
 
+@pytest.mark.parametrize("scoring", ["f1", "recall", "average_precision", "recall_at_0.1"])
+def test_the_first_of_two_classes_may_be_positive(scoring):
+    metric = {"f1": f1_score, "average_precision": average_precision_score, "recall": recall_score}.get(scoring)
+    forest = small_forest(30, oob_score=scoring, pos_label="a").fit(X, np.where(Y == 1, "a", "b"))
+    scores = forest.oob_decision_function_[:, 0]
+    score = recall_at_k(Y, scores, 0.1) if metric is None else metric(Y, scores if "_" in scoring else scores >= 0.5)
+    assert forest.oob_score_ == pytest.approx(score)
+
+
 @pytest.mark.parametrize("scoring", ["f1", "average_precision", "precision_at_0.1"])
 def test_a_positive_class_that_is_hardly_meant_is_named(scoring):
     rare = X[:, 0] > np.quantile(X[:, 0], 0.8)
     names = np.where(rare, "fraud", "genuine")
-    sentence = f"^oob_score='{scoring}': the positive class is 'genuine', .* fit to y == 'fraud'$"
+    sentence = f"^oob_score='{scoring}': the positive class is 'genuine', .* set pos_label='fraud'$"
     with pytest.warns(UserWarning, match=sentence):
         small_forest(60, oob_score=scoring).fit(X, names)
     for y, other in ((rare, scoring), (np.where(rare, "yes", "no"), scoring), (names, "balanced_accuracy")):

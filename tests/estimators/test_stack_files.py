@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 
 import aucforest
 from aucforest import AUCForestClassifier, AUCStackingClassifier, ModelFormatError
-from aucforest.cli._inputs import read_model
 from aucforest.persistence.model_file import write_model
 
 from .data import make_table, own_auc, small_forest
@@ -72,29 +71,14 @@ def test_a_foreign_member_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["two classes", "missing values", "categories", "sparse"])
-def test_the_order_of_the_command_line(name, tmp_path):
-    stack, X = fitted(name)
-    stack = copy.deepcopy(stack).set_params(forest__monotonic_cst=[1, 0, -1], n_jobs=None)
-    stack._name_classes(np.array(["good", "bad"]))
+def test_the_positive_class_is_stored(tmp_path):
+    X, y = make_table()
+    stack = AUCStackingClassifier(small_forest(30), pos_label=0, threshold="gmean").fit(X, y)
     stack.save(tmp_path / "model")
-    shell, python = read_model(tmp_path / "model"), aucforest.load(tmp_path / "model")
-    assert_same_model(stack, shell)
-    assert python.classes_.tolist() == python.members_["residual"].classes_.tolist() == ["bad", "good"]
-    np.testing.assert_array_equal(python.predict_proba(X), stack.predict_proba(X)[:, ::-1])
-    np.testing.assert_array_equal(python.predict(X), stack.predict(X))
-    np.testing.assert_array_equal(python.oob_decision_function_, stack.oob_decision_function_[:, ::-1])
-    np.testing.assert_array_equal(python.class_prior_, stack.class_prior_[::-1])
-    assert (python.forest.monotonic_cst, stack.forest.monotonic_cst) == ([-1, 0, 1], [1, 0, -1])
-    python.save(tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
-
-
-def test_three_classes_are_named():
-    stack, X = fitted("three classes")
-    stack = copy.deepcopy(stack)
-    stack._name_classes(np.array(["a", "b", "c"]))
-    assert set(stack.predict(X)) == set(stack.members_["forest"].predict(X)) == {"a", "b", "c"}
+    loaded = aucforest.load(tmp_path / "model")
+    assert loaded.pos_label_ == loaded.members_["forest"].pos_label_ == 0
+    np.testing.assert_array_equal(loaded.predict(X), stack.predict(X))
+    np.testing.assert_array_equal(stack.predict(X) == 0, stack.predict_proba(X)[:, 0] >= stack.threshold_)
 
 
 @pytest.fixture(scope="module")

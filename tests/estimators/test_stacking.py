@@ -343,7 +343,7 @@ def test_monotonic_constraints_stay():
 def test_tuned_thresholds(rule, weight):
     stack = small_stack(20, stack={"threshold": rule}).fit(X, Y, weight)
     seen = np.isfinite(stack.oob_decision_function_[:, 0])
-    assert stack.threshold_ == TunedRule(rule, Y, weight).best(stack.oob_decision_function_[seen, 1], seen)
+    assert stack.threshold_ == TunedRule(rule, Y, weight, 1).best(stack.oob_decision_function_[seen], seen)
     np.testing.assert_array_equal(stack.predict(X), (stack.predict_proba(X)[:, 1] >= stack.threshold_).astype(int))
 
 

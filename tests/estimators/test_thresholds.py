@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -276,10 +277,14 @@ def test_costs_of_many_classes():
 
 
 def test_ties_and_absent_classes():
-    assert decide(np.array([[0.5, 0.5], [0.6, 0.4]]), 0.4).tolist() == [1, 1]
-    assert decide(np.array([[0.5, 0.5]]), None).tolist() == [0]
-    shares = np.array([0.8, 0.0, 0.2])
-    assert decide(np.array([[0.7, 0.0, 0.3], [0.9, 0.0, 0.1]]), shares).tolist() == [2, 0]
+    def decided(proba, threshold, **fitted):
+        model = SimpleNamespace(classes_=np.arange(len(proba[0])), threshold_=threshold, **fitted)
+        return decide(model, np.array(proba)).tolist()
+
+    assert decided([[0.5, 0.5], [0.6, 0.4]], 0.4) == [1, 1]
+    assert decided([[0.5, 0.5], [0.4, 0.6], [0.3, 0.7]], 0.4, pos_label_=0) == [0, 0, 1]
+    assert decided([[0.5, 0.5]], None) == decided([[0.5, 0.5]], None, pos_label_=0) == [0]
+    assert decided([[0.7, 0.0, 0.3], [0.9, 0.0, 0.1]], np.array([0.8, 0.0, 0.2])) == [2, 0]
 
 
 BAD = [
@@ -369,6 +374,43 @@ def test_pickles_and_clones():
         assert not hasattr(clone(forest), "threshold_")
 
 
+@pytest.mark.filterwarnings(UNSCORED)
+@pytest.mark.parametrize("rule", [*RULES, "prevalence", 0.3], ids=str)
+def test_the_positive_class_may_be_the_first(rule):
+    y, is_positive = np.where(Y == "rare", "a rare one", "common"), Y == "rare"
+    given = {"cost": [[0.5, 9], [2, -1]]} if rule is COST else rule  # in the order of the classes
+    forest = small_forest(20, threshold=given, pos_label="a rare one", oob_score="recall").fit(X, y)
+    assert (forest.classes_.tolist(), forest.pos_label_) == (["a rare one", "common"], "a rare one")
+    expected = is_positive.mean() if rule == "prevalence" else rule
+    for is_out_of_bag, scores in ((True, forest.oob_decision_function_[:, 0]), (False, forest.predict_proba(X)[:, 0])):
+        if rule in RULES:
+            seen = np.isfinite(scores)
+            expected = best_by_hand(rule, is_positive[seen], scores[seen], np.ones(seen.sum()))
+            forest.set_threshold(given, X, y, oob=is_out_of_bag)
+        assert forest.threshold_ == pytest.approx(expected, rel=1e-15)
+    assert 0.0 < forest.oob_score_ < 1.0
+    np.testing.assert_array_equal(forest.predict(X) == "a rare one", scores >= forest.threshold_)
+
+
+def test_trees_and_probabilities_do_not_depend_on_it():
+    forests = [small_forest(10, threshold="f1", pos_label=label).fit(X, Y) for label in (None, "common", "rare")]
+    assert digest(forests[0]) == digest(forests[1]) == digest(forests[2])
+    assert [forest.pos_label_ for forest in forests] == ["rare", "common", "rare"]
+    assert forests[0].threshold_ == forests[2].threshold_
+    forests[1].set_params(pos_label=None)  # changes nothing before the next fit
+    loaded = pickle.loads(pickle.dumps(forests[1]))
+    np.testing.assert_array_equal(loaded.predict(X), forests[1].predict(X))
+    assert loaded.pos_label_ == "common"
+
+
+def test_positive_classes_that_are_none():
+    with pytest.raises(ValueError, match=r"^pos_label='odd' is not one of the classes \['common', 'rare'\]$"):
+        small_forest(5, pos_label="odd").fit(X, Y)
+    with pytest.raises(ValueError, match=r"^pos_label=1 needs two classes, but y has 3$"):
+        small_forest(5, pos_label=1).fit(X3, Y3)
+    assert small_forest(5).fit(X3, Y3).pos_label_ is None
+
+
 def test_a_search_over_thresholds():
     grid = {"threshold": [None, "prevalence", "gmean", COST, 1.0]}
     search = GridSearchCV(small_forest(30), grid, scoring="balanced_accuracy", cv=2).fit(X, Y)
@@ -382,11 +424,12 @@ def test_a_search_over_thresholds():
 def test_a_positive_class_that_is_hardly_meant_is_named(threshold):
     X, _ = make_table(n_rows=300, missing=0.0)
     rare = X[:, 0] > np.quantile(X[:, 0], 0.8)
-    with pytest.warns(UserWarning, match=r"the positive class is 'genuine', .* fit to y == 'fraud'"):
+    with pytest.warns(UserWarning, match=r"the positive class is 'genuine', .* set pos_label='fraud'"):
         small_forest(20, threshold=threshold).fit(X, np.where(rare, "fraud", "genuine"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         small_forest(20, threshold=threshold).fit(X, rare)
+        small_forest(20, threshold=threshold, pos_label="genuine").fit(X, np.where(rare, "fraud", "genuine"))
         small_forest(20, threshold="gmean").fit(X, np.where(rare, "fraud", "genuine"))
 
 

@@ -50,6 +50,16 @@ def test_quality_is_scikit_learns(n_classes, weighted):
         assert METRICS[name].measure(fitted) == pytest.approx(value, rel=1e-12), name
 
 
+def test_the_positive_class_may_be_the_first():
+    X, y = make_classification(200, random_state=0)
+    forest = AUCForestClassifier(5, pos_label=0, random_state=0).fit(X[:100], y[:100])
+    fold = FittedFold(forest, 0.0, X[100:], y[100:], None)
+    found = find_metric("average_precision").measure(fold), find_metric("recall_at_0.1").measure(fold)
+    score = forest.predict_proba(X[100:])[:, 0]
+    assert found[0] == pytest.approx(metrics.average_precision_score(y[100:] == 0, score))
+    assert found[1] == recall_at_k(y[100:] == 0, score, 0.1)
+
+
 def test_costs_are_the_clocks_and_means_over_trees():
     fitted = fold(2, False)
     assert METRICS["fit_seconds"].measure(fitted) == 1.5

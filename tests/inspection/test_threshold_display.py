@@ -74,6 +74,10 @@ def test_from_a_forest_its_threshold_is_marked():
     again = ThresholdCurveDisplay.from_predictions(Y, forest.predict_proba(X)[:, 1])
     np.testing.assert_array_equal(display.curves["F1"], again.curves["F1"])
     assert ThresholdCurveDisplay.from_estimator(forest, X, Y, threshold=0.25).threshold == 0.25
+    forest = small_forest(threshold="f1", pos_label=0).fit(X, Y)
+    display = ThresholdCurveDisplay.from_estimator(forest, X, Y)
+    again = ThresholdCurveDisplay.from_predictions(Y == 0, forest.predict_proba(X)[:, 0])
+    np.testing.assert_array_equal(display.curves["F1"], again.curves["F1"])
 
 
 def test_from_any_classifier_of_two_classes():

@@ -71,9 +71,14 @@ def test_labels_and_classes_that_do_not_fit(rows):
     others = {"a": model, "b": LogisticRegression().fit(X, y == "fraud")}
     with pytest.raises(ValueError, match=r"^the classifiers must have the same two classes, but have "):
         GainsDisplay.from_estimator(others, X, y)
-    with pytest.raises(ValueError, match=r"^pos_label must be 'fraud', the second class, but is 'clean'$"):
+    with pytest.raises(ValueError, match=r"^pos_label must be 'fraud', as in the classifiers, but is 'clean'$"):
         GainsDisplay.from_estimator(model, X, y, pos_label="clean")
     with pytest.raises(ValueError, match=r"^estimator is an empty mapping of classifiers$"):
         GainsDisplay.from_estimator({}, X, y)
     display = GainsDisplay.from_estimator(model, X, y, pos_label="fraud", sample_weight=np.ones(300))
     assert display.prevalence == pytest.approx(np.mean(y == "fraud"))
+    model.pos_label_ = "clean"
+    mirrored = GainsDisplay.from_estimator(model, X, y, pos_label="clean")
+    assert mirrored.prevalence == pytest.approx(np.mean(y == "clean"))
+    proportion, gain = mirrored.curves["LogisticRegression"]
+    assert np.all(gain >= proportion - 0.05)

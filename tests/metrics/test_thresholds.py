@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.metrics import optimal_threshold, recall_at_fpr, recall_at_precision
+from aucforest.metrics.thresholds import find_best
 from tests.metrics.strategies import random_rows, two_classes
 from tests.reference import metrics as reference
 
@@ -104,6 +105,44 @@ def test_one_matrix_for_all_is_one_for_each():
 
 def test_the_greatest_of_equally_good_thresholds():
     assert optimal_threshold([0, 1, 0, 1], [1, 2, 3, 4]) == 4.0
+    assert optimal_threshold([0, 0, 1, 0, 1, 1], [0.33, 0.62, 0.94, 0.06, 0.55, 0.22]) == 0.94
+    # products of rows that float64 does not hold
+    n = 2**27 + 1
+    assert find_best(np.array([0.0, 1.0, n]), np.array([0.0, 0.0, n - 1.0]), "gmean") == 1
+    assert find_best(np.array([0.0, n - 2.0, n - 1.0, n]), np.array([0.0, 0.0, 1.0, n]), "youden") == 1
+
+
+@pytest.mark.parametrize("criterion", ["youden", "gmean", "f1", "cost"])
+def test_ties_are_those_of_exact_fractions(criterion):
+    random, cost = np.random.default_rng(0), [[0, 1], [3, 0]] if criterion == "cost" else None
+    for _ in range(150):
+        n = int(random.integers(4, 24))
+        positive, scores = np.arange(n) < random.integers(1, n), random.random(n).round(2)
+        expected = reference.best_threshold(criterion, positive, scores.tolist(), cost)
+        # tenths have no exact sums
+        tenths = None if cost is None else np.array(cost) / 10
+        for units, costs in ((None, cost), (np.full(n, 0.1), cost), (None, tenths)):
+            options = {} if costs is None else {"cost": costs}
+            assert optimal_threshold(positive, scores, criterion=criterion, sample_weight=units, **options) == expected
+        if cost is not None:
+            repeated = np.repeat([tenths], n, axis=0)
+            assert optimal_threshold(positive, scores, criterion="cost", cost=repeated) == expected
+
+
+@pytest.mark.filterwarnings("ignore:no threshold has a precision:UserWarning")
+def test_equal_weights_change_no_bound():
+    random = np.random.default_rng(0)
+    for bound in (0.1, 0.3, 0.7) * 30:
+        positive, scores, tenths = np.arange(20) < random.integers(1, 20), random.random(20).round(2), np.full(20, 0.1)
+        for rule, recall_at in (("precision", recall_at_precision), ("fpr", recall_at_fpr)):
+            found, expected = (
+                (
+                    optimal_threshold(positive, scores, criterion={rule: bound}, sample_weight=units),
+                    recall_at(positive, scores, bound, sample_weight=units),
+                )
+                for units in (tenths, None)
+            )
+            assert found == pytest.approx(expected, abs=1e-12)
 
 
 def test_nothing_is_worth_calling_positive():

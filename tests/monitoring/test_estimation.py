@@ -460,7 +460,7 @@ def test_from_a_stack(forest_rows):
     stack = AUCStackingClassifier(clone(forest), threshold="gmean").fit(X[:800], y[:800])
     cbpe = CBPE.from_forest(stack, y[:800], chunks=THREE, metrics=["roc_auc", "accuracy"])
     proba = stack.oob_decision_function_
-    labels = stack.classes_[decide(proba, stack.threshold_)]
+    labels = stack.classes_[decide(stack, proba)]
     expected = CBPE(["roc_auc", "accuracy"]).fit(y_score=proba, y_true=y[:800], y_pred=labels, chunks=THREE)
     new = {"y_score": stack.predict_proba(X[800:]), "y_pred": stack.predict(X[800:]), "y_true": y[800:]}
     rows = cbpe.estimate(**new, chunks=ONE).estimates

@@ -1,7 +1,10 @@
 """AUC metrics by their definitions: every pair, every threshold, in plain loops."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
+
+import numpy as np
 
 
 def pair_weight(above: float, below: float) -> float:
@@ -126,6 +129,20 @@ def decision_counts(threshold, is_positive, scores, weights=None):
     tp, fp = rates_at(threshold, is_positive, scores, weights)
     positives, negatives = rates_at(-math.inf, is_positive, scores, weights)
     return tp, fp, positives - tp, negatives - fp
+
+
+def best_threshold(criterion, positive, scores, cost=None):
+    """Return the greatest of the best thresholds in exact fractions, for labels without weights."""
+    values = {}
+    for threshold in (math.inf, *scores):
+        tp, fp, fn, tn = (Fraction(count) for count in decision_counts(threshold, positive, scores))
+        values[threshold] = {
+            "youden": tp / (tp + fn) - fp / (fp + tn),
+            "gmean": tp * tn,
+            "f1": 2 * tp / (2 * tp + fp + fn),
+            "cost": -np.sum(np.multiply(cost or 0, [[tn, fp], [fn, tp]])),
+        }[criterion]
+    return max(threshold for threshold, value in values.items() if value == max(values.values()))
 
 
 def threshold_within(rule, bound, is_positive, scores, weights=None):

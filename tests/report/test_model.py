@@ -86,14 +86,15 @@ def data():
 
 def test_the_reasons_of_the_highest_scores(data):
     X, y = data
-    forest = AUCForestClassifier(20, random_state=0).fit(X[:200], y[:200])
-    forest._reverse_classes()  # "bad" is the positive class
+    forest = AUCForestClassifier(20, pos_label="bad", random_state=0).fit(X[:200], y[:200])
     rows = score_rows(forest, X[200:], y[200:], None)
     (section,) = reasons_sections(rows, None)
     table = section.tables[0]
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:10]
     assert [row[0] for row in table.rows] == X.index[200:][highest].tolist()
     assert [row[2] for row in table.rows] == y[200:][highest].tolist()
+    np.testing.assert_array_equal(rows.scores[:, 1], forest.predict_proba(X[200:])[:, 0])
+    assert "probability of bad" in section.lead
     first = explain(forest, X[200:]).top(1)[highest[0]][0]
     assert table.rows[0][3].startswith(f"{first.feature} ")
     assert "e+" not in str(table.rows)

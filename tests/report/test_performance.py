@@ -98,6 +98,18 @@ def test_a_model_of_decision_values_has_its_own_threshold():
     assert [explorer["fp"][own], explorer["tp"][own]] == called.tolist()
 
 
+def test_the_positive_class_may_be_the_first():
+    """Its threshold, its curves, and costs in the order of the classes."""
+    model = small_forest(20, threshold=0.6, pos_label=0).fit(X[TRAIN], Y[TRAIN])
+    rows = score_rows(model, X[TEST], Y[TEST], None)
+    assert rows.classes == ("1", "0")
+    np.testing.assert_array_equal(rows.scores[:, 1], model.predict_proba(X[TEST])[:, 0])
+    explorer = threshold_section(rows, np.array([[0, 7], [2, 0]])).explorer["data"]
+    called = confusion_matrix(Y[TEST], model.predict(X[TEST]))[:, 0].tolist()
+    assert [explorer["tp"][explorer["own"]], explorer["fp"][explorer["own"]]] == called
+    assert explorer["cost"] == [2, 7]
+
+
 def test_labels_that_follow_no_threshold_are_said():
     class Odd(LogisticRegression):
         def predict(self, X):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from aucforest.cli._labels import OPTION, labels_for_model, with_positive_last
 from aucforest.cli._options import STANDARD
-from aucforest.estimators._model_files import read_as_fitted
+from aucforest.estimators._model_files import load
 from aucforest.tables.columns import read_table
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, CsvTable, is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
@@ -149,12 +149,12 @@ def can_read_again(file: Path) -> bool:
 
 
 def read_model(file: Path, jobs: int | None = None) -> Any:
-    """Load a model and set its number of threads; the second of two classes is the positive one."""
+    """Load a model and set its number of threads."""
     if not file.exists():
         raise ValueError(f"there is no file {file}")
     if file.is_dir():
         raise ValueError(f"{file} is a folder, not a model file")
-    model = read_as_fitted(file)
+    model = load(file)
     return model.set_params(n_jobs=jobs) if "n_jobs" in model.get_params(deep=False) else model
 
 

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
+from aucforest.metrics.validation import positive_last
 from aucforest.tables.kinds import FLAG, TEXT, Columns, as_kind, kind_of
 from aucforest.tables.labels import LabelReader, not_label, refuse_missing
 
@@ -58,16 +59,17 @@ def labels_for_model(model: Any, table: Columns, column: Any, target: str, posit
     """Return labels as the classes of a model; ValueError if one is missing or no class, or if all are the same."""
     classes = model.classes_
     kind = kind_of(classes.tolist())
-    is_one_against_others = kind == TEXT and classes[0] == not_label(classes[1])
-    if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(classes[1])):
+    *_, negative, of_model = classes[positive_last(model)]
+    is_one_against_others = kind == TEXT and negative == not_label(of_model)
+    if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(of_model)):
         raise ValueError(f"--positive must be the model's, but is {positive!r}; its classes are {_listed(classes)}")
     if is_one_against_others or (positive is not None and kind == FLAG):
-        reader = LabelReader(table, target, str(classes[1]) if positive is None else positive, OPTION)
+        reader = LabelReader(table, target, str(of_model) if positive is None else positive, OPTION)
         reader.add(column)
         labels = reader.finish()[1]
         for note in reader.alike_notes():
             typer.echo(f"Note: {note}", err=True)
-        return classes[labels]
+        return classes[positive_last(model)][labels]
     class_of_word = {str(label).lower(): label for label in classes.tolist()}
     if pa.types.is_boolean(column.type) and kind == TEXT and class_of_word.keys() == {"false", "true"}:
         # Booleans, in the spelling of the training data.

@@ -25,6 +25,7 @@ from rich.text import Text
 from aucforest._files import file_beside, write_whole
 from aucforest.cli._options import STANDARD
 from aucforest.inspection.scoring import find_metric
+from aucforest.metrics.validation import positive_last
 from aucforest.tables.dates import n_added
 from aucforest.tables.kinds import holds_text
 from aucforest.tables.sources import is_table
@@ -47,8 +48,14 @@ class MetricValue(NamedTuple):
 
 
 def positive_class(model: Any) -> str:
-    """Return a text that names the positive class of two."""
-    return f"positive class: {model.classes_[1]}; " if len(model.classes_) == 2 else ""
+    """Return the name of the positive one of two classes, or "" if there are more."""
+    return str(model.classes_[positive_last(model)[-1]]) if len(model.classes_) == 2 else ""
+
+
+def count_rows(model: Any, n_rows: int) -> str:
+    """Return a text with the positive class, if there is one, and the number of rows."""
+    named = f"positive class: {positive_class(model)}; " if len(model.classes_) == 2 else ""
+    return f"{named}{n_rows:,} rows"
 
 
 def n_features(model: Any) -> int:
@@ -71,7 +78,7 @@ def describe_threshold(model: Any, rule: str) -> str:
     if np.ndim(threshold) > 0:
         return f"labels: by {rule}"
     chosen = "" if rule[0] in ".0123456789" else f" ({rule})"
-    return f"labels: {model.classes_[1]} where its probability is at least {threshold:.4g}{chosen}"
+    return f"labels: {positive_class(model)} where its probability is at least {threshold:.4g}{chosen}"
 
 
 def probability(option: str, text: str, *words: str) -> float:

@@ -14,6 +14,7 @@ from aucforest.cli._outputs import (
     MetricValue,
     check_outputs,
     console,
+    count_rows,
     describe_threshold,
     metrics_table,
     positive_class,
@@ -24,6 +25,7 @@ from aucforest.cli._outputs import (
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import auc_confidence_interval, metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number
+from aucforest.metrics.validation import positive_last
 from aucforest.report.data import trained_on
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.predictions import labels_of
@@ -82,7 +84,8 @@ def evaluate(
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
     if len(forest.classes_) == 2:
-        is_positive, score = fold.is_class[:, 1], fold.proba[:, 1]
+        column = positive_last(forest)[-1]
+        is_positive, score = fold.is_class[:, column], fold.proba[:, column]
         metrics[0] = MetricValue("roc_auc", *auc_confidence_interval(is_positive, score, sample_weight=rows.weight))
         _check_number_of_alerts(alerts, rows, data)
         top = metrics_at_k(is_positive, score, parse_number(alerts), sample_weight=rows.weight)
@@ -94,7 +97,7 @@ def evaluate(
     classes = list(map(str, forest.classes_.tolist()))
     to = console(json_out)
     to.print(metrics_table(rows.title, {model.name: metrics}))
-    to.print(f"{positive_class(forest)}{len(rows.y):,} rows", markup=False, highlight=False)
+    to.print(count_rows(forest, len(rows.y)), markup=False, highlight=False)
     to.print(f"{describe_threshold(forest, rule)}\n", markup=False, highlight=False)
     cells = [[name, *(f"{count:,}" for count in counts)] for name, counts in zip(classes, matrix.tolist())]
     headings = ["", *(f">{name}" for name in classes)]
@@ -104,6 +107,7 @@ def evaluate(
         "model": model.name,
         "n_samples": len(rows.y),
         "classes": classes,
+        "positive_class": positive_class(forest) or None,
         "metrics": [metric._asdict() for metric in metrics],
         "threshold": np.asarray(getattr(forest, "threshold_", None)).tolist(),
         "confusion_matrix": matrix.tolist(),

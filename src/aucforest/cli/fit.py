@@ -35,11 +35,11 @@ from aucforest.cli._outputs import (
     check_outputs,
     check_suffix,
     console,
+    count_rows,
     describe_features,
     describe_threshold,
     metrics_table,
     n_features,
-    positive_class,
     probability,
     table_writer,
     write_json,
@@ -55,6 +55,7 @@ from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.confidence import interval_around
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
+from aucforest.metrics.validation import positive_last
 from aucforest.tables.csv import is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.dates import PARTS
@@ -197,7 +198,7 @@ def fit(
     columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time, kept)
     data = read_training(train, columns, csv_format, in_batches=in_batches)
     if reference is not None:
-        _check_names([*kept, target, *_prediction_names(data)], train)
+        _check_names([*kept, target, *_prediction_names(data.classes)], train)
     validated, time_folds = _validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
@@ -227,16 +228,18 @@ def _fit(
     model: _Model, data: Labelled, columns: TrainingColumns, memory_limit: str | None, folder: Path | None
 ) -> None:
     """Fit a model to a table in memory, or a forest to one that is read batch by batch."""
+    if len(data.classes) == 2:
+        model.set_params(pos_label=data.classes.tolist()[1])
     if data.source is None:
-        model.fit(data.X, data.y, sample_weight=data.weight, groups=data.groups)
+        model.fit(data.X, data.classes[data.y], sample_weight=data.weight, groups=data.groups)
     else:
         assert isinstance(model, AUCForestClassifier)
         names: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
         names |= {"positive": str(data.classes[-1]), "features": data.features}
         names |= {} if columns.groups is None else {"groups": columns.groups}
-        rows = Target(np.arange(len(data.classes)), data.y, data.weight, data.groups)
+        order = np.argsort(data.classes)
+        rows = Target(data.classes[order], np.argsort(order).astype(np.uint16)[data.y], data.weight, data.groups)
         fit_source(model, data.source, names, rows, memory_limit=memory_limit or "2GiB", folder=folder)
-    model._name_classes(data.classes)
 
 
 def _save(model: _Model, out: Path) -> None:
@@ -260,7 +263,7 @@ def _print(
     json_out: Path | None,
 ) -> None:
     """Print the metrics and a description of the model, and write them as JSON."""
-    counts = dict(zip(map(str, model.classes_.tolist()), np.bincount(data.y).tolist()))
+    counts = dict(zip(map(str, data.classes.tolist()), np.bincount(data.y).tolist()))
     members = dict(zip(model.members_, model.weights_.tolist())) if isinstance(model, AUCStackingClassifier) else {}
     to = console(json_out)
     to.print(metrics_table(data.title, metrics))
@@ -268,7 +271,7 @@ def _print(
         to.print(time_folds_table(time_folds))
     rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     lines = [
-        f"{positive_class(model)}{len(data.y):,} rows ({rows}); {describe_features(model)}",
+        f"{count_rows(model, len(data.y))} ({rows}); {describe_features(model)}",
         describe_threshold(model, threshold),
         *([f"members: {', '.join(f'{name} {weight:.2g}' for name, weight in members.items())}"] if members else []),
     ]
@@ -344,9 +347,9 @@ def _number(option: str, text: str, *words: str) -> str | int | float:
         raise typer.BadParameter(f"must be {wanted}, but is {text!r}", param_hint=option) from None
 
 
-def _prediction_names(data: Labelled) -> list[str]:
+def _prediction_names(classes: NDArray[Any]) -> list[str]:
     """Return the names of the columns of predictions in a reference."""
-    return ["prediction", *(f"probability_{label}" for label in data.classes.tolist())]
+    return ["prediction", *(f"probability_{label}" for label in classes.tolist())]
 
 
 def _check_names(names: list[str], train: Path) -> None:
@@ -358,8 +361,8 @@ def _check_names(names: list[str], train: Path) -> None:
 
 def _scored(model: _Model, data: Labelled, target: str, proba: NDArray[np.float64], seen: NDArray[np.bool_]) -> Any:
     """Return label, predicted label and probabilities of the rows seen, which have out-of-bag probabilities."""
-    predicted = data.classes[decide(proba[seen], model.threshold_)]
-    columns = dict(zip(_prediction_names(data), [predicted, *proba[seen].T]))
+    predicted = model.classes_[decide(model, proba[seen])]
+    columns = dict(zip(_prediction_names(model.classes_), [predicted, *proba[seen].T]))
     return pa.table({target: data.classes[data.y[seen]], **columns})
 
 
@@ -407,5 +410,5 @@ def _out_of_bag(model: _Model, data: Labelled, seen: NDArray[np.bool_]) -> Metri
     if len(model.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", model.oob_score_)
     weight = None if data.weight is None else data.weight[seen]
-    is_positive, score = data.y[seen] == 1, model.oob_decision_function_[seen, 1]
+    is_positive, score = data.y[seen] == 1, model.oob_decision_function_[seen, positive_last(model)[-1]]
     return MetricValue("roc_auc", model.oob_score_, *interval_around(model.oob_score_, is_positive, score, weight))

@@ -15,6 +15,7 @@ from aucforest.cli._options import Model
 from aucforest.cli._outputs import check_outputs, console, rich_table, write_json
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of, forest_of
+from aucforest.metrics.validation import positive_last
 from aucforest.persistence.model_file import read_version
 from aucforest.tables.dates import SECONDS, column_of
 from aucforest.tables.values import readable
@@ -71,10 +72,12 @@ def inspect(
 def _facts(model: Any, file: Path) -> dict[str, Any]:
     """Return the properties of the model; the trees of a stack are those of its forest."""
     params = {name: value for name, value in model.get_params().items() if not isinstance(value, BaseEstimator)}
+    classes = model.classes_.tolist()
     facts = {
         "model": type(model).__name__,
         "parameters": {name: value for name, value in params.items() if not name.endswith("n_jobs")},
-        "classes": model.classes_.tolist(),
+        "classes": classes,
+        **({"positive_class": classes[positive_last(model)[-1]]} if len(classes) == 2 else {}),
         "format_version": read_version(file),
         "file_bytes": file.stat().st_size,
     }

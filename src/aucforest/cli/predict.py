@@ -13,6 +13,7 @@ from aucforest.cli._options import STANDARD, Data, Jobs, Model, names_in, takes_
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import explain
+from aucforest.metrics.validation import positive_last
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.dates import n_added
 from aucforest.tables.predictions import Notes, Predictions, labels_of
@@ -71,7 +72,7 @@ def _reasons(model: Any, k: int) -> Notes | None:
     classes = model.classes_
 
     def write(X: Any, proba: NDArray[Any]) -> list[Any]:
-        label = classes[1] if len(classes) == 2 else labels_of(model, X, proba)
+        label = classes[positive_last(model)[-1]] if len(classes) == 2 else labels_of(model, X, proba)
         explanation = explain(model, X, n_jobs=getattr(model, "n_jobs", None)).of_class(label)
         reasons = [[*map(str, row), *[None] * (k - len(row))] for row in explanation.top(k)]
         return list(zip(*reasons))

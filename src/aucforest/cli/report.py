@@ -9,7 +9,7 @@ import typer
 
 from aucforest.cli._inputs import Labelled, can_read_again, open_again, read_columns, read_for_model, read_model
 from aucforest.cli._options import Data, Jobs, Model, PositiveOfModel, Seed, Target, Weight, names_in, takes_csv_format
-from aucforest.cli._outputs import check_outputs, check_suffix
+from aucforest.cli._outputs import check_outputs, check_suffix, positive_class
 from aucforest.report import report as report_on
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 
@@ -52,7 +52,7 @@ def report(
     training = Labelled("", None, None)
     if train is not None:
         training = read_for_model(forest, train, target, positive, weight, csv_format)
-    label = f", positive: {forest.classes_[1]}" if len(forest.classes_) == 2 else ""
+    label = f", positive: {positive_class(forest)}" if len(forest.classes_) == 2 else ""
     facts = {"Target": f"{target}{label}", "Data": data.name}
     if train is not None:
         facts["Training data"] = train.name

@@ -1,7 +1,6 @@
 """Logistic regression on linear splines of numbers and on frequent categories, the additive member of a stack."""
 
 import warnings
-from copy import copy
 from threading import Lock
 from typing import Any, ClassVar, Self
 
@@ -143,12 +142,6 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def find_numbers(self, n_features: int) -> NDArray[np.int64]:
         """Return the features that are not categorical."""
         return np.setdiff1d(np.arange(n_features), self.categorical)
-
-    def _reversed(self) -> Self:
-        """Return a copy with the two classes in reverse order."""
-        model = copy(self)
-        model.column_weights_, model.intercepts_ = -self.column_weights_, -self.intercepts_
-        return model
 
     def _scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the numbers, scaled and clipped; missing ones are 0, the mean."""

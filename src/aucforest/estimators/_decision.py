@@ -1,7 +1,5 @@
-"""The decision of forests and stacks: the threshold, and which of two classes is positive; in files it is the last."""
+"""The decision of forests and stacks: the threshold, and which of two classes is positive."""
 
-from copy import copy
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -19,16 +17,15 @@ from aucforest.estimators.thresholds import (
     is_tuned,
     warn_of_positive,
 )
-from aucforest.metrics.validation import class_codes
+from aucforest.metrics.validation import class_codes, positive_last
 
 
 class DecisionModel(Model):
-    """Base of the models that the command line fits, which have a threshold, and whose classes can be reversed."""
+    """Base of the models that the command line fits, which have a threshold and a positive class."""
 
-    # Whether the command line fitted the model with the first of two classes as the positive one, in reverse order.
-    _positive_first: bool = False
-    _thresholds: tuple[float, float] | None = None  # the threshold before and after `_reverse_classes`
+    pos_label: Any
     classes_: NDArray[Any]
+    pos_label_: Any
     class_prior_: NDArray[np.float64]
     oob_decision_function_: NDArray[np.float64]
 
@@ -70,9 +67,14 @@ class DecisionModel(Model):
         self.threshold = threshold
         return self
 
+    @property
+    def _positive(self) -> int:
+        """The index of the positive one of two classes."""
+        return positive_last(self)[-1]
+
     def _set_fixed_threshold(self, threshold: Any) -> None:
         """Set the threshold by a rule that is not tuned."""
-        self.threshold_ = fixed_threshold(threshold, self.class_prior_)
+        self.threshold_ = fixed_threshold(threshold, self.class_prior_, self._positive)
         self.__dict__.pop("threshold_std_", None)
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
@@ -82,18 +84,18 @@ class DecisionModel(Model):
     def _warn_of_positive(self, threshold: Any) -> None:
         """Warn if a rule for the positive class may be meant for the other one."""
         if is_of_positive(threshold):
-            warn_of_positive(f"threshold={threshold!r}", self.classes_, self.class_prior_)
+            warn_of_positive(f"threshold={threshold!r}", self)
 
     def _tune_on(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         """Set the threshold by the probabilities of samples that no tree has seen."""
-        scores = self.predict_proba(X)[:, 1]
+        proba = self.predict_proba(X)
         named: dict[str, Any] = {"name": "y", "of": "X", "strangers_are": "no class of the model"}
-        labels = class_codes(np.asarray(column_or_1d(y)), len(scores), labels=self.classes_, **named)[0]
+        labels = class_codes(np.asarray(column_or_1d(y)), len(proba), labels=self.classes_, **named)[0]
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self._warn_of_positive(threshold)
-        best = TunedRule(threshold, labels, weights).best(scores)
+        best = TunedRule(threshold, labels, weights, self._positive).best(proba)
         if np.isnan(best):
             raise ValueError(f"threshold={threshold!r} needs samples of both classes in y")
         self.threshold_ = best
@@ -105,35 +107,3 @@ class DecisionModel(Model):
             # Costs of the training rows are not stored: a fit of the loaded forest asks for those of its rows.
             params["threshold"] = OF_ROWS
         return params
-
-    def _name_classes(self, classes: NDArray[Any]) -> None:
-        """Set the labels of the classes, after a fit to their numbers; the positive one of two is the last."""
-        self.classes_ = classes
-
-    def _reversed(self) -> Self:
-        """Return a copy with the two classes in reverse order."""
-        model = copy(self)
-        model._reverse_classes()
-        return model
-
-    def _reverse_classes(self) -> None:
-        """Reverse the order of the two classes in all attributes and parameters; two calls restore the model."""
-        self.classes_, self.class_prior_ = self.classes_[::-1], self.class_prior_[::-1]
-        if self.threshold_ is not None:
-            threshold, before = self.threshold_, self._thresholds
-            # The other class is predicted if its probability is above 1 - threshold, and not if it is equal.
-            reflected = max(0.0, float(np.nextafter(1.0 - threshold, 2.0)))
-            self.threshold_ = before[0] if before is not None and before[1] == threshold else reflected
-            self._thresholds = threshold, self.threshold_
-        if hasattr(self, "oob_decision_function_"):
-            self.oob_decision_function_ = self.oob_decision_function_[:, ::-1].copy()
-        self._reverse_parameters()
-        self._cache.clear()
-        self._positive_first = not self._positive_first
-
-    def _reverse_parameters(self) -> None:
-        """Set the parameters to those of the reverse order."""
-        if isinstance(self.threshold, Real):
-            self.threshold = round(1.0 - float(self.threshold), 12)
-        elif isinstance(self.threshold, dict) and "cost" in self.threshold:
-            self.threshold = {"cost": np.asarray(self.threshold["cost"])[..., ::-1, ::-1]}

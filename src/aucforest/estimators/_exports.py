@@ -10,6 +10,7 @@ from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._prediction import TreePrediction
 from aucforest.exports.onnx import Ensemble, write_onnx
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
+from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import like
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.tree import MISSING_CODE
@@ -144,7 +145,8 @@ class TreeExports(TreePrediction):
         True
         """
         check_is_fitted(self, "trees_")
-        write_onnx(path, self._ensemble, self.classes_, getattr(self, "threshold_", None))
+        threshold, positive = getattr(self, "threshold_", None), positive_last(self)[-1]
+        write_onnx(path, self._ensemble, self.classes_, threshold, positive)
 
     @property
     def _ensemble(self) -> Ensemble:

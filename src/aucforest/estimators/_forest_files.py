@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._calibration import Calibration
 from aucforest.estimators._mixture import describe_mixture
-from aucforest.estimators._model_files import OF_FIT, Part, require
+from aucforest.estimators._model_files import Part, require
 from aucforest.fitting.bootstrap import SampleRecord, digest_groups
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, StoredModel
@@ -172,12 +172,8 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
     forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))
     require(0.0 <= forest.shrinkage_ < np.inf, f"shrinkage_ is {forest.shrinkage_}")
     forest.calibration_ = _restore_calibration(stored, n_classes)
-    if "positive_first" in stored and stored.take("positive_first", bool):
-        # Files of before hold the classes in sorted order.
-        require(n_classes == 2, "positive_first is for two classes")
-        forest._reverse_classes()
-        for name in OF_FIT:
-            forest.__dict__.pop(name, None)
+    if "positive_first" in stored:  # in files of before, of which all else is in sorted order
+        stored.take("positive_first", bool)
 
 
 def _restore_threshold(stored: StoredModel, n_classes: int) -> float | NDArray[np.float64] | None:

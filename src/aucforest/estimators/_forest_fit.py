@@ -30,6 +30,7 @@ from aucforest.estimators.thresholds import (
     GroupSums,
     TunedRule,
     check_groups_of_rule,
+    find_positive,
     is_tuned,
     resolve_threshold,
     tune_threshold,
@@ -95,11 +96,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
             return Start(seed, [], [], PRIOR, None, [], np.empty(0), {}, {})
-        if self._positive_first:
-            raise ValueError(
-                f"warm_start: the command line fitted this forest with {str(self.classes_[0])!r} as the positive class,"
-                " but here it is the first class: fit a new forest"
-            )
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
@@ -123,6 +119,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Grow the trees, then choose shrinkage, calibration and threshold by out-of-bag predictions."""
         target, n_classes = table.target, len(table.target.classes)
         rule = self._check_target(target, can_call=table.sum_rows is None)
+        self.pos_label_ = find_positive(self.pos_label, target.classes)
         start.check(table)
         spec = self._resolve(table, start)
         records = list(dict.fromkeys([*start.sample_records, SampleRecord.of(spec.sampler, len(target.kept_labels))]))
@@ -307,7 +304,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self._set_fixed_threshold(threshold)
             return
         self._warn_of_positive(threshold)
-        rule = TunedRule(threshold, rows.labels, rows.sample_weight)
+        rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
         self.threshold_, self.threshold_std_ = tune_threshold(rule, sums, groups, self._mean_of_trees, self._seed)
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
@@ -320,7 +317,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         n_always = n_kept - int(np.count_nonzero(seen))
         warn_of_never_out(n_always, n_kept, len(self.trees_), "oob_score_", stacklevel=6)
         self.oob_decision_function_ = proba
-        rule = TunedRule(threshold, rows.labels, rows.sample_weight)
+        rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
         score = score_out_of_bag(self, rule, proba, lambda numbers: rows.X[numbers], rows.bags.groups_of)
         counts = np.bincount(rows.labels[rows.bags.all_kept], minlength=len(self.classes_)).tolist()
         if np.isfinite(score) and np.count_nonzero(counts) == 2 and 1 in counts:

@@ -14,15 +14,17 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._restoring import restoring
+from aucforest.estimators._files_of_before import sort_classes
 from aucforest.metrics.thresholds import decide
+from aucforest.metrics.validation import positive_last
 from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tree.samples import MAX_CLASSES
 
 # What is made of a model later may take memory for every feature.
 _MOST_FEATURES = 2**24
-# Private attributes of a fit: what is made of it later, and what `_reverse_classes` notes.
-_CACHE, OF_FIT = "_cached", ("_cached", "_positive_first", "_thresholds")
+# The private attribute of a fit for what is made of it later.
+_CACHE = "_cached"
 # Suffixes of files that are read by pickle or joblib.
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _ESTIMATORS: dict[str, Any] = {}
@@ -63,7 +65,7 @@ class Model(ClassifierMixin, BaseEstimator):
         """Forget the last fit; where the new one fails, all is as it was."""
         with restoring(self):
             for name in list(vars(self)):
-                if name in OF_FIT or (name.endswith("_") and not name.startswith("__")):
+                if name == _CACHE or (name.endswith("_") and not name.startswith("__")):
                     delattr(self, name)
             self.__dict__[_CACHE] = {}  # there from now on: a prediction adds no attribute
             yield
@@ -104,7 +106,7 @@ class Model(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         proba = self.predict_proba(X)
-        return self.classes_[decide(proba, getattr(self, "threshold_", None))]
+        return self.classes_[decide(self, proba)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted model to a file, to be read by `aucforest.load`.
@@ -152,16 +154,14 @@ class Model(ClassifierMixin, BaseEstimator):
         True
         """
         check_is_fitted(self)
-        # The order of the classes in files is that of the fit.
-        model = self._reversed() if getattr(self, "_positive_first", False) else self
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         name = os.path.basename(path)
         if name.endswith(_PICKLES):
             warnings.warn(f"{name} is no pickle, as its name says: load it by aucforest.load", stacklevel=2)
-        arrays, metadata = store_model(model)
+        arrays, metadata = store_model(self)
         for name in metadata["left_out"]:
-            shown = " ".join(repr(model._params_to_store()[name]).split())
+            shown = " ".join(repr(self._params_to_store()[name]).split())
             what = f"{name}={shown} cannot be stored: set it again before you refit the loaded model"
             warnings.warn(what, stacklevel=2)
         write_model(path, arrays, metadata)
@@ -187,7 +187,7 @@ def store_model(model: Model) -> tuple[Arrays, dict[str, Any]]:
 def load(path: str | os.PathLike[str]) -> Any:
     """Load a model that was saved with `save`, or by the command line.
 
-    Its classes are in sorted order, which scikit-learn's functions expect, whichever is positive to the command line.
+    Its classes are in sorted order, as after `fit`. The one that is positive to the command line is ``pos_label_``.
 
     Parameters
     ----------
@@ -219,17 +219,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     aucforest.load(file.name)
     LinearAUCClassifier()
     """
-    model = read_as_fitted(path)
-    if model.classes_[0] > model.classes_[1]:
-        model._reverse_classes()
-    return model
-
-
-def read_as_fitted(path: str | os.PathLike[str]) -> Any:
-    """Load a model with its classes in the order of the fit: the command line has the positive one of two last."""
     try:
         return restore_model(read_model(path))
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError, RecursionError) as error:
         raise ModelFormatError(f"{os.fspath(path)}: {error}") from error
 
 
@@ -279,6 +271,8 @@ def _store_data(model: Any) -> tuple[Arrays, dict[str, Any]]:
     if model.n_features_in_ > _MOST_FEATURES:
         raise ValueError(f"a model file can hold {_MOST_FEATURES} features, but the model has {model.n_features_in_}")
     metadata = {"n_features": model.n_features_in_, "classes": labels_to_plain(model.classes_)}
+    if positive_last(model)[-1] == 0:
+        metadata["positive"] = 0
     if hasattr(model, "feature_names_in_"):
         metadata["feature_names"] = labels_to_plain(model.feature_names_in_)
     return {}, metadata
@@ -288,10 +282,18 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
     n_features, classes = stored.take("n_features", int), labels_from_plain(stored.take("classes", dict))
     require(1 <= n_features <= _MOST_FEATURES, f"n_features is {n_features}")
     require(2 <= len(classes) <= MAX_CLASSES, f"there are {len(classes)} classes")
-    is_reversed = hasattr(model, "_reverse_classes") and len(classes) == 2 and classes[0] > classes[1]
+    has_positive = hasattr(model, "pos_label") and len(classes) == 2
+    positive = stored.take("positive", int) if has_positive and "positive" in stored else 1
+    require(positive in (0, 1), f"positive is {positive}")
+    if has_positive and classes[0] > classes[1]:
+        sort_classes(model, stored)
+        classes, positive = classes[::-1], 0
+        model.pos_label = classes.tolist()[0]
     is_sorted = all(one < next_one for one, next_one in pairwise(classes.tolist()))
-    require(is_sorted or is_reversed, "the classes are not sorted")
+    require(is_sorted, "the classes are not sorted")
     model.n_features_in_, model.classes_ = n_features, classes
+    if hasattr(model, "pos_label"):
+        model.pos_label_ = classes.tolist()[positive] if has_positive else None
     if "feature_names" in stored:
         names = labels_from_plain(stored.take("feature_names", dict))
         is_text = names.dtype == object and all(isinstance(name, str) for name in names)

@@ -23,6 +23,7 @@ from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, rows_to_tu
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
+    find_positive,
     is_tuned,
     resolve_threshold,
     warn_of_few_groups,
@@ -138,7 +139,8 @@ class StackFit(DecisionModel, FeatureModel):
                 # before the forests, which take longer, as a model of the user may refuse the data
                 linear = self._fit_linear(training, _matrix_of(table.X), forest)
                 forest._fit_rows(table, forest._start())
-            for name in ("classes_", "n_features_in_", "feature_names_in_", "class_prior_", "categories_", "dates_"):
+            of_fit = "classes_", "pos_label_", "n_features_in_", "feature_names_in_", "class_prior_"
+            for name in (*of_fit, "categories_", "dates_"):
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))
             self.members_ = {"forest": forest}
@@ -152,7 +154,7 @@ class StackFit(DecisionModel, FeatureModel):
         self._set_threshold(rule, training.labels, training.sample_weight)
         if self.oob_score:
             # Labels are by thresholds that were not tuned on the row.
-            tuned = TunedRule(rule, training.labels, training.sample_weight)
+            tuned = TunedRule(rule, training.labels, training.sample_weight, self._positive)
             rows = partial(_safe_indexing, indexable_rows(X)), training.groups_of
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, *rows)
             if is_roc_auc(self.oob_score):
@@ -162,6 +164,7 @@ class StackFit(DecisionModel, FeatureModel):
 
     def _check_target(self, target: Target, cost: Any) -> Any:
         """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit."""
+        find_positive(self.pos_label, target.classes)
         rule = resolve_threshold(self.threshold, cost, len(target.classes), len(target.labels))
         target.check_classes()
         check_scorer(self, target)
@@ -177,7 +180,7 @@ class StackFit(DecisionModel, FeatureModel):
         if not forest.bootstrap or forest.warm_start:
             name, value = ("warm_start", True) if forest.warm_start else ("bootstrap", False)
             raise ValueError(f"forest: {name}={value} is not available in a stack: set {name}={not value}")
-        forest = clone(forest).set_params(threshold=None, oob_score=True)
+        forest = clone(forest).set_params(pos_label=self.pos_label, threshold=None, oob_score=True)
         forest._validate_params()
         if self.n_jobs is not None:
             forest.set_params(n_jobs=self.n_jobs)
@@ -305,7 +308,7 @@ class StackFit(DecisionModel, FeatureModel):
         self._warn_of_positive(rule)
         proba = self.oob_decision_function_
         is_seen = np.isfinite(proba[:, 0])
-        best = TunedRule(rule, labels, sample_weight).best(proba[is_seen, 1], is_seen)
+        best = TunedRule(rule, labels, sample_weight, self._positive).best(proba[is_seen], is_seen)
         if np.isnan(best):
             raise ValueError(f"threshold={rule!r} needs out-of-bag samples of both classes: increase n_estimators")
         self.threshold_ = best

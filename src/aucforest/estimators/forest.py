@@ -1,7 +1,6 @@
 """A random forest as a scikit-learn classifier."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -100,14 +99,17 @@ class AUCForestClassifier(ForestFit):
         count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
         trees (300 on large data), extrapolated to `n_estimators` trees. It keeps 5 unless another value is clearly
         better or there are no out-of-bag samples. 0 or None turns shrinkage off.
+    pos_label : int, float, bool, str or None, default=None
+        The label of the positive one of two classes, to which `threshold` and `oob_score` refer. None is the second of
+        ``classes_``. Trees and probabilities do not depend on it, nor does the order of ``classes_``.
     threshold : None, "prevalence", "gmean", "youden", "f1", "cost", dict or float, default=None
         The rule by which `predict` turns probabilities into labels:
 
         - None: the class with the highest probability.
         - "prevalence": the class with the highest ratio of probability to training frequency [3]_. With two classes,
-          the second one if its probability is at least its frequency. `class_weight` shifts the probabilities but not
+          the positive one if its probability is at least its frequency. `class_weight` shifts the probabilities but not
           the frequencies.
-        - float: the second of two classes if its probability is at least this value.
+        - float: the positive one of two classes if its probability is at least this value.
         - "gmean", "youden", "f1": the threshold that maximizes this metric on the out-of-bag probabilities of two
           classes.
         - {"cost": matrix}: ``cost[i][j]`` is the cost of predicting class j if the true class is i. With two classes,
@@ -127,7 +129,7 @@ class AUCForestClassifier(ForestFit):
         Rules that use out-of-bag probabilities need ``bootstrap=True``.
     oob_score : bool, str or callable, default=False
         Whether to compute an out-of-bag score. True uses the ROC AUC, and Hand and Till's extension of it for more than
-        two classes. A string is the name of a scikit-learn scorer, to which the second of two classes is positive, or
+        two classes. A string is the name of a scikit-learn scorer, to which the class `pos_label` is positive, or
         "precision_at_K", "recall_at_K" or "lift_at_K", where K is a proportion such as 0.01 or a number such as 100. A
         callable ``scorer(estimator, X, y)`` also gets ``sample_weight`` if there are weights; categories in its X are
         codes. Needs ``bootstrap=True``.
@@ -171,6 +173,9 @@ class AUCForestClassifier(ForestFit):
         number of trees depends on what a variant adds to the others, not on its own score.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
+    pos_label_ : label or None
+        The label of the positive class, with whose probability ``threshold_`` is compared; None for more than two
+        classes.
     n_classes_, n_outputs_ : int
         The number of classes, and of targets, which is 1.
     n_features_in_ : int
@@ -201,7 +206,7 @@ class AUCForestClassifier(ForestFit):
     shrinkage_ : float
         The shrinkage that was used.
     threshold_ : float, ndarray or None
-        The fitted rule of `predict`: a probability of the second of two classes, the frequencies of more classes, a
+        The fitted rule of `predict`: a probability of the class ``pos_label_``, the frequencies of more classes, a
         cost matrix, or None.
     threshold_std_ : float
         Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees, on a sample of 65,536
@@ -267,6 +272,7 @@ class AUCForestClassifier(ForestFit):
         "calibration": [StrOptions({"auto"}), None],
         "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left"), None],
+        "pos_label": [Real, str, "boolean", None],
         "threshold": [StrOptions({*RULES, OF_ROWS}), dict, Interval(Real, 0.0, 1.0, closed="both"), None],
         "oob_score": ["boolean", _ScorerNames(set(get_scorer_names())), callable],
         "warm_start": ["boolean"],
@@ -294,6 +300,7 @@ class AUCForestClassifier(ForestFit):
         calibration: str | None = "auto",
         class_weight: dict[Any, float] | str | None = None,
         shrinkage: str | float | None = "auto",
+        pos_label: Any = None,
         threshold: str | dict[str, Any] | float | None = None,
         oob_score: bool | str | Callable[..., float] = False,
         max_bins: int | None = 255,
@@ -321,6 +328,7 @@ class AUCForestClassifier(ForestFit):
         self.calibration = calibration
         self.class_weight = class_weight
         self.shrinkage = shrinkage
+        self.pos_label = pos_label
         self.threshold = threshold
         self.oob_score = oob_score
         self.max_bins = max_bins
@@ -382,20 +390,6 @@ class AUCForestClassifier(ForestFit):
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         rows = rows_to_tune_on(self, threshold, X, y, sample_weight)
         self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
-
-    def _reverse_classes(self) -> None:
-        super()._reverse_classes()
-        self.trees_ = [replace(tree, frequencies=tree.frequencies[:, ::-1].copy()) for tree in self.trees_]
-        if self.calibration_ is not None:
-            self.calibration_ = self.calibration_._replace(intercepts=self.calibration_.intercepts[::-1])
-
-    def _reverse_parameters(self) -> None:
-        super()._reverse_parameters()
-        signs: Any = self.monotonic_cst
-        if isinstance(signs, dict):
-            self.monotonic_cst = {name: -sign for name, sign in signs.items()}
-        elif signs is not None:
-            self.monotonic_cst = [-sign for sign in signs]
 
     @property
     def estimators_(self) -> list[AUCTreeClassifier]:

@@ -28,7 +28,7 @@ from aucforest.metrics.at_k import find_at_k, top_size
 from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
-from aucforest.metrics.validation import class_codes
+from aucforest.metrics.validation import class_codes, positive_last
 
 Scorer = Callable[..., float]
 # Relative error of the weight of a class in a leaf: weights of samples are rounded to integers in trees.
@@ -77,8 +77,8 @@ def is_roc_auc(scoring: Any) -> bool:
 class OutOfBagScorer:
     """Scores class probabilities of a forest by a scorer that is given by name or as a function.
 
-    Of two classes the second one is positive, as for the thresholds of the forest. To scorers of scikit-learn the
-    positive label is 1 whatever labels there are, so those given by name get 0 and 1 in place of two labels.
+    The positive class is that of the forest. To scorers of scikit-learn the positive label is 1 whatever labels there
+    are, so those given by name get 0 and 1 in place of two labels.
 
     `parameter` is the name of the parameter `scoring` in a warning. `label` computes class codes from probabilities
     for scorers of labels; by default it is the threshold of the forest.
@@ -93,11 +93,13 @@ class OutOfBagScorer:
         label: Callable[[NDArray[np.float64]], NDArray[np.int64]] | None = None,
     ) -> None:
         self._forest, self._scorer, self._parameter = forest, resolve_scorer(scoring), parameter
-        self._label = partial(decide, threshold=forest.threshold_) if label is None else label
+        self._label = partial(decide, forest) if label is None else label
         is_coded = isinstance(scoring, str) and len(forest.classes_) == 2
-        self._classes: NDArray[Any] = np.arange(2) if is_coded else forest.classes_
+        # Of two classes, the label 1 is that of the positive one, which comes last.
+        self._order = positive_last(forest) if is_coded else np.arange(len(forest.classes_))
+        self._classes: NDArray[Any] = np.argsort(self._order) if is_coded else forest.classes_
         if is_of_positive(scoring):
-            warn_of_positive(f"{parameter}={scoring!r}", forest.classes_, forest.class_prior_)
+            warn_of_positive(f"{parameter}={scoring!r}", forest)
 
     def score(
         self,
@@ -109,16 +111,16 @@ class OutOfBagScorer:
         """Return the score of class probabilities, or NaN with a warning if the scorer fails as a class has no row."""
         if self._scorer is None:
             return class_roc_auc(labels, proba, sample_weight)
-        answers, classes = copy.copy(self._forest), self._classes
+        answers, classes, order = copy.copy(self._forest), self._classes, self._order
 
         # functions of these names, because scorers compare names of methods
         def predict_proba(X: Any) -> NDArray[np.float64]:
-            return proba
+            return proba[:, order]
 
         def predict(X: Any) -> NDArray[Any]:
             return classes[self._label(proba)]
 
-        answers.classes_, answers.predict_proba, answers.predict = classes, predict_proba, predict
+        answers.classes_, answers.predict_proba, answers.predict = classes[order], predict_proba, predict
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         try:
             score = self._scorer(answers, X, classes[labels], **weight)
@@ -148,7 +150,7 @@ def check_scorer(model: Any, target: Target) -> None:
         return
     trial = copy.copy(model)
     trial.classes_ = target.classes[:3]  # three show what a scorer of two classes does with more
-    n_classes = len(trial.classes_)
+    n_classes, trial.pos_label_ = len(trial.classes_), trial.classes_.tolist()[-1]
     labels = np.repeat(np.arange(n_classes, dtype=np.uint16), 2)
     trial.class_prior_ = np.full(n_classes, 1.0 / n_classes)
     weights = None if sample_weight is None else np.ones(len(labels))
@@ -206,10 +208,7 @@ def training_rows(
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-    codes, classes = labels[kept], forest.classes_
-    if forest._positive_first:  # samples by class depend on the order of the classes in the fit
-        codes, classes = 1 - codes, classes[::-1]
-    sampler = resolve_sampler(forest.get_params(deep=False), codes, classes, forest._groups)
+    sampler = resolve_sampler(forest.get_params(deep=False), labels[kept], forest.classes_, forest._groups)
     record = SampleRecord.of(sampler, len(kept))
     for fitted in forest._sample_records:
         fitted.check_stream()

@@ -17,6 +17,7 @@ from aucforest.estimators._stack_files import STACK_PART
 from aucforest.estimators._stack_fit import StackFit
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.exports.onnx_stack import Stack, write_stack
+from aucforest.metrics.validation import positive_last
 
 
 class AUCStackingClassifier(StackFit):
@@ -29,8 +30,8 @@ class AUCStackingClassifier(StackFit):
     Parameters
     ----------
     forest : AUCForestClassifier or None, default=None
-        The forest, which is cloned. None is a forest with default parameters. Needs ``bootstrap=True``. Its `threshold`
-        and `oob_score` are not used, because the stack has its own.
+        The forest, which is cloned. None is a forest with default parameters. Needs ``bootstrap=True``. Its
+        `pos_label`, `threshold` and `oob_score` are not used, because the stack has its own.
     linear : "auto", classifier or None, default="auto"
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
         quartiles, indicators of missing values, and the categories of at least 10 samples. It is left out if the forest
@@ -42,6 +43,8 @@ class AUCStackingClassifier(StackFit):
     penalty : float, default=1.0
         The penalty of the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance from the
         forest alone, (1, 0, 0), where n is about the number of samples of the rarer class.
+    pos_label : int, float, bool, str or None, default=None
+        The label of the positive one of two classes. See `AUCForestClassifier`.
     threshold : None, str, dict or float, default=None
         The rule by which `predict` turns probabilities into labels. See `AUCForestClassifier`.
     oob_score : bool, str or callable, default=False
@@ -61,7 +64,8 @@ class AUCStackingClassifier(StackFit):
         The intercepts of the classes; only their differences matter.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies of the training data, by sample weight.
-    classes_, n_features_in_, feature_names_in_, categories_, dates_, split_features_, threshold_, oob_score_
+    classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, split_features_, threshold_, \
+    oob_score_
         As in `AUCForestClassifier`.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples by forests that have not seen them, and by an additive model that was
@@ -106,6 +110,7 @@ class AUCStackingClassifier(StackFit):
         "linear": [StrOptions({"auto"}), HasMethods(["fit", "predict_proba"]), None],
         "residual": ["boolean"],
         "penalty": [Interval(Real, 0.0, None, closed="left")],
+        "pos_label": AUCForestClassifier._parameter_constraints["pos_label"],
         "threshold": AUCForestClassifier._parameter_constraints["threshold"],
         "oob_score": AUCForestClassifier._parameter_constraints["oob_score"],
         "n_jobs": [Integral, None],
@@ -119,6 +124,7 @@ class AUCStackingClassifier(StackFit):
         linear: Any = "auto",
         residual: bool = True,
         penalty: float = 1.0,
+        pos_label: Any = None,
         threshold: Any = None,
         oob_score: Any = False,
         n_jobs: int | None = None,
@@ -128,6 +134,7 @@ class AUCStackingClassifier(StackFit):
         self.linear = linear
         self.residual = residual
         self.penalty = penalty
+        self.pos_label = pos_label
         self.threshold = threshold
         self.oob_score = oob_score
         self.n_jobs = n_jobs
@@ -275,21 +282,4 @@ class AUCStackingClassifier(StackFit):
             raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
         residual_ensemble = None if residual is None else residual._ensemble
         stack = Stack(forest._ensemble, residual_ensemble, linear, weights, self.intercepts_, SMALLEST)
-        write_stack(path, stack, self.classes_, self.threshold_)
-
-    def _name_classes(self, classes: NDArray[Any]) -> None:
-        super()._name_classes(classes)
-        for name, member in self.members_.items():
-            if name != "linear":  # it knows the classes by their numbers
-                member._name_classes(classes)
-
-    def _reverse_classes(self) -> None:
-        super()._reverse_classes()
-        self.intercepts_ = self.intercepts_[::-1].copy()
-        self.members_ = {name: member._reversed() for name, member in self.members_.items()}
-
-    def _reverse_parameters(self) -> None:
-        super()._reverse_parameters()
-        if self.forest is not None:
-            self.forest = copy(self.forest)
-            self.forest._reverse_parameters()
+        write_stack(path, stack, self.classes_, self.threshold_, positive_last(self)[-1])

@@ -83,13 +83,26 @@ def is_of_positive(threshold: Any) -> bool:
     return bool(threshold == "f1" or (isinstance(threshold, dict) and "cost" not in threshold))
 
 
-def warn_of_positive(setting: str, classes: NDArray[Any], frequencies: NDArray[np.float64]) -> None:
-    """Warn if the positive one of two text labels, which a setting is for, is the more frequent one."""
-    if len(classes) == 2 and isinstance(classes[1], str) and frequencies[1] > 0.5:
-        negative, positive = map(str, classes)
+def find_positive(pos_label: Any, classes: NDArray[Any]) -> Any:
+    """Return the label of the positive one of two classes, by default the second; None for more classes."""
+    labels = classes.tolist()
+    if pos_label is None:
+        return labels[1] if len(labels) == 2 else None
+    if len(labels) > 2:
+        raise ValueError(f"pos_label={pos_label!r} needs two classes, but y has {len(labels)}")
+    if pos_label not in labels:
+        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {labels}")
+    return labels[labels.index(pos_label)]
+
+
+def warn_of_positive(setting: str, model: Any) -> None:
+    """Warn if the second of two text labels, which a setting is for by default, is the more frequent one."""
+    classes = model.classes_.tolist()
+    if model.pos_label is None and len(classes) == 2 and isinstance(classes[1], str) and model.class_prior_[1] > 0.5:
+        negative, positive = classes
         warnings.warn(
             f"{setting}: the positive class is {positive!r}, the second in sorted order, which is more"
-            f" frequent than {negative!r}; for the rarer one fit to y == {negative!r}",
+            f" frequent than {negative!r}; for the rarer one set pos_label={negative!r}",
             stacklevel=2,
         )
 
@@ -114,10 +127,10 @@ def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) 
         )
 
 
-def fixed_threshold(threshold: Any, prior: NDArray[np.float64]) -> Any:
+def fixed_threshold(threshold: Any, prior: NDArray[np.float64], positive: int) -> Any:
     """Return the threshold for `decide` by a rule that is not tuned; `prior` are the class frequencies."""
     if threshold == "prevalence":
-        return float(prior[1]) if len(prior) == 2 else prior
+        return float(prior[positive]) if len(prior) == 2 else prior
     return np.asarray(threshold["cost"], dtype=np.float64) if isinstance(threshold, dict) else threshold
 
 
@@ -126,8 +139,9 @@ class TunedRule:
     """A rule that is tuned, and the labels, weights and costs of the rows on which it is."""
 
     threshold: Any  # the rule
-    labels: NDArray[Any]  # (n_rows,), 1 is positive
+    labels: NDArray[Any]  # (n_rows,), the indices of the classes
     weights: NDArray[np.float64] | None
+    positive: int  # the index of the positive class
 
     @cached_property
     def _rule(self) -> Any:
@@ -146,22 +160,24 @@ class TunedRule:
             rule = {"cost": np.asarray(rule["cost"], dtype=np.float64)[rows]}
         return rule
 
-    def best(self, scores: NDArray[np.float64], rows: NDArray[Any] | slice = slice(None)) -> float:
-        """Return the best threshold for the scores of some rows, or NaN if these are not of both classes."""
-        labels, rule = self.labels[rows] == 1, self._rule_at(rows)
-        if labels.all() or not labels.any():
+    def best(self, proba: NDArray[np.float64], rows: NDArray[Any] | slice = slice(None)) -> float:
+        """Return the best threshold for the class probabilities of some rows, or NaN if these are of one class."""
+        is_positive, rule = self.labels[rows] == self.positive, self._rule_at(rows)
+        if is_positive.all() or not is_positive.any():
             return float("nan")
-        is_cost = isinstance(rule, dict) and "cost" in rule
-        options = {"criterion": "cost", "cost": rule["cost"]} if is_cost else {"criterion": rule}
+        options = {"criterion": rule}
+        if isinstance(rule, dict) and "cost" in rule:
+            cost = np.asarray(rule["cost"])
+            options = {"criterion": "cost", "cost": cost if self.positive else cost[..., ::-1, ::-1]}
         weights = None if self.weights is None else self.weights[rows]
-        return optimal_threshold(labels, scores, sample_weight=weights, **options)
+        return optimal_threshold(is_positive, proba[:, self.positive], sample_weight=weights, **options)
 
     def of_sample(self, rows: NDArray[np.int64]) -> "TunedRule":
         """Return the rule for a sample of the rows, with weights that restore the proportions of the classes."""
         kept = self.labels if self.weights is None else self.labels[self.weights > 0]
         weights = class_factors(kept, self.labels[rows])
         weights = weights if self.weights is None else self.weights[rows] * weights
-        return TunedRule(self._rule_at(rows), self.labels[rows], weights)
+        return TunedRule(self._rule_at(rows), self.labels[rows], weights, self.positive)
 
 
 class GroupSums(NamedTuple):
@@ -178,7 +194,7 @@ def tune_threshold(
 
     def best_of(rule: TunedRule, sums: Sums) -> float:
         seen = sums.n_trees > 0
-        return rule.best(mean_of_trees(sums.total[seen], sums.n_trees[seen, None])[:, 1], seen)
+        return rule.best(mean_of_trees(sums.total[seen], sums.n_trees[seen, None]), seen)
 
     best = best_of(rule, sums)
     if np.isnan(best):
@@ -203,13 +219,14 @@ def cross_fit_labels(
     """Return the class of some rows by thresholds, each of which is tuned on these rows without the part of the row.
 
     A threshold suits the rows on which it is tuned better than new ones. Rows of a group are in the same part. Where
-    the others are all of one class, the first class is predicted.
+    the others are all of one class, the negative class is predicted.
     """
-    scores, predicted = proba[:, 1], np.zeros(len(rows), dtype=np.int64)
+    scores, predicted = proba[:, rule.positive], np.empty(len(rows), dtype=np.int64)
     parts = parts_of_rows(rule.labels[rows], groups)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that the required precision is not reached
         for part in np.unique(parts):
             is_part = parts == part
-            predicted[is_part] = scores[is_part] >= rule.best(scores[~is_part], rows[~is_part])
+            is_positive = scores[is_part] >= rule.best(proba[~is_part], rows[~is_part])
+            predicted[is_part] = np.where(is_positive, rule.positive, 1 - rule.positive)
     return predicted

@@ -111,21 +111,22 @@ def add_log(graph: Graph, proba: str, least: float) -> str:
     return graph.add("Log", above, output=f"log_{proba}")
 
 
-def add_decision(graph: Graph, proba: str, threshold: Any, slope: float) -> None:
+def add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope: float) -> None:
     """Add the nodes that compute "probabilities" as float32, and from these the "class".
 
-    `threshold` is that of `aucforest.metrics.thresholds.decide`. A slope above 1 multiplies the relative errors of the
-    odds.
+    `threshold` is a `threshold_` as in `aucforest.metrics.thresholds.decide`, and `positive` the index of the positive
+    one of two classes. A slope above 1 multiplies the relative errors of the odds.
     """
     graph.add_cast(proba, "probabilities", "FLOAT")
     if threshold is None:
         graph.add("ArgMax", "probabilities", output="class", axis=1, keepdims=0)
     elif np.ndim(threshold) == 0:
-        second = graph.constant("second", np.int64(1))
+        names = {"negative": 1 - positive, "positive": positive}
+        negative_class, positive_class = (graph.constant(name, np.int64(k)) for name, k in names.items())
         least = graph.constant("threshold", np.float32(threshold * (1.0 - _ROUNDING * max(1.0, slope))))
-        graph.add("Gather", "probabilities", second, output="probability", axis=1)
-        graph.add("GreaterOrEqual", "probability", least, output="is_second")
-        graph.add_cast("is_second", "class", "INT64")
+        graph.add("Gather", "probabilities", positive_class, output="probability", axis=1)
+        graph.add("GreaterOrEqual", "probability", least, output="is_positive")
+        graph.add("Where", "is_positive", positive_class, negative_class, output="class")
     elif threshold.ndim == 1:
         # A class of prior 0 has probability 0, so its factor does not matter.
         factors = np.divide(1.0, threshold, out=np.zeros(len(threshold)), where=threshold > 0.0)
@@ -138,11 +139,13 @@ def add_decision(graph: Graph, proba: str, threshold: Any, slope: float) -> None
         graph.add("ArgMin", "expected_cost", output="class", axis=1, keepdims=0)
 
 
-def write_onnx(path: str | os.PathLike[str], ensemble: Ensemble, classes: NDArray[Any], threshold: Any = None) -> None:
-    """Write a classifier that averages trees; `threshold` is that of `aucforest.metrics.thresholds.decide`."""
+def write_onnx(
+    path: str | os.PathLike[str], ensemble: Ensemble, classes: NDArray[Any], threshold: Any = None, positive: int = 1
+) -> None:
+    """Write a classifier that averages trees; `threshold` and `positive` are those of `add_decision`."""
     graph = Graph()
     slope = 1.0 if ensemble.calibration is None else ensemble.calibration[0]
-    add_decision(graph, add_ensemble(graph, ensemble, "proba"), threshold, slope)
+    add_decision(graph, add_ensemble(graph, ensemble, "proba"), threshold, positive, slope)
     write_graph(path, graph, ensemble.trees[0].n_features, classes)
 
 

@@ -24,8 +24,10 @@ class Stack(NamedTuple):
     least: float  # in place of smaller probabilities, because 0 has no logarithm
 
 
-def write_stack(path: str | os.PathLike[str], stack: Stack, classes: NDArray[Any], threshold: Any = None) -> None:
-    """Write a stack without the members of weight 0; `threshold` is that of `aucforest.metrics.thresholds.decide`."""
+def write_stack(
+    path: str | os.PathLike[str], stack: Stack, classes: NDArray[Any], threshold: Any, positive: int
+) -> None:
+    """Write a stack without the members of weight 0; `threshold` and `positive` are those of `add_decision`."""
     graph = Graph()
     total = graph.constant("intercept", stack.intercept)
     for name, score in _add_scores(graph, stack).items():
@@ -38,7 +40,7 @@ def write_stack(path: str | os.PathLike[str], stack: Stack, classes: NDArray[Any
     if stack.residual is not None:
         of_residual = 1.0 if stack.residual.calibration is None else stack.residual.calibration[0]
         slope += stack.coef["residual"] * (of_residual + 2.0 * of_forest)
-    add_decision(graph, graph.add("Softmax", total, output="proba", axis=1), threshold, slope)
+    add_decision(graph, graph.add("Softmax", total, output="proba", axis=1), threshold, positive, slope)
     write_graph(path, graph, stack.forest.trees[0].n_features, classes)
 
 

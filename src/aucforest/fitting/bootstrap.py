@@ -420,8 +420,8 @@ class SampleRecord(NamedTuple):
         here = stream_of(self.n_units)
         if self.sizes and self.stream != here:
             raise ValueError(
-                f"the bootstrap samples of this forest were taken with {self.stream}, and {here} may take different"
-                f" ones: use {self.stream}, or fit the forest again"
+                f"the bootstrap samples of this forest were taken with {self.stream}, and {here or 'this version'}"
+                f" may take different ones: use {self.stream}, or fit the forest again"
             )
 
 

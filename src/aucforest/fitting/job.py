@@ -51,8 +51,8 @@ _FORMAT = 2
 _MOST_SHOWN = 80
 # Parameters that the trees do not depend on, except for their shrinkage.
 _FREE = {
-    "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "threshold", "shrinkage", "calibration",
-    "random_state", "strategy", "checkpoint_dir", "client",
+    "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "pos_label", "threshold", "shrinkage",
+    "calibration", "random_state", "strategy", "checkpoint_dir", "client",
 }  # fmt: skip
 # The modules that determine the trees: kernels, data formats, and the steps of a fit.
 DECIDING = (

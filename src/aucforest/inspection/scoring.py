@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from aucforest.metrics.at_k import find_at_k, lift_at_k
 from aucforest.metrics.classification import brier_score, g_mean, log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
+from aucforest.metrics.validation import positive_last
 
 
 @dataclass
@@ -34,8 +35,9 @@ class FittedFold:
         return self.y[:, None] == self.forest.classes_
 
     def score(self, metric: Callable[..., float]) -> float:
-        """Return a metric of class codes, class probabilities and weights."""
-        return metric(self.is_class.argmax(axis=1), self.proba, self.sample_weight)
+        """Return a metric of class codes, class probabilities and weights; of two classes the positive one is last."""
+        order = positive_last(self.forest)
+        return metric(self.is_class[:, order].argmax(axis=1), self.proba[:, order], self.sample_weight)
 
 
 def _g_mean(fold: FittedFold) -> float:

@@ -10,7 +10,7 @@ from aucforest._display import Display
 from aucforest.metrics.ranking import cumulate
 from aucforest.metrics.roc_display import positive_scores
 from aucforest.metrics.thresholds import check_cost, gain_at_thresholds
-from aucforest.metrics.validation import class_codes, two_classes
+from aucforest.metrics.validation import class_codes, positive_last, two_classes
 
 
 @dataclass(repr=False, eq=False)
@@ -126,9 +126,9 @@ class ThresholdCurveDisplay(Display):
             marked.
         X : array-like or frame of shape (n_samples, n_features)
             Held-out samples. Training samples give optimistic curves; for a forest use `from_predictions` with
-            ``oob_decision_function_[:, 1]``.
+            its column of ``oob_decision_function_``.
         y_true : array-like of shape (n_samples,)
-            The true labels. ``classes_[1]`` is positive.
+            The true labels. The class ``pos_label_`` is positive or, if the classifier has none, the second.
         **options
             Other parameters of `from_predictions`.
 
@@ -145,7 +145,7 @@ class ThresholdCurveDisplay(Display):
             If matplotlib is not installed.
         """
         scores = positive_scores(estimator, X)
-        codes, _ = class_codes(y_true, len(scores), labels=estimator.classes_)
+        codes, _ = class_codes(y_true, len(scores), labels=estimator.classes_[positive_last(estimator)])
         options.setdefault("threshold", getattr(estimator, "threshold_", None))
         return cls.from_predictions(codes == 1, scores, **options)
 

@@ -15,6 +15,9 @@ from aucforest.metrics.validation import FloatArray, Scores, Weights, two_classe
 
 Interval = tuple[float, float, float]  # a value and its bounds
 
+# Sums of weights are rounded: what differs by less than this part of it counts as equal.
+ROUNDING = 1e-12
+
 
 def _check_rows(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
@@ -38,7 +41,7 @@ def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 
     """
     if isinstance(k, Integral) and not isinstance(k, bool | np.bool_):
         whole = Fraction(int(k)) / Fraction(2) ** exponent  # exact, and integers may be greater than float64 holds
-        if not (int(k) >= 1 and whole <= total * (1.0 + 1e-12)):  # a total of weights is rounded
+        if not (int(k) >= 1 and whole <= total * (1.0 + ROUNDING)):  # a total of weights is rounded
             with np.errstate(over="ignore"):
                 most = np.ldexp(total, exponent)
             raise ValueError(f"{name} must be from 1 to {most:g}, the number (or weight) of samples, but is {k}")
@@ -59,6 +62,13 @@ def check_bound(name: str, bound: Any) -> None:
     may_be_zero = name.endswith("fpr")
     if not is_number or not 0.0 <= float(bound) <= 1.0 or (bound == 0.0 and not may_be_zero):
         raise ValueError(f"{name} must be in {'[' if may_be_zero else '('}0, 1], but is {bound!r}")
+
+
+def is_within(cumulated: Cumulated, name: str, bound: float) -> NDArray[np.bool_]:
+    """Return at which thresholds the precision is at least a bound, or with the name "fpr" that rate at most."""
+    if name == "fpr":
+        return np.asarray(cumulated.fpr <= bound * (1.0 + ROUNDING))
+    return np.asarray(cumulated.precision >= bound * (1.0 - ROUNDING))
 
 
 def _positives_at(cumulated: Cumulated, k: float, sample_weight: ArrayLike | None) -> tuple[float, float]:
@@ -267,7 +277,7 @@ def metrics_at_k(
         low, high = share_interval(np.array(precision) * proportion, np.array(others) * (1.0 - proportion), correlation)
         low, high = min(low, recall), max(recall, high)  # which may differ by rounding
     lift = (recall * total / size, low * total / size, high * total / size)  # rounded as `lift_at_k`
-    last = np.searchsorted(cumulated.selected, size * (1.0 - 1e-12))
+    last = np.searchsorted(cumulated.selected, size * (1.0 - ROUNDING))
     return MetricsAtK(precision, (recall, low, high), lift, float(cumulated.thresholds[last]))
 
 
@@ -364,7 +374,7 @@ def recall_at_precision(
     """
     check_bound("precision", precision)
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
-    return float(_recall(cumulated.tps[cumulated.precision >= precision].max(initial=0.0), cumulated))
+    return float(_recall(cumulated.tps[is_within(cumulated, "precision", precision)].max(initial=0.0), cumulated))
 
 
 def recall_at_fpr(
@@ -404,7 +414,7 @@ def recall_at_fpr(
     """
     check_bound("fpr", fpr)
     cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
-    return float(_recall(cumulated.tps[cumulated.fpr <= fpr].max(), cumulated))
+    return float(_recall(cumulated.tps[is_within(cumulated, "fpr", fpr)].max(), cumulated))
 
 
 def gains_curve(

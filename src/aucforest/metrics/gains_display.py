@@ -112,11 +112,11 @@ class GainsDisplay(Display):
         ------
         ValueError
             If a classifier is not binary, the classifiers have different classes, a label is unknown, `pos_label` is
-            not the second class, and as `from_predictions`.
+            not the positive class of the classifiers, and as `from_predictions`.
         """
         positive, scores, label = score_classifiers(estimator, X, y_true, name)
         if (given := options.pop("pos_label", None)) not in (None, label):
-            raise ValueError(f"pos_label must be {label!r}, the second class, but is {given!r}")
+            raise ValueError(f"pos_label must be {label!r}, as in the classifiers, but is {given!r}")
         return cls.from_predictions(positive, scores, pos_label=True, **options)
 
     def plot(self, ax: Any = None, *, kind: Literal["gains", "lift"] = "gains") -> Self:

@@ -11,7 +11,7 @@ from aucforest._display import Display
 from aucforest.metrics.bands import RocBand, roc_confidence_band
 from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc
 from aucforest.metrics.roc import roc_curve
-from aucforest.metrics.validation import class_codes
+from aucforest.metrics.validation import class_codes, positive_last
 
 
 class RocEntry(NamedTuple):
@@ -146,7 +146,7 @@ class RocCurveDisplay(Display):
         X : array-like or frame of shape (n_samples, n_features)
             The input samples.
         y_true : array-like of shape (n_samples,)
-            The true labels. ``classes_[1]`` is positive.
+            The true labels. The class ``pos_label_`` is positive or, if the classifier has none, the second.
         name : str, optional
             The name of a single classifier. By default the name of its class.
         **options
@@ -190,21 +190,21 @@ def scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> M
 def score_classifiers(
     estimator: Any, X: Any, y_true: ArrayLike, name: str | None
 ) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.float64]], Any]:
-    """Return whether samples are of the second class, its scores by the classifiers by name, and its label."""
+    """Return whether samples are positive, their scores by the classifiers by name, and the label of the class."""
     models = estimator if isinstance(estimator, Mapping) else {name or type(estimator).__name__: estimator}
     if not models:
         raise ValueError("estimator is an empty mapping of classifiers")
     scores = {label: positive_scores(model, X) for label, model in models.items()}
-    classes = {tuple(model.classes_.tolist()) for model in models.values()}
+    classes = {tuple(model.classes_[positive_last(model)].tolist()) for model in models.values()}
     if len(classes) != 1:
-        raise ValueError(f"the classifiers must have the same two classes, but have {classes}")
-    ((first, second),) = classes
-    codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=[first, second])
-    return codes == 1, scores, second
+        raise ValueError(f"the classifiers must have the same two classes, but have {classes}, the positive one last")
+    ((negative, positive),) = classes
+    codes, _ = class_codes(y_true, len(next(iter(scores.values()))), labels=[negative, positive])
+    return codes == 1, scores, positive
 
 
 def positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
-    """Return the scores of the second class of a fitted classifier."""
+    """Return the scores of the positive class of a fitted classifier."""
     if len(estimator.classes_) != 2:
         raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")
     if hasattr(estimator, "predict_proba"):
@@ -212,5 +212,5 @@ def positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
         if proba.ndim != 2 or proba.shape[1] != 2:
             name = type(estimator).__name__
             raise ValueError(f"{name}: predict_proba returned the shape {proba.shape}, but must return two columns")
-        return proba[:, 1]
+        return proba[:, positive_last(estimator)[-1]]
     return np.asarray(estimator.decision_function(X))

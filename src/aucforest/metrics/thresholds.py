@@ -6,9 +6,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics.at_k import check_bound, top_size
+from aucforest.metrics.at_k import ROUNDING, check_bound, is_within, top_size
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import FloatArray, check_option, two_classes, warn_undefined, weight_exponent
+from aucforest.metrics.validation import (
+    FloatArray,
+    check_option,
+    positive_last,
+    two_classes,
+    warn_undefined,
+    weight_exponent,
+)
 
 BOUNDS = ("alerts", "precision", "fpr")
 
@@ -24,7 +31,8 @@ def optimal_threshold(
     """Find the best threshold: scores of at least the threshold are predicted positive.
 
     Candidates are all distinct scores, and infinity (no positive predictions): a threshold predicts samples with the
-    same score alike. Among equally good thresholds the highest is returned.
+    same score alike. Among equally good thresholds the highest is returned. Counts are compared exactly; where weights
+    or costs are no whole numbers, thresholds are equally good up to a rounding error of 1e-12.
 
     Parameters
     ----------
@@ -91,14 +99,14 @@ def optimal_threshold(
         ((name, bound),) = criterion.items()
         return _threshold_within(cumulated, name, bound, weight_exponent(sample_weight))
     if matrix is None or matrix.ndim == 2:
-        gain = gain_at_thresholds(cumulated.tps, cumulated.fps, criterion, matrix)
+        best = find_best(cumulated.tps, cumulated.fps, criterion, matrix)
     else:
         # a sample weighs what its error costs more than its correct prediction
         of_fp, of_fn = error_costs(np.moveaxis(matrix, 0, -1))
         of_error = np.where(positive, of_fn, of_fp)
         cumulated = cumulate(positive, scores, of_error if weights is None else weights * of_error)
-        gain = cumulated.tps - cumulated.fps
-    return float(cumulated.thresholds[np.argmax(gain)])
+        best = find_best(cumulated.tps, cumulated.fps, "cost")
+    return float(cumulated.thresholds[best])
 
 
 def _threshold_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> float:
@@ -107,12 +115,11 @@ def _threshold_within(cumulated: Cumulated, name: str, bound: Any, exponent: int
     if name == "alerts":
         selected = cumulated.selected
         size = top_size(bound, float(selected[-1]), name=name, exponent=exponent)
-        return float(thresholds[np.searchsorted(selected, size * (1.0 + 1e-12), side="right") - 1])
-    within = cumulated.fpr <= bound if name == "fpr" else cumulated.precision >= bound
-    best = int(np.argmax(np.where(within, cumulated.tps, -1.0)))
+        return float(thresholds[np.searchsorted(selected, size * (1.0 + ROUNDING), side="right") - 1])
+    best = int(np.argmax(np.where(is_within(cumulated, name, bound), cumulated.tps, -1.0)))
     if name == "precision" and best == 0:
         precision = cumulated.precision
-        best = precision.size - 1 - int(np.argmax(precision[::-1]))
+        best = int(np.flatnonzero(is_within(cumulated, name, precision.max()))[-1])
         message = f"no threshold has a precision of {bound:g}: the highest is {precision[best]:.4g}, which is taken"
         warnings.warn(message, stacklevel=3)
     return float(thresholds[best])
@@ -161,11 +168,30 @@ def error_costs(cost: NDArray[np.float64]) -> tuple[Any, Any]:
     return cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]
 
 
-def gain_at_thresholds(tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None) -> FloatArray:
-    """Return the criterion to maximize at each of the descending thresholds of `cumulate`."""
+def find_best(tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None) -> int:
+    """Return the place of the highest of the best thresholds, of weights at descending thresholds as of `cumulate`.
+
+    Quotients are rounded, so that equal ones may differ: the gains are multiplied by what does not depend on the
+    threshold. Without `cost`, each error costs 1.
+    """
+    of_fp, of_fn = (1.0, 1.0) if cost is None else error_costs(cost)
+    greatest = max(tps[-1] * fps[-1], of_fp * fps[-1] + of_fn * tps[-1])
+    is_whole = greatest < 2.0**62 and all(np.array_equal(part, np.rint(part)) for part in (tps, fps, of_fp, of_fn))
+    numbers: Any = (np.asarray(part, dtype=np.int64 if is_whole else np.float64) for part in (tps, fps, of_fp, of_fn))
+    tps, fps, of_fp, of_fn = numbers
     positives, negatives = tps[-1], fps[-1]
-    if criterion == "youden":
-        return tps / positives - fps / negatives
+    gain, scale = {
+        "youden": lambda: (negatives * tps - positives * fps, positives * negatives),
+        "gmean": lambda: (tps * (negatives - fps), positives * negatives),
+        "f1": lambda: (tps / (positives + fps), 1.0),  # the odds of F1; equal quotients are rounded alike
+        "cost": lambda: (of_fn * tps - of_fp * fps, of_fn * positives + of_fp * negatives),
+    }[criterion]()
+    return int(np.argmax(gain >= gain.max() - (0 if is_whole else ROUNDING * scale)))
+
+
+def gain_at_thresholds(tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None) -> FloatArray:
+    """Return G-mean, F1 or the negative cost at each of the descending thresholds of `cumulate`."""
+    positives, negatives = tps[-1], fps[-1]
     if criterion == "gmean":
         return np.sqrt(tps / positives * (1.0 - fps / negatives))
     if criterion == "f1":
@@ -174,17 +200,19 @@ def gain_at_thresholds(tps: FloatArray, fps: FloatArray, criterion: str, cost: F
     return -(of_fp * fps + of_fn * (positives - tps))
 
 
-def decide(proba: NDArray[np.float64], threshold: Any) -> NDArray[np.int64]:
-    """Return the index of the predicted class of every row.
+def decide(classifier: Any, proba: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the index of the predicted class of every row, by the `threshold_` of a fitted classifier, if it has one.
 
-    `threshold` is None for the most probable class; the least probability of the second of two classes; prior
+    It is None for the most probable class; the least probability of the positive one of two classes; prior
     probabilities, for the class with the largest ratio of probability to prior; or a cost matrix, for the least
     expected cost.
     """
+    threshold = getattr(classifier, "threshold_", None)
     if threshold is None:
         return proba.argmax(axis=1)
     if np.ndim(threshold) == 0:
-        return (proba[:, 1] >= threshold).astype(np.int64)
+        negative, positive = positive_last(classifier)
+        return np.where(proba[:, positive] >= threshold, positive, negative)
     if threshold.ndim == 2:
         return (proba @ threshold).argmin(axis=1)
     # A class without a prior has no probability either.

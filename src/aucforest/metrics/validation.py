@@ -146,6 +146,16 @@ def is_positive(
     return is_first if first_is_positive else ~is_first
 
 
+def positive_last(classifier: Any) -> list[int]:
+    """Return the indices of the classes of a fitted classifier; of two the positive one is last.
+
+    It is `pos_label_` if the classifier has one, or else the second.
+    """
+    classes = classifier.classes_.tolist()
+    order = list(range(len(classes)))
+    return order[::-1] if len(classes) == 2 and getattr(classifier, "pos_label_", None) == classes[0] else order
+
+
 def two_classes(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
 ) -> tuple[NDArray[np.bool_], Scores, Weights | None]:

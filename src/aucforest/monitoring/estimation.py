@@ -271,7 +271,8 @@ class CBPE(BaseEstimator):
         Parameters
         ----------
         forest : AUCForestClassifier or AUCStackingClassifier
-            A forest fitted with ``oob_score=True``, or any fitted stack.
+            A forest fitted with ``oob_score=True``, or any fitted stack. Of two classes the second is positive to the
+            metrics, whatever its `pos_label`.
         y_true : array-like of shape (n_samples,)
             The training labels.
         X_ref : array-like of shape (n_samples, n_features), optional
@@ -317,7 +318,7 @@ class CBPE(BaseEstimator):
         scored = ~np.isnan(proba).any(axis=1)
         if features is not None:
             features = _safe_indexing(features, np.flatnonzero(scored))
-        predicted = forest.classes_[decide(proba[scored], getattr(forest, "threshold_", None))]
+        predicted = forest.classes_[decide(forest, proba[scored])]
         cbpe = cls(labels=forest.classes_, **options)
         return cbpe.fit(y_true=labels[scored], y_score=proba[scored], y_pred=predicted, X=features, chunks=chunks)
 

@@ -8,7 +8,7 @@ and metadata, and the metadata as JSON, separated by spaces. Nothing in a file i
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -48,6 +48,12 @@ class StoredModel:
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays or name in self._metadata
+
+    def change(self, name: str, change: Callable[[Any], Any]) -> None:
+        """Replace an array or an item of the metadata by what a function makes of it, if there is one of this name."""
+        for items in (self._arrays, self._metadata):
+            if name in items:
+                items[name] = change(items[name])
 
     def take_array(self, name: str, dtypes: str, shape: tuple[int, ...] | None = None) -> NDArray[Any]:
         """Remove an array and return it; ModelFormatError unless it has one of `dtypes`, such as "BHI", and the shape.

@@ -19,7 +19,7 @@ from aucforest.inspection.models import forest_of
 from aucforest.metrics.validation import is_missing
 from aucforest.report.metrics import auc_interval
 from aucforest.report.page import Section, Table, number, percent, shortened
-from aucforest.report.rows import FloatArray, ScoredRows, check_rows, encode_labels
+from aucforest.report.rows import FloatArray, ScoredRows, check_rows, classes_of, encode_labels
 from aucforest.tables.columns import names_of
 from aucforest.tables.dates import as_datetimes, format_time, in_seconds
 from aucforest.tables.notes import suspicious_columns
@@ -46,7 +46,7 @@ def read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayL
     if X is None or y is None:
         raise ValueError("the training data are X_train and y_train: give both or none")
     X, y_true, weights = check_rows(X, y, sample_weight, "train")
-    labels, forest = encode_labels(y_true, model.classes_, "y_train"), forest_of(model)
+    labels, forest = encode_labels(y_true, classes_of(model), "y_train"), forest_of(model)
     has_bootstrap = forest is not None and forest.bootstrap
     return Training(X, y_true, labels, weights, training_rows(forest, X, y_true, weights) if has_bootstrap else None)
 

@@ -20,7 +20,7 @@ from aucforest.metrics.confidence import interval_around
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
-from aucforest.metrics.thresholds import error_costs, gain_at_thresholds
+from aucforest.metrics.thresholds import error_costs, find_best
 from aucforest.report.rows import FloatArray, ScoredRows
 
 LEVEL = 0.95  # confidence level of all intervals and bands of the page
@@ -206,7 +206,7 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
     """Return about 500 thresholds, including the model's own and all that are optimal by G-mean, F1 or any costs."""
     cumulated = cumulate_class(rows, 1)
     own_score, own_threshold = _own_threshold(rows)
-    best = int(gain_at_thresholds(cumulated.tps, cumulated.fps, "gmean").argmax())
+    best = find_best(cumulated.tps, cumulated.fps, "gmean")
     own = best if own_score is None else int(np.searchsorted(-cumulated.thresholds, -own_score))
     # every linear cost is least at a corner of the ROC curve's convex hull: an end of a block of a falling isotonic
     # regression of the labels on the rank

@@ -24,7 +24,7 @@ from aucforest.report.data import column_names
 from aucforest.report.importance import columns_in_order, partial_dependence
 from aucforest.report.metrics import LEVEL, auc_by_trees, row_losses
 from aucforest.report.page import Section, Table, interval, number, shortened, signed
-from aucforest.report.rows import ScoredRows, scores_of
+from aucforest.report.rows import ScoredRows, classes_of, scores_of
 
 _MOST_FEATURES = 30
 _MOST_DEPENDENCES = 6
@@ -85,13 +85,13 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     if len(rows.classes) != 2 or not isinstance(rows.model, TreeBasedClassifier):
         return []
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
-    explanation = explain(rows.model, _safe_indexing(rows.X, highest), n_jobs=n_jobs)
+    label, name = classes_of(rows.model).tolist()[1], rows.classes[1]
+    explanation = explain(rows.model, _safe_indexing(rows.X, highest), n_jobs=n_jobs).of_class(label)
     names = rows.X.index if hasattr(rows.X, "iloc") else range(len(rows.labels))
     body = []
     for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS)):
         texts = [f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons]
         body.append([str(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]], "; ".join(texts)])
-    label, name = str(rows.model.classes_[1]), rows.classes[1]
     explained = explanation.target.replace(f"probability of {label}", f"probability of {name}", 1)
     columns = ["row", "score", "true class", "features that move the prediction most"]
     lead = (

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest.inspection import PermutationImportance
 from aucforest.metrics import MetricsAtK, average_precision_score, metrics_at_k, roc_confidence_band
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
-from aucforest.metrics.validation import is_missing
+from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import columns_of, numbers_in
 from aucforest.report.importance import columns_in_order
@@ -222,8 +222,8 @@ def calibration_section(rows: ScoredRows) -> Section:
 
 
 def threshold_section(rows: ScoredRows, cost: FloatArray) -> Section:
-    """Return the section with the threshold explorer."""
-    thresholds = find_thresholds(rows)
+    """Return the section with the threshold explorer; the costs are in the order of the model's classes."""
+    thresholds, order = find_thresholds(rows), positive_last(rows.model)
     negative, positive = rows.classes
     alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {thresholds.tp.size} thresholds."
     if thresholds.own_threshold is None:
@@ -232,7 +232,7 @@ def threshold_section(rows: ScoredRows, cost: FloatArray) -> Section:
         own_sentence = f"The model's own threshold is {number(thresholds.own_threshold)}."
     explorer = {
         "svg": plots.as_svg(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line"),
-        "data": thresholds.as_json(cost),
+        "data": thresholds.as_json(cost[np.ix_(order, order)]),
         "start": thresholds.best_g_mean if thresholds.own is None else thresholds.own,
         "own_sentence": own_sentence,
         "negative": negative,

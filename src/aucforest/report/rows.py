@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing, column_or_1d
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from aucforest.metrics.validation import FloatArray, check_weights, class_codes, require_finite
+from aucforest.metrics.validation import FloatArray, check_weights, class_codes, positive_last, require_finite
 from aucforest.tables.columns import names_of
 from aucforest.tables.rows import indexable_rows
 
@@ -22,7 +22,8 @@ class ScoredRows:
 
     model: Any
     X: Any  # in a form whose rows can be taken, without rows of weight 0
-    classes: tuple[str, ...]  # names, in the model's order; those of numbers have the target's name: "cancelled = 1"
+    # names, of two classes the positive one last; those of numbers have the target's name: "cancelled = 1"
+    classes: tuple[str, ...]
     of_classes: tuple[str, ...]  # which rows are of each class: "with cancelled = 1", "of class genuine"
     labels: NDArray[np.int64]  # indices of the true classes
     predicted: NDArray[np.int64]  # indices of the predicted classes
@@ -73,7 +74,7 @@ def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
         X, y_true, weights = _safe_indexing(X, kept), y_true[kept], weights[kept]
-    classes = np.asarray(model.classes_)
+    classes = classes_of(model)
     labels = encode_labels(y_true, classes, "y_test")
     present = np.unique(labels)
     if len(present) < 2:
@@ -106,14 +107,19 @@ def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], 
     return names, tuple(f"with {name}" for name in names)
 
 
+def classes_of(model: Any) -> NDArray[Any]:
+    """Return the labels of the classes, of two the positive one last."""
+    return np.asarray(model.classes_)[positive_last(model)]
+
+
 def scores_of(model: Any, X: Any) -> FloatArray:
-    """Return class probabilities, or decision values if the model has none, (n_rows, n_classes)."""
+    """Return probabilities of `classes_of`, or decision values if the model has none, (n_rows, n_classes)."""
     method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
     scores = np.asarray(method(X), dtype=np.float64)
     scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
     if scores.shape != (shape := (_num_samples(X), len(model.classes_))):
         raise ValueError(f"its {method.__name__} returns the shape {scores.shape}, but rows and classes are {shape}")
-    return scores
+    return scores[:, positive_last(model)]
 
 
 def _predict(method: Callable[[Any], Any], X: Any) -> Any:

@@ -77,6 +77,6 @@ class Predictions:
 def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
     """Return the predicted labels for class probabilities; models with `threshold_` need no second prediction."""
     if hasattr(model, "threshold_"):
-        labels: NDArray[Any] = model.classes_[decide(proba, model.threshold_)]
+        labels: NDArray[Any] = model.classes_[decide(model, proba)]
         return labels
     return model.predict(X)

@@ -83,9 +83,11 @@
     svgs.forEach((svg, i) => mark(svg, markers[i], place, metrics));
   };
 
+  // the highest threshold of equally good ones, whose scores may differ by rounding errors
   const best = (score) => {
-    const scores = data.tp.map((_, place) => score(metricsAt(place)));
-    return scores.lastIndexOf(Math.max(...scores));
+    const scores = data.tp.map((_, place) => score(metricsAt(place))), greatest = Math.max(...scores);
+    const least = greatest - 1e-12 * Math.abs(greatest);
+    return scores.length - 1 - scores.reverse().findIndex((value) => value >= least);
   };
   const choices = {
     own: () => data.own,
