@@ -124,6 +124,14 @@ def test_folds_that_are_all_equal_have_no_interval(table, tmp_path):
     assert line.split() == ["ROC", "AUC", "1.0000", "1.0000", "1.0000"]
 
 
+def test_costs_have_no_p_values(table):
+    result = run(edited(table, "kind", range(60)), "--target", "grade", *FAST)
+    scores, costs = result.stdout.split("fit time and sizes of trees")
+    assert scores.count("p = ") + scores.count("p < 0.001") >= 10
+    assert costs.count("p = ") + costs.count("p < 0.001") == 0
+    assert costs.strip().endswith("Means of 2 folds with 95 % intervals.")
+
+
 def test_text_is_compared_on_as_categories(table, tmp_path):
     means = []
     for kinds in (["good", "bad", "ugly"], ["c", "a", "q"]):

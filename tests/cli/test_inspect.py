@@ -30,6 +30,20 @@ def test_the_facts(files):
         assert text in result.stdout, text
 
 
+def test_the_kind_of_importance_is_said(files):
+    words = " ".join(run("inspect", files.model_aucforest).stdout.split())
+    assert "feature kind importance by impurity" in words
+    assert "importance by impurity: the share in what the splits gain on the training rows, which favours" in words
+    assert words.endswith('"aucforest report" with --train has the importance by permutation of out-of-bag rows')
+    assert "by impurity" in " ".join(run("inspect", "--help").stdout.split())
+
+
+def test_numbers_have_four_digits(files):
+    intercepts = aucforest.load(files.model_aucforest).calibration_.intercepts
+    shown = " ".join(run("inspect", files.model_aucforest).stdout.split())
+    assert f"intercepts=[{intercepts[0]:.4g}, {intercepts[1]:.4g}]" in shown
+
+
 def test_the_json_is_what_the_help_says(files, tmp_path):
     assert "JSON file for all of this; - is standard output." in " ".join(run("inspect", "--help").stdout.split())
     result = run("inspect", files.model_aucforest, "--json", tmp_path / "a.json")
@@ -59,7 +73,7 @@ def test_the_figures(files):
         None,
         [False, True],
     ]
-    assert [feature["importance"] for feature in content["features"]] == pytest.approx(
+    assert [feature["impurity_importance"] for feature in content["features"]] == pytest.approx(
         model.split_importances_.tolist()
     )
 
@@ -74,7 +88,7 @@ def test_a_stack_shows_its_members_and_the_trees_of_its_forest(stack):
     assert content["parameters"]["forest__n_estimators"] == content["trees"]["number"] == 30
     assert content["parameters"]["threshold"] == "gmean"
     assert (content["fitted_threshold"], content["fitted_oob_score"]) == (model.threshold_, model.oob_score_)
-    assert [each["importance"] for each in content["features"]] == forest.split_importances_.tolist()
+    assert [each["impurity_importance"] for each in content["features"]] == forest.split_importances_.tolist()
     assert [each["kind"] for each in content["features"]] == ["numeric", "categorical", "numeric", "categorical"]
     assert "importances are those of the stack's forest" in result.stderr
     assert content["fitted_calibration_of_forest"]["slope"] == forest.calibration_.slope
@@ -105,7 +119,7 @@ def test_other_models_and_many_features(tmp_path):
     check_refusal(run("inspect", tmp_path / "linear", "--text", 0), "LinearAUCClassifier")
     aucforest.AUCTreeClassifier(max_depth=1).fit(X, y).save(tmp_path / "tree")
     result = run("inspect", tmp_path / "tree")
-    assert "and 5 less important features" in result.stdout
+    assert "and 5 features of less importance" in " ".join(result.stdout.split())
     assert "feature_4 " in result.stdout
     assert run("inspect", tmp_path / "tree", "--text", 0).stdout.startswith("|--- feature_4 <= ")
 
@@ -125,5 +139,5 @@ def test_features_that_are_only_claimed_take_little_memory(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert "feature_4194303" in result.stdout
-    assert "and 4194279 less important features" in " ".join(result.stdout.split())
+    assert "and 4194279 features of less importance" in " ".join(result.stdout.split())
     assert peak < 10 * 8 * 2**22

@@ -314,8 +314,12 @@ def test_reasons_are_those_of_explain(files):
     result = run("predict", files.model_aucforest, files.test_csv, "--reasons", 2, "--labels")
     assert result.exit_code == 0, result.output
     predicted = pd.read_csv(io.StringIO(result.stdout))
-    assert predicted.columns.tolist() == ["prediction", "reason_1", "reason_2"]
-    expected = explain(aucforest.load(files.model_aucforest), frame_of(mixed(250, 1))).top(2)
+    assert predicted.columns.tolist() == ["prediction", "explained_probability", "reason_1", "reason_2"]
+    explanation = explain(aucforest.load(files.model_aucforest), frame_of(mixed(250, 1)))
+    assert predicted["explained_probability"].to_numpy() == pytest.approx(explanation.predictions, abs=1e-12)
+    note = "reasons explain probabilities before calibration, which are in the column 'explained_probability'"
+    assert note in result.stderr
+    expected = explanation.top(2)
     assert predicted[["reason_1", "reason_2"]].to_numpy().tolist() == [list(map(str, row)) for row in expected]
 
 
@@ -323,7 +327,7 @@ def test_there_are_no_more_reasons_than_features(files):
     """A row in which some features move nothing has empty cells."""
     result = run("predict", files.model_aucforest, files.test_csv, "--reasons", 100)
     predicted = pd.read_csv(io.StringIO(result.stdout))
-    assert predicted.columns[3:].tolist() == ["reason_1", "reason_2", "reason_3", "reason_4"]
+    assert predicted.columns[4:].tolist() == ["reason_1", "reason_2", "reason_3", "reason_4"]
     assert predicted["reason_4"].notna().any()
 
 

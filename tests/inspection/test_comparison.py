@@ -232,12 +232,24 @@ def test_the_frame_has_a_row_a_fit():
 def test_the_text_names_every_figure():
     text = repr(comparison())
     for row in comparison().summary():
-        assert f"{row.mean:.4f} [{row.low:.4f}, {row.high:.4f}]" in text
-    assert text.count("p = ") + text.count("p < 0.001") == 4
+        digits = 2 if row.high - row.low >= 0.2 else 3
+        assert f"{row.mean:.{digits}f} [{row.low:.{digits}f}, {row.high:.{digits}f}]" in text
+    assert text.count("p = ") + text.count("p < 0.001") == 2
     html = comparison()._repr_html_()
     assert html.startswith(f"<p>{text.splitlines()[0]}</p><table")
     for row in comparison().summary():
         assert f"<td>{row.mean:.6g}</td>" in html
+
+
+def test_costs_have_digits_that_suit_them_and_no_p_values():
+    result = comparison(criteria=("auc", "gini"), metrics=("roc_auc", "n_nodes", "depth"))
+    result.folds["n_nodes"] = 1455.724 + np.arange(20).reshape(10, 2) % 7
+    result.folds["depth"] = [11.25, 15.5]
+    text = repr(result)
+    assert "  auc   1458.4 [1455.7, 1461.2]" in text
+    assert text.endswith("tree depth\n  auc   11.25  -4.250\n  gini  15.50")
+    assert [row.pvalue_text == "" for row in result.summary()] == [False, True, True, True, True, True]
+    assert result._table()["adjusted_pvalue"].notna().tolist() == [True, True, False, False, False, False]
 
 
 def test_the_picture_shows_paired_differences():
@@ -510,7 +522,7 @@ def test_nothing_crosses_the_p_values():
     for panel in figure.axes:
         if panel.axison:
             boxes = [text.get_window_extent() for text in panel.texts if text.get_text()]
-            assert len(boxes) > 0
+            assert len(boxes) == 2 * panel.get_title().startswith("ROC AUC")
             others = [other.get_window_extent() for other in figure.axes if other.axison]
             assert not any(box.overlaps(other) for box in boxes for other in others)
     mpl.pyplot.close(figure)

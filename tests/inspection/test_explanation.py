@@ -108,6 +108,23 @@ def test_before_calibration():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities_stand_beside_what_is_explained(n_classes):
+    forest = small_forest(20).fit(*make_table(300, n_classes=n_classes))
+    proba, predicted = forest.predict_proba(NEW), forest.predict(NEW)
+    found = explain(forest, NEW)
+    assert found.is_before_calibration
+    expected = proba[:, 1] if n_classes == 2 else proba
+    np.testing.assert_allclose(found.calibrated, expected, rtol=0, atol=1e-12)
+    of_predicted = found.of_class(predicted)[3:5]
+    np.testing.assert_allclose(of_predicted.calibrated, proba[np.arange(len(NEW)), predicted][3:5], rtol=0, atol=1e-12)
+    label = of_predicted[0].plot().ax_.get_xlabel()
+    assert label.endswith(f"\n(after calibration: {of_predicted.calibrated[0]:.3g})")
+    plain = explain(small_forest(5, calibration=None).fit(*make_table(300, n_classes=n_classes)), NEW)
+    assert not plain.is_before_calibration
+    np.testing.assert_array_equal(plain.calibrated, plain.predictions)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("n_rows", [1, 128, 700])
 def test_threads_and_blocks_change_nothing(n_rows, n_classes):
     forest = small_forest(40).fit(*make_table(400, n_classes=n_classes))

@@ -37,6 +37,13 @@ def test_columns_of_frames_are_described(frames):
     assert column_table(csr_array(PLAIN_X)) is None
 
 
+@pytest.mark.parametrize("frames", [pd, pl])
+def test_durations_are_described(frames):
+    hours = np.array([1, 2, 30] * 40, dtype="m8[h]").astype("m8[ns]")
+    (cells,) = column_table(frames.DataFrame({"wait": hours})).rows
+    assert cells == ["wait", "duration", "0.0 %", "3", "2:00:00 (90 % from 1:00:00 to 1 day, 6:00:00)"]
+
+
 def test_flags_with_gaps_are_described():
     X = pd.DataFrame({"flag": pd.array([True, None, False] * 50 + [True] * 50, dtype="boolean")})
     (cells,) = column_table(X).rows

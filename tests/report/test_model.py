@@ -9,10 +9,11 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
-from aucforest.inspection import explain
+from aucforest.estimators.out_of_bag import training_rows
+from aucforest.inspection import PermutationImportance, explain
 from aucforest.metrics import compare_auc, hand_till_score
 from aucforest.report import report
-from aucforest.report.model import members_sections, reasons_sections
+from aucforest.report.model import importance_section, members_sections, model_section, reasons_sections
 from aucforest.report.rows import score_rows
 from tests.estimators.data import small_forest
 from tests.report.pages import QUICK, TEST, TRAIN, X3, Y3, Page, X, Y, figures, printed
@@ -68,7 +69,7 @@ def test_three_classes_and_training_rows():
     assert figures(shown, ALONE)["ROC AUC"][3] == "–"
     assert shown.tables["The members of the stack and their weights"][3][2] == "Pipeline"
     assert f"How much the ROC AUC, {expected:.3f} on 200 rows of this report, decreases" in page
-    assert "Out-of-bag ROC AUC of the stack&#39;s forest by the number of trees" in page
+    assert "Out-of-bag ROC AUC of the stack&#39;s forest by the number of trees. The first points" in page
     assert figures(shown, "The trees of the stack's forest")["trees"] == ["30"]
     assert "Reasons for the highest scores" not in shown.headings
 
@@ -92,13 +93,49 @@ def test_the_reasons_of_the_highest_scores(data):
     table = section.tables[0]
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:10]
     assert [row[0] for row in table.rows] == X.index[200:][highest].tolist()
-    assert [row[2] for row in table.rows] == y[200:][highest].tolist()
+    assert [row[3] for row in table.rows] == y[200:][highest].tolist()
     np.testing.assert_array_equal(rows.scores[:, 1], forest.predict_proba(X[200:])[:, 0])
     assert "probability of bad" in section.lead
     first = explain(forest, X[200:]).top(1)[highest[0]][0]
-    assert table.rows[0][3].startswith(f"{first.feature} ")
+    assert table.rows[0][4].startswith(f"{first.feature} ")
     assert "e+" not in str(table.rows)
-    assert any("colour = red (+" in row[3] for row in table.rows)
+    assert any("colour = red (+" in row[4] for row in table.rows)
+
+
+def test_reasons_stand_beside_the_probability_that_they_explain(data):
+    X, y = data
+    X = X.set_index(pd.date_range("2024-01-01", periods=300))
+    forest = AUCForestClassifier(20, random_state=0).fit(X[:200], y[:200])
+    rows = score_rows(forest, X[200:], y[200:], None)
+    (section,) = reasons_sections(rows, None)
+    (table,) = section.tables
+    highest = np.argsort(-rows.scores[:, 1], kind="stable")[:10]
+    assert table.columns[1:3] == ["score", "before calibration"]
+    for column, probability in ((1, rows.scores[:, 1]), (2, explain(forest, X[200:]).predictions)):
+        assert [printed(row[column]) for row in table.rows] == pytest.approx(probability[highest], abs=5e-4)
+    assert "adds to the probability of good, before calibration, which stands beside the score." in section.lead
+    assert [row[0] for row in table.rows] == X.index[200:][highest].strftime("%Y-%m-%d").tolist()
+    plain = AUCForestClassifier(20, calibration=None, random_state=0).fit(X[:200], y[:200])
+    (section,) = reasons_sections(score_rows(plain, X[200:], y[200:], None), None)
+    assert "calibration" not in f"{section.lead} {section.tables[0].columns}"
+
+
+@pytest.mark.parametrize("n_trees", [1, 2, 3])
+def test_few_trees_have_words_in_place_of_a_curve(n_trees):
+    forest = small_forest(n_trees, criterion="gini", splitter="best").fit(X[TRAIN], Y[TRAIN])
+    section = model_section(forest, training_rows(forest, X[TRAIN], Y[TRAIN], None))
+    assert len(section.plots) == (n_trees >= 3)
+    too_few = {1: "A single tree is too few for a curve", 2: "2 trees are too few for a curve", 3: "where it is flat"}
+    assert too_few[n_trees] in section.lead
+
+
+def test_importances_have_the_digits_of_their_intervals():
+    importances = np.array([[0.0810, 0.0814], [8e-6, 9e-6], [-2e-7, -1e-7]])
+    errors, names = np.array([0.003, 0.0006, 0.0002]), ("a", "b", "c")
+    found = PermutationImportance(importances, errors, 0.7, 200, "roc_auc", names, 20)
+    assert [cells[1] for cells in importance_section(found, out_of_bag=True).tables[0].rows] == [
+        "+0.0812", "0.0000", "0.0000",
+    ]  # fmt: skip
 
 
 def test_other_models_and_more_classes_have_none(data, forest):

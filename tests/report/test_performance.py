@@ -1,9 +1,11 @@
 """The sections on the performance of a model against scikit-learn and plain counting."""
 
 import re
+from datetime import date
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.stats import binomtest
 from sklearn.dummy import DummyClassifier
@@ -57,6 +59,12 @@ def test_the_explorer_counts_as_scikit_learn_does(forest, forest_page):
     own = confusion_matrix(y, forest.predict(X[TEST]))
     assert [data["fp"][data["own"]], data["tp"][data["own"]]] == own[:, 1].tolist()
     assert data["cost"] == [1.0, 7.0]
+
+
+def test_costs_that_nobody_gave_are_none(model):
+    section = threshold_section(score_rows(model, X[TEST], Y[TEST], None), None)
+    assert section.explorer["data"]["cost"] is None
+    assert section.lead == "Metrics and alerts at any threshold, on these rows."
 
 
 def test_the_interval_of_the_auc(forest, forest_page):
@@ -127,14 +135,15 @@ def test_a_model_without_skill_has_what_no_skill_has():
         assert scores[name][0] == scores[name][2]
 
 
-@pytest.mark.parametrize(("n_positive", "interval"), [(1, "–"), (20, "0.904 to 1")])
+@pytest.mark.parametrize(("n_positive", "interval"), [(1, "–"), (20, "0.904 to 1.000")])
 def test_the_interval_of_a_perfect_model(n_positive, interval):
     x = np.arange(200.0)[:, None]
     y = x[:, 0] >= 200 - n_positive
     section, scores = summary_of(score_rows(small_forest(20, shrinkage=0).fit(x, y), x, y, None))
-    assert scores["ROC AUC"][:2] == ["1", interval]
+    one = "1" if interval == "–" else "1.000"
+    assert scores["ROC AUC"][:2] == [one, interval]
     words = "" if interval == "–" else f", with 95 % confidence {interval}"
-    assert section.points[0].startswith(f"ROC AUC 1{words}; a model without skill has 0.5")
+    assert section.points[0].startswith(f"ROC AUC {one}{words}; a model without skill has 0.5")
 
 
 def test_the_summary_says_in_words_what_scikit_learn_counts(forest, forest_page):
@@ -216,6 +225,38 @@ def test_groups_are_quarters_of_numbers_or_frequent_values(model):
     codes = table_of(model, {"code": np.array([f"v{min(row // 30, 14)}" for row in range(500)])})
     assert len(codes) == 11
     assert int(codes["all others"][0]) == 500 - 9 * 30 - 80
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+@pytest.mark.parametrize("holds", [np.asarray, pd.Series, lambda values: pl.Series(values.astype("M8[ns]"))])
+def test_groups_of_dates_are_dates(model, unit, holds):
+    """The values of nanoseconds are integers in Python, and pandas has no days."""
+    week = np.datetime64("2024-03-01") + 7 * (np.arange(500) % 4).astype("m8[D]")
+    few = table_of(model, {"week": holds(week.astype(f"M8[{unit}]"))})
+    assert list(few) == ["2024-03-01", "2024-03-08", "2024-03-15", "2024-03-22"]
+    assert [cells[0] for cells in few.values()] == ["125"] * 4
+    days = (np.datetime64("2024-01-01") + np.arange(500) % 100).astype(f"M8[{unit}]")
+    days[:5] = np.datetime64("NaT")
+    many = table_of(model, {"day": holds(days)})
+    assert list(many) == ["to 2024-01-26", "to 2024-02-20", "to 2024-03-16", "after 2024-03-16", "missing"]
+
+
+def test_groups_of_durations_and_zones_are_read(model):
+    hours = np.array([1, 30], dtype="m8[h]").astype("m8[ns]")[np.arange(500) % 2]
+    assert list(table_of(model, {"wait": hours})) == ["1:00:00", "1 day, 6:00:00"]
+    zoned = pd.Series(pd.to_datetime(["2024-01-01", "2024-01-02"])).dt.tz_localize("Europe/Berlin")
+    assert list(table_of(model, {"day": zoned[np.arange(500) % 2]})) == ["2024-01-01", "2024-01-02"]
+    mixed = np.array([date(2024, 1, 1), "later"], dtype=object)[np.arange(500) % 2]
+    assert list(table_of(model, {"day": mixed})) == ["2024-01-01", "later"]
+
+
+def test_groups_are_told_apart_by_their_whole_name(model):
+    names = np.array([f"a very long name of a type of machines, model {k}" for k in "ABC"])[np.arange(500) % 3]
+    found = table_of(model, {"machine": names})
+    assert [int(cells[0]) for cells in found.values()] == [167, 167, 166]
+    assert max(map(len, found)) <= 40
+    close = table_of(model, {"size": 0.12341 + 1e-5 * (np.arange(500) // 40)})
+    assert len(close) == 4
 
 
 def test_rows_of_weight_zero_are_in_no_group(model):

@@ -121,6 +121,22 @@ def test_the_keyboard_moves_the_slider(page):
     assert text.endswith("recall 1.000, precision " + page.find_element("css selector", "[data-metric=precision]").text)
 
 
+def test_without_costs_there_are_alerts_and_no_cost(page):
+    costs = page.find_elements("css selector", "tr.cost")
+    button = page.find_element("css selector", "[data-best=cost]")
+    assert len(costs) == 2
+    assert not any(row.is_displayed() for row in costs)
+    assert not button.is_enabled()
+    _, fp, _, tp = counts(page)
+    assert value(page, "[data-metric=alerts]") == fp + tp
+    assert value(page, "[data-metric=per-1000]") == pytest.approx(1000 * (fp + tp) / len(Y[TEST]))
+    page.find_element("id", "cost-fp").send_keys("1")
+    assert not button.is_enabled()
+    page.find_element("id", "cost-fn").send_keys("5")
+    assert button.is_enabled()
+    assert all(row.is_displayed() for row in costs)
+
+
 def test_costs_change_the_least_cost(page):
     y, scores = Y[TEST], fitted().predict_proba(X[TEST])[:, 1]
     cuts = np.append(np.unique(scores), np.inf)
@@ -187,6 +203,13 @@ def test_the_page_fits_its_window(page, width):
         "Emulation.setDeviceMetricsOverride", {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     )
     assert page.execute_script("return document.documentElement.scrollWidth") <= width
+    page.execute_script("window.dispatchEvent(new Event('resize'))")
+    hints = page.execute_script(
+        "return Array.from(document.querySelectorAll('.scroll'), (box) => [box.scrollWidth > box.clientWidth,"
+        " getComputedStyle(box.querySelector('caption'), '::after').content.includes('Scroll sideways')])"
+    )
+    assert all(is_wide == is_said for is_wide, is_said in hints)
+    assert any(is_wide for is_wide, _ in hints) == (width == 380)
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 

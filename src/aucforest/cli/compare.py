@@ -143,12 +143,13 @@ def compare(
 
 def _as_table(data: Labelled, comparison: CriteriaComparison, of_cost: bool) -> Table:
     """Return a table of means with a row for each metric, of quality or of cost, and a column for each criterion."""
-    explained = (
-        f"Means of {len(comparison.folds)} folds with 95 % intervals. p: corrected resampled t-test against gini,"
-        f" adjusted for the number of criteria (Holm); significant differences (p < {SIGNIFICANT}) are green where"
-        " better and red where worse."
-    )
-    title, caption = ("fit time and sizes of trees", None) if of_cost else (data.title, explained)
+    caption = f"Means of {len(comparison.folds)} folds with 95 % intervals."
+    if not of_cost:
+        caption += (
+            " p: corrected resampled t-test against gini, adjusted for the number of criteria (Holm); significant"
+            f" differences (p < {SIGNIFICANT}) are green where better and red where worse."
+        )
+    title = "fit time and sizes of trees" if of_cost else data.title
     summary = comparison.summary()
     rows: list[list[str | Text]] = [
         [find_metric(metric).title, *(_cell(row) for row in summary if row.metric == metric)]
@@ -159,13 +160,13 @@ def _as_table(data: Labelled, comparison: CriteriaComparison, of_cost: bool) -> 
 
 
 def _cell(row: ComparisonRow) -> Text:
-    """Return the formatted mean with its interval, decimals according to its width, and the p-value."""
-    digits = decimals(row.low, row.high)
-    text = f"{row.mean:.{digits}f}"
+    """Return lines with the mean, its interval, whose width decides on the decimals, and the p-value of a score."""
+    digits = decimals(row.low, row.high, row.mean)
+    lines = [f"{row.mean:,.{digits}f}"]
     if not math.isnan(row.low):
-        text += f" ({row.low:.{digits}f} to {row.high:.{digits}f})"
-    text += f"\n{row.pvalue_text}"
-    if not row.adjusted_pvalue < SIGNIFICANT:
+        lines.append(f"{row.low:,.{digits}f} to {row.high:,.{digits}f}")
+    text = "\n".join([*lines, row.pvalue_text] if row.pvalue_text else lines)
+    if not (row.pvalue_text and row.adjusted_pvalue < SIGNIFICANT):
         return Text(text)
     return Text(text, "green" if row.is_better else "red")
 

@@ -23,6 +23,11 @@ from aucforest.tables.values import readable
 # Maximum number of features and categories that are printed; --json has all.
 MOST_FEATURES = 25
 MOST_CATEGORIES = 6
+_BY_IMPURITY = (
+    "importance by impurity: the share in what the splits gain on the training rows, which favours columns of many"
+    ' values even where they are noise; "aucforest report" with --train has the importance by permutation of'
+    " out-of-bag rows"
+)
 # Decimals of thresholds and probabilities.
 _DECIMALS = 3
 
@@ -40,6 +45,10 @@ def inspect(
     """Show what is in a model file: parameters, classes, features and their categories, the trees.
 
     Of a stack these are the trees and importances of its forest, and the weights of its members.
+
+    The importance is by impurity: the share of a feature in what the splits gain on the training rows, which is large
+    for columns of many values even where they are noise. The importance by permutation of out-of-bag rows is no part
+    of a file, as it takes the training rows: "aucforest report" with --train computes it.
 
     Example: aucforest inspect model.aucforest --text 0
     """
@@ -62,6 +71,7 @@ def inspect(
     to.print(_facts_table(facts))
     most_important = np.argsort(-importances, kind="stable")[:MOST_FEATURES]
     notes = [] if forest is model else ["importances are those of the stack's forest"]
+    notes.append(_BY_IMPURITY)
     title = f"{len(importances)} features of {forest.n_features_in_} columns"
     to.print(_features_table(title, _features(forest, importances, most_important), len(importances), notes))
     if json_out is not None:
@@ -115,7 +125,7 @@ def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.i
         column = dates.get(column_of(feature, n_columns, dates))
         made = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
         kind = made if listed is None else "categorical"
-        features.append({"name": names[feature], "kind": kind, "categories": listed, "importance": importance})
+        features.append({"name": names[feature], "kind": kind, "categories": listed, "impurity_importance": importance})
     return features
 
 
@@ -126,26 +136,29 @@ def _facts_table(facts: dict[str, Any]) -> Table:
         if name == "file_bytes":
             name, value = "file", f"{value / 2**20:,.2f} MiB"
         elif isinstance(value, dict):
-            value = "; ".join(  # names of variants have commas
-                f"{key}={part:.4g}" if isinstance(part, float) else f"{key}={part}" for key, part in value.items()
-            )
-        elif isinstance(value, float):
-            value = f"{value:.4g}"
-        rows.append([name.replace("_", " "), str(value)])
+            value = "; ".join(f"{key}={_shown(part)}" for key, part in value.items())  # names of variants have commas
+        rows.append([name.replace("_", " "), _shown(value)])
     return rich_table(None, ["", ""], rows, show_header=False)
+
+
+def _shown(value: Any) -> str:
+    """Return a value as text, numbers that are not whole with four digits."""
+    if isinstance(value, list) and any(isinstance(part, float) for part in value):
+        return f"[{', '.join(map(_shown, value))}]"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _features_table(title: str, features: list[dict[str, Any]], n_features: int, notes: list[str]) -> Table:
     """Return a table of the most important features, with notes below it."""
     left_out = n_features - len(features)
     if left_out > 0:
-        notes = [f"and {left_out} less important features, which are in --json", *notes]
+        notes = [f"and {left_out} features of less importance, which are in --json", *notes]
     rows = []
     for feature in features:
         kind, labels = feature["kind"], feature["categories"]
         if labels is not None:
             more = f", ... ({len(labels)} in all)" if len(labels) > MOST_CATEGORIES else ""
             kind = f"categorical: {', '.join(map(repr, labels[:MOST_CATEGORIES]))}{more}"
-        rows.append([feature["name"], kind, f"{feature['importance']:.3f}"])
-    headings = ["feature", "kind", ">importance"]
-    return rich_table(title, headings, rows, caption="; ".join(notes) or None)
+        rows.append([feature["name"], kind, f"{feature['impurity_importance']:.3f}"])
+    headings = ["feature", "kind", ">importance by impurity"]
+    return rich_table(title, headings, rows, caption="; ".join(notes))

@@ -18,6 +18,8 @@ from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.dates import n_added
 from aucforest.tables.predictions import Notes, Predictions, labels_of
 
+_EXPLAINED = "explained_probability"
+
 
 @takes_csv_format(for_model=True)
 def predict(
@@ -38,7 +40,8 @@ def predict(
     the label as "prediction", and of each class the probability as "probability_" and the class.
 
     Reasons are columns "reason_1", "reason_2" and so on, each with a feature, its value and its Shapley value: what it
-    adds to the probability of the positive class or, of three and more classes, of the predicted one.
+    adds to the probability of the positive class or, of three and more classes, of the predicted one. They explain the
+    mean of the trees, which is the column "explained_probability" where the model calibrates it.
 
     Categories that the training data did not have, and text in columns of numbers, count as missing; standard error has
     their number and some of them.
@@ -58,7 +61,7 @@ def predict(
                 if done := table.done(n_rows):
                     progress.total = round(n_rows / done)
                 progress.update(batch.num_rows)
-    say([*predictions.stray, *predictions.unseen])
+    say([*_scale_of_reasons(forest, reasons), *predictions.stray, *predictions.unseen])
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)
 
 
@@ -69,12 +72,27 @@ def _reasons(model: Any, k: int) -> Notes | None:
         return None
     if isinstance(model, AUCStackingClassifier):
         raise ValueError("--reasons is for forests and trees, but the model is a stack: leave it out, or fit a forest")
-    classes = model.classes_
+    classes, fields = model.classes_, [pa.field(f"reason_{place}", pa.string()) for place in range(1, k + 1)]
+    if _is_calibrated(model):
+        fields.insert(0, pa.field(_EXPLAINED, pa.float64()))
 
     def write(X: Any, proba: NDArray[Any]) -> list[Any]:
         label = classes[positive_last(model)[-1]] if len(classes) == 2 else labels_of(model, X, proba)
         explanation = explain(model, X, n_jobs=getattr(model, "n_jobs", None)).of_class(label)
         reasons = [[*map(str, row), *[None] * (k - len(row))] for row in explanation.top(k)]
-        return list(zip(*reasons))
+        explained = [explanation.predictions] if explanation.is_before_calibration else []
+        return [*explained, *zip(*reasons)]
 
-    return Notes([f"reason_{place}" for place in range(1, k + 1)], write)
+    return Notes(fields, write)
+
+
+def _is_calibrated(model: Any) -> bool:
+    """Return whether the probabilities of a model are not the mean of its trees, which reasons explain."""
+    return getattr(model, "calibration_", None) is not None
+
+
+def _scale_of_reasons(model: Any, k: int) -> list[str]:
+    """Return a sentence on what the reasons of a calibrated model add up to."""
+    if k == 0 or not _is_calibrated(model):
+        return []
+    return [f"reasons explain probabilities before calibration, which are in the column {_EXPLAINED!r}"]

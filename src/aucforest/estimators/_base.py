@@ -141,7 +141,10 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def split_importances_(self) -> NDArray[np.float64]:
-        """The mean over trees of each feature's proportion in the gain of a tree; the proportions sum to 1."""
+        """The mean over trees of each feature's proportion in the gain of a tree; the proportions sum to 1.
+
+        This importance by impurity favours features of many values, even where they are noise.
+        """
         check_is_fitted(self, "trees_")
         total = np.zeros(self.trees_[0].n_features)
         for tree in self.trees_:

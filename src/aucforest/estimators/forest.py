@@ -192,7 +192,9 @@ class AUCForestClassifier(ForestFit):
         several features for a column of dates.
     feature_importances_ : ndarray of shape (n_features,)
         The mean over trees of each column's proportion in the total gain of a tree's splits, weighted by node weight,
-        as in scikit-learn. So trees count alike whatever the units of their criteria. Sums to 1.
+        as in scikit-learn. So trees count alike whatever the units of their criteria. Sums to 1. This importance by
+        impurity favours columns of many values, even where they are noise: see
+        `aucforest.inspection.oob_permutation_importance`.
     split_importances_ : ndarray of shape (n_split_features,)
         The same for each of the ``split_features_``. The importance of a column of dates is the sum of those of the
         features that are made of it.

@@ -81,7 +81,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
         The categories of each categorical feature by feature index; the position of a category is its code in
         ``tree_``. The first 254 have a code of their own. The rarest ones beyond them come last and share code 254.
     feature_importances_ : ndarray of shape (n_features,)
-        The total gain of each column's splits, weighted by node weight and normalized to sum to 1.
+        The total gain of each column's splits, weighted by node weight and normalized to sum to 1. This importance by
+        impurity favours columns of many values, even where they are noise.
     split_importances_ : ndarray of shape (n_split_features,)
         The same for each of the ``split_features_``.
 

@@ -161,8 +161,8 @@ class ComparisonRow(NamedTuple):
 
     @property
     def pvalue_text(self) -> str:
-        """The adjusted p-value as text; empty for Gini and if it is undefined."""
-        if self.criterion == BASELINE or np.isnan(self.adjusted_pvalue):
+        """The adjusted p-value of a score as text; empty for Gini, for a cost, and if it is undefined."""
+        if self.criterion == BASELINE or find_metric(self.metric).of == "cost" or np.isnan(self.adjusted_pvalue):
             return ""
         return f"p = {self.adjusted_pvalue:.2g}" if self.adjusted_pvalue >= 0.001 else "p < 0.001"
 
@@ -358,7 +358,9 @@ class CriteriaComparison(HtmlTable):
 
     def _table(self) -> Any:
         pandas = import_optional("pandas", purpose="the table", extra="frame")
-        return pandas.DataFrame(self.summary()).set_index(["metric", "criterion"])
+        table = pandas.DataFrame(self.summary())
+        table.loc[~table["metric"].isin(self.metrics_of_quality), ["pvalue", "adjusted_pvalue"]] = np.nan
+        return table.set_index(["metric", "criterion"])
 
     def __repr__(self) -> str:
         lines = [self.verdict()] if self.metrics_of_quality else []
@@ -367,10 +369,13 @@ class CriteriaComparison(HtmlTable):
         for metric in sorted(self.metrics, key=lambda name: find_metric(name).of == "cost"):
             lines.append(find_metric(metric).title)
             for row in self._rows(metric, 0.95):
-                interval = "" if np.isnan(row.low) else f" [{row.low:.4f}, {row.high:.4f}]"
-                line = f"  {row.criterion:<{width}}  {row.mean:.4f}{interval}"
-                test = f"  {row.difference:+.4f}  {row.pvalue_text}" if row.criterion != BASELINE else ""
-                lines.append(line + test)
+                digits = decimals(row.low, row.high, row.mean)
+                interval = "" if np.isnan(row.low) else f" [{row.low:.{digits}f}, {row.high:.{digits}f}]"
+                line = f"  {row.criterion:<{width}}  {row.mean:.{digits}f}{interval}"
+                if row.criterion != BASELINE:
+                    digits = decimals(row.difference_low, row.difference_high, row.difference)
+                    line += f"  {row.difference:+.{digits}f}  {row.pvalue_text}"
+                lines.append(line.rstrip())
         return "\n".join(lines)
 
 
@@ -454,9 +459,11 @@ def _holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
     return adjusted
 
 
-def decimals(low: float, high: float) -> int:
-    """Return how many decimals show half the width of an interval with two digits; 4 without one."""
-    return max(0, 1 - math.floor(math.log10((high - low) / 2.0))) if low < high else 4
+def decimals(low: float, high: float, value: float = 0.0) -> int:
+    """Return how many decimals show half the width of an interval with two digits; without one, a value with four."""
+    if low < high:
+        return max(0, 1 - math.floor(math.log10((high - low) / 2.0)))
+    return 4 if abs(value) <= 1.0 else max(0, 3 - math.floor(math.log10(abs(value))))
 
 
 def _rounding(values: NDArray[np.float64]) -> float:

@@ -23,6 +23,7 @@ from aucforest.tree.tree import MISSING_CODE, Tree
 
 # Trees between two steps of the progress, and class frequencies of their nodes that are kept at a time, 128 MiB.
 _MOST_TREES, _MOST_PREDICTED = 16, 2**24
+_BEFORE = "before calibration"
 _MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
 
 
@@ -70,6 +71,8 @@ class Explanation:
         Shapley values: for the probability of the second of two classes, or for that of each of more classes.
     base_values : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
         What is predicted when no feature is known.
+    calibrated : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+        The probabilities of ``predict_proba``: `predictions`, calibrated if the model is.
     data : ndarray of shape (n_samples, n_features)
         The rows, with codes for categories and NaN for missing and unseen values.
     feature_names : tuple of str
@@ -86,6 +89,7 @@ class Explanation:
 
     values: NDArray[np.float64]
     base_values: NDArray[np.float64]
+    calibrated: NDArray[np.float64]
     data: NDArray[Any]
     feature_names: tuple[str, ...]
     classes: NDArray[Any]
@@ -98,6 +102,11 @@ class Explanation:
         """The sum of base value and values, (n_samples,) or (n_samples, n_classes)."""
         return np.asarray(self.base_values + self.values.sum(axis=1))
 
+    @property
+    def is_before_calibration(self) -> bool:
+        """Whether the model is calibrated, so that `predictions` are not its probabilities."""
+        return self.target.endswith(f", {_BEFORE}")
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -107,7 +116,13 @@ class Explanation:
 
     def __getitem__(self, rows: Any) -> "Explanation":
         rows = np.atleast_1d(np.arange(len(self))[rows])
-        return replace(self, values=self.values[rows], base_values=self.base_values[rows], data=self.data[rows])
+        return replace(
+            self,
+            values=self.values[rows],
+            base_values=self.base_values[rows],
+            calibrated=self.calibrated[rows],
+            data=self.data[rows],
+        )
 
     def of_class(self, label: Any) -> "Explanation":
         """Return the explanation of the probability of one class, with `values` of shape (n_samples, n_features).
@@ -127,14 +142,17 @@ class Explanation:
         is_one = np.ndim(label) == 0
         given = np.full(len(self), label) if is_one else label
         codes, _ = class_codes(given, len(self), labels=self.classes, name="label", of="the explanation")
-        values, base = self.values, self.base_values
+        values, base, calibrated = self.values, self.base_values, self.calibrated
         if values.ndim == 3:
             rows = np.arange(len(self))
-            values, base = values[rows, :, codes], base[rows, codes]
+            values, base, calibrated = values[rows, :, codes], base[rows, codes], calibrated[rows, codes]
         else:
-            values, base = np.where(codes == 1, 1.0, -1.0)[:, None] * values, np.where(codes == 1, base, 1.0 - base)
+            values = np.where(codes == 1, 1.0, -1.0)[:, None] * values
+            base, calibrated = (np.where(codes == 1, of_second, 1.0 - of_second) for of_second in (base, calibrated))
         target = _target(str(label) if is_one else "a class of each row", self.target.partition(", ")[2])
-        return replace(self, values=values, base_values=base, target=target, classes=self.classes[:0])
+        return replace(
+            self, values=values, base_values=base, calibrated=calibrated, target=target, classes=self.classes[:0]
+        )
 
     def top(self, k: int = 3) -> list[list[Reason]]:
         """Return the reasons for the prediction of each row: the features of greatest absolute value, greatest first.
@@ -271,7 +289,10 @@ class ExplanationDisplay(Display):
         self.bars_ = ax.barh(range(len(names)), values, height=0.6, color=["C3" if v > 0 else "C0" for v in values])
         ax.bar_label(self.bars_, [f"{value:+.2g}" for value in values], padding=3, fontsize="small")
         ax.margins(x=0.15)
-        ax.set_xlabel(f"{explained.target}: {explained.predictions[0]:.3g}, from {explained.base_values[0]:.3g}")
+        label = f"{explained.target}: {explained.predictions[0]:.3g}, from {explained.base_values[0]:.3g}"
+        if explained.is_before_calibration:
+            label += f"\n(after calibration: {explained.calibrated[0]:.3g})"
+        ax.set_xlabel(label)
         return names
 
     def _draw_rows(self, ax: Any, features: NDArray[np.int64]) -> list[str]:
@@ -299,8 +320,9 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     trees.
 
     A calibrated forest, which is the default, is explained before calibration, because only the mean over trees is a
-    sum that can be divided among features; ``explanation.target`` says so. With two classes the calibration keeps the
-    order of the samples. With ``calibration=None`` the explained predictions are those of ``predict_proba``.
+    sum that can be divided among features; ``explanation.target`` says so, and ``explanation.calibrated`` has the
+    probabilities of ``predict_proba``. With two classes the calibration keeps the order of the samples. With
+    ``calibration=None`` the explained predictions are those of ``predict_proba``.
 
     Parameters
     ----------
@@ -368,19 +390,30 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     total /= n_trees
     base /= n_trees
     values, bases = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)
+    bases = np.broadcast_to(bases, (len(X), *np.shape(bases)))
     return Explanation(
         values=values,
-        base_values=np.broadcast_to(bases, (len(X), *np.shape(bases))),
+        base_values=bases,
+        calibrated=_calibrate(model, bases + values.sum(axis=1)),
         data=X,
         feature_names=tuple(feature_names_of(model, X.shape[1])),
         classes=classes,
         target=_target(
             str(classes[1]) if n_columns == 1 else "each class",
-            "" if model._calibration is None else "before calibration",
+            "" if model._calibration is None else _BEFORE,
         ),
         categories=category_names_of(model),
         times=times_in(model.dates_),
     )
+
+
+def _calibrate(model: TreeBasedClassifier, mean: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the probabilities of the model from the mean of its trees, of the second class or of each."""
+    if model._calibration is None:
+        return mean
+    if mean.ndim == 2:
+        return model._calibration.apply(mean)
+    return model._calibration.apply(np.column_stack([1.0 - mean, mean]))[:, 1]
 
 
 def _add_trees(

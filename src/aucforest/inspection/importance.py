@@ -203,7 +203,8 @@ def oob_permutation_importance(
 
     The importance of a feature is the drop in the out-of-bag score when its values are permuted over the training
     samples. No held-out data are needed, because each sample is predicted by the trees that it is out of bag for. With
-    ROC AUC this is the importance of [1]_ for rare classes, computed for the forest instead of for each tree.
+    ROC AUC this is the importance of [1]_ for rare classes, computed for the forest instead of for each tree. Unlike
+    ``feature_importances_``, which is by impurity, it does not favour features of many values.
 
     Parameters
     ----------

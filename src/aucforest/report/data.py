@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ from aucforest.report.metrics import auc_interval
 from aucforest.report.page import Section, Table, number, percent, shortened
 from aucforest.report.rows import FloatArray, ScoredRows, check_rows, classes_of, encode_labels
 from aucforest.tables.columns import names_of
-from aucforest.tables.dates import as_datetimes, format_time, in_seconds
+from aucforest.tables.dates import as_datetimes, format_duration, format_time, in_seconds
 from aucforest.tables.notes import suspicious_columns
 
 _MOST_COLUMNS = 200
@@ -114,6 +114,26 @@ def numbers_in(values: NDArray[Any]) -> FloatArray | None:
         return None
 
 
+def as_dates(values: Any) -> NDArray[Any]:
+    """Return values as an array, dates as datetime64 and durations as timedelta64."""
+    listed = np.asarray(values)
+    with suppress(ValueError):  # dates among other values
+        dates = as_datetimes(listed)
+        return listed if dates is None else dates
+    return listed
+
+
+def order_of(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
+    """Return the values of a column as numbers, and the function that formats them; None if they have no order.
+
+    Dates and durations are in seconds. Missing values are NaN.
+    """
+    if values.dtype.kind in "Mm":
+        return in_seconds(values), format_time if values.dtype.kind == "M" else format_duration
+    numbers = numbers_in(values)
+    return None if numbers is None else (numbers, number)
+
+
 def _series(X: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and columns of a table, or nothing if X has no columns."""
     names = column_names(X)
@@ -134,25 +154,26 @@ def _values(column: Any) -> NDArray[Any]:
 def _describe(name: str, column: Any) -> list[str]:
     """Return name, type, proportion of missing values, number of distinct values and typical values of a column."""
     values = _values(column)
-    is_date = values.dtype.kind == "M"
-    numbers = in_seconds(values) if is_date else numbers_in(values)
-    if numbers is None:
+    ordered = order_of(values)
+    if ordered is None:
         texts = [str(value) for value in values.tolist() if not is_missing(value)]
         counts = Counter(texts)
         most = counts.most_common(_MOST_VALUES)
         usual = ", ".join(f"{shortened(value, 40)} ({percent(n / len(texts))})" for value, n in most)
-        kind = {"b": "boolean", "m": "duration"}.get(values.dtype.kind, "category")
+        kind = "boolean" if values.dtype.kind == "b" else "category"
         n_present, n_distinct = len(texts), len(counts)
     else:
+        numbers, form = ordered
         present = np.sort(numbers[~np.isnan(numbers)])
-        kind, n_present, usual = "date" if is_date else "number", present.size, ""
-        n_distinct = np.unique(present).size if is_date else _n_distinct(column, values, present)
+        kind = {"M": "date", "m": "duration"}.get(values.dtype.kind, "number")
+        n_present, usual = present.size, ""
+        n_distinct = _n_distinct(column, values, present) if kind == "number" else np.unique(present).size
         if present.size:
             levels = np.array([0.05, 0.5, 0.95])
-            if is_date:  # dates that occur
-                low, middle, high = map(format_time, present[(levels * (present.size - 1)).astype(int)])
-            else:
-                low, middle, high = map(number, np.quantile(present, levels))
+            if kind == "number":
+                low, middle, high = map(form, np.quantile(present, levels))
+            else:  # dates that occur
+                low, middle, high = map(form, present[(levels * (present.size - 1)).astype(int)])
             usual = f"{middle} (90 % from {low} to {high})"
     missing = 1.0 - n_present / max(len(values), 1)
     return [name, kind, percent(missing), f"{n_distinct:,}", usual or "–"]

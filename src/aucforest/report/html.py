@@ -27,7 +27,7 @@ from aucforest.report import model, performance
 from aucforest.report.data import Training, check_training, data_section, read_training
 from aucforest.report.importance import held_out_importance
 from aucforest.report.metrics import costs_of, resample
-from aucforest.report.page import Section, Table, interval, number, percent, render, signed
+from aucforest.report.page import Section, Table, estimate, percent, render, signed
 from aucforest.report.performance import Groups, default_groups, read_groups
 from aucforest.report.plots import drawing, picture
 from aucforest.report.rows import FloatArray, ScoredRows, score_rows
@@ -116,7 +116,8 @@ def report(
         not know. None takes the two most important columns of at most ten categories.
     cost : array-like of shape (n_classes, n_classes), default=None
         ``cost[i][j]`` is the cost of predicting class j where i is true. Of two classes the explorer starts with what
-        errors cost more than right predictions; None takes the forest's `threshold`, or else 1 for each error.
+        errors cost more than right predictions; None takes those of the forest's `threshold`, or else the explorer
+        shows no costs until its reader enters them.
     n_bootstrap : int, default=500
         Number of stratified bootstrap samples for percentile intervals; that of the ROC AUC of two classes is a score
         interval with DeLong's variance.
@@ -201,7 +202,7 @@ class _Request(NamedTuple):
     rows: ScoredRows
     training: Training | None
     groups: Groups | None
-    cost: FloatArray
+    cost: FloatArray | None
     intended_use: str | None
     n_bootstrap: int
     n_repeats: int
@@ -318,9 +319,13 @@ def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
     better = "more" if find_metric(metric).higher_is_better else "less"
     body = []
     for row in rows:
-        difference, pvalue = ["–", "–"], row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–"
+        difference = ["–", "–"]
         if row.criterion != BASELINE:
-            difference = [signed(row.difference), interval(row.difference_low, row.difference_high, signed)]
-        body.append([row.criterion, number(row.mean), interval(row.low, row.high), *difference, pvalue])
-    columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval", "p"]
-    return Table(f"{find_metric(metric).title} ({better} is better)", columns, body, "lrrrrr")
+            difference = estimate(row.difference, row.difference_low, row.difference_high, signed)
+        body.append([row.criterion, *estimate(row.mean, row.low, row.high), *difference])
+    columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval"]
+    if find_metric(metric).of != "cost":  # which needs no test
+        columns.append("p")
+        for cells, row in zip(body, rows):
+            cells.append(row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–")
+    return Table(f"{find_metric(metric).title} ({better} is better)", columns, body, "lrrrrr"[: len(columns)])

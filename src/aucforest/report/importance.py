@@ -98,7 +98,8 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
         if len(values) + (missing is not None) > 1:
             means = np.array([mean_scores(feature, row) for row in places])
             of_missing = None if missing is None else mean_scores(feature, missing)
-            dependences.append(Dependence(name, values, means, of_missing))
+            unit = " (seconds)" if column.dtype.kind == "m" else ""
+            dependences.append(Dependence(f"{name}{unit}", values, means, of_missing))
     return dependences
 
 

@@ -191,14 +191,14 @@ class Thresholds:
     own_threshold: float | None  # the value of the threshold of the model
     best_g_mean: int  # index of the threshold with the best G-mean
 
-    def as_json(self, cost: FloatArray) -> dict[str, Any]:
-        """Return the data for the script of the page as JSON values; None stands for infinity."""
+    def as_json(self, cost: FloatArray | None) -> dict[str, Any]:
+        """Return the data for the script of the page as JSON values; None stands for infinity, and unknown costs."""
         return {
             "thresholds": [*self.thresholds[:-1].tolist(), None],
             "tp": self.tp.tolist(),
             "fp": self.fp.tolist(),
             "own": self.own,
-            "cost": list(error_costs(cost)),
+            "cost": None if cost is None else list(error_costs(cost)),
         }
 
 
@@ -241,11 +241,12 @@ def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
     return lowest_positive, nominal if agrees else lowest_positive
 
 
-def costs_of(model: Any) -> FloatArray:
-    """Return the cost matrix in a forest's threshold parameter, the mean of several, or a cost of 1 for each error."""
+def costs_of(model: Any) -> FloatArray | None:
+    """Return the cost matrix in a forest's threshold parameter, the mean of several, or None without costs."""
     rule = getattr(model, "threshold", None)
-    cost = rule["cost"] if isinstance(rule, dict) and "cost" in rule else [[0, 1], [1, 0]]
-    costs = np.asarray(cost, dtype=np.float64)
+    if not (isinstance(rule, dict) and "cost" in rule):
+        return None
+    costs = np.asarray(rule["cost"], dtype=np.float64)
     return costs.mean(axis=0) if costs.ndim == 3 else costs
 
 

@@ -23,7 +23,7 @@ from aucforest.report import plots
 from aucforest.report.data import column_names
 from aucforest.report.importance import columns_in_order, partial_dependence
 from aucforest.report.metrics import LEVEL, auc_by_trees, row_losses
-from aucforest.report.page import Section, Table, interval, number, shortened, signed
+from aucforest.report.page import Plot, Section, Table, estimate, number, shortened, signed
 from aucforest.report.rows import ScoredRows, classes_of, scores_of
 
 _MOST_FEATURES = 30
@@ -32,6 +32,7 @@ _MOST_LETTERS = 200
 _OF_THE_MACHINE = ("n_jobs", "verbose")
 _N_ROWS = 10  # with reasons
 _N_REASONS = 3
+_FEWEST_TREES = 3  # of a curve
 _MEMBERS = {
     "forest": "the forest",
     "residual": "a forest of the samples that the first forest predicts badly out of bag",
@@ -44,8 +45,10 @@ def importance_section(importance: PermutationImportance, *, out_of_bag: bool) -
     source = "out-of-bag training rows" if out_of_bag else "rows of this report"
     mean, intervals = importance.importances_mean, np.clip(importance.importances_interval(LEVEL), -1.0, 1.0)
     caption = "Decrease of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
+    widths = np.ptp(intervals, axis=1)
+    width = float(np.exp(np.log(widths[widths > 0.0]).mean())) if np.any(widths > 0.0) else None
     body = [
-        [importance.feature_names[j], signed(mean[j]), interval(intervals[j, 0], intervals[j, 1], signed)]
+        [importance.feature_names[j], *estimate(mean[j], intervals[j, 0], intervals[j, 1], signed, width)]
         for j in np.argsort(-mean, kind="stable")[:_MOST_FEATURES]
     ]
     table = Table("Decrease of the ROC AUC by column", ["column", "mean decrease", "95 % interval"], body, "lrr")
@@ -91,16 +94,27 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     body = []
     for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS)):
         texts = [f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons]
-        body.append([str(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]], "; ".join(texts)])
+        cells = [_row_name(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]]]
+        body.append([*cells, "; ".join(texts)])
     explained = explanation.target.replace(f"probability of {label}", f"probability of {name}", 1)
-    columns = ["row", "score", "true class", "features that move the prediction most"]
+    columns, align, beside = ["row", "score", "true class", "features that move the prediction most"], "lrll", ""
+    if explanation.is_before_calibration:
+        for cells, mean in zip(body, explanation.predictions.tolist()):
+            cells.insert(2, number(mean))
+        columns.insert(2, "before calibration")
+        align, beside = "lrrll", ", which stands beside the score"
     lead = (
         f"The {len(body)} rows with the highest scores. The number in brackets is the Shapley value of the feature: "
-        f"what it adds to the {explained}. It describes the model, and does not say what would happen if the "
+        f"what it adds to the {explained}{beside}. It describes the model, and does not say what would happen if the "
         "value were changed. Rows are named by their index, or counted from 0."
     )
-    table = Table("Rows and reasons", columns, body, "lrll")
+    table = Table("Rows and reasons", columns, body, align)
     return [Section("reasons", "Reasons for the highest scores", lead, [], [table])]
+
+
+def _row_name(name: Any) -> str:
+    """Return the name of a row; that of a date has no time of day at midnight."""
+    return str(name).removesuffix(" 00:00:00")
 
 
 def members_sections(rows: ScoredRows) -> list[Section]:
@@ -137,7 +151,7 @@ def _auc(alone: ScoredRows, rows: ScoredRows) -> list[str]:
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             test = compare_auc(rows.labels == 1, score, score_alone, level=LEVEL, sample_weight=rows.sample_weight)
         low, high = test.interval
-    return ["ROC AUC", number(before), number(after), signed(after - before), interval(low, high, signed)]
+    return ["ROC AUC", number(before), number(after), *estimate(after - before, low, high, signed)]
 
 
 def _log_loss(alone: ScoredRows, rows: ScoredRows) -> list[str]:
@@ -146,8 +160,8 @@ def _log_loss(alone: ScoredRows, rows: ScoredRows) -> list[str]:
     means = [float(np.average(losses, weights=rows.weights)) for losses in (before, after, after - before)]
     deviations = rows.weights * (after - before - means[2])
     margin = normal_quantile(LEVEL) * float(np.sqrt(np.square(deviations).sum()) / rows.weights.sum())
-    shown = interval(means[2] - margin, means[2] + margin, signed)
-    return ["log loss", number(means[0]), number(means[1]), signed(means[2]), shown]
+    shown = estimate(means[2], means[2] - margin, means[2] + margin, signed)
+    return ["log loss", number(means[0]), number(means[1]), *shown]
 
 
 def model_section(model: Any, training: TrainingRows | None) -> Section:
@@ -168,14 +182,28 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
                 "alone."
             )
             drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
-        points = np.empty((0, 4)) if training is None else auc_by_trees(forest, training)
-        if points.size:
-            caption = f"Out-of-bag ROC AUC{of_stack} by the number of trees, with 95 % intervals."
-            drawn.append(plots.picture(plots.trees_plot(points), "trees", caption))
-            lead = (
-                "How the model was fitted, and whether its trees are enough: where the curve is flat, more do not help."
-            )
+        if training is not None:
+            curves, sentence = _curve(forest, training, of_stack)
+            drawn, lead = [*drawn, *curves], f"{lead} {sentence}"
     return Section("model", "Model", lead, drawn, tables)
+
+
+def _curve(forest: AUCForestClassifier, training: TrainingRows, of_stack: str) -> tuple[list[Plot], str]:
+    """Return the curve of the out-of-bag AUC by the number of trees, and the sentence on it or on why there is none."""
+    n_trees = len(forest.trees_)
+    if n_trees < _FEWEST_TREES:
+        trees = "A single tree is" if n_trees == 1 else f"{n_trees} trees are"
+        return [], f"{trees} too few for a curve that shows whether more would help."
+    points = auc_by_trees(forest, training)
+    if not points.size:
+        return [], ""
+    intervals = "" if np.isnan(points[:, 2]).all() else ", with 95 % intervals"
+    caption = (
+        f"Out-of-bag ROC AUC{of_stack} by the number of trees{intervals}. The first points are of fewer rows: those "
+        "that are out of bag for one of so few trees."
+    )
+    drawn = [plots.picture(plots.trees_plot(points), "trees", caption)]
+    return drawn, "The curve shows whether its trees are enough: where it is flat, more do not help."
 
 
 def _forest_table(caption: str, forest: AUCForestClassifier) -> Table:

@@ -7,7 +7,9 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from aucforest._optional import import_optional
+from aucforest.inspection.comparison import decimals
 
+_LEAST_DECIMALS, _MOST_DECIMALS = 3, 5  # of estimates
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -42,42 +44,89 @@ class Section(NamedTuple):
     points: Sequence[str] = ()
 
 
-def number(value: float) -> str:
-    """Return a number formatted to about three digits, or a dash if it is NaN."""
+def number(value: float, decimals: int | None = None) -> str:
+    """Return a number with some decimals, by default with about three digits; a dash if it is NaN.
+
+    Without decimals, numbers below 0.0001 are multiples of a power of ten.
+    """
     size = abs(value)
     if not math.isfinite(value):
         return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    if size >= 1000 or value == int(value):
+    if decimals is not None:
+        text = f"{round(value, decimals) or 0.0:,.{decimals}f}"  # without the sign of a zero
+    elif size >= 1000 or value == int(value):
         text = f"{value:,.0f}"
     elif size >= 0.01:
         text = f"{value:,.4g}" if size >= 1 else f"{value:.3f}"
-    elif size >= 1e-6:
+    elif size >= 1e-4:
         text = f"{value:.{1 - math.floor(math.log10(size))}f}"
     else:
-        digits, exponent = f"{value:.1e}".split("e")
-        text = f"{digits} × 10" + str(int(exponent)).translate(_RAISED)
-    return text.replace("-", "−")
+        text = f"{value:.1e}"
+    return _spell(text)
 
 
-def signed(value: float) -> str:
+def _spell(text: str) -> str:
+    """Return a number that Python has formatted, with a minus sign and powers of ten."""
+    digits, is_power, exponent = text.partition("e")
+    raised = f" × 10{str(int(exponent)).translate(_RAISED)}" if is_power else ""
+    return digits.replace("-", "−") + raised
+
+
+def numbers(values: Sequence[float]) -> list[str]:
+    """Return numbers like `number`, with more digits where those of two different ones are the same."""
+    texts, n_digits = [number(value) for value in values], 4
+    while len(set(texts)) < len(set(values)):
+        n_digits += 1
+        texts = [_spell(f"{value:,.{n_digits}g}") for value in values]
+    return texts
+
+
+def signed(value: float, decimals: int | None = None) -> str:
     """Return a difference formatted with its sign."""
-    return f"{'+' if value > 0 else ''}{number(value)}"
+    return f"{'+' if (value if decimals is None else round(value, decimals)) > 0 else ''}{number(value, decimals)}"
 
 
-def interval(low: float, high: float, form: Callable[[float], str] = number) -> str:
-    """Return an interval, with both ends formatted by a function."""
-    return "–" if math.isnan(low) else f"{form(low)} to {form(high)}"
+def percent(proportion: float, decimals: int | None = None) -> str:
+    """Return a proportion with some decimals as a percentage; by default with more digits near 0 and 1."""
+    distance = min(proportion, 1.0 - proportion)
+    if decimals is None:
+        decimals = 3 if not 0.0 < distance < 0.0995 else 1 - math.floor(math.log10(distance))
+    return f"{100 * proportion:.{max(decimals - 2, 0)}f} %"
 
 
-def percent(proportion: float) -> str:
-    """Return a proportion formatted as a percentage, with more digits if it is small."""
-    digits = 1 if proportion >= 0.0995 or proportion <= 0.0 else -1 - math.floor(math.log10(proportion))
-    return f"{100 * proportion:.{digits}f} %"
+def estimate(
+    value: float,
+    low: float,
+    high: float,
+    form: Callable[[float, int | None], str] = number,
+    width: float | None = None,
+) -> list[str]:
+    """Return the cells of an estimate and of its interval, a dash if it is NaN.
+
+    The decimals are those with which half the width of the interval has two digits, three at least; `width` is in place
+    of it for estimates in one column. Where they are more than five, or the interval has no width, each number is
+    formatted by its size.
+    """
+    if width is None:
+        width = high - low
+    digits = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else None
+    digits = None if digits is None or digits > _MOST_DECIMALS else digits
+    return [form(value, digits), "–" if math.isnan(low) else f"{form(low, digits)} to {form(high, digits)}"]
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text, shortened to a maximum length."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    """Return a text, without its middle if it is longer than a maximum."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[most // 2 + 1 - most :]}"
+
+
+def shorten(texts: Sequence[str], most: int) -> list[str]:
+    """Return texts like `shortened`, but if the same is left of two, what follows the beginning that all have."""
+    short = [shortened(text, most) for text in texts]
+    if len(set(short)) == len(set(texts)):
+        return short
+    n_same = next(place for place, letters in enumerate(zip(min(texts), max(texts))) if letters[0] != letters[1])
+    start = max(n_same - most // 3, 1)
+    return [text if len(text) <= most else f"…{text[start : start + most - 2]}…" for text in texts]
 
 
 def render(title: str, facts: dict[str, str], sections: list[Section], warnings: Sequence[str] = ()) -> str:

@@ -1,7 +1,7 @@
 """The sections on the performance of a model: summary, limits, curves, alerts, calibration, thresholds, subgroups."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,10 @@ from aucforest.metrics import MetricsAtK, average_precision_score, metrics_at_k,
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
 from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
-from aucforest.report.data import columns_of, numbers_in
+from aucforest.report.data import as_dates, columns_of, numbers_in, order_of
 from aucforest.report.importance import columns_in_order
 from aucforest.report.metrics import LEVEL, Resamples, auc_interval, find_thresholds, reliability, summarize
-from aucforest.report.page import Section, Table, interval, number, percent, shortened
+from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten
 from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
 
@@ -23,6 +23,7 @@ _INTERVAL = "95 % interval"
 _PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # alerts
 _MOST_GROUPS = 10
 _MOST_GROUPED = 2  # columns, if none are given
+_MOST_LETTERS = 40  # of the name of a group
 _FEW = 10  # minimum number of rows of a class for its metrics in a group
 
 Groups = dict[str, NDArray[Any]]
@@ -35,15 +36,16 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     sources = "Intervals are"
     if len(rows.classes) == 2:
         sources = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
-    confidence = "" if np.isnan(auc.low) else f", with 95 % confidence {interval(auc.low, auc.high)}"
+    value, interval = estimate(auc.value, auc.low, auc.high)
+    confidence = "" if np.isnan(auc.low) else f", with 95 % confidence {interval}"
     points = [
-        f"ROC AUC {number(auc.value)}{confidence}; a model without skill has 0.5. {sources} percentiles of "
+        f"ROC AUC {value}{confidence}; a model without skill has 0.5. {sources} percentiles of "
         f"{len(resamples.precision)} stratified bootstrap samples."
     ]
     if rows.sample_weight is not None:
         points.append("Rows count by their weights.")
     body = [
-        [score.name, number(score.value), interval(score.low, score.high), number(score.no_skill), score.meaning]
+        [score.name, *estimate(score.value, score.low, score.high), number(score.no_skill), score.meaning]
         for score in scores
     ]
     columns = ["metric", "model", _INTERVAL, "no skill", "meaning"]
@@ -114,7 +116,7 @@ def _by_class(rows: ScoredRows) -> Table:
         auc, low, high = auc_interval(is_class, score, rows.sample_weight)
         area, hit = average_precision_score(is_class, score, sample_weight=rows.sample_weight), confusion[k, k]
         recall, precision = float(hit / rows.totals[k]), float(hit / called[k]) if called[k] else np.nan
-        cells = [rows.classes[k], percent(float(rows.frequencies[k])), number(auc), interval(low, high)]
+        cells = [rows.classes[k], percent(float(rows.frequencies[k])), *estimate(auc, low, high)]
         body.append([*cells, number(area), number(recall), number(precision)])
     columns = ["class", "frequency", "ROC AUC", _INTERVAL, "average precision", "recall", "precision"]
     return Table("Each class against all others", columns, body, "lrrrrrr")
@@ -168,8 +170,8 @@ def alerts_section(rows: ScoredRows) -> Section:
     for per_1000, k in alert_depths(rows.labels.size).items():
         top = top_rows(rows, k)
         cells = [f"{k:,}"]
-        for value, low, high in (top.precision, top.recall):
-            cells += [percent(value), interval(low, high, percent)]
+        for found in (top.precision, top.recall):
+            cells += estimate(*found, percent)
         body.append([f"{per_1000}", *cells, f"{top.lift[0]:.1f}", number(top.threshold)])
     columns = ["alerts per 1,000 rows", "k", "precision at k", _INTERVAL, "recall at k", _INTERVAL]
     table = Table("The k rows with the highest scores", [*columns, "lift", "lowest score"], body, "lrrrrrrr")
@@ -200,7 +202,7 @@ def calibration_section(rows: ScoredRows) -> Section:
         drawn.append(plots.picture(plots.score_plot(rows), "scores", caption))
         body = [
             [f"{number(of_bin.least)} to {number(of_bin.most)}", f"{of_bin.n_rows:,}", number(of_bin.mean),
-             number(of_bin.observed), interval(of_bin.low, of_bin.high)]
+             *estimate(of_bin.observed, of_bin.low, of_bin.high)]
             for of_bin in bins[rows.classes[1]]
         ]  # fmt: skip
         columns = ["probability", "rows", "mean probability", "observed frequency", _INTERVAL]
@@ -221,7 +223,7 @@ def calibration_section(rows: ScoredRows) -> Section:
     return Section("calibration", "Calibration", lead, drawn, tables)
 
 
-def threshold_section(rows: ScoredRows, cost: FloatArray) -> Section:
+def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
     """Return the section with the threshold explorer; the costs are in the order of the model's classes."""
     thresholds, order = find_thresholds(rows), positive_last(rows.model)
     negative, positive = rows.classes
@@ -232,14 +234,14 @@ def threshold_section(rows: ScoredRows, cost: FloatArray) -> Section:
         own_sentence = f"The model's own threshold is {number(thresholds.own_threshold)}."
     explorer = {
         "svg": plots.as_svg(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line"),
-        "data": thresholds.as_json(cost[np.ix_(order, order)]),
+        "data": thresholds.as_json(None if cost is None else cost[np.ix_(order, order)]),
         "start": thresholds.best_g_mean if thresholds.own is None else thresholds.own,
         "own_sentence": own_sentence,
         "negative": negative,
         "positive": positive,
         "of_positive": rows.of_classes[1],
     }
-    lead = "Metrics and costs at any threshold, on these rows."
+    lead = f"Metrics{' and alerts' if cost is None else ', alerts and costs'} at any threshold, on these rows."
     return Section("thresholds", "Thresholds", lead, [], [], explorer)
 
 
@@ -255,7 +257,7 @@ def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> G
             if name not in columns:
                 raise ValueError(f"by names {name!r}, which is no column of X_test")
         return {name: columns[name] for name in by}
-    groups = {str(name): np.asarray(by[name]) for name in names_of(by) or by}
+    groups = {str(name): as_dates(by[name]) for name in names_of(by) or by}
     kept = slice(None) if sample_weight is None else np.asarray(sample_weight) != 0.0
     n_rows = rows.labels.size if sample_weight is None else np.size(sample_weight)
     for name, values in groups.items():
@@ -304,17 +306,40 @@ def _group_table(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
 
 
 def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Return groups by quartile for many numbers, else by the most frequent values; missing values are a group."""
-    numbers, missing = numbers_in(values), np.array([is_missing(value) for value in values.tolist()])
-    if numbers is not None and np.unique(numbers[~missing]).size > _MOST_GROUPS:
-        ends = np.unique(np.quantile(numbers[~missing], [0.25, 0.5, 0.75]))
-        names = [f"to {number(ends[0])}", *(f"to {number(end)}" for end in ends[1:]), f"above {number(ends[-1])}"]
-        texts = [names[place] for place in np.searchsorted(ends, numbers)]
+    """Return groups by quartile of many numbers or dates, or by the most frequent values, and one of missing values."""
+    ordered, missing = order_of(values), np.array([is_missing(value) for value in values.tolist()])
+    if ordered is None or (values.dtype == object and np.unique(ordered[0][~missing]).size <= _MOST_GROUPS):
+        names, places = _most_frequent([str(value) for value in values.tolist()], missing)
     else:
-        texts = [shortened(str(value), 40) for value in values.tolist()]
-        names = [name for name, _ in Counter(np.array(texts)[~missing].tolist()).most_common(_MOST_GROUPS)]
-    group = np.where(missing, "missing", np.where(np.isin(texts, names), texts, "all others"))
-    return [(name, group == name) for name in [*names, "all others", "missing"] if np.any(group == name)]
+        names, places = _in_order(*ordered, missing)
+    places[missing] = len(names)
+    return [(name, places == place) for place, name in enumerate([*names, "missing"]) if np.any(places == place)]
+
+
+def _in_order(
+    values: FloatArray, form: Callable[[float], str], missing: NDArray[np.bool_]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the names of groups, which are the quarters of many values or each of a few, and the group of each row."""
+    distinct = np.unique(values[~missing])
+    is_few, is_number = distinct.size <= _MOST_GROUPS, form is number
+    ends = distinct
+    if not is_few:  # of dates, those that occur
+        quarters = np.array([0.25, 0.5, 0.75])
+        ends = np.quantile(values[~missing], quarters, method="linear" if is_number else "lower")
+        ends = np.unique(ends)
+    texts = numbers(ends.tolist()) if is_number else list(map(form, ends.tolist()))
+    beyond = "above" if is_number else "after"
+    names = texts if is_few else [*(f"to {text}" for text in texts), f"{beyond} {texts[-1]}"]
+    return names, np.searchsorted(ends, values)
+
+
+def _most_frequent(texts: list[str], missing: NDArray[np.bool_]) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the names of groups, which are the most frequent values and all others, and the group of each row."""
+    counts = Counter(text for text, is_none in zip(texts, missing) if not is_none)
+    chosen = [text for text, _ in counts.most_common(_MOST_GROUPS)]
+    place_of = {text: place for place, text in enumerate(chosen)}
+    places = np.array([place_of.get(text, len(chosen)) for text in texts])
+    return [*shorten(chosen, _MOST_LETTERS), "all others"], places
 
 
 def _rate(rows: ScoredRows, inside: NDArray[np.bool_], is_hit: NDArray[np.bool_]) -> list[str]:
@@ -325,7 +350,7 @@ def _rate(rows: ScoredRows, inside: NDArray[np.bool_], is_hit: NDArray[np.bool_]
     proportion = float(np.average(is_hit[inside], weights=weights))
     dispersion = float(np.square(weights).sum() / weights.sum() ** 2)
     low, high = score_interval(proportion, dispersion, normal_quantile(LEVEL))
-    return [percent(proportion), interval(low, high, percent)]
+    return estimate(proportion, low, high, percent)
 
 
 def _of_two_classes(rows: ScoredRows, inside: NDArray[np.bool_]) -> list[str]:
@@ -338,7 +363,7 @@ def _of_two_classes(rows: ScoredRows, inside: NDArray[np.bool_]) -> list[str]:
     if min(n_positive, n_rows - n_positive) >= _FEW:
         weights = None if rows.sample_weight is None else rows.sample_weight[inside]
         value, low, high = auc_interval(positive[inside], rows.scores[inside, 1], weights)
-        auc = [number(value), interval(low, high)]
+        auc = estimate(value, low, high)
     alert = rows.predicted == 1
     false_positives, _ = _rate(rows, inside & ~positive, alert)
     return [*cells, *auc, *_rate(rows, inside & positive, alert), false_positives]

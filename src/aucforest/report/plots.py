@@ -15,7 +15,7 @@ from aucforest.inspection.threshold_display import threshold_curves
 from aucforest.metrics import GainsDisplay, RocBand, RocCurveDisplay, RocEntry
 from aucforest.report.importance import Dependence
 from aucforest.report.metrics import RECALLS, Bin, Thresholds, cumulate_class, thin
-from aucforest.report.page import Plot, number, shortened
+from aucforest.report.page import Plot, number, shorten, shortened
 from aucforest.report.rows import FloatArray, ScoredRows
 
 # Okabe and Ito's palette for color-blind readers, with the light colors darkened for a white background.
@@ -195,7 +195,7 @@ def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tup
         axes.set(xlabel=shortened(dependence.name, 32), ylabel=label, ylim=limits)
         axes.locator_params(axis="x", nbins=5)
     else:
-        axes.set_yticks(places, [shortened(str(value), 16) for value in dependence.values])
+        axes.set_yticks(places, shorten(list(map(str, dependence.values)), 16))
         axes.set(xlabel=label, xlim=limits)
         axes.set_title(shortened(dependence.name, 32), fontsize=9)
         axes.locator_params(axis="x", nbins=4)
@@ -220,6 +220,7 @@ def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
             axes.errorbar(means, observed, np.maximum(ends, 0.0), color=color, linewidth=1.2, capsize=2.5)
         axes.plot(means, observed, "o-", color=color, markersize=4.5, linewidth=1.2, label=name)
     axes.set(xlabel="mean predicted probability", ylabel="observed frequency", xlim=(0, top), ylim=(0, top))
+    axes.locator_params(nbins=6)  # of a rare class, numbers at the ticks are long
     axes.set_aspect("equal")
     axes.legend(loc="upper left")
     return figure
@@ -253,7 +254,7 @@ def thresholds_plot(thresholds: Thresholds) -> Any:
         display.mark_.set_label("model's own threshold")
     ticks = np.unique(np.linspace(0, places.size - 2, min(6, places.size - 1)).round().astype(int))
     axes.set_xticks(ticks, [number(thresholds.thresholds[place]) for place in ticks])
-    axes.set(xlim=(0, places.size - 1), xlabel="threshold (one step for each row)", ylabel="")
+    axes.set(xlim=(0, places.size - 1), xlabel="threshold (steps of about equally many rows)", ylabel="")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.24), ncols=3)
     return figure
 
@@ -262,7 +263,8 @@ def importance_plot(importance: PermutationImportance) -> Any:
     """Draw the importances of the first features with their intervals."""
     figure, axes = _panels(_WIDTH, 0.8 + 0.27 * min(_MOST_FEATURES, len(importance.feature_names)))
     importance.plot(axes, max_features=_MOST_FEATURES)
-    axes.set_yticks(axes.get_yticks(), [shortened(label.get_text(), 24) for label in axes.get_yticklabels()])
+    axes.set_xlim(max(axes.get_xlim()[0], -1.0), min(axes.get_xlim()[1], 1.0))
+    axes.set_yticks(axes.get_yticks(), shorten([label.get_text() for label in axes.get_yticklabels()], 24))
     axes.set_xlabel("decrease of the ROC AUC")
     return figure
 

@@ -159,6 +159,11 @@ def format_time(seconds: float) -> str:
     return str(day if day == moment else moment).replace("T", " ")
 
 
+def format_duration(seconds: float) -> str:
+    """Return a duration as text, such as "2 days, 3:00:00"."""
+    return str(timedelta(seconds=seconds)) if abs(seconds) < 86400e9 else f"{seconds:g} s"
+
+
 def expand(table: Table, dates: Dates) -> Table:
     """Return a table with numeric features in place of dates; ValueError if a column of dates holds other values."""
     if not dates:

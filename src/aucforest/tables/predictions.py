@@ -14,9 +14,9 @@ _LABEL = "prediction"
 
 
 class Notes(NamedTuple):
-    """Names of additional string columns, and a function that computes them from features and class probabilities."""
+    """Additional columns as Arrow fields, and a function that computes them from features and class probabilities."""
 
-    names: Sequence[str] = ()
+    fields: Sequence[Any] = ()
     write: Callable[[Any, NDArray[Any]], Sequence[Any]] = lambda X, proba: ()
 
 
@@ -47,7 +47,7 @@ class Predictions:
         if proba is not True:
             fields.append(pa.field(_LABEL, pa.array(model.classes_.tolist()).type))
         fields += [pa.field(name, pa.float64()) for name in self._probabilities]
-        fields += [pa.field(name, pa.string()) for name in self._notes.names]
+        fields += self._notes.fields
         names = [field.name for field in fields]
         for name in names:
             if names.count(name) > 1:
@@ -66,7 +66,7 @@ class Predictions:
             made: dict[str, Any] = dict(zip(self._probabilities, proba.T))
             if self._proba is not True:
                 made[_LABEL] = labels_of(self._model, X, proba).tolist()
-            made |= dict(zip(self._notes.names, self._notes.write(X, proba)))
+            made |= dict(zip((field.name for field in self._notes.fields), self._notes.write(X, proba)))
             values = [made[name] if name in made else batch.column(name) for name in self.schema.names]
             columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
             yield pa.record_batch(columns, schema=self.schema)

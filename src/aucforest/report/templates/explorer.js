@@ -1,6 +1,15 @@
 
 "use strict";
 (() => {
+  // tables that are wider than the page say so
+  const hint = () => {
+    for (const box of document.querySelectorAll(".scroll")) {
+      box.classList.toggle("wide", box.scrollWidth > box.clientWidth);
+    }
+  };
+  window.addEventListener("resize", hint);
+  hint();
+
   const source = document.getElementById("explorer-data");
   if (source === null) return;
   const data = JSON.parse(source.textContent);
@@ -15,22 +24,24 @@
     const tp = data.tp[place], fp = data.fp[place];
     const fn = positives - tp, tn = negatives - fp;
     const recall = ratio(tp, positives), specificity = ratio(tn, negatives);
-    const [costFp, costFn] = costs.map((input) => Math.max(0, input.valueAsNumber || 0));
+    const [costFp, costFn] = costs.map((input) => Math.max(0, input.valueAsNumber));
     const cost = costFp * fp + costFn * fn;
     return {
       tp, fp, fn, tn, recall, specificity, cost,
       precision: ratio(tp, tp + fp),
       gmean: Math.sqrt(recall * specificity),
       f1: ratio(2 * tp, 2 * tp + fp + fn),
-      called: ratio(tp + fp, positives + negatives),
+      alerts: tp + fp,
+      "per-1000": 1000 * ratio(tp + fp, positives + negatives),
       "cost-row": ratio(cost, positives + negatives),
     };
   };
 
-  const whole = new Set(["tp", "fp", "fn", "tn", "cost"]);
+  const mostDecimals = { tp: 2, fp: 2, fn: 2, tn: 2, cost: 2, alerts: 2, "per-1000": 1 };
   const text = (name, value) => {
     if (Number.isNaN(value)) return "–";
-    const digits = whole.has(name) ? { maximumFractionDigits: 2 } : { minimumFractionDigits: 3, maximumFractionDigits: 3 };
+    const most = mostDecimals[name];
+    const digits = most ? { maximumFractionDigits: most } : { minimumFractionDigits: 3, maximumFractionDigits: 3 };
     return value.toLocaleString("en", digits);
   };
   const fill = (targets, key, metrics) => {
@@ -49,7 +60,7 @@
     return marker;
   });
   const where = {
-    gains: (metrics) => [metrics.called, metrics.recall],
+    gains: (metrics) => [metrics["per-1000"] / 1000, metrics.recall],
     roc: (metrics) => [1 - metrics.specificity, metrics.recall],
     pr: (metrics) => [metrics.recall, metrics.precision],
     cuts: (_, place) => [place, 0],
@@ -78,6 +89,10 @@
     shown.dataset.value = threshold === null ? "Infinity" : threshold;
     slider.setAttribute("aria-valuetext",
       `${shown.textContent}: recall ${text("", metrics.recall)}, precision ${text("", metrics.precision)}`);
+    // without both costs there is no cost to show
+    const areUnknown = Number.isNaN(metrics.cost);
+    for (const row of document.querySelectorAll("tr.cost")) row.hidden = areUnknown;
+    document.querySelector("[data-best=cost]").disabled = areUnknown;
     fill(now, "metric", metrics);
     if (data.own !== null) fill(own, "own", metricsAt(data.own));
     svgs.forEach((svg, i) => mark(svg, markers[i], place, metrics));
