@@ -2,6 +2,7 @@
 
     python benchmarks/grouped_oob.py [N_SEEDS]
     python benchmarks/grouped_oob.py few [N_SEEDS]
+    python benchmarks/grouped_oob.py calibration [N_SEEDS]
 
 Each of 400 customers has 10 rows. Five features belong to the customer and hardly change from row to row, five to the
 row. The label is that of the customer, except for one row in ten. A forest whose trees sample rows knows a customer by
@@ -11,6 +12,10 @@ each seed, tell which is right.
 "few" is about few customers of a class: how much too low is the AUC out of bag then, and what are the choice of mixture
 and shrinkage by it, and a threshold tuned by it in place of the class frequency, worth on new customers? Labels are
 those of the customers, with and without a relation to two features. `LEAST_GROUPS` is set to 0 and to infinity.
+
+"calibration" is about over-confident forests: the log loss on new customers of the class frequencies, of the mean of
+the trees, and of calibrations with several penalties of a slope below 1. A label is that of the customer, or for
+"mixed" that of the row in three of ten rows.
 """
 
 import sys
@@ -19,13 +24,18 @@ from itertools import product
 
 import numpy as np
 from joblib import cpu_count
+from scipy.special import expit
 from sklearn.metrics import balanced_accuracy_score
 
 from aucforest import AUCForestClassifier
+from aucforest.estimators import _calibration
 from aucforest.fitting import target
 from aucforest.metrics import roc_auc_score
+from aucforest.metrics.classification import log_loss
 
 N_ROWS, N_TRAIN, N_TEST, N_JOBS = 10, 400, 1000, cpu_count()
+# The second one is `_calibration._PENALTY_BELOW_1_OF_GROUPS`, the last one that of rows.
+PENALTIES = (0.0, 5.0, 20.0, 50.0, 300.0)
 
 
 def make_customers(n_customers: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -75,6 +85,44 @@ def measure_few(n_customers: int, n_positive: int, shift: float, seed: int) -> t
     return forests[0].oob_score_ - fixed, chosen - fixed, by_tuned - by_frequency
 
 
+def make_similar(n_customers: int, n_rows: int, signal: float, mixed: bool, rng: np.random.Generator) -> tuple:
+    """Return features, labels and customers of rows; the log odds of a label are a sum of features."""
+    customer = np.repeat(np.arange(n_customers), n_rows)
+    own, of_rows = rng.normal(size=(n_customers, 5)), rng.normal(size=(len(customer), 5))
+    label = rng.random(n_customers) < expit(signal * (own[:, 0] + own[:, 1]) - 0.7)
+    y = label[customer]
+    if mixed:
+        y = np.where(rng.random(len(y)) < 0.3, rng.random(len(y)) < expit(signal * of_rows[:, 0] - 0.7), y)
+    return np.hstack((own[customer] + 0.05 * rng.normal(size=of_rows.shape), of_rows)), y.astype(np.int64), customer
+
+
+def measure_calibration(n_customers: int, n_rows: int, signal: float, mixed: bool, seed: int) -> list[float]:
+    """Return the log losses on new customers; NaN if the fit has too few customers of a class."""
+    rng = np.random.default_rng(seed)
+    X, y, customer = make_similar(n_customers, n_rows, signal, mixed, rng)
+    X_new, y_new, _ = make_similar(N_TRAIN, n_rows, signal, mixed, rng)
+    losses = []
+    for penalty in PENALTIES:
+        _calibration._PENALTY_BELOW_1_OF_GROUPS = penalty
+        forest = AUCForestClassifier(100, n_jobs=N_JOBS, random_state=seed).fit(X, y, groups=customer)
+        losses.append(log_loss(y_new, forest.predict_proba(X_new)))
+    is_calibrated, forest.calibration_ = forest.calibration_ is not None, None
+    frequencies = np.tile(forest.class_prior_, (len(y_new), 1))
+    losses = [log_loss(y_new, frequencies), log_loss(y_new, forest.predict_proba(X_new)), *losses]
+    return losses if is_calibrated else [np.nan] * len(losses)
+
+
+def print_calibration(n_seeds: int) -> None:
+    """Print mean log losses for several numbers of customers and of rows of each."""
+    warnings.simplefilter("ignore")
+    print(f"{n_seeds} seeds: log loss of the frequencies, of the mean of trees, and with penalties {PENALTIES}")
+    for (n_customers, n_rows), signal, mixed in product(((30, 8), (60, 8), (60, 30), (200, 5)), (0, 0.7, 2), (0, 1)):
+        case = n_customers, n_rows, signal, bool(mixed)
+        losses = np.nanmean([measure_calibration(*case, seed) for seed in range(n_seeds)], axis=0)
+        name = f"{n_customers:3} x {n_rows:2}, signal {signal}, {'mixed' if mixed else 'alike'}"
+        print(f"{name}: {', '.join(f'{loss:.4f}' for loss in losses)}", flush=True)
+
+
 def print_few(n_seeds: int) -> None:
     """Print means over seeds with their standard errors for several numbers of positive customers."""
     warnings.simplefilter("ignore")
@@ -93,6 +141,9 @@ def print_few(n_seeds: int) -> None:
 
 def main() -> None:
     """Print means over seeds with their standard errors, and those of the differences of the same seeds."""
+    if "calibration" in sys.argv:
+        print_calibration(int(sys.argv[2]) if len(sys.argv) > 2 else 12)
+        return
     if "few" in sys.argv:
         print_few(int(sys.argv[2]) if len(sys.argv) > 2 else 40)
         return

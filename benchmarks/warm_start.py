@@ -2,8 +2,9 @@
 
     python benchmarks/warm_start.py [N_SPLITS]
 
-On tables of KEEL with at least 100 positives whose names begin with a to p: 100 trees of 60 % of the training rows, then a
-warm start to 200 trees with all of them, against the old forest and 200 new trees. A third of a table is for the test.
+On tables of KEEL with at least 100 positives whose names begin with a to p: 100 trees of 60 % of the training rows,
+then a warm start to 200 trees with all of them, against the old forest and 200 new trees. A third of a table is for the
+test.
 """
 
 import sys
@@ -47,7 +48,9 @@ def main() -> None:
     gains = np.array(means)[:, 1] - np.array(means)[:, 0]
     errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains))
     print(f"{len(sets)} sets, {n_splits} splits, ROC AUC / log loss: {np.mean(means, axis=0).round(4).tolist()}")
-    print(f"warm less old: ROC AUC {gains[:, 0].mean():+.4f} ± {errors[0]:.4f}, worst {gains[:, 0].min():+.4f};", end=" ")
+    print(
+        f"warm less old: ROC AUC {gains[:, 0].mean():+.4f} ± {errors[0]:.4f}, worst {gains[:, 0].min():+.4f};", end=" "
+    )
     print(f"log loss {gains[:, 1].mean():+.4f} ± {errors[1]:.4f}, worst {gains[:, 1].max():+.4f}")
 
 
