@@ -127,7 +127,7 @@ def test_blocks_of_rows_are_dense_one_after_another(monkeypatch):
     X, dense, _ = make()
     monkeypatch.setattr(sparse, "_CACHED_CELLS", 1)
     rows, found = SparseRows(X), np.zeros((300, 30))
-    blocks = [(some, block.copy()) for some, block in rows.blocks(slice(50, 350), np.dtype(np.float64))]
+    blocks = [(some, block.copy()) for some, block in rows.blocks(slice(50, 350))]
     assert len(blocks) == 10
     for some, block in blocks:
         found[some.start - 50 : some.stop - 50] = block
@@ -162,7 +162,7 @@ def test_inspection_of_sparse_rows():
     np.testing.assert_array_equal(found.importances, expected.importances)
     encoded = forest.encode(X)
     assert sp.issparse(encoded)
-    assert encoded.dtype == np.float32
+    assert (encoded.dtype, forest.encode(X, dtype="float32").dtype) == (np.float64, np.float32)
 
 
 def test_pipelines_of_scikit_learn():
