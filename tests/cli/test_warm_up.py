@@ -17,7 +17,7 @@ if __name__ == "__main__":
     main()
 """
 
-# All that is public, in the forms in which data come: each step is a name and what to do.
+# All that needs kernels, in the forms in which data come, and what `others` add, which imports plots and reports.
 FIRST_DAY = """
 import sys, tempfile, warnings
 import numpy as np
@@ -26,9 +26,6 @@ from numba.core import event
 from scipy import sparse
 from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier, LinearAUCClassifier, load
 from aucforest import inspection, losses, metrics
-from aucforest.distributed import fit_out_of_core
-from aucforest.monitoring import CBPE
-from aucforest.report import report
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -67,7 +64,8 @@ FORMS = {
 OPTIONS = {
     "weights": {}, "groups": {}, "all bins": {"max_bins": None}, "tuned": {"threshold": "f1", "oob_score": True},
     "gini": {"criterion": "gini"}, "balanced": {"sampling": "balanced"}, "class weights": {"class_weight": "balanced"},
-    "random": {"splitter": "random"}, "leaves": {"max_leaf_nodes": 8}, "no bootstrap": {"bootstrap": False},
+    "random": {"splitter": "random"}, "leaves": {"max_leaf_nodes": 8},
+    "no bootstrap": {"bootstrap": False, "calibration": None},
     "monotone": {"monotonic_cst": [1, 0, 0, 0, -1]}, "uncalibrated": {"calibration": None},
     "few rows": {"max_samples": 0.5},
     "shrunk": {"shrinkage": 1.0}, "not shrunk": {"shrinkage": 0.0}, "costs": {"threshold": {"cost": [[0, 1], [5, 0]]}},
@@ -113,7 +111,14 @@ def forests(folder):
             load(folder + "/f.aucforest").predict(data)
             model.to_sklearn()
             yield f"a forest of a {type(data).__name__}"
-    model = forest().fit(X, y)
+
+
+def others(folder):
+    from aucforest.distributed import fit_out_of_core
+    from aucforest.monitoring import CBPE
+    from aucforest.report import report
+
+    model = forest(30, oob_score=True).fit(X, y)
     model.set_threshold("youden", X, y)
     model.to_onnx(folder + "/f.onnx")
     inspection.forest_summary(model), inspection.column_notes(frame)
@@ -132,16 +137,16 @@ def forests(folder):
     AUCStackingClassifier(forest()).fit(X, y).set_threshold("f1", X, y).predict(X)
     AUCStackingClassifier(forest()).fit(frame, y3).predict(frame)
     yield "stacks"
+
+
+def measures():
+    proba = rng.dirichlet(np.ones(3), size=N)
     LinearAUCClassifier().fit(X, y).predict(X)
     for loss in ("exp", "logistic", "sigmoid", "squared_hinge"):
         losses.pairwise_loss(y, score, loss=loss, sample_weight=weight, group=groups)
     losses.boosting_objective()(y, score)
     losses.smooth_auc(y, score, eps=0.1)
     yield "losses"
-
-
-def measures():
-    proba = rng.dirichlet(np.ones(3), size=N)
     for scores in (score, score.astype(np.float32), locked(score), pd.Series(score)):
         for truth in (y, y > 0, locked(y), pd.Series(y)):
             for given in ({}, {"sample_weight": weight}):
@@ -162,9 +167,9 @@ def measures():
     yield "metrics"
 
 
-def first_day(check):
+def first_day(check, *, whole):
     with tempfile.TemporaryDirectory() as folder:
-        for steps in (fits(), forests(folder), measures()):
+        for steps in (fits(), forests(folder), measures(), others(folder) if whole else ()):
             for step in steps:
                 check(step)
 """
@@ -189,7 +194,7 @@ def check(step):
     assert not new, (step, new)
 
 
-first_day(check)
+first_day(check, whole=False)
 """
 
 BY_EVENT = """
@@ -202,7 +207,7 @@ class Compiled(event.Listener):
 
 
 event.register("numba:compile", Compiled())
-first_day(lambda step: None)
+first_day(lambda step: None, whole=True)
 """
 
 

@@ -33,14 +33,13 @@ SPECIAL = [0.0, -0.0, 5e-324, -5e-324, 1e-45, -1e-46, 29.9, 0.1, 1e300, -1e300, 
 
 @given(FLOATS | st.sampled_from(SPECIAL), st.floats(width=32) | st.sampled_from(np.float32(SPECIAL[:8]).tolist()))
 def test_rounded_thresholds_part_the_values_of_float32_as_they_did(threshold, value):
-    thresholds = np.array([threshold])
-    (rounded,) = rounded_down(thresholds)
-    with np.errstate(over="ignore"):
+    (rounded,) = rounded_down(np.array([threshold]))
+    with np.errstate(over="ignore", under="ignore"):
         assert np.float32(rounded) == rounded
-        nearest = np.float32(threshold)
-    for near in (value, nearest, np.nextafter(nearest, np.float32(-np.inf)), np.nextafter(nearest, np.float32(np.inf))):
-        assert (np.float64(near) <= rounded) == (np.float64(near) <= threshold)
-        assert (np.float32(near) > np.float32(rounded)) == (np.float64(near) > threshold)
+        nearest, infinity = np.float32(threshold), np.float32(np.inf)
+        values = np.array([value, nearest, np.nextafter(nearest, -infinity), np.nextafter(nearest, infinity)])
+    np.testing.assert_array_equal(values.astype(np.float64) <= rounded, values.astype(np.float64) <= threshold)
+    np.testing.assert_array_equal(values.astype(np.float32) <= np.float32(rounded), values <= np.float64(threshold))
 
 
 @given(st.integers(0, 2**32))

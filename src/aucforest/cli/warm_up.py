@@ -12,7 +12,13 @@ from scipy.sparse import csr_array
 from aucforest.estimators import AUCForestClassifier, LinearAUCClassifier, load
 from aucforest.inspection import explain, oob_permutation_importance
 from aucforest.losses import pairwise_loss
-from aucforest.metrics import AUCSketch, auc_confidence_interval, average_precision_score, hand_till_score
+from aucforest.metrics import (
+    AUCSketch,
+    auc_confidence_interval,
+    average_precision_score,
+    hand_till_score,
+    roc_auc_score,
+)
 from aucforest.tree.binning import SAMPLE_ROWS, bin_matrix
 
 
@@ -82,6 +88,7 @@ def _measure(proba: NDArray[np.float64], y: NDArray[Any]) -> None:
     """Compute metrics of each kind, with weights and without."""
     scores, is_last = proba[:, -1], y == y.max()
     for weight in (None, np.ones(len(y))):
+        roc_auc_score(is_last, scores, sample_weight=weight)
         average_precision_score(is_last, scores, sample_weight=weight)
         auc_confidence_interval(is_last, scores, sample_weight=weight)
         sketch = AUCSketch()

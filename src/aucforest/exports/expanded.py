@@ -23,9 +23,10 @@ def rounded_down(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
     A float32 value is at most a threshold if, and only if, it is at most the rounded one. Rounding to the nearest value
     instead would send values between the two to the other side.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         nearest = thresholds.astype(np.float32)
-    return np.where(nearest > thresholds, np.nextafter(nearest, np.float32(-np.inf)), nearest).astype(np.float64)
+        below = np.nextafter(nearest, np.float32(-np.inf))
+    return np.where(nearest > thresholds, below, nearest).astype(np.float64)
 
 
 class ThresholdNodes(NamedTuple):
