@@ -10,7 +10,15 @@ import pytest
 # without the packages of the command line
 WARM_UP = """
 import sys
-sys.modules.update(dict.fromkeys(["typer", "rich", "pandas", "pyarrow"]))
+
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("typer", "rich", "pandas", "pyarrow"):
+            raise ModuleNotFoundError(name)
+
+
+sys.meta_path.insert(0, Absent())
 sys.argv = ["aucforest", "warm-up"]
 from aucforest.__main__ import main
 if __name__ == "__main__":
