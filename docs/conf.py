@@ -1,6 +1,7 @@
 """Sphinx: pages in Markdown, the reference from docstrings, formulas as MathML. Nothing is fetched, at no time."""
 
 import ast
+import re
 import shutil
 from pathlib import Path
 
@@ -91,6 +92,11 @@ def skip_member(app, kind, name, member, skip, options):
     return True if routing or document.startswith("Alias for field number") else None
 
 
+def link_notebooks(app, page, source):
+    """Let links to the notebooks of the repository lead to their pages, which are a folder closer."""
+    source[0] = re.sub(r"\]\(\.\./((\.\./)*notebooks/)", r"](\1", source[0])
+
+
 def describe_benchmarks():
     """Return a section for each benchmark: its command, and what its docstring says that it asks."""
     sections = []
@@ -108,3 +114,4 @@ def setup(app):
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.config.html_math_renderer = "mathml"
     app.connect("autodoc-skip-member", skip_member)
+    app.connect("source-read", link_notebooks)

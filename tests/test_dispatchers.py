@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from aucforest import _dispatchers
 from aucforest._compile import kernel
 
@@ -47,6 +49,8 @@ def test_the_notice_says_how_often_code_is_compiled(monkeypatch):
     # no file, so there is no folder beside it
     kernel(eval("lambda x: x")).made
     assert watch.how_often == "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
-    monkeypatch.setattr(_dispatchers, "_numba_private", None)
-    kernel(add_one).made
+    monkeypatch.setattr(_dispatchers, "_numba_private", _dispatchers._numba_private)
+    with pytest.warns(RuntimeWarning, match=r"does not know numba .*: ImportError: no module$"):
+        _dispatchers._do_without(ImportError("no module"))
+    assert kernel(add_one).made(1) == 2
     assert watch.how_often == "in each process, because it cannot cache code of this version of numba"

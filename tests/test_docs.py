@@ -3,7 +3,11 @@
 import ast
 import doctest
 import inspect
+import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -62,14 +66,76 @@ def test_the_diffs_of_contributing_apply():
             assert before in source
 
 
+def relative_links(text):
+    """Return the files that a Markdown text links to or shows, without those that have an address."""
+    links = re.findall(
+        r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\[[^\]]+\]: (\S+)|<img[^>]+src=\"([^\"]+)", text, flags=re.MULTILINE
+    )
+    return [link for link in map("".join, links) if "://" not in link and not link.startswith(("#", "mailto:"))]
+
+
 def test_links_to_files_lead_somewhere():
-    links = [(page, link) for page, text in PAGES.items() for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)]
-    assert len(links) > 20
-    # Sphinx brings the notebooks among the pages
-    targets = {
-        (page, link): (ROOT / page).parent / link.replace("../notebooks", "../../notebooks") for page, link in links
-    }
-    assert [at for at, target in targets.items() if "://" not in at[1] and not target.exists()] == []
+    """As the repository shows them: all pages, whether Sphinx reads them or not, and the text of notebooks."""
+    listed = subprocess.run(["git", "ls-files", "*.md", "*.ipynb"], cwd=ROOT, capture_output=True, text=True)
+    files = listed.stdout.split() or [*PAGES, *(f"notebooks/{path.name}" for path in ROOT.glob("notebooks/*.ipynb"))]
+    assert {*PAGES} <= {*files}
+    links = []
+    for file in files:
+        text = (ROOT / file).read_text()
+        if file.endswith(".ipynb"):
+            cells = json.loads(text)["cells"]
+            text = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+        links += [(file, link) for link in relative_links(text)]
+    assert len(links) > 100
+    assert [(file, link) for file, link in links if not ((ROOT / file).parent / link).exists()] == []
+
+
+def test_links_between_built_pages_lead_somewhere():
+    """What is not in `docs` is no page, but for the notebooks, to which the links are led."""
+    (function,) = (
+        node for node in ast.parse((ROOT / "docs/conf.py").read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name == "link_notebooks"
+    )  # fmt: skip
+    names: dict = {"re": re}
+    exec(ast.unparse(function), names)
+    n_notebooks, outside = 0, []
+    for page, text in PAGES.items():
+        if not page.startswith("docs/") or page == "docs/peers.md":
+            continue
+        source = [text]
+        names["link_notebooks"](None, page, source)
+        for link in relative_links(source[0]):
+            target = Path(os.path.normpath(Path(page).parent / link))
+            n_notebooks += target.parts[:2] == ("docs", "notebooks")
+            of_repository = ROOT / str(target).replace("docs/notebooks/", "notebooks/")
+            if target.parts[0] != "docs" or not of_repository.exists():
+                outside.append((page, link))
+    assert n_notebooks >= 3
+    assert outside == []
+
+
+def test_a_page_says_how_to_install_what_its_examples_import():
+    """Each library is required by the package, in an extra that the page names, or in a call of pip there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    def names(requirements):
+        found = (re.match(r"[\w.-]+", one).group().lower() for one in requirements)
+        return {"sklearn" if name == "scikit-learn" else name for name in found}
+
+    required, extras = names(project["dependencies"]), project["optional-dependencies"]
+    n_imports, unsaid = 0, []
+    for page, text in PAGES.items():
+        named = {
+            name for some in re.findall(r"(?:`|aucforest\[|\.\[)([a-z,]+)(?:`|\])", text) for name in some.split(",")
+        }
+        known = required.union(*(names(extras[name]) for name in named & {*extras} - {"dev", "docs", "peers"}))
+        known |= set(re.findall(r"[a-z]+", " ".join(re.findall(r"pip install ([^`\n]+)`?", text))))
+        modules = set(re.findall(r"^>>> (?:import|from) (\w+)", text, flags=re.MULTILINE))
+        modules -= {"aucforest", *sys.stdlib_module_names}
+        n_imports += len(modules)
+        unsaid += [(page, module) for module in modules if module not in known]
+    assert n_imports > 20
+    assert unsaid == []
 
 
 def test_every_public_name_is_in_the_reference():

@@ -7,7 +7,7 @@ import numba
 import numpy as np
 import pytest
 
-from aucforest import _numba_private
+from aucforest import _dispatchers, _numba_private
 from aucforest._compile import bare_kernel, device, kernel
 
 
@@ -82,3 +82,57 @@ def test_a_named_tuple_is_one_argument(cache):
     assert middle(Ends(1, 2.0)) == 1.5
     (text,) = middle.inspect_llvm().values()
     assert "{ i64, double } %arg.ends" in text
+
+
+PARTS = [
+    (_numba_private.KernelCompiler, "__init__"),
+    (_numba_private.DeviceCompiler, "__init__"),
+    (_numba_private._Flags, "values"),
+    (_numba_private._DeviceLibrary, "_finalize_final_module"),
+    (_numba_private._Whole, "as_argument"),
+    (_numba_private, "_remembering_context"),
+    (_numba_private, "_models"),
+    (_numba_private, "use_code_files"),
+    (_numba_private.CodeFiles, "__init__"),
+]
+
+
+@pytest.fixture
+def compilers(monkeypatch):
+    """Let compilers be chosen anew, here and in the tests after this one."""
+    monkeypatch.setattr(_dispatchers, "_watch", _dispatchers._Watch())
+    monkeypatch.setattr(_dispatchers, "_numba_private", _numba_private)
+    _dispatchers._compilers.cache_clear()
+    yield
+    _dispatchers._compilers.cache_clear()
+
+
+def refuse(*_, **__):
+    raise TypeError("it takes another argument now")
+
+
+@pytest.mark.parametrize(("owner", "name"), PARTS, ids=lambda part: getattr(part, "__name__", part))
+def test_without_a_part_that_numba_has_changed_code_is_compiled_by_numba_alone(
+    owner, name, cache, compilers, monkeypatch
+):
+    monkeypatch.setattr(owner, name, refuse)
+    first = device(lambda ends: ends.low)
+    call = bare_kernel(lambda ends: first(ends) + 1)
+    sentence = r"^aucforest is compiled more slowly and anew in each process, because it does not know numba .*: .+"
+    with pytest.warns(RuntimeWarning, match=sentence) as said:
+        assert [kernel(add_one)(1), call(Ends(1, 2.0))] == [2, 2]
+    assert len(said) == 1
+    assert "cannot cache code of this version of numba" in _dispatchers._watch.how_often
+
+
+def test_a_file_that_cannot_be_written_is_no_error(cache, monkeypatch):
+    monkeypatch.setattr(_numba_private, "dumps", refuse)
+    assert kernel(add_one)(1) == 2
+    assert not list(cache.rglob("*.nbc"))
+
+
+def test_another_name_of_the_cache_file_is_noticed(cache, compilers, monkeypatch):
+    made = numba.njit(cache=True)(add_one)
+    del made._cache._cache_file
+    with pytest.raises(AttributeError, match="the cache of numba has no _cache_file"):
+        _numba_private.use_code_files(made, "0")

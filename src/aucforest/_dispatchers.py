@@ -7,21 +7,20 @@ division by zero. ``fastmath`` is never used: it would reorder sums, which chang
 import gc
 import hashlib
 import time
+import warnings
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import event
+from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from aucforest._progress import say
-
-try:
-    from aucforest import _numba_private
-except (ImportError, AttributeError):
-    _numba_private = None  # type: ignore[assignment]
 
 # Seconds of compiling before a notice; seconds of pause after which a new notice is due.
 _NOTICEABLE, _PAUSE = 1.0, 3.0
@@ -71,13 +70,36 @@ class _Watch(event.Listener):
 _watch = _Watch()
 event.register("numba:compile", _watch)
 
-# None stands for numba's own compiler.
-_KERNEL_COMPILER = None if _numba_private is None else _numba_private.KernelCompiler
-_DEVICE_COMPILER = None if _numba_private is None else _numba_private.DeviceCompiler
-_PLAIN = {"nogil": True, "error_model": "numpy", "pipeline_class": _KERNEL_COMPILER}
+
+@cache
+def _compilers() -> tuple[Any, Any]:
+    """Return what compiles kernels and devices; numba's own compiler if private parts of it are not as they were.
+
+    It is called when the first function is compiled: code from the cache needs no compiler.
+    """
+    if _numba_private is not None:
+        try:
+            _try_compilers(_numba_private.KernelCompiler, _numba_private.DeviceCompiler)
+            return _numba_private.KernelCompiler, _numba_private.DeviceCompiler
+        except Exception as error:
+            _do_without(error)
+    return Compiler, Compiler
+
+
+def _compile_kernel(*arguments: Any) -> Any:
+    """Return the compiler of a kernel, as numba makes it of its arguments."""
+    return _compilers()[0](*arguments)
+
+
+def _compile_device(*arguments: Any) -> Any:
+    """Return the compiler of a device, as numba makes it of its arguments."""
+    return _compilers()[1](*arguments)
+
+
+_PLAIN = {"nogil": True, "error_model": "numpy", "pipeline_class": _compile_kernel}
 # Without `_nrt` there is no reference counting: atomic counts of passed arrays cost more than the work on a small node.
 _BARE = {**_PLAIN, "_nrt": False, "no_cfunc_wrapper": True}
-_BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": _DEVICE_COMPILER}
+_BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": _compile_device}
 _OPTIONS = {
     "kernel": _PLAIN,
     "device": _PLAIN,
@@ -85,6 +107,55 @@ _OPTIONS = {
     "bare_device": {**_BARE_DEVICE, "forceinline": True},
     "outlined_device": _BARE_DEVICE,
 }
+
+
+class _Row(NamedTuple):
+    """What the compilers are tried with: a named tuple of several types in one of a single type."""
+
+    values: Any
+    place: int
+
+
+class _Rows(NamedTuple):
+    """See `_Row`."""
+
+    first: _Row
+    second: _Row
+
+
+def _try_compilers(kernel_compiler: Any, device_compiler: Any) -> None:
+    """Raise an exception if the compilers do not compile a small kernel with a device and named tuples."""
+
+    @numba.njit(**{**_BARE_DEVICE, "pipeline_class": device_compiler})
+    def read(row):
+        return row.values[row.place]
+
+    @numba.njit(**{**_BARE, "pipeline_class": kernel_compiler})
+    def add(rows):
+        return read(rows.first) + read(rows.second)
+
+    values = np.arange(3.0)
+    if add(_Rows(_Row(values, 1), _Row(values, 2))) != 3.0:
+        raise RuntimeError("a compiled sum is wrong")
+
+
+def _do_without(error: Exception) -> None:
+    """Use no private parts of numba from now on, because one of them failed."""
+    global _numba_private
+    _numba_private = None  # type: ignore[assignment]
+    _watch.how_often = "in each process, because it cannot cache code of this version of numba"
+    warnings.warn(
+        f"aucforest is compiled more slowly and anew in each process, because it does not know numba"
+        f" {numba.__version__}: {type(error).__name__}: {error}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+
+try:
+    from aucforest import _numba_private
+except (ImportError, AttributeError) as error:
+    _do_without(error)
 
 
 def make(function: Callable[..., Any], kind: str, sources: str) -> Any:
@@ -95,14 +166,18 @@ def make(function: Callable[..., Any], kind: str, sources: str) -> Any:
     if not kind.endswith("kernel"):
         return numba.njit(**options)(function)
     if _numba_private is None:
-        _watch.how_often = "in each process, because it cannot cache code of this version of numba"
         return numba.njit(**options)(function)
     try:
         made = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # there is no folder for a cache
         _watch.how_often = "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
         return numba.njit(**options)(function)
-    _numba_private.use_code_files(made, hashlib.sha256(f"{sources} {numba.__version__}".encode()).hexdigest()[:16])
+    digest = hashlib.sha256(f"{sources} {numba.__version__}".encode()).hexdigest()[:16]
+    try:
+        _numba_private.use_code_files(made, digest)
+    except Exception as error:
+        _do_without(error)
+        return numba.njit(**options)(function)
     return made
 
 

@@ -1,7 +1,7 @@
 """The private parts of numba that are used for the functions of `aucforest._compile`: the parts it can do without.
 
 They save time only: without this module, kernels compute the same. `_dispatchers` does without it if numba has changed
-such that it cannot be imported.
+such that it cannot be imported, or fails when it is first used.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ class CodeFiles:
 
     def save(self, key: Any, code: Any) -> None:
         """Write the code for a key, and remove the code of other versions of the sources."""
-        with suppress(OSError):  # without a file, the kernel is compiled again
+        with suppress(Exception):  # without a file, the kernel is compiled again
             saved = dumps(code)
             write_whole(self.path(key), hashlib.sha256(saved).digest() + saved)
             python_tag = self._kernel.rpartition(".")[2]  # code of other versions of Python stays
@@ -67,6 +67,8 @@ class CodeFiles:
 
 def use_code_files(compiled: Any, sources: str) -> None:
     """Let a compiled kernel, of `cache=True`, keep its machine code in `CodeFiles`."""
+    if not hasattr(compiled._cache, "_cache_file"):
+        raise AttributeError("the cache of numba has no _cache_file")
     compiled._cache._cache_file = CodeFiles(compiled._cache, sources)
 
 

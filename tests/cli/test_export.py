@@ -1,5 +1,7 @@
 """`aucforest export`: files of other libraries that predict what the model predicts."""
 
+import re
+
 import numpy as np
 import onnxruntime
 import pandas as pd
@@ -43,13 +45,29 @@ def test_exported_files_agree_with_the_model(files, tmp_path, kind):
     assert "compared on 250 rows" in result.stdout
     assert result.stderr.splitlines() == [f"ONNX: {onnx}", f"scikit-learn: {sklearn}"]
     forest, X = aucforest.load(model), frame_of(mixed(250, 1))
-    expected = np.sort(forest.predict_proba(X.astype({"width": "float32"})), axis=1)
-    encoded = np.asarray(forest.encode(X), dtype=np.float32)
+    expected = np.sort(forest.predict_proba(X), axis=1)
+    encoded = np.asarray(forest.encode(X))
     _, proba = onnxruntime.InferenceSession(onnx).run(None, {"X": encoded})
     assert np.allclose(np.sort(proba, axis=1), expected, rtol=0, atol=1e-6)
     loaded = skops.io.load(sklearn, trusted=skops.io.get_untrusted_types(file=sklearn))
     proba = loaded.predict_proba(pd.DataFrame(encoded, columns=X.columns))
+    expected = np.sort(forest.predict_proba(X.astype({"width": "float32"})), axis=1)
     assert np.allclose(np.sort(proba, axis=1), expected, rtol=0, atol=1e-12)
+
+
+def test_values_that_float32_does_not_represent(tmp_path):
+    """ONNX agrees for them too; scikit-learn rounds them, which is told, and agrees for the rounded ones."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"amount": rng.integers(1000, 9000, 400) / 100, "number": rng.integers(20_000_000, 20_000_400, 400)}
+    )
+    y = (X["amount"] + rng.normal(scale=20, size=400) > 70).astype(int)
+    aucforest.AUCForestClassifier(10, random_state=0).fit(X[:200], y[:200]).save(tmp_path / "m.aucforest")
+    X.to_csv(tmp_path / "new.csv", index=False)
+    outs = ("--onnx", tmp_path / "m.onnx", "--sklearn", tmp_path / "m.skops")
+    result = run("export", tmp_path / "m.aucforest", *outs, "--check", tmp_path / "new.csv")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"rounded to float32, as it rounds them; by this, \d+ rows of these 400 have", result.stdout)
 
 
 def test_a_stack(files, tmp_path):

@@ -1,5 +1,6 @@
-"""What is compiled beforehand is what fits and predictions need."""
+"""What is compiled beforehand is what a first day needs."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,48 +10,227 @@ import pytest
 # without the packages of the command line
 WARM_UP = """
 import sys
-sys.modules.update(dict.fromkeys(["typer", "rich", "pandas", "pyarrow"]))
+
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("typer", "rich", "pandas", "pyarrow"):
+            raise ModuleNotFoundError(name)
+
+
+sys.meta_path.insert(0, Absent())
 sys.argv = ["aucforest", "warm-up"]
 from aucforest.__main__ import main
 if __name__ == "__main__":
     main()
 """
 
-FITS = """
-import sys
+# All that needs kernels, in the forms in which data come, and what `others` add, which imports plots and reports.
+FIRST_DAY = """
+import sys, tempfile, warnings
 import numpy as np
-from aucforest import AUCForestClassifier
-from aucforest.cli.warm_up import warm_up
+import pandas as pd
+from numba.core import event
+from scipy import sparse
+from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier, LinearAUCClassifier, load
+from aucforest import inspection, losses, metrics
 
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+N = 240
+X = rng.normal(size=(N, 5))
+X[:, 3] = X[:, 3].round()
+score = X[:, 0] + rng.normal(size=N) / 2
+y, y3, weight, groups = (score > 0.8).astype(int), np.digitize(score, [-0.5, 0.8]), rng.random(N), np.arange(N) // 3
+narrow, gaps = X.astype(np.float32), np.where(rng.random(X.shape) < 0.1, np.nan, X)
+frame = pd.DataFrame({
+    "number": X[:, 0],
+    "narrow": narrow[:, 1],
+    "count": rng.integers(0, 9, N),
+    "flag": rng.random(N) < 0.5,
+    "category": pd.Categorical(rng.choice(list("abcdefg"), N)),
+    "text": rng.choice(["x", "y", "zz"], N),
+    "date": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 400, N), unit="D"),
+    "gaps": gaps[:, 2],
+})
+some, few = (sparse.csr_array(np.where(np.abs(X) > least, X, 0.0)) for least in (1.0, 2.2))
+
+
+def locked(array):
+    array = array.copy()
+    array.setflags(write=False)
+    return array
+
+
+FORMS = {
+    "array": X, "float32": narrow, "gaps": gaps, "integers": X.round().astype(int), "flags": X > 0, "lists": X.tolist(),
+    "by column": np.asfortranarray(X), "float32 by column": np.asfortranarray(narrow),
+    "strides": np.repeat(X, 2, 0)[::2], "read-only": locked(X), "read-only float32": locked(narrow),
+    "frame": frame, "frame of numbers": pd.DataFrame(X),
+    "sparse": some, "sparse float32": some.astype(np.float32), "few": few, "few float32": few.astype(np.float32),
+}
+OPTIONS = {
+    "weights": {}, "groups": {}, "all bins": {"max_bins": None}, "tuned": {"threshold": "f1", "oob_score": True},
+    "gini": {"criterion": "gini"}, "balanced": {"sampling": "balanced"}, "class weights": {"class_weight": "balanced"},
+    "random": {"splitter": "random"}, "leaves": {"max_leaf_nodes": 8},
+    "no bootstrap": {"bootstrap": False, "calibration": None},
+    "monotone": {"monotonic_cst": [1, 0, 0, 0, -1]}, "uncalibrated": {"calibration": None},
+    "few rows": {"max_samples": 0.5},
+    "shrunk": {"shrinkage": 1.0}, "not shrunk": {"shrinkage": 0.0}, "costs": {"threshold": {"cost": [[0, 1], [5, 0]]}},
+}
+
+
+def forest(n_estimators=8, **params):
+    return AUCForestClassifier(n_estimators, random_state=0, **params)
+
+
+def fits():
+    for name, data in FORMS.items():
+        for labels in (y, y3):
+            model = forest(max_depth=4).fit(data, labels)
+            rows = model.predict_proba(data), model.predict(data[:1])
+            yield f"{name}, {len(model.classes_)} classes"
+    for name, params in OPTIONS.items():
+        given = {"weights": {"sample_weight": weight}, "groups": {"groups": groups}}.get(name, {})
+        for labels in (y, y3):
+            if labels is y or not ("threshold" in params or "monotonic_cst" in params):
+                forest(**params).fit(X, labels, **given).predict(X)
+                yield f"{name}, {len(set(labels))} classes"
+    forest().fit(X, np.where(y, "yes", "no"))
+    AUCTreeClassifier(random_state=0).fit(frame, y).predict(frame)
+    AUCTreeClassifier(random_state=0).fit(X, y3).apply(X)
+    yield "trees"
+    many = rng.normal(size=(200_100, 1)).round(1)
+    forest(1, max_depth=1, calibration=None, shrinkage=0.0).fit(many, many[:, 0] > 2)
+    yield "many rows"
+    forest(4, warm_start=True).fit(X, y).set_params(n_estimators=8).fit(X, y)
+    yield "warm start"
+
+
+def forests(folder):
+    for data in (X, narrow, gaps, frame, some, locked(X)):
+        for labels in (y, y3):
+            model = forest().fit(data, labels)
+            inspection.explain(model, data[:2])
+            inspection.oob_permutation_importance(model, data, labels, n_repeats=1)
+            model.set_threshold({"cost": 1 - np.eye(len(model.classes_))}, data, labels)
+            model.apply(data), model.decision_path(data[:2]), model.feature_importances_, model.encode(data)
+            model.save(folder + "/f.aucforest")
+            load(folder + "/f.aucforest").predict(data)
+            model.to_sklearn()
+            yield f"a forest of a {type(data).__name__}"
+
+
+def others(folder):
+    from aucforest.distributed import fit_out_of_core
+    from aucforest.monitoring import CBPE
+    from aucforest.report import report
+
+    model = forest(30, oob_score=True).fit(X, y)
+    model.set_threshold("youden", X, y)
+    model.to_onnx(folder + "/f.onnx")
+    inspection.forest_summary(model), inspection.column_notes(frame)
+    inspection.compare_criteria(X, y, cv=2, n_estimators=4, verbose=0)
+    inspection.OOBCurveDisplay.from_estimator(model, X, y)
+    inspection.ThresholdCurveDisplay.from_estimator(model, X, y)
+    yield "displays"
+    report(model, X, y)
+    yield "report"
+    proba = model.predict_proba(X)
+    CBPE.from_forest(model, y, X, metrics=["roc_auc"]).estimate(proba, X=X)
+    yield "monitoring"
+    frame.assign(y=y).to_csv(folder + "/t.csv", index=False)
+    fit_out_of_core(forest(), folder + "/t.csv", "y").predict(frame)
+    yield "out of core"
+    AUCStackingClassifier(forest()).fit(X, y).set_threshold("f1", X, y).predict(X)
+    AUCStackingClassifier(forest()).fit(frame, y3).predict(frame)
+    yield "stacks"
+
+
+def measures():
+    proba = rng.dirichlet(np.ones(3), size=N)
+    LinearAUCClassifier().fit(X, y).predict(X)
+    for loss in ("exp", "logistic", "sigmoid", "squared_hinge"):
+        losses.pairwise_loss(y, score, loss=loss, sample_weight=weight, group=groups)
+    losses.boosting_objective()(y, score)
+    losses.smooth_auc(y, score, eps=0.1)
+    yield "losses"
+    for scores in (score, score.astype(np.float32), locked(score), pd.Series(score)):
+        for truth in (y, y > 0, locked(y), pd.Series(y)):
+            for given in ({}, {"sample_weight": weight}):
+                metrics.roc_auc_score(truth, scores, **given)
+                metrics.roc_auc_score(truth, scores, max_fpr=0.1, **given)
+                metrics.average_precision_score(truth, scores, **given), metrics.roc_curve(truth, scores, **given)
+                metrics.metrics_at_k(truth, scores, 10, **given), metrics.gains_curve(truth, scores, **given)
+                metrics.recall_at_fpr(truth, scores, 0.1, **given)
+                metrics.optimal_threshold(truth, scores, **given)
+                metrics.auc_confidence_interval(truth, scores, **given)
+                metrics.AUCSketch().update(truth, scores, **given)
+            metrics.compare_auc(truth, scores, scores)
+            metrics.roc_confidence_band(truth, scores)
+    for values in (proba, proba.astype(np.float32), locked(proba)):
+        for given in ({}, {"sample_weight": weight}):
+            metrics.hand_till_score(y3, values, **given)
+            metrics.roc_auc_score(y3, values, multi_class="ovr", **given)
+    yield "metrics"
+
+
+def first_day(check, *, whole):
+    with tempfile.TemporaryDirectory() as folder:
+        for steps in (fits(), forests(folder), measures(), others(folder) if whole else ()):
+            for step in steps:
+                check(step)
+"""
+
+# Signatures tell what is called for the first time even where its code is on disk.
+BY_SIGNATURE = """
 def compiled():
     modules = [module for name, module in sys.modules.items() if name.startswith("aucforest")]
     found = {id(value): value for module in modules for value in vars(module).values() if hasattr(value, "signatures")}
     return {(value.__name__, signature) for value in found.values() for signature in value.signatures}
 
+
+from aucforest.cli.warm_up import warm_up
+
 warm_up()
 before = compiled()
-assert len(before) > 20
-X = np.random.default_rng(0).normal(size=(500, 6))
-for params in ({}, {"max_bins": None}, {"threshold": "f1", "oob_score": True}, {"class_weight": "balanced"}):
-    for thresholds in ([1.0], [-0.5, 0.5, 1.0])[: 1 if "threshold" in params else 2]:
-        forest = AUCForestClassifier(20, random_state=0, **params).fit(X, np.digitize(X[:, 0], thresholds))
-        forest.predict(X), forest.predict(X[:1])
-assert compiled() == before, compiled() - before
+assert len(before) > 60
+
+
+def check(step):
+    new = compiled() - before
+    assert not new, (step, new)
+
+
+first_day(check, whole=False)
+"""
+
+BY_EVENT = """
+class Compiled(event.Listener):
+    def on_start(self, event):
+        raise AssertionError(event.data["dispatcher"].py_func.__qualname__, event.data["args"])
+
+    def on_end(self, event):
+        pass
+
+
+event.register("numba:compile", Compiled())
+first_day(lambda step: None, whole=True)
 """
 
 
-def run(folder: Path, program: str) -> None:
+def run(folder: Path, program: str, **environment: str) -> None:
     file = folder / "program.py"
     file.write_text(program)
-    finished = subprocess.run([sys.executable, file], capture_output=True, text=True)
+    finished = subprocess.run([sys.executable, file], capture_output=True, text=True, env={**os.environ, **environment})
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
 
 
-@pytest.mark.slow
-def test_warming_up_needs_no_extra(tmp_path):
-    run(tmp_path, WARM_UP)
+def test_a_first_day_compiles_nothing_afterwards(tmp_path):
+    run(tmp_path, FIRST_DAY + BY_SIGNATURE)
 
 
 @pytest.mark.slow
-def test_fits_compile_nothing_afterwards(tmp_path):
-    run(tmp_path, FITS)
+def test_a_first_day_finds_all_on_disk_and_warming_up_needs_no_extra(tmp_path):
+    run(tmp_path, WARM_UP, NUMBA_CACHE_DIR=str(tmp_path))
+    run(tmp_path, FIRST_DAY + BY_EVENT, NUMBA_CACHE_DIR=str(tmp_path))

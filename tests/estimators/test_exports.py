@@ -119,7 +119,7 @@ def test_onnxruntime_predicts_the_same(name, tmp_path):
     onnx.checker.check_model(tmp_path / "model.onnx", full_check=True)
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
     assert [output.name for output in session.get_outputs()] == ["label", "probabilities"]
-    label, proba = session.run(None, {"X": rows})
+    label, proba = session.run(None, {"X": rows.astype(np.float64)})
     expected = model.predict_proba(X)
     np.testing.assert_allclose(proba, expected, rtol=0, atol=1e-6)
     # Without thresholds two classes may be as probable as each other.
@@ -132,9 +132,11 @@ def test_infinite_values_go_through_onnx(name, tmp_path):
     model, _, rows = model_and_rows(name)
     rng = np.random.default_rng(0)
     rows = np.where(rng.random(rows.shape) < 0.3, rng.choice(np.float32([-np.inf, np.inf]), rows.shape), rows)
-    model.to_onnx(tmp_path / "model.onnx")
-    proba = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(["probabilities"], {"X": rows})[0]
-    np.testing.assert_allclose(proba, model.predict_proba(rows), rtol=0, atol=1e-6)
+    for dtype in ("float64", "float32"):
+        model.to_onnx(tmp_path / "model.onnx", dtype=dtype)
+        session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+        (proba,) = session.run(["probabilities"], {"X": rows.astype(dtype)})
+        np.testing.assert_allclose(proba, model.predict_proba(rows), rtol=0, atol=1e-6)
 
 
 @every_model
@@ -189,8 +191,35 @@ def test_scikit_learn_holds_thresholds_too():
 def test_values_are_rounded_as_scikit_learn_does():
     model, _ = MODELS["two classes"]()
     X = make_table()[0] + 1e-12
-    assert model.encode(X).dtype == np.float32
-    np.testing.assert_array_equal(model.to_sklearn().predict_proba(X), model.predict_proba(model.encode(X)))
+    rounded = model.encode(X, dtype="float32")
+    assert rounded.dtype == np.float32
+    np.testing.assert_array_equal(model.to_sklearn().predict_proba(X), model.predict_proba(rounded))
+
+
+def test_values_that_equal_a_threshold_go_to_its_left_as_in_the_model(tmp_path):
+    """Of values with a decimal many are midway between two others, and float32 represents hardly any."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(100, 1200, size=(600, 4)) / 10
+    y = (X[:, 0] + rng.normal(scale=20, size=600) > 90).astype(int)
+    model = small_forest(20).fit(X[:300], y[:300])
+    expected = model.predict_proba(X)
+    rounded = model.encode(X, dtype="float32")
+    is_moved = abs(model.predict_proba(rounded) - expected).max(axis=1) > 1e-6
+    assert 3 < is_moved.sum() < 200
+    model.to_onnx(tmp_path / "model.onnx")
+    (proba,) = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(["probabilities"], {"X": model.encode(X)})
+    np.testing.assert_allclose(proba, expected, rtol=0, atol=1e-6)
+    exported = model.to_sklearn()
+    trees = treelite.sklearn.import_model(exported.estimator)
+    proba = exported.calibration.apply(treelite.gtil.predict(trees, model.encode(X))[:, 0])
+    np.testing.assert_allclose(proba, expected, rtol=0, atol=1e-12)
+    # scikit-learn rounds by itself
+    np.testing.assert_allclose(exported.predict_proba(X), model.predict_proba(rounded), rtol=0, atol=1e-12)
+
+
+def test_other_types_of_values_are_refused():
+    with pytest.raises(ValueError, match=r"^dtype must be 'float32' or 'float64', got None$"):
+        model_and_rows("two classes")[0].encode(make_table()[0], dtype=None)
 
 
 @pytest.mark.parametrize("name", ["categories", "balanced and tuned"])
@@ -221,7 +250,8 @@ def test_codes_keep_names_index_and_type_of_a_table():
     encoded = model.encode(X)
     assert encoded.index.equals(X.index)
     assert encoded.columns.equals(X.columns)
-    assert set(encoded.dtypes) == {np.dtype(np.float32)}
+    assert set(encoded.dtypes) == {np.dtype(np.float64)}
+    assert set(model.encode(X, dtype=np.float32).dtypes) == {np.dtype(np.float32)}
     for table in (pl.from_pandas(X.astype({"town": str})), pa.Table.from_pandas(X, preserve_index=False)):
         model = small_forest().fit(table, y)
         other = model.encode(table)

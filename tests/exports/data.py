@@ -40,11 +40,11 @@ def random_tree(rng, n_splits=12, *, n_codes=None, n_features=4, n_classes=2, sh
     return tree
 
 
-def random_rows(rng, tree, n_codes, n_rows=60):
-    """Return rows, float32: codes, values at, above and below thresholds, and NaN."""
+def random_rows(rng, tree, n_codes, n_rows=60, dtype=np.float32):
+    """Return rows: codes, values at, above and below thresholds, and NaN."""
     with np.errstate(over="ignore"):
-        around = tree.threshold.astype(np.float32)
-    below, above = np.nextafter(around, np.float32(-np.inf)), np.nextafter(around, np.float32(np.inf))
+        around = tree.threshold.astype(dtype)
+    below, above = np.nextafter(around, dtype(-np.inf)), np.nextafter(around, dtype(np.inf))
     values = np.concatenate((around, below, above))
     X = rng.choice(values[np.isfinite(values)], size=(n_rows, tree.n_features))
     for feature, n in n_codes.items():
@@ -55,7 +55,7 @@ def random_rows(rng, tree, n_codes, n_rows=60):
 
 
 def leaf_of(tree, row):
-    """Return the leaf of a row of float32 values."""
+    """Return the leaf of a row."""
     return walk(tree, row.astype(np.float64))[-1]
 
 

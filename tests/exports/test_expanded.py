@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.exports.expanded import chained, copied
+from aucforest.exports.expanded import chained, copied, rounded_down
 from tests.exports.data import leaf_of, random_rows, random_tree
 
 N_CODES = {1: 9, 3: 255, 4: 3}
@@ -25,6 +25,21 @@ def end_of(nodes, row):
         goes_left = nodes.missing_left[node] if np.isnan(value) else value <= nodes.threshold[node]
         node = nodes.left[node] if goes_left else nodes.right[node]
     return nodes.origin[node]
+
+
+FLOATS = st.floats(allow_nan=False)
+SPECIAL = [0.0, -0.0, 5e-324, -5e-324, 1e-45, -1e-46, 29.9, 0.1, 1e300, -1e300, np.inf, -np.inf, 3.4028235e38, 3.5e38]
+
+
+@given(FLOATS | st.sampled_from(SPECIAL), st.floats(width=32) | st.sampled_from(np.float32(SPECIAL[:8]).tolist()))
+def test_rounded_thresholds_part_the_values_of_float32_as_they_did(threshold, value):
+    (rounded,) = rounded_down(np.array([threshold]))
+    with np.errstate(over="ignore", under="ignore"):
+        assert np.float32(rounded) == rounded
+        nearest, infinity = np.float32(threshold), np.float32(np.inf)
+        values = np.array([value, nearest, np.nextafter(nearest, -infinity), np.nextafter(nearest, infinity)])
+    np.testing.assert_array_equal(values.astype(np.float64) <= rounded, values.astype(np.float64) <= threshold)
+    np.testing.assert_array_equal(values.astype(np.float32) <= np.float32(rounded), values <= np.float64(threshold))
 
 
 @given(st.integers(0, 2**32))

@@ -17,10 +17,10 @@ N_CODES = {1: 7, 3: 3}
 TOLERANCE = {"rtol": 0, "atol": 1e-6}
 
 
-def drawn(seed, n_trees=4, n_cuts=8, **params):
+def drawn(seed, n_trees=4, n_cuts=8, dtype=np.float64, **params):
     rng = np.random.default_rng(seed)
     trees = [random_tree(rng, n_cuts, n_codes=N_CODES, n_features=5, **params) for _ in range(n_trees)]
-    X = random_rows(rng, trees[0], N_CODES)
+    X = random_rows(rng, trees[0], N_CODES, dtype=dtype)
     X[1:4, [0, 2, 4]] = np.array([[np.inf], [-np.inf], [np.nan]])
     return trees, X
 
@@ -31,11 +31,16 @@ def run(path, X):
 
 
 @settings(max_examples=30)
-@given(seed=st.integers(0, 2**32), n_cuts=st.integers(0, 20), n_classes=st.sampled_from([2, 4]))
-def test_the_mean_is_the_same(tmp_path_factory, seed, n_cuts, n_classes):
+@given(
+    seed=st.integers(0, 2**32),
+    n_cuts=st.integers(0, 20),
+    n_classes=st.sampled_from([2, 4]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_the_mean_is_the_same(tmp_path_factory, seed, n_cuts, n_classes, dtype):
     path = tmp_path_factory.getbasetemp() / "mean.onnx"
-    trees, X = drawn(seed, n_cuts=n_cuts, n_classes=n_classes, shrinkage=2.0)
-    write_onnx(path, Ensemble(trees, N_CODES), np.arange(n_classes) * 10)
+    trees, X = drawn(seed, n_cuts=n_cuts, n_classes=n_classes, shrinkage=2.0, dtype=dtype)
+    write_onnx(path, Ensemble(trees, N_CODES), np.arange(n_classes) * 10, dtype=dtype)
     labels, proba = run(path, X)
     expected = mean_of(trees, X)
     np.testing.assert_allclose(proba, expected, **TOLERANCE)
@@ -103,6 +108,21 @@ def test_an_infinite_threshold(tmp_path):
     trees, X = drawn(4)
     write_onnx(tmp_path / "a.onnx", Ensemble(trees, N_CODES), np.arange(2), np.inf)
     assert not np.any(run(tmp_path / "a.onnx", X)[0])
+
+
+def test_a_file_that_reads_float32_has_thresholds_of_float32(tmp_path):
+    for dtype, is_narrow in (("float32", True), ("float64", False)):
+        write_onnx(tmp_path / "a.onnx", Ensemble(drawn(4)[0], N_CODES), np.arange(2), dtype=dtype)
+        (trees,) = (node for node in onnx.load(tmp_path / "a.onnx").graph.node if node.op_type.startswith("Tree"))
+        (tensor,) = (one.t for one in trees.attribute if one.name == "nodes_values_as_tensor")
+        thresholds = onnx.numpy_helper.to_array(tensor)
+        with np.errstate(over="ignore"):
+            assert np.array_equal(thresholds.astype(np.float32), thresholds) == is_narrow
+
+
+def test_other_types_of_values_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"^dtype must be 'float32' or 'float64', got 'float16'$"):
+        write_onnx(tmp_path / "a.onnx", Ensemble(drawn(0)[0], N_CODES), np.arange(2), dtype="float16")
 
 
 def test_a_missing_onnx_is_named(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from aucforest.tree.prediction import GROUP_ROWS, PackedTrees, add_probabilities, add_row, find_leaves
+from aucforest.tree.prediction import ALL_ROWS, GROUP_ROWS, PackedTrees, add_probabilities, add_row, find_leaves
 from tests.persistence.trees import make_tree
 from tests.reference.tree import leaf_of
 from tests.tree.test_tree import small_tree
@@ -120,7 +120,7 @@ def test_sets_of_codes_are_walked(trees):
 def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
     packed, X = PackedTrees(trees).take_predictions(trees), rows_for(trees, n_rows, seed=1)
     total = np.full((n_rows, trees[0].n_classes), 0.25)
-    add_probabilities(*packed.arguments(packed.values), X, *scratch(n_rows), total)
+    add_probabilities(*packed.arguments(packed.values), X, *scratch(n_rows), total, *ALL_ROWS)
     expected = np.full_like(total, 0.25)
     for tree in trees:
         expected += tree.prediction[[leaf_of(tree, row) for row in X]]
@@ -169,7 +169,7 @@ def test_leaves_of_one_class_are_added_in_the_order_of_trees(pure_trees):
     counts = np.random.default_rng(0).poisson(1.0, (len(pure_trees), len(X))).astype(np.uint16)
     for drawn in (np.zeros_like(counts), counts):
         total, expected = np.full((2, len(X), pure_trees[0].n_classes), 0.1)
-        out_of_bag = () if drawn is not counts else (counts, np.zeros(len(X), dtype=np.int64))
+        out_of_bag = ALL_ROWS if drawn is not counts else (counts, np.zeros(len(X), dtype=np.int64))
         add_probabilities(*packed.arguments(packed.values), X, *scratch(len(X)), total, *out_of_bag)
         for tree, of_tree in zip(pure_trees, drawn):
             for row in np.flatnonzero(of_tree == 0):

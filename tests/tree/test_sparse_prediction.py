@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from aucforest.tables.sparse import SparseRows
-from aucforest.tree.prediction import PackedTrees, add_probabilities
+from aucforest.tree.prediction import ALL_ROWS, PackedTrees, add_probabilities
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse, dense_rows
 from tests.tree.growing import grow
 
@@ -19,7 +19,8 @@ def both(dense, n_classes=2, n_trees=4):
     packed, rows = PackedTrees(trees).take_predictions(trees), SparseRows(sp.csr_array(dense))
     X, total, sums = packed.as_read(dense), np.zeros((len(dense), n_classes)), np.zeros((len(dense), n_classes))
     active, found = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
-    add_probabilities(packed.nodes_for(X), packed.first, packed.values, packed.first_leaf, X, active, found, total)
+    nodes = packed.nodes_for(X)
+    add_probabilities(nodes, packed.first, packed.values, packed.first_leaf, X, active, found, total, *ALL_ROWS)
     work = SparseWalk.of(dense.shape[1], rows.dtype)
     trees_of = packed.nodes_for(rows.stored.values), packed.first, packed.values, packed.first_leaf
     # The rows begin in the middle.

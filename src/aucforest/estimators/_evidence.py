@@ -66,11 +66,12 @@ def row_weight(
     return float(np.clip(weights.mean(), weights.min(), weights.max()))
 
 
-def amounts_to_score(shrinkage: float | str | None, n_variants: int) -> NDArray[np.float64]:
+def amounts_to_score(shrinkage: float | str | None) -> NDArray[np.float64]:
     """Return the amounts to score: all that "auto" chooses from, or the one given and that of comparing variants."""
     if shrinkage == "auto":
         return AMOUNTS
-    return np.unique([float(shrinkage or 0.0), *([WEIGHED_BY] if n_variants > 1 else [])])
+    # Two of them in any case, because kernels are compiled for their number.
+    return np.sort([float(shrinkage or 0.0), WEIGHED_BY])
 
 
 def _n_columns(n_classes: int) -> int:
@@ -204,8 +205,8 @@ class OutOfBagScores:
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yield slices of some scored rows, and these rows as the columns of a dense matrix, (n_features, n_rows)."""
         if isinstance(self._table, SparseRows):
-            for some, block in self._table.blocks(rows, np.dtype(np.float64)):
-                yield some, block.T
+            for some, block in self._table.blocks(rows):
+                yield some, np.ascontiguousarray(block.T)
         else:
             # Some of the rows are copied, because kernels would be compiled again for a matrix with gaps.
             yield rows, np.ascontiguousarray(self._table[:, rows])

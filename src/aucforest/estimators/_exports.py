@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._prediction import TreePrediction
-from aucforest.exports.onnx import Ensemble, write_onnx
+from aucforest.exports.onnx import Ensemble, is_float32, write_onnx
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import like
@@ -26,29 +26,38 @@ class TreeExports(TreePrediction):
         """The number of codes of each categorical feature."""
         return {feature: min(len(categories), MISSING_CODE) for feature, categories in self.categories_.items()}
 
-    def encode(self, X: Any) -> Any:
-        """Return X in the form that exported models read: float32, with codes for categories.
+    def encode(self, X: Any, *, dtype: Any = "float64") -> Any:
+        """Return X in the form that exported models read: numbers, with codes for categories.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             As in `predict_proba`.
+        dtype : "float64" or "float32", default="float64"
+            The type of the numbers, that of `to_onnx`. Rounded to float32, a value can come to the other side of a
+            threshold.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_split_features), float32, or a table or sparse matrix of the type of X
+        ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
             A pandas, polars or pyarrow table keeps its type and index, with the columns ``split_features_``; treelite
             and onnxruntime need ``np.asarray(encode(X))``. The code of a category is its position in ``categories_``,
             at most 254. Missing and unseen values are NaN.
+
+        Raises
+        ------
+        ValueError
+            If `dtype` is another one, or for what `predict_proba` refuses.
         """
         check_is_fitted(self, "trees_")
-        return self._encode_valid(X, self._validate_X(X, reset=False))
+        return self._encode_valid(X, self._validate_X(X, reset=False), dtype)
 
-    def _encode_valid(self, X: Any, valid: Any) -> Any:
+    def _encode_valid(self, X: Any, valid: Any, dtype: Any) -> Any:
         """Return X as `encode` does, given the result of `_validate_X`."""
+        kind = np.float32 if is_float32(dtype) else np.float64
         if isinstance(valid, SparseRows):
-            return valid.matrix.astype(np.float32)
-        return like(X, valid.astype(np.float32), self.split_features_.tolist() if self.dates_ else None)
+            return valid.matrix.astype(kind)
+        return like(X, valid.astype(kind), self.split_features_.tolist() if self.dates_ else None)
 
     def to_sklearn(self) -> Any:
         """Convert the model to a fitted scikit-learn classifier with the same trees.
@@ -72,8 +81,10 @@ class TreeExports(TreePrediction):
 
         Notes
         -----
-        scikit-learn rounds X to float32, so a value that is very close to a threshold may go to the other side. It does
-        not accept infinite values. Categories must be passed as codes: see `encode`.
+        scikit-learn rounds X to float32, so a value that is very close to a threshold, or equal to it, may go to the
+        other side. The thresholds are not rounded: all values of float32 go to the same side, and all values of
+        float64 where they are read as such, as by treelite. scikit-learn does not accept infinite values. Categories
+        must be passed as codes: see `encode`.
 
         ``predict`` returns the most probable class; for another threshold use
         `sklearn.model_selection.FixedThresholdClassifier`. Shrinkage is included. Impurities and
@@ -104,15 +115,18 @@ class TreeExports(TreePrediction):
             model.feature_names_in_ = self.split_features_
         return model if self._calibration is None else CalibratedForestClassifier(model, self._calibration)
 
-    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+    def to_onnx(self, path: str | os.PathLike[str], *, dtype: Any = "float64") -> None:
         """Write the classifier to an ONNX file, including its calibration and threshold.
 
         Parameters
         ----------
         path : path-like
-            The file to write. The model has one input, ``X`` of shape (n_samples, n_split_features), float32, with NaN
-            for missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,)
-            and ``probabilities`` of shape (n_samples, n_classes), float32.
+            The file to write. The model has one input, ``X`` of shape (n_samples, n_split_features), with NaN for
+            missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,) and
+            ``probabilities`` of shape (n_samples, n_classes), float32.
+        dtype : "float64" or "float32", default="float64"
+            The type of ``X``. Use float32 only for what reads no other one: values that are rounded to it can come to
+            the other side of a threshold.
 
         Raises
         ------
@@ -120,11 +134,14 @@ class TreeExports(TreePrediction):
             If onnx is not installed.
         TypeError
             If labels are not str, bool or numbers of at most 64 bits.
+        ValueError
+            If `dtype` is another one.
 
         Notes
         -----
-        On the same float32 values, probabilities equal those of `predict_proba` up to 1e-6, and labels equal those of
-        `predict` unless two classes are that close to a tie. The operators are those of ONNX 1.12 and ai.onnx.ml 3.
+        On values that `dtype` represents, probabilities equal those of `predict_proba` up to 1e-6, and labels equal
+        those of `predict` unless two classes are that close to a tie. The operators are those of ONNX 1.12 and
+        ai.onnx.ml 3.
 
         Examples
         --------
@@ -134,19 +151,18 @@ class TreeExports(TreePrediction):
         >>> from aucforest import AUCForestClassifier
         >>> from aucforest.datasets import load_abalone
         >>> X, rings = load_abalone(return_X_y=True)
-        >>> X = X.astype("float32")
         >>> forest = AUCForestClassifier(20, random_state=0).fit(X, rings >= 18)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder) / "forest.onnx"
         ...     forest.to_onnx(path)
         ...     session = onnxruntime.InferenceSession(path)
-        >>> labels, probabilities = session.run(None, {"X": X})
+        >>> labels, probabilities = session.run(None, {"X": forest.encode(X)})
         >>> bool(abs(probabilities - forest.predict_proba(X)).max() < 1e-6)
         True
         """
         check_is_fitted(self, "trees_")
         threshold, positive = getattr(self, "threshold_", None), positive_last(self)[-1]
-        write_onnx(path, self._ensemble, self.classes_, threshold, positive)
+        write_onnx(path, self._ensemble, self.classes_, threshold, positive, dtype)
 
     @property
     def _ensemble(self) -> Ensemble:

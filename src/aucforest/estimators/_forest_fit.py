@@ -170,7 +170,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if self.bootstrap and target.is_evidence and is_chosen:
             n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
-            n_amounts = len(amounts_to_score(self.shrinkage, n_variants))
+            n_amounts = len(amounts_to_score(self.shrinkage))
             evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
         if is_tuned(self.threshold, n_classes):
             # sums over groups of trees, twice
@@ -208,7 +208,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             target.rows_at(spec.scored),
             n_classes=len(target.classes),
             n_variants=n_variants,
-            amounts=amounts_to_score(self.shrinkage, n_variants),
+            amounts=amounts_to_score(self.shrinkage),
             unit=unit,
             calibration=self._calibration,
             n_jobs=self.n_jobs,

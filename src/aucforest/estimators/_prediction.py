@@ -13,7 +13,7 @@ from aucforest.estimators._validation import FeatureModel
 from aucforest.fitting.growing import thread_map
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import ParallelMap
-from aucforest.tree.prediction import PackedTrees, WalkNodes, add_probabilities, add_row, find_leaves
+from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkNodes, add_probabilities, add_row, find_leaves
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse
 from aucforest.tree.tree import Tree
 
@@ -91,7 +91,7 @@ class TreePrediction(FeatureModel):
 
         def walk_block(start: int) -> None:
             rows = slice(start, min(start + n_rows, len(X)))
-            blocks = X.blocks(rows, X.dtype) if isinstance(X, SparseRows) else [(rows, packed.as_read(X[rows]))]
+            blocks = X.blocks(rows) if isinstance(X, SparseRows) else [(rows, packed.as_read(X[rows]))]
             for some, block in blocks:
                 active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
                 walk(some, packed.nodes_for(block), block, active, found)
@@ -109,7 +109,7 @@ class TreePrediction(FeatureModel):
 
             def add(rows: slice, nodes: WalkNodes, block: NDArray[Any], active: Any, found: Any) -> None:
                 add_probabilities(
-                    nodes, packed.first, packed.values, packed.first_leaf, block, active, found, total[rows]
+                    nodes, packed.first, packed.values, packed.first_leaf, block, active, found, total[rows], *ALL_ROWS
                 )
 
             self._walk_blocks(packed, X, add)
@@ -187,7 +187,9 @@ class TreePrediction(FeatureModel):
         def find(rows: slice, nodes: WalkNodes, block: NDArray[Any], active: Any, found: Any) -> None:
             by_tree = np.empty((len(self.trees_), len(block)), dtype=np.int64)
             walks_all = np.zeros(by_tree.shape, dtype=np.uint16)
-            find_leaves(nodes, packed.first, block, walks_all, active, found, by_tree)
+            # As float64 in any case, or the kernel would be compiled for both types.
+            block = block.astype(np.float64, copy=False)
+            find_leaves(packed.nodes, packed.first, block, walks_all, active, found, by_tree)
             leaves[rows] = by_tree.T
 
         self._walk_blocks(packed, X, find)

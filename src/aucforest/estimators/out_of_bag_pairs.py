@@ -127,7 +127,7 @@ class OutOfBagPairs:
             self._predict(training, groups, rows)
         # From here on rows are sorted by class.
         order = np.argsort(training.labels[rows], kind="stable")
-        self._is_out, self._proba = self._is_out[:, order], np.ascontiguousarray(self._proba[..., order])
+        self._is_out, self._proba = (np.ascontiguousarray(each[..., order]) for each in (self._is_out, self._proba))
         self._rows, self._labels = rows[order], training.labels[rows[order]]
         self._starts = np.searchsorted(self._labels, np.arange(n_classes + 1))
         weights = training.weights_of(self._rows)

@@ -223,29 +223,33 @@ class AUCStackingClassifier(StackFit):
         check_is_fitted(self, "members_")
         return self.members_["forest"]
 
-    def encode(self, X: Any) -> Any:
-        """Return X in the form that exported models read: float32, with codes for categories.
+    def encode(self, X: Any, *, dtype: Any = "float64") -> Any:
+        """Return X in the form that exported models read: numbers, with codes for categories.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             As in `predict_proba`.
+        dtype : "float64" or "float32", default="float64"
+            The type of the numbers. See `AUCForestClassifier.encode`.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_split_features), float32, or a table or sparse matrix of the type of X
+        ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
             See `AUCForestClassifier.encode`.
         """
         forest = self._forest
-        return forest._encode_valid(X, self._validate_X(X, reset=False))
+        return forest._encode_valid(X, self._validate_X(X, reset=False), dtype)
 
-    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+    def to_onnx(self, path: str | os.PathLike[str], *, dtype: Any = "float64") -> None:
         """Write the classifier to an ONNX file, including its threshold, without the members of weight 0.
 
         Parameters
         ----------
         path : path-like
             The file to write. Its input and outputs are those of `AUCForestClassifier.to_onnx`.
+        dtype : "float64" or "float32", default="float64"
+            The type of the input. See `AUCForestClassifier.to_onnx`.
 
         Raises
         ------
@@ -254,11 +258,13 @@ class AUCStackingClassifier(StackFit):
         TypeError
             If labels are not str, bool or numbers of at most 64 bits, or if the member "linear" is a classifier of
             another package and its weight is not 0.
+        ValueError
+            If `dtype` is another one.
 
         Notes
         -----
-        On the same float32 values, probabilities equal those of `predict_proba` up to 1e-6, and labels equal those of
-        `predict` unless two classes are that close to a tie.
+        On values that `dtype` represents, probabilities equal those of `predict_proba` up to 1e-6, and labels equal
+        those of `predict` unless two classes are that close to a tie.
 
         Examples
         --------
@@ -267,12 +273,11 @@ class AUCStackingClassifier(StackFit):
         >>> from aucforest import AUCForestClassifier, AUCStackingClassifier
         >>> from aucforest.datasets import load_abalone
         >>> X, rings = load_abalone(return_X_y=True)
-        >>> X = X.astype("float32")
         >>> stack = AUCStackingClassifier(AUCForestClassifier(50), random_state=0).fit(X, rings >= 18)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     stack.to_onnx(f"{folder}/stack.onnx")
         ...     session = onnxruntime.InferenceSession(f"{folder}/stack.onnx")
-        >>> labels, probabilities = session.run(None, {"X": X})
+        >>> labels, probabilities = session.run(None, {"X": stack.encode(X)})
         >>> bool(abs(probabilities - stack.predict_proba(X)).max() < 1e-6)
         True
         """
@@ -282,4 +287,4 @@ class AUCStackingClassifier(StackFit):
             raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
         residual_ensemble = None if residual is None else residual._ensemble
         stack = Stack(forest._ensemble, residual_ensemble, linear, weights, self.intercepts_, SMALLEST)
-        write_stack(path, stack, self.classes_, self.threshold_, positive_last(self)[-1])
+        write_stack(path, stack, self.classes_, self.threshold_, positive_last(self)[-1], dtype)

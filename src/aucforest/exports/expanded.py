@@ -17,6 +17,18 @@ from aucforest.tree.tree import MISSING_CODE, SET_WORDS, Tree
 _MOST_RANGES = 2**26
 
 
+def rounded_down(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest values of float32 that exceed no threshold, as float64.
+
+    A float32 value is at most a threshold if, and only if, it is at most the rounded one. Rounding to the nearest value
+    instead would send values between the two to the other side.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        nearest = thresholds.astype(np.float32)
+        below = np.nextafter(nearest, np.float32(-np.inf))
+    return np.where(nearest > thresholds, below, nearest).astype(np.float64)
+
+
 class ThresholdNodes(NamedTuple):
     """Nodes that compare a value with a threshold, each of shape (n_nodes,); node 0 is the root."""
 

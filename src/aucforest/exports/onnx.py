@@ -1,7 +1,8 @@
 """Export of a forest to an ONNX graph: the trees, their mean, its calibration, and the decision.
 
-Input and output are float32, but values are compared with thresholds and probabilities are averaged as float64. So
-samples reach the same leaves as in the trees, and probabilities differ only by rounding to float32.
+Values are compared with thresholds, and probabilities are averaged, as float64. So samples reach the same leaves as in
+the trees, and probabilities differ only by rounding to float32, as which they are put out. A file that reads float32
+instead has thresholds of float32, which part all values of float32 as those of the trees do.
 """
 
 import os
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
-from aucforest.exports.expanded import chained
+from aucforest.exports.expanded import chained, rounded_down
 from aucforest.tree.tree import Tree
 
 # Operator sets of 2022 and 2021, which current runtimes support.
@@ -33,14 +34,22 @@ class Ensemble(NamedTuple):
     calibration: LogitMap | None = None  # of the mean
 
 
-class Graph:
-    """The nodes and constants of an ONNX graph, which begins with X as float64."""
+def is_float32(dtype: Any) -> bool:
+    """Return whether it is float32 and not float64; ValueError if it is neither."""
+    if dtype not in ("float32", "float64", np.float32, np.float64):
+        raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
+    return np.dtype(dtype) == np.float32
 
-    def __init__(self) -> None:
+
+class Graph:
+    """The nodes and constants of an ONNX graph that reads X as `dtype`; `X` is the name of its values as float64."""
+
+    def __init__(self, dtype: Any = "float64") -> None:
         self.onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
-        self.add_cast("X", "X_double", "DOUBLE")
+        self.is_narrow = is_float32(dtype)
+        self.X = self.add_cast("X", "X_double", "DOUBLE") if self.is_narrow else "X"
 
     def constant(self, name: str, value: Any) -> str:
         """Add a constant and return its name."""
@@ -72,7 +81,7 @@ def _add_trees(graph: Graph, ensemble: Ensemble, output: str) -> None:
                 "nodes_nodeids": np.arange(len(is_leaf)),
                 "nodes_featureids": np.where(is_leaf, 0, nodes.feature),
                 "nodes_modes": np.where(is_leaf, "LEAF", "BRANCH_LEQ"),
-                "nodes_values_as_tensor": nodes.threshold,
+                "nodes_values_as_tensor": rounded_down(nodes.threshold) if graph.is_narrow else nodes.threshold,
                 "nodes_truenodeids": np.where(is_leaf, 0, nodes.left),
                 "nodes_falsenodeids": np.where(is_leaf, 0, nodes.right),
                 "nodes_missing_value_tracks_true": (nodes.missing_left & ~is_leaf).astype(np.int64),
@@ -88,7 +97,7 @@ def _add_trees(graph: Graph, ensemble: Ensemble, output: str) -> None:
         values = np.concatenate([part[name] for part in parts])
         is_tensor = name.endswith("_as_tensor")
         attributes[name] = graph.onnx.numpy_helper.from_array(values) if is_tensor else values.tolist()
-    graph.add("TreeEnsembleRegressor", "X_double", output=output, **attributes)
+    graph.add("TreeEnsembleRegressor", graph.X, output=output, **attributes)
 
 
 def add_ensemble(graph: Graph, ensemble: Ensemble, output: str) -> str:
@@ -140,10 +149,15 @@ def add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope:
 
 
 def write_onnx(
-    path: str | os.PathLike[str], ensemble: Ensemble, classes: NDArray[Any], threshold: Any = None, positive: int = 1
+    path: str | os.PathLike[str],
+    ensemble: Ensemble,
+    classes: NDArray[Any],
+    threshold: Any = None,
+    positive: int = 1,
+    dtype: Any = "float64",
 ) -> None:
     """Write a classifier that averages trees; `threshold` and `positive` are those of `add_decision`."""
-    graph = Graph()
+    graph = Graph(dtype)
     slope = 1.0 if ensemble.calibration is None else ensemble.calibration[0]
     add_decision(graph, add_ensemble(graph, ensemble, "proba"), threshold, positive, slope)
     write_graph(path, graph, ensemble.trees[0].n_features, classes)
@@ -165,7 +179,7 @@ def write_graph(path: str | os.PathLike[str], graph: Graph, n_features: int, cla
         helper.make_tensor_value_info("label", graph.constants[-1].data_type, [None]),
         helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, len(classes)]),
     ]
-    X = helper.make_tensor_value_info("X", kinds.FLOAT, [None, n_features])
+    X = helper.make_tensor_value_info("X", kinds.FLOAT if graph.is_narrow else kinds.DOUBLE, [None, n_features])
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
     model = helper.make_model(
         helper.make_graph(graph.nodes, "aucforest", [X], outputs, graph.constants),

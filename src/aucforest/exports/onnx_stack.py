@@ -25,10 +25,15 @@ class Stack(NamedTuple):
 
 
 def write_stack(
-    path: str | os.PathLike[str], stack: Stack, classes: NDArray[Any], threshold: Any, positive: int
+    path: str | os.PathLike[str],
+    stack: Stack,
+    classes: NDArray[Any],
+    threshold: Any,
+    positive: int,
+    dtype: Any = "float64",
 ) -> None:
     """Write a stack without the members of weight 0; `threshold` and `positive` are those of `add_decision`."""
-    graph = Graph()
+    graph = Graph(dtype)
     total = graph.constant("intercept", stack.intercept)
     for name, score in _add_scores(graph, stack).items():
         weight = graph.constant(f"{name}_weight", np.float64(stack.coef[name]))
@@ -74,7 +79,7 @@ def _add_additive(graph: Graph, model: Any) -> str:
 
     columns = []
     if len(model.numbers_):
-        centred = against("Sub", pick("X_double", model.numbers_, "numbers"), model.centre_, "centred")
+        centred = against("Sub", pick(graph.X, model.numbers_, "numbers"), model.centre_, "centred")
         ratio = against("Div", centred, model.scale_, "ratio")
         # before it is clipped, because a runtime may clip NaN to a bound
         is_missing = graph.add("IsNaN", ratio, output="is_missing")
@@ -85,10 +90,10 @@ def _add_additive(graph: Graph, model: Any) -> str:
         above = against("Sub", pick("scaled", model.knot_places_, "at_knots"), model.knots_, "above_knots")
         columns.append(graph.add("Relu", above, output="splines"))
     if len(model.missing_):
-        graph.add("IsNaN", pick("X_double", model.missing_, "maybe_missing"), output="are_missing")
+        graph.add("IsNaN", pick(graph.X, model.missing_, "maybe_missing"), output="are_missing")
         columns.append(graph.add_cast("are_missing", "missing", "DOUBLE"))
     if len(model.codes_):
-        against("Equal", pick("X_double", model.code_features_, "codes"), model.codes_, "are_codes")
+        against("Equal", pick(graph.X, model.code_features_, "codes"), model.codes_, "are_codes")
         columns.append(graph.add_cast("are_codes", "categories", "DOUBLE"))
     coef, intercept = model.coef_by_class()
     joined = graph.add("Concat", *columns, output="columns", axis=1)

@@ -171,9 +171,9 @@ def sum_places(
 def dense_blocks(X: NDArray[Any] | SparseRows, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
     """Yield slices of some rows with their values: all rows of a dense matrix, a few at a time of a sparse one."""
     if isinstance(X, SparseRows):
-        yield from X.blocks(rows, np.dtype(np.float64))
+        yield from X.blocks(rows)
     else:
-        yield rows, np.ascontiguousarray(X[rows], dtype=np.float64)
+        yield rows, np.require(X[rows], np.float64, ["C", "W"])
 
 
 def within(trees: range, group: range) -> range:

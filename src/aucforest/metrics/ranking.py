@@ -242,8 +242,8 @@ def score_columns(
 
 
 @kernel
-def _cumulate(ranked, positive, weights, scores, tps, fps, thresholds):
-    """Write the weights at or above each distinct score in descending order, from index 1 on."""
+def _cumulate(ranked, positive, weights, tps, fps, rows):
+    """Write the weights at or above each distinct score in descending order, and a row with it, from index 1 on."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
@@ -255,7 +255,7 @@ def _cumulate(ranked, positive, weights, scores, tps, fps, thresholds):
         step = last - (ranked[i] >> HALF)
         tps[step] = tp
         fps[step] = fp
-        thresholds[step] = scores[row]
+        rows[step] = row
 
 
 class Cumulated(NamedTuple):
@@ -291,10 +291,11 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | No
         positive, y_score, weights = positive[kept], y_score[kept], weights[kept]
     ranked = rank_rows(y_score)
     n_thresholds = int(ranked[-1] >> HALF) + 2
-    cumulated = Cumulated(np.empty(n_thresholds), np.empty(n_thresholds), np.empty(n_thresholds, y_score.dtype))
-    cumulated.tps[0], cumulated.fps[0], cumulated.thresholds[0] = 0.0, 0.0, np.inf
-    _cumulate(ranked, positive, weights, y_score, cumulated.tps, cumulated.fps, cumulated.thresholds)
-    return cumulated
+    (tps, fps), rows = np.zeros((2, n_thresholds)), np.zeros(n_thresholds, dtype=np.int64)
+    _cumulate(ranked, positive, weights, tps, fps, rows)
+    thresholds = y_score[rows]
+    thresholds[0] = np.inf
+    return Cumulated(tps, fps, thresholds)
 
 
 @kernel

@@ -90,11 +90,11 @@ class SparseRows:
         dense: NDArray[Any] = self.matrix[rows].toarray()
         return dense
 
-    def blocks(self, rows: slice, dtype: np.dtype[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+    def blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yield slices of the rows with these rows as a dense matrix, which the next one overwrites."""
         start, stop = rows.start, rows.stop
         n_rows = min(max(_CACHED_CELLS // max(self.shape[1], 1), dense_rows(self.shape[1])), stop - start)
-        buffer = np.zeros((n_rows, self.shape[1]), dtype=dtype)
+        buffer = np.zeros((n_rows, self.shape[1]))
         for first in range(start, stop, n_rows):
             dense = buffer[: min(n_rows, stop - first)]
             put_rows(self.stored, first, dense)

@@ -95,16 +95,54 @@ def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
     return np.sort(rows)
 
 
+class _Stored(NamedTuple):
+    """A matrix as it is stored, row by row or column by column.
+
+    Kernels are compiled for a contiguous float64 array that can be written to: other values are copied, some at a time.
+    """
+
+    array: NDArray[Any]  # (n_rows, n_features), transposed if it is stored by column
+    by_column: bool
+
+    @classmethod
+    def of(cls, X: NDArray[Any]) -> "_Stored":
+        """Return a matrix as it is stored."""
+        by_column = X.strides[0] < X.strides[1]
+        return cls(X.T if by_column else X, by_column)
+
+    @property
+    def _is_read(self) -> bool:
+        """Whether kernels read the array itself."""
+        return self.array.dtype == np.float64 and self.array.flags.carray
+
+    def columns(self, rows: NDArray[np.int64], first: int, n_columns: int) -> NDArray[np.float64]:
+        """Return the given rows of consecutive features; each feature is a row."""
+        array, some = self.array, slice(first, first + n_columns)
+        if not self._is_read:
+            part = array[some][:, rows] if self.by_column else array[:, some][rows]
+            array, rows, first = np.array(part, dtype=np.float64, order="C"), np.arange(len(rows)), 0
+        columns = np.empty((n_columns, len(rows)))
+        _copy_columns(array, self.by_column, rows, first, columns)
+        return columns
+
+    def rows(self, start: int, stop: int) -> tuple[NDArray[np.float64], bool, int]:
+        """Return an array with some rows, whether it is stored by column, and the number of its first row."""
+        if self._is_read:
+            return self.array, self.by_column, 0
+        part = self.array[:, start:stop] if self.by_column else self.array[start:stop]
+        return np.array(part, dtype=np.float64, order="C"), self.by_column, start
+
+
 @bare_kernel
-def _copy_columns(X, rows, first_feature, by_column, columns):
-    """Copy the given rows of consecutive features, in the order in which they are stored.
+def _copy_columns(X, by_column, rows, first_feature, columns):
+    """Copy the given rows of consecutive features, in the order in which they are stored; see `_Stored`.
 
     Each feature is a row of `columns`.
     """
     if by_column:
         for f in range(len(columns)):
             for i in range(len(rows)):
-                columns[f, i] = X[rows[i], first_feature + f]
+                columns[f, i] = X[first_feature + f, rows[i]]
     else:
         for i in range(len(rows)):
             for f in range(len(columns)):
@@ -179,10 +217,10 @@ def _find_bins(values, weights, max_bins, lower, upper):
 
 
 @bare_kernel
-def add_all_distinct(X, feature, max_bins, known, n_known):
-    """Insert the values of a feature that are not yet known in order; return the number of values or max_bins + 1."""
-    for row in range(len(X)):
-        value = np.float64(X[row, feature])
+def add_all_distinct(column, max_bins, known, n_known):
+    """Insert the values of a column that are not yet known in order; return the number of values or max_bins + 1."""
+    for row in range(len(column)):
+        value = np.float64(column[row])
         place = np.searchsorted(known[:n_known], value)
         if value != value or (place < n_known and known[place] == value):
             continue
@@ -205,17 +243,23 @@ def find_edges(values, n_bins, edges):
 
 
 @bare_kernel
-def _encode(X, start, stop, first, n_bins, edges, values, places, codes):
+def _encode(X, by_column, first_row, start, stop, first, n_bins, edges, values, places, codes):
     """Write the codes of some rows by binary search: a code is the number of edges below the value.
 
-    Each step of the search is done for all rows of a tile in a loop without branches, which the compiler vectorizes.
+    X has the rows from first_row on; see `_Stored` for `by_column`. Each step of the search is done for all rows of a
+    tile in a loop without branches, which the compiler vectorizes.
     """
     for f in range(len(n_bins)):
         base = np.uint64(first[f])
         for begin in range(start, stop, len(values)):
             n_rows = min(len(values), stop - begin)
+            if by_column:
+                for i in range(n_rows):
+                    values[i] = X[f, begin - first_row + i]
+            else:
+                for i in range(n_rows):
+                    values[i] = X[begin - first_row + i, f]
             for i in range(n_rows):
-                values[i] = X[begin + i, f]
                 places[i] = base
             size = np.uint64(max(n_bins[f] - 1, 0))
             while size > np.uint64(1):
@@ -284,8 +328,13 @@ def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: i
     """Return the sorted distinct values of a column together with known ones, or None if more than max_bins."""
     both = np.empty(max_bins)
     both[: len(known)] = known
-    n_known = add_all_distinct(X, feature, max_bins, both, len(known))
-    return both[:n_known] if n_known <= max_bins else None
+    n_known = len(known)
+    for start in range(0, len(X), _BLOCK_ROWS):
+        column = np.array(X[start : start + _BLOCK_ROWS, feature], dtype=np.float64)
+        n_known = add_all_distinct(column, max_bins, both, n_known)
+        if n_known > max_bins:
+            return None
+    return both[:n_known]
 
 
 def join_bins(bins: Iterable[Bins]) -> BinValues:
@@ -325,7 +374,7 @@ def bin_matrix(
     by_set : ndarray of shape (n_features,), bool, or None
         Whether a feature has codes of categories, each of which has its own bin.
     """
-    n_rows, n_features = X.shape
+    stored, (n_rows, n_features) = _Stored.of(X), X.shape
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
     group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
@@ -334,8 +383,7 @@ def bin_matrix(
         most[by_set] = MAX_BINS
 
     def bin_group(first: int) -> Bins:
-        columns = np.empty((min(group, n_features - first), len(rows)))
-        _copy_columns(X, rows, first, X.strides[0] < X.strides[1], columns)
+        columns = stored.columns(rows, first, min(group, n_features - first))
         in_group = most[first : first + len(columns)]
 
         def all_distinct(f: int, known: NDArray[np.float64]) -> NDArray[np.float64] | None:
@@ -361,14 +409,14 @@ def bin_blocks(blocks: Iterable[NDArray[Any]], codes: NDArray[np.unsignedinteger
 
 def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) -> BinnedMatrix:
     """Encode a matrix of values with given bins; the arguments are those of `bin_matrix`."""
-    n_bins = np.diff(values.first)
+    stored, n_bins = _Stored.of(X), np.diff(values.first)
     edges = np.empty(len(values.lower))
     find_edges(values, n_bins, edges)
     codes = np.empty((X.shape[1], X.shape[0]), dtype=code_dtype(int(n_bins.max())))
 
     def encode(start: int) -> None:
         stop, tile, places = min(start + _BLOCK_ROWS, len(X)), np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, np.uint64)
-        _encode(X, start, stop, values.first, n_bins, edges, tile, places, codes)
+        _encode(*stored.rows(start, stop), start, stop, values.first, n_bins, edges, tile, places, codes)
 
     list(run(encode, range(0, len(X), _BLOCK_ROWS)))
     return BinnedMatrix(codes, n_bins, values)

@@ -133,9 +133,9 @@ class PackedTrees:
 
         With sets it is always float64, because the numbers of sets in `thresholds` must not be rounded.
         """
-        if self.nodes.sets is None and (X.dtype == np.float32 or (_is_float32(X[:1]) and _is_float32(X))):
-            return np.ascontiguousarray(X, dtype=np.float32)
-        return np.ascontiguousarray(X, dtype=np.float64)
+        is_narrow = self.nodes.sets is None and (X.dtype == np.float32 or (_is_float32(X[:1]) and _is_float32(X)))
+        # Kernels would be compiled again for an array that cannot be written to.
+        return np.require(X, np.float32 if is_narrow else np.float64, ["C", "W"])
 
     def nodes_for(self, X: NDArray[Any]) -> WalkNodes:
         """Return the nodes with thresholds of the dtype of X, which is from `as_read`."""
@@ -389,9 +389,14 @@ def _prefetch_next(nodes, first, tree, start, n_rows):
         prefetch(nodes.numbers, node)
 
 
+ALL_ROWS = np.empty((0, 0), dtype=np.uint16), np.empty(0, dtype=np.int64)
+
+
 @bare_kernel
-def add_probabilities(nodes, first, values, first_leaf, X, active, found, total, counts=None, n_trees=None):
+def add_probabilities(nodes, first, values, first_leaf, X, active, found, total, counts, n_trees):
     """Add the leaf frequencies of all trees, in order, for all rows or, with counts, for the out-of-bag rows of a tree.
+
+    Both are compiled at once: `ALL_ROWS` are the last arguments for all rows.
 
     Parameters
     ----------
@@ -403,27 +408,27 @@ def add_probabilities(nodes, first, values, first_leaf, X, active, found, total,
         Work space.
     total : ndarray of shape (n_rows, n_classes), float64
         Output, added to.
-    counts : ndarray of shape (n_all_trees, n_rows), uint16, or None
+    counts : ndarray of shape (n_all_trees, n_rows), uint16, or empty
         How often each row is in the bootstrap sample of each tree.
-    n_trees : ndarray of shape (n_rows,), int64, or None
+    n_trees : ndarray of shape (n_rows,), int64, or empty
         Output, increased by one for every tree for which a row is out-of-bag.
     """
-    any_missing = _any_missing(X)
+    any_missing, takes_all = _any_missing(X), len(counts) == 0
     for tree in range(len(first) - 1):
         tree_nodes, leaf_values = nodes_of(nodes, first, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
         for start in range(0, len(X), GROUP_ROWS):
             group, sums = X[start : start + GROUP_ROWS], total[start : start + GROUP_ROWS]
             _prefetch_next(nodes, first, tree, start, len(X))
             n_active = n_rows = np.uint64(len(group))
-            if counts is not None:
+            if not takes_all:
                 n_active = _list_out_of_bag(counts[tree, start : start + GROUP_ROWS], active)
             walk(tree_nodes, group, any_missing, active[:n_active], found)
             # The predictions of all leaves exceed the caches, so those of all rows are prefetched before any is added.
             for i in range(n_rows):
-                if counts is None or counts[tree, start + i] == 0:
+                if takes_all or counts[tree, start + i] == 0:
                     prefetch_leaf(leaf_values, tree_nodes.numbers[np.uint64(found[i])])
             for i in range(n_rows):
-                if counts is not None:
+                if not takes_all:
                     if counts[tree, start + i] > 0:
                         continue
                     n_trees[start + i] += 1

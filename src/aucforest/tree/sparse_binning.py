@@ -36,16 +36,16 @@ class StoredColumns(NamedTuple):
 
 @bare_kernel
 def _find_distinct(starts, values, n_rows, most, known, n_known):
-    """Write the distinct values of columns; n_known[f] is most + 1 if there are more. Values are (n_stored, 1).
+    """Write the distinct values of columns; n_known[f] is most + 1 if there are more.
 
-    Column f has a part of `known` from starts[f] - starts[0] + f on, as long as its stored values and zero.
+    Column f has a part of `known` from starts[f] + f on, as long as its stored values and zero.
     """
     for f in range(len(n_known)):
-        start, stop, first = starts[f], starts[f + 1], starts[f] - starts[0] + f
+        start, stop, first = starts[f], starts[f + 1], starts[f] + f
         found, has_zero = known[first : first + stop - start + 1], stop - start < n_rows
         if has_zero:
             found[0] = 0.0
-        n_known[f] = add_all_distinct(values[start:stop], 0, min(most, len(found)), found, np.int64(has_zero))
+        n_known[f] = add_all_distinct(values[start:stop], min(most, len(found)), found, np.int64(has_zero))
 
 
 @bare_kernel
@@ -97,15 +97,17 @@ def _choose(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int 
 
     def bin_some(first: int) -> Bins:
         starts = columns.starts[first : min(first + _GROUP_COLUMNS, n_features) + 1]
+        of_group, starts = slice(starts[0], starts[-1]), starts - starts[0]
+        group_rows, group_values = columns.rows[of_group], columns.values[of_group].astype(np.float64)
         sizes = np.diff(starts) + 1
-        begins = starts[:-1] - starts[0] + np.arange(len(sizes))
+        begins = starts[:-1] + np.arange(len(sizes))
         lower, n_bins = np.empty(sizes.sum()), np.empty(len(sizes), dtype=np.int64)
-        _find_distinct(starts, columns.values[:, None], n_rows, few, lower, n_bins)
+        _find_distinct(starts, group_values, n_rows, few, lower, n_bins)
         upper = lower.copy()
         for f in np.flatnonzero(n_bins > few).tolist():
             some = slice(starts[f], starts[f + 1])
-            of_rows = weights[columns.rows[some]]
-            values = columns.values[some][of_rows > 0].astype(np.float64)
+            of_rows = weights[group_rows[some]]
+            values = group_values[some][of_rows > 0]
             # Sums of weights are exact.
             with_zero = np.append(of_rows[of_rows > 0], total - of_rows.sum())
             n_values = len(values) + int(with_zero[-1] > 0)

@@ -515,7 +515,8 @@ def find_parents(left: NDArray[np.integer], right: NDArray[np.integer]) -> tuple
     """
     parent, depth = np.zeros((2, len(left)), dtype=np.int64)
     parent[0] = -1
-    _fill_parents(left, right, parent, depth)
+    # Kernels would be compiled again for other types of numbers.
+    _fill_parents(left.astype(np.int64), right.astype(np.int64), parent, depth)
     return parent, depth
 
 
