@@ -9,7 +9,8 @@ import pytest
 
 import aucforest
 from aucforest.inspection.folds import make_folds, run_folds
-from aucforest.metrics import auc_confidence_interval, roc_auc_score
+from aucforest.metrics import roc_auc_score
+from aucforest.metrics.confidence import interval_around
 from tests.cli.data import check_refusal, check_usage, mixed, run
 
 
@@ -39,9 +40,10 @@ def test_the_model_is_that_of_python(files):
 def test_the_figures_are_out_of_bag(files):
     rows = mixed(300, 0)
     is_positive = rows["label"].to_numpy() == "yes"
-    score = forest(rows).oob_decision_function_[:, 1]
+    fitted = forest(rows)
+    score, auc = fitted.oob_decision_function_[:, 1], fitted.oob_score_
     known = np.isfinite(score)
-    auc, low, high = auc_confidence_interval(is_positive[known], score[known])
+    low, high = interval_around(auc, is_positive[known], score[known])
     for text in (
         "train.csv, label",
         f"{auc:.4f}",

@@ -294,7 +294,7 @@ def check_said(result, wanted):
 def test_all_commands(table, tmp_path):
     messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv")}
     train, test = messy.files(tmp_path)
-    to_fit = messy.arguments("--trees", 15, *messy.fit_options)
+    to_fit = messy.arguments("--trees", 20, *messy.fit_options)
     fitted = run("fit", train, *to_fit, "--out", path["model"], "--reference", path["reference.csv"])
     check_said(fitted, messy.fit)
     if train.suffix == ".csv":

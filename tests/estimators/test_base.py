@@ -52,7 +52,7 @@ BAD_TABLES = {
         "^X: column 5 is not numeric .*'low'.*add it to categorical_features or encode it as numbers$",
     ),
     "a list of strings": ([["x"]] * len(X), ValueError, "^X: column 0 is not numeric .*'x'"),
-    "objects": (np.full((len(X), 1), {}), TypeError, "^X: column 0 is not numeric .*'dict'"),
+    "objects": (np.full((len(X), 1), {}), TypeError, "^X: column 0 has a dict in row 0: the argument"),
     "pandas Series": (
         frame()["a"],
         ValueError,

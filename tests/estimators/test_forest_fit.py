@@ -196,7 +196,7 @@ def test_a_warm_start_with_groups():
             forest.fit(X_GROUPS, Y_GROUPS, groups=groups)
     assert len(forest) == 12
     with pytest.warns(
-        UserWarning, match=r"^warm_start: probabilities are not .*: 60 of 60 groups \(300 samples\), 300 of"
+        UserWarning, match=r"^warm_start: shrinkage, mixture .*: 60 of 60 groups \(300 samples\), 300 of"
     ):
         forest.set_params(oob_score=False).fit(X_GROUPS, Y_GROUPS)
     assert forest._groups is None

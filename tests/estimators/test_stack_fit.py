@@ -226,18 +226,20 @@ def test_a_large_penalty_leaves_the_forest(n_classes):
 
 def test_one_sample_of_a_class_is_no_evidence():
     y = (np.arange(300) == 7).astype(int)
-    stack = small_stack().fit(X, y)
+    with pytest.warns(UserWarning, match="^oob_score_ is NaN: only one sample has class 1"):
+        stack = small_stack().fit(X, y)
     assert stack.weights_.tolist() == [1.0]
     assert list(stack.members_) == ["forest"]
     np.testing.assert_allclose(stack.predict_proba(X), stack.members_["forest"].predict_proba(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("n_rare", [2, 10])
+@pytest.mark.parametrize("n_rare", [9, 10])
 def test_a_rare_class_is_little_evidence(n_rare):
     rare = np.argsort(-FILLED[:, 0])[:n_rare]
     y = np.isin(np.arange(300), rare).astype(int)
     stack = small_stack(50).fit(FILLED, y)
-    np.testing.assert_allclose(stack.weights_, [1, 0, 0], atol=0.15)
+    # fewer than 10 samples choose nothing
+    np.testing.assert_allclose(stack.weights_, [1.0] if n_rare == 9 else [1, 0, 0], atol=0.15)
     np.testing.assert_allclose(stack.predict_proba(FILLED), stack.members_["forest"].predict_proba(FILLED), atol=0.15)
 
 

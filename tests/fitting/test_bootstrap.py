@@ -376,7 +376,7 @@ def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
     table = rng.normal(size=(BLOCK_ROWS + 50, 3))
     y = table[:, 0] + rng.normal(size=len(table)) > 1
     forest = small_forest(4, shrinkage=0.0).fit(table, y)
-    stream = "numpy " + ".".join(np.__version__.split(".")[:2])
+    stream = "aucforest 0.3 and numpy " + ".".join(np.__version__.split(".")[:2])
     assert [record.stream for record in forest._sample_records] == [stream]
     forest.set_threshold("f1", table, y)
     forest._sample_records = [forest._sample_records[0]._replace(stream="numpy 1.0")]

@@ -67,6 +67,7 @@ def test_large_integers_are_told_apart(gaps):
         assert missing == ("0.050 %" if gaps else "0.0 %")
 
 
+@pytest.mark.filterwarnings("ignore:X: column 'id': integers above")
 def test_suspicious_columns_are_named():
     rows = np.arange(200)
     y = PLAIN_Y[TEST]
@@ -110,6 +111,7 @@ def test_duplicates_that_are_as_frequent_in_the_training_do_not_alarm():
     assert warning is None
 
 
+@pytest.mark.filterwarnings("ignore:X: column 'id': integers above")
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_are_compared_by_name_whatever_their_types(library):
     frames = pytest.importorskip(library)

@@ -23,7 +23,7 @@ def forest(table):
 
 
 def test_batches_are_the_predictions_of_the_whole_table(forest, table):
-    notes = Notes(["note"], lambda X, proba: [[f"{row[1]:.3f}" for row in proba]])
+    notes = Notes([pa.field("note", pa.string())], lambda X, proba: [[f"{row[1]:.3f}" for row in proba]])
     predictions = Predictions(forest, open_source(table), ["id"], None, notes)
     made = pa.Table.from_batches(predictions.batches(), schema=predictions.schema)
     proba = forest.predict_proba(table.drop_columns("id"))

@@ -101,7 +101,7 @@ def test_an_infinite_value_is_as_far_out_as_the_others_reach():
 def test_a_sampled_threshold_that_leaves_too_few_samples_is_no_split():
     X, labels = np.arange(20.0)[:, None], np.arange(20) % 2
     sizes = [grow(X, labels, random=True, max_depth=1, min_samples_leaf=8, key=key).tree.n_nodes for key in range(60)]
-    sampled = [reference.draw(X[:, 0].tolist(), key, 0, 1) for key in range(60)]
+    sampled = [reference.draw(X[:, 0].tolist(), key, 0) for key in range(60)]
     # A split of even numbers of samples that gains nothing is none either.
     assert {size for size, at in zip(sizes, sampled) if not 7 <= at < 12} == {1}
     assert 3 in {size for size, at in zip(sizes, sampled) if 7 <= at < 12}

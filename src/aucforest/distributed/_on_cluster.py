@@ -104,11 +104,11 @@ class RowsOnCluster(TrainingTable):
         return executor.submit(_tasks.choose_codes, merged, sample_weight, spec.max_bins, self.dates)
 
     def _encode(self, spec: FitSpec) -> list[Any]:
-        """Return futures of the codes of the partitions, and keep the values of the rows of `FitSpec.scored`."""
+        """Return futures of the codes of the partitions, and keep the values of `FitSpec.rows_with_values`."""
         executor, classes = self._executor, self._executor.share(self.target.classes)
-        coded, scored_rows = [], []
+        coded, scored_rows, with_values = [], [], spec.rows_with_values
         for place, (start, stop) in enumerate(pairwise(self._starts)):
-            scored, labelled = places_within(spec.scored, start, stop - start), self._labelled[place]
+            scored, labelled = places_within(with_values, start, stop - start), self._labelled[place]
             pair = executor.submit(_tasks.encode_partition, self._X[place], labelled, scored, classes, self._coding)
             coded.append(executor.submit(getitem, pair, 0))
             scored_rows.append(executor.submit(getitem, pair, 1))
@@ -118,7 +118,7 @@ class RowsOnCluster(TrainingTable):
             table.release()
         del self._X
         rows = np.concatenate([rows for rows in executor.gather(scored_rows) if rows is not None])
-        self.X = SomeRows(self.target.rows_at(spec.scored), rows)
+        self.X = SomeRows(self.target.rows_at(with_values), rows)
         return coded
 
     def _make_parts(self, spec: FitSpec, coded: list[Any]) -> list[Any]:

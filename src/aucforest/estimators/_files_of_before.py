@@ -13,7 +13,7 @@ _BY_CLASS = ("tree.total", "tree.value", "class_prior_", "oob_decision_function_
 def sort_classes(model: Any, stored: StoredModel) -> None:
     """Bring the two classes of a forest or a stack into sorted order, in what is stored and in the costs of errors.
 
-    The threshold is a probability of the positive class and stays as it is. Samples by class cannot be taken again.
+    The threshold is a probability of the positive class and stays as it is.
     """
     for name in _BY_CLASS:
         stored.change(name, lambda values: np.flip(values, axis=-1).copy())
@@ -21,10 +21,6 @@ def sort_classes(model: Any, stored: StoredModel) -> None:
         stored.change(name, np.negative)
     for name in ("calibration", "prior_correction"):  # the last two numbers are of the classes
         stored.change(name, lambda numbers: np.append(numbers[:-2], numbers[:-3:-1]))
-    stored.change("drawn", lambda drawn: [_of_before(*record) for record in drawn])
+    stored.change("drawn", lambda drawn: [[n_rows, sizes[::-1], *others] for n_rows, sizes, *others in drawn])
     if isinstance(model.threshold, dict) and "cost" in model.threshold:
         model.threshold = {"cost": np.flip(model.threshold["cost"], axis=(-2, -1)).tolist()}
-
-
-def _of_before(n_rows: Any, sizes: Any, replace: Any, stream: Any, *groups: Any) -> list[Any]:
-    return [n_rows, sizes[::-1], replace, "aucforest 0.2" if len(sizes) > 1 else stream, *groups]

@@ -23,7 +23,7 @@ from aucforest.estimators._evidence import (
 )
 from aucforest.estimators._mixture import Mixture
 from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag
-from aucforest.estimators.out_of_bag_pairs import pairs_of
+from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows_to_compare
 from aucforest.estimators.thresholds import (
     N_GROUPS,
     SPREAD_ROWS,
@@ -172,6 +172,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
             n_amounts = len(amounts_to_score(self.shrinkage))
             evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
+        compared = None
+        if self.bootstrap and is_roc_auc(self.oob_score):
+            compared = rows_to_compare(target.kept_labels, n_classes, self.n_estimators, start.seed)
+            evidence_bytes += bytes_of_pairs(len(compared), n_classes, self.n_estimators)
         if is_tuned(self.threshold, n_classes):
             # sums over groups of trees, twice
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
@@ -183,6 +187,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             start.seed,
             n_trees_before=len(start.trees),
             scored=scored,
+            compared=compared,
             n_sums=self._n_sums(n_classes),
             evidence_bytes=evidence_bytes,
             dates=table.dates,

@@ -71,7 +71,7 @@ def is_of_positive(scoring: str | Scorer) -> bool:
 
 def is_roc_auc(scoring: Any) -> bool:
     """Return whether a parameter `scoring` or `oob_score` asks for the ROC AUC."""
-    return isinstance(scoring, bool | np.bool_) or (isinstance(scoring, str) and scoring == "roc_auc")
+    return bool(scoring) if isinstance(scoring, bool | np.bool_) else isinstance(scoring, str) and scoring == "roc_auc"
 
 
 class OutOfBagScorer:

@@ -96,6 +96,22 @@ def extrapolate(score: float, score_of_half: float, per_tree: tuple[float, float
     return float(ndtr(z / np.sqrt(1.0 - share * (1.0 - min(wanted / per_tree[0], 1.0)))))
 
 
+def rows_to_compare(labels: NDArray[Any], n_classes: int, n_trees: int, seed: int) -> NDArray[np.int64]:
+    """Return the positions of the rows to compare, in ascending order: a random sample of the rows of each class."""
+    most = min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * _n_columns(n_classes))) // n_classes
+    return sample_classes(labels, n_classes, most, [seed, PAIRED_SAMPLE])
+
+
+def bytes_of_pairs(n_rows: int, n_classes: int, n_trees: int) -> int:
+    """Return the bytes of the predictions of all trees, which are copied once."""
+    return 2 * 8 * n_rows * n_trees * (1 + _n_columns(n_classes))
+
+
+def _n_columns(n_classes: int) -> int:
+    """Return the number of classes whose probabilities are compared: of two the second one only."""
+    return 1 if n_classes == 2 else n_classes
+
+
 def pairs_of(forest: Any, training: TrainingRows) -> "OutOfBagPairs":
     """Return the pairs of a fitted forest, given its training data."""
     return OutOfBagPairs(training, forest._in_groups(), len(forest.classes_), forest._seed, forest.n_jobs)
@@ -117,12 +133,11 @@ class OutOfBagPairs:
         n_jobs: int | None,
     ) -> None:
         self._n_classes, self._n_jobs, n_trees = n_classes, n_jobs, len(training.bags.keys)
-        kept, n_columns = training.bags.all_kept, 1 if n_classes == 2 else n_classes
-        most = min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * n_columns)) // n_classes
-        rows = kept[sample_classes(training.labels[kept], n_classes, most, [seed, PAIRED_SAMPLE])]
+        kept = training.bags.all_kept
+        rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
         self._half = np.random.default_rng([seed, PAIRED_SAMPLE]).permutation(n_trees) % 2
         self._is_out = np.empty((n_trees, len(rows)))
-        self._proba = np.empty((n_columns, n_trees, len(rows)))
+        self._proba = np.empty((_n_columns(n_classes), n_trees, len(rows)))
         if len(rows) > 0:
             self._predict(training, groups, rows)
         # From here on rows are sorted by class.

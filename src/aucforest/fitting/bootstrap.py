@@ -172,7 +172,7 @@ class BootstrapSampler:
             return sizes
         if len(self.starts) == 1:
             return self.sizes[None, :].astype(np.int32)
-        generator = np.random.Generator(np.random.Philox(key=[key, BLOCK_SIZES]))
+        generator = np.random.Generator(np.random.Philox(key=np.array([key, BLOCK_SIZES], dtype=np.uint64)))
         present = np.diff(self.starts, axis=1)
         columns = []
         for size, rows in zip(self.sizes, present.T):
@@ -416,12 +416,12 @@ class SampleRecord(NamedTuple):
         return sampler if groups is None else GroupSampler.of(groups, sampler)
 
     def check_stream(self) -> None:
-        """Raise ValueError if another version of numpy sampled, since it may not reproduce the samples."""
+        """Raise ValueError if other versions of the generators sampled, since it may not reproduce the samples."""
         here = stream_of(self.n_units)
         if self.sizes and self.stream != here:
             raise ValueError(
-                f"the bootstrap samples of this forest were taken with {self.stream}, and {here or 'this version'}"
-                f" may take different ones: use {self.stream}, or fit the forest again"
+                f"the bootstrap samples of this forest were taken with {self.stream}, and {here} may take different"
+                f" ones: use {self.stream}, or fit the forest again"
             )
 
 

@@ -25,7 +25,7 @@ class CodeMatrix:
     """A matrix of codes, (n_features, n_rows), that is filled from the first row to the last.
 
     Its file is in the job folder; without one it is temporary, and nothing is recorded. `codes` is an ordinary array,
-    whose pages are those of the file, and `scored` has the values of the rows of `FitSpec.scored`. So far `n_read` rows
+    whose pages are those of the file, and `scored` has the values of `FitSpec.rows_with_values`. So far `n_read` rows
     of the source are read, and `n_written` rows of the matrix are written.
     """
 

@@ -124,9 +124,9 @@ class RowsOnDisk(TrainingTable):
                 self._job.save_coding(coding)
         self._coding = coding
         self._growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
-        self._matrix = CodeMatrix(self._job, coding.n_bins, len(self.target.kept_labels), len(spec.scored))
+        self._matrix = CodeMatrix(self._job, coding.n_bins, len(self.target.kept_labels), len(spec.rows_with_values))
         self._write_codes()
-        self.X = SomeRows(self.target.rows_at(spec.scored), self._matrix.scored)
+        self.X = SomeRows(self.target.rows_at(spec.rows_with_values), self._matrix.scored)
         return coding
 
     def sum_rows(
@@ -181,8 +181,8 @@ class RowsOnDisk(TrainingTable):
         return choose_coding(whole, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
 
     def _write_codes(self) -> None:
-        """Write the missing codes, and keep the values of the rows of `FitSpec.scored`."""
-        matrix, scored = self._matrix, self._spec.scored
+        """Write the missing codes, and keep the values of the `FitSpec.rows_with_values`."""
+        matrix, scored = self._matrix, self._spec.rows_with_values
 
         def write(start: int, table: Table) -> int:
             rows, place, n_rows = self._features.rows_of(start, table)

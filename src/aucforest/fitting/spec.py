@@ -98,6 +98,8 @@ class FitSpec:
     scored : ndarray of int64
         The rows that shrinkage is chosen and variants are weighed by: their places among those of positive weight,
         rising.
+    compared : ndarray of int64
+        The rows whose pairs are compared by the trees that both are out of bag for, as above.
     n_sums : int
         How many sums of probabilities out of bag are kept for every row at a time.
     evidence_bytes : int
@@ -116,10 +118,16 @@ class FitSpec:
     seed: int
     numbers: range
     scored: NDArray[np.int64]
+    compared: NDArray[np.int64]
     n_sums: int
     evidence_bytes: int
     n_jobs: int | None
     verbose: int
+
+    @property
+    def rows_with_values(self) -> NDArray[np.int64]:
+        """The rows whose values the process that fits keeps, to predict them: those of `scored` and `compared`."""
+        return np.union1d(self.scored, self.compared)
 
     @classmethod
     def resolve(
@@ -131,6 +139,7 @@ class FitSpec:
         seed: int,
         n_trees_before: int = 0,
         scored: NDArray[np.int64] | None = None,
+        compared: NDArray[np.int64] | None = None,
         n_sums: int = 0,
         evidence_bytes: int = 0,
         dates: Dates | None = None,
@@ -159,6 +168,7 @@ class FitSpec:
             seed=seed,
             numbers=range(n_trees_before, params.get("n_estimators", 1)),
             scored=np.empty(0, dtype=np.int64) if scored is None else scored,
+            compared=np.empty(0, dtype=np.int64) if compared is None else compared,
             n_sums=n_sums,
             evidence_bytes=evidence_bytes,
             n_jobs=params.get("n_jobs", 1),

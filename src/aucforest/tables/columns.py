@@ -24,7 +24,8 @@ from aucforest.tree.tree import MISSING_CODE
 _SHARED_CODE = MISSING_CODE - 1
 _CODED = (nw.Categorical, nw.Enum)
 _COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
-_ONE_VALUE = "a cell must have one value, so make a column of each of its values"
+# scikit-learn's checks of estimators ask for "argument must be", "string" and "number"
+_ONE_VALUE = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
 
 Categories = dict[int, NDArray[Any]]
