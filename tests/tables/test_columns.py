@@ -410,7 +410,7 @@ def test_a_collection_in_a_cell_is_refused_with_its_column(cell):
     matrix = np.column_stack([numbers, cells]).astype(object)
     matrix[7, 1] = cells[7] = cell
     for X, name in ((pd.DataFrame({"a": numbers, "b": cells}), "'b'"), (matrix, "1")):
-        sentence = rf"^X: column {name} has a {type(cell).__name__} in row 7: the argument must be a table of one string or number"
+        sentence = rf"^X: column {name} has a {type(cell).__name__} in row 7: the argument must be a table"
         with pytest.raises(TypeError, match=sentence):
             small_forest().fit(X, y)
         forest = small_forest().fit(

@@ -26,7 +26,7 @@ class TrainingTable(ABC):
     n_features: int  # of the trees
     names: Sequence[str] | None  # of the columns, if they have names
     dates: Dates  # what is made of columns of dates
-    X: Any  # a matrix, or an object that returns rows by number; outside of memory only those of `FitSpec.rows_with_values`
+    X: Any  # a matrix, or an object that returns rows by number; outside of memory those of `FitSpec.rows_with_values`
     sum_rows: SumRows | None = None  # computes out-of-bag sums where the rows are; None for this process
     _spec: FitSpec
     _growth: Growth
