@@ -12,7 +12,7 @@ from aucforest.metrics.roc import class_roc_auc
 from aucforest.metrics.validation import is_missing
 from aucforest.report.data import column_names, columns_of, numbers_in
 from aucforest.report.rows import FloatArray, ScoredRows, scores_of
-from aucforest.tables.dates import column_of, format_time, in_seconds
+from aucforest.tables.dates import columns_of_features, format_time, in_seconds
 
 _MOST_ROWS_OF_CLASS = 5000  # AUC does not depend on class frequencies, so no class needs more rows than this
 _MOST_ROWS = 500  # for partial dependence
@@ -54,7 +54,8 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
 def columns_in_order(importance: PermutationImportance, model: Any, n_columns: int) -> list[int]:
     """Return the indices of the columns of X, the most important first; a column of dates has several features."""
     dates, order = getattr(model, "dates_", {}), np.argsort(-importance.importances_mean, kind="stable").tolist()
-    return list(dict.fromkeys(column_of(feature, n_columns, dates) for feature in order)) if dates else order
+    columns = columns_of_features(n_columns, dates)
+    return list(dict.fromkeys(columns[feature] for feature in order)) if dates else order
 
 
 def permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:

@@ -242,11 +242,11 @@ class CsvFiles(Files):
     def _converted(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield record batches with numbers in the columns with stray text, and with days."""
         for batch in batches:
+            columns = dict(zip(batch.schema.names, batch.columns))
             for name, type_ in self._types_read(batch.schema.names).items():
-                column = batch.column(name)
-                column = to_numbers(column, StrayText()) if type_ == pa.string() else column.cast(pa.date32())
-                batch = batch.set_column(batch.schema.get_field_index(name), name, column)
-            yield batch
+                column = columns[name]
+                columns[name] = to_numbers(column, StrayText()) if type_ == pa.string() else column.cast(pa.date32())
+            yield pa.RecordBatch.from_pydict(columns)
 
     def _open(self, handle: BinaryIO, file: Path) -> CsvTable:
         """Return one of the files as a CsvTable."""
