@@ -34,6 +34,11 @@ CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _SEPARATORS = {",": ("comma", "','"), ";": ("semicolon", "';'"), "\t": ("tab", r"'\t'"), "|": ("vertical bar", "'|'")}
 # Bytes that are parsed at a time, the maximum length of a row. Arrow reads ahead, so several blocks are in memory.
 _BLOCK = 2**20
+# A wide table has a larger block, by its columns divided by the first number, but not by more than the second: a column
+# takes time in each block, however few its rows.
+_WIDE, _MOST_BLOCKS = 2**7, 2**4
+# Values that are tried first: they rule out most types, and Arrow writes a sentence on every value that does not fit.
+_HEAD = 32
 # cp1252 is what spreadsheets of Western Europe and America write.
 _NOT_UTF8 = "is not encoded in UTF-8: pass its encoding, such as --encoding {0} (in Python, encoding='{0}')"
 # Spellings of booleans that differ from those of Python.
@@ -134,10 +139,17 @@ class CsvTable:
         self._lent = weakref.ref(lent)
         return {
             "input_file": lent,
-            "read_options": pyarrow.csv.ReadOptions(column_names=self.columns, use_threads=False, block_size=_BLOCK),
+            "read_options": pyarrow.csv.ReadOptions(
+                column_names=self.columns, use_threads=False, block_size=self._block_size
+            ),
             "parse_options": pyarrow.csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
             "convert_options": pyarrow.csv.ConvertOptions(include_columns=columns, **convert),
         }
+
+    @property
+    def _block_size(self) -> int:
+        """The number of bytes that are parsed at a time."""
+        return _BLOCK * min(max(len(self.columns) // _WIDE, 1), _MOST_BLOCKS)
 
     def _wait_for_arrow(self) -> None:
         """Wait until no thread of Arrow has the content, which it may let go of after the last batch.
@@ -184,7 +196,8 @@ class CsvTable:
                 reason = f"the header {_NOT_UTF8.format('utf-16' if is_utf16 else 'cp1252')}"
             raise ValueError(f"cannot read {self.name}: {reason}") from None
         if "straddles two block boundaries" in sentence:
-            sentence = f"{self.name} has a line of more than {_BLOCK >> 20} MiB: a quote may not be closed"
+            n_mib = self._block_size >> 20
+            sentence = f"{self.name} has a line of more than {n_mib} MiB: a quote may not be closed"
             raise ValueError(sentence) from error
         match = re.search(r"(?:column #(\d+): )?Row #(\d+): (?:Expected (\d+) columns, got (\d+))?", sentence)
         if match is None:
@@ -301,6 +314,8 @@ class CsvFiles(Files):
 
 def _fitting(values: Any, types: list[Any], date_format: str | None) -> list[Any]:
     """Return the types to which Arrow's CSV reader would convert all of these strings."""
+    if len(values) > _HEAD:
+        types = _fitting(values[:_HEAD], types, date_format)
     fitting: list[Any] = []
     trimmed = pc.utf8_trim(values, " \t")
     for type_ in types:
