@@ -233,12 +233,18 @@ class StackFit(DecisionModel):
         proba[linear.classes_] = linear.predict_proba(X).T
         return proba.T
 
-    def _scores(self, X: Any) -> list[NDArray[np.float64] | None]:
-        """Return the scores of the members, None for those of weight 0 except the forest."""
-        forest = self.members_["forest"]
-        # The forests know the same categories and dates, so that X is encoded once.
-        valid = forest._validate_X(X, reset=False)
-        proba = forest._predict_valid(valid)
+    @property
+    def _reads_table(self) -> bool:
+        """Whether a member, of another package, reads X itself and not the features of the trees."""
+        return not isinstance(self.members_.get("linear"), AdditiveClassifier | None)
+
+    def _scores(self, X: Any, valid: Any) -> list[NDArray[np.float64] | None]:
+        """Return the scores of the members, None for those of weight 0 except the forest.
+
+        The forests know the same categories and dates, so that X is encoded once: `valid` is what `_validate_X` of the
+        forest returns.
+        """
+        proba = self.members_["forest"]._predict_valid(valid)
         scores: list[NDArray[np.float64] | None] = []
         for (name, member), weight in zip(self.members_.items(), self.coef_):
             if name == "forest":

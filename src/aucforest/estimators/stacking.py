@@ -217,7 +217,11 @@ class AUCStackingClassifier(StackFit):
         """
         check_is_fitted(self, "members_")
         self._check_n_features(X)
-        return Combination(self.coef_, self.intercept_).apply(self._scores(X))
+        return self._predict_valid(self._forest._validate_X(X, reset=False), X)
+
+    def _predict_valid(self, valid: Any, X: Any = None) -> NDArray[np.float64]:
+        """Return class probabilities for the result of `_validate_X` of the forest; only `_reads_table` needs X."""
+        return Combination(self.coef_, self.intercept_).apply(self._scores(X, valid))
 
     def _check_n_features(self, X: Any) -> None:
         """Raise ValueError in the name of the stack, not of its forest, if a matrix has too few or too many columns."""

@@ -1,39 +1,32 @@
-"""Frames with their names and types, of which narwhals makes a new list, of all columns, whenever it is asked."""
+"""Frames whose names and types are listed once: narwhals makes a new list, of all columns, whenever it is asked."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable
 from functools import cached_property
 from typing import Any
 
 import narwhals as nw
-from narwhals.dtypes import DType
 
 
 class Frame:
-    """A pandas, polars or Arrow table; what it has of narwhals' DataFrame is the same, but its columns are listed once.
+    """A pandas, polars or Arrow table, as narwhals' DataFrame, in loops over whose columns names and types may be read.
 
-    So a loop over columns may ask for names and types in every step.
+    What is not defined here is that of narwhals.
     """
 
     def __init__(self, frame: nw.DataFrame[Any]) -> None:
         self._frame, self.columns, self.shape = frame, frame.columns, frame.shape
-        self.implementation = frame.implementation
 
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._frame, name)
+
     @cached_property
-    def schema(self) -> dict[Any, DType]:
+    def schema(self) -> dict[Any, Any]:
         """The types of the columns by their names, in order."""
         return dict(self._frame.schema)
-
-    def get_column(self, name: Any) -> nw.Series[Any]:
-        """Return a column by its name."""
-        return self._frame.get_column(name)
-
-    def iter_columns(self) -> Iterator[nw.Series[Any]]:
-        """Yield the columns."""
-        return self._frame.iter_columns()
 
     def with_columns(self, columns: Iterable[nw.Series[Any]]) -> "Frame":
         """Return the frame with some columns in place of those of their names, and others behind its last column."""
