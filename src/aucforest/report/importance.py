@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from aucforest.estimators._prediction import TreePrediction
+from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import PermutationImportance, importance
 from aucforest.metrics.roc import class_roc_auc
@@ -63,7 +63,7 @@ def _by_permutation(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArra
     """
     dates = getattr(model, "dates_", {})
     predict: Callable[[Any], FloatArray] = partial(scores_of, model)
-    if isinstance(model, TreePrediction):
+    if isinstance(model, TreeBasedClassifier):
         matrix, predict = model._as_read(X), model._predict_valid
     elif isinstance(model, AUCStackingClassifier) and not model._reads_table:
         matrix, predict = model._forest._as_read(X), model._predict_valid
