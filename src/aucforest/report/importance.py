@@ -93,13 +93,9 @@ def columns_in_order(importance: PermutationImportance, model: Any, n_columns: i
 
 
 def permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:
-    """Return a table with one column permuted."""
-    if hasattr(X, "columns"):
-        frame = nw.from_native(X, eager_only=True)
-        return frame.with_columns(frame[:, feature][order]).to_native()
-    table = np.array(X)
-    table[:, feature] = table[order, feature]
-    return table
+    """Return a frame with one column permuted."""
+    frame = nw.from_native(X, eager_only=True)
+    return frame.with_columns(frame[:, feature][order]).to_native()
 
 
 class Dependence(NamedTuple):
@@ -121,13 +117,16 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
     chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
     X, weights = _safe_indexing(rows.X, chosen), rows.weights[chosen]
     columns = list(columns_of(X).items())
+    if not columns:
+        return []
+    scores_permuted = _by_permutation(rows.model, X, len(columns))
 
     def mean_scores(feature: int, row: int) -> FloatArray:
-        table = permuted(X, feature, np.full(chosen.size, row))
-        return np.asarray(np.average(scores_of(rows.model, table), axis=0, weights=weights))
+        scores = scores_permuted(feature, np.full(chosen.size, row))
+        return np.asarray(np.average(scores, axis=0, weights=weights))
 
     dependences = []
-    for feature in features if columns else ():
+    for feature in features:
         name, column = columns[feature]
         values, places, missing = _grid(column)
         if len(values) + (missing is not None) > 1:
