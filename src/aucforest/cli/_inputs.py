@@ -138,8 +138,7 @@ def _open_csv(file: Path, csv_format: CsvFormat) -> Iterator[tuple[BinaryIO, str
 def read_columns(table: Source, names: Sequence[str]) -> Any:
     """Return some columns of a table in the types that fit all rows."""
     names = list(dict.fromkeys(names))
-    for name in names:
-        find_column(table, name)
+    find_column(table, *names)
     return pa.Table.from_batches(table.batches(names), schema=table.schema(names))
 
 
@@ -172,8 +171,7 @@ def read_training(
     as_text = [name for name in (target, weight, groups) if name is not None]
     others = [*as_text, *([] if time is None else [time])]
     with open_again(file, csv_format, as_text) as table:
-        for name in [*others, *drop, *keep]:
-            find_column(table, name)
+        find_column(table, *others, *drop, *keep)
         features = feature_names(table, [*others, *drop])
         reader = LabelReader(table, target, positive, OPTION)
         classes, y, weights, group_numbers = read_target(table, reader, weight, groups)
@@ -267,14 +265,13 @@ def read_for_model(
 
 def _large_integers_kept(typed: Any, batch: Any) -> Any:
     """Return the numbers of a batch; integers are not converted to float64, which merges those above 2**53."""
-    for place, name in enumerate(typed.column_names):
-        column = typed.column(place)
+    columns = dict(zip(typed.column_names, typed.columns))
+    for name, column in columns.items():
         if pa.types.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) > 2**53:
             with suppress(pa.ArrowInvalid):  # not all values are integers
                 given = batch.column(name)
-                integers = (as_text(given) if holds_text(given.type) else given).cast(pa.int64())
-                typed = typed.set_column(place, name, integers)
-    return typed
+                columns[name] = (as_text(given) if holds_text(given.type) else given).cast(pa.int64())
+    return pa.table(columns)
 
 
 def _title(table: Columns, target: str, positive: str | None) -> str:

@@ -59,6 +59,7 @@ from aucforest.metrics.validation import positive_last
 from aucforest.tables.csv import is_csv
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.dates import PARTS
+from aucforest.tables.frames import repeated
 from aucforest.tables.kinds import decode
 from aucforest.tables.sources import is_table
 from aucforest.tables.spreadsheets import SPREADSHEET
@@ -354,9 +355,8 @@ def _prediction_names(classes: NDArray[Any]) -> list[str]:
 
 def _check_names(names: list[str], train: Path) -> None:
     """Raise ValueError if a reference would have two columns of the same name."""
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
+    for name in repeated(names):
+        raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
 
 
 def _scored(model: _Model, data: Labelled, target: str, proba: NDArray[np.float64], seen: NDArray[np.bool_]) -> Any:

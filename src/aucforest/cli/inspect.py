@@ -17,7 +17,7 @@ from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of, forest_of
 from aucforest.metrics.validation import positive_last
 from aucforest.persistence.model_file import read_version
-from aucforest.tables.dates import SECONDS, column_of
+from aucforest.tables.dates import SECONDS, columns_of_features
 from aucforest.tables.values import readable
 
 # Maximum number of features and categories that are printed; --json has all.
@@ -118,11 +118,11 @@ def _facts(model: Any, file: Path) -> dict[str, Any]:
 def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.int64]) -> list[dict[str, Any]]:
     """Return the name, kind, categories and importance of some features."""
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
-    dates, n_columns = getattr(forest, "dates_", {}), forest.n_features_in_
-    features = []
+    dates, features = getattr(forest, "dates_", {}), []
+    columns = columns_of_features(forest.n_features_in_, dates)
     for feature, importance in zip(which.tolist(), importances[which].tolist()):
         listed = list(map(readable, categories[feature].tolist())) if feature in categories else None
-        column = dates.get(column_of(feature, n_columns, dates))
+        column = dates.get(columns[feature])
         made = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
         kind = made if listed is None else "categorical"
         features.append({"name": names[feature], "kind": kind, "categories": listed, "impurity_importance": importance})

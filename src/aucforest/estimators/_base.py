@@ -17,7 +17,7 @@ from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import decode_labels
-from aucforest.tables.dates import PARTS, columns_of, n_added
+from aucforest.tables.dates import PARTS, columns_of_features, n_added
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria import CRITERIA
 
@@ -136,7 +136,7 @@ class TreeBasedClassifier(TreeExports):
     def feature_importances_(self) -> NDArray[np.float64]:
         """The importance of each column of X, as scikit-learn reads it: the sum of those of the features made of it."""
         total = np.zeros(self.n_features_in_)
-        np.add.at(total, columns_of(self.n_features_in_, self.dates_), self.split_importances_)
+        np.add.at(total, columns_of_features(self.n_features_in_, self.dates_), self.split_importances_)
         return total
 
     @property

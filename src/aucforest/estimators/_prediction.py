@@ -158,6 +158,10 @@ class TreePrediction(FeatureModel):
         check_is_fitted(self, "trees_")
         return self._predict_valid(self._validate_X(X, reset=False))
 
+    def _as_read(self, X: Any) -> NDArray[Any]:
+        """Return dense X as a new matrix of features, as the trees read it."""
+        return np.array(self._pack_nodes().as_read(self._validate_X(X, reset=False)))
+
     def _predict_valid(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities for the result of `_validate_X`."""
         total = np.zeros((len(X), len(self.classes_)))

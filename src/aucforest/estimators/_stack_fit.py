@@ -280,11 +280,17 @@ class StackFit(DecisionModel, FeatureModel):
             proba[rows] = predict_linear(fit(kept[fold != k]), _safe_indexing(X, rows), n_classes)
         return whole, proba
 
-    def _scores(self, X: Any) -> list[NDArray[np.float64] | None]:
-        """Return the scores of the members, None for those of weight 0 except the forest."""
+    @property
+    def _reads_table(self) -> bool:
+        """Whether a member, of another package, reads X itself and not the features of the trees."""
+        return not isinstance(self.members_.get("linear"), AdditiveClassifier | None)
+
+    def _scores(self, X: Any, valid: Any) -> list[NDArray[np.float64] | None]:
+        """Return the scores of the members, None for those of weight 0 except the forest.
+
+        `valid` is what `_validate_X` returns: the forests know the same categories and dates, so X is encoded once.
+        """
         forest, n_classes = self.members_["forest"], len(self.classes_)
-        # The forests know the same categories and dates, so that X is encoded once.
-        valid = self._validate_X(X, reset=False)
         proba = forest._predict_valid(valid)
         scores: list[NDArray[np.float64] | None] = []
         for (name, member), weight in zip(self.members_.items(), self.weights_):

@@ -153,8 +153,7 @@ def open_training(source: Any, others: Sequence[str], drop: Sequence[str], csv_f
     from aucforest.tables.sources import open_source
 
     table = open_source(source, as_text=others, csv_format=csv_format)
-    for name in [*others, *drop]:
-        find_column(table, name)
+    find_column(table, *others, *drop)
     return table, feature_names(table, [*others, *drop])
 
 

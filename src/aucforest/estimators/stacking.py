@@ -216,7 +216,11 @@ class AUCStackingClassifier(StackFit):
             The classes are in the order of ``classes_``.
         """
         check_is_fitted(self, "members_")
-        return Combination(self.weights_, self.intercepts_).apply(self._scores(X))
+        return self._predict_valid(self._validate_X(X, reset=False), X)
+
+    def _predict_valid(self, valid: Any, X: Any = None) -> NDArray[np.float64]:
+        """Return class probabilities for the result of `_validate_X`; only `_reads_table` needs X."""
+        return Combination(self.weights_, self.intercepts_).apply(self._scores(X, valid))
 
     @property
     def _forest(self) -> AUCForestClassifier:

@@ -68,13 +68,13 @@ def summarize(
 ) -> Summary:
     """Summarize a table of features: rows of positive weight, all if None, and those from which bins are computed."""
     n_features = table.shape[1]
-    names = [column_name(table, feature) for feature in range(n_features)]
+    names, are_categorical = [column_name(table, feature) for feature in range(n_features)], set(categorical)
     counted: dict[int, Counted] = {}
     distinct: dict[int, NDArray[np.float64] | None] = {}
     rounded: set[int] = set()
     sampled = np.full((n_features, len(sample)), np.nan)
     for feature in range(n_features):
-        if feature in categorical:
+        if feature in are_categorical:
             counted[feature] = count_values(read_column(table, feature), rows)
             continue
         numbers = read_numbers(table, feature)

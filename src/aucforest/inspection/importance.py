@@ -373,6 +373,7 @@ class _OutOfBagSums:
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed = forest, rows, n_repeats, seed
         self.run = thread_map(n_jobs)
+        self._copies: dict[int, list[NDArray[np.float64]]] = {}  # of the rows of a block, one for each thread
         self.n_features = rows.X.shape[1]
         self.any_missing = bool(np.isnan(rows.X).any())
         trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
@@ -394,6 +395,16 @@ class _OutOfBagSums:
         column = np.asarray(self.rows.X[self.rows.bags.all_kept, feature], dtype=np.float64)
         return np.stack([random.permutation(column) for _ in range(self.n_repeats)])
 
+    def _copy(self, block: int, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return a copy of the rows of a block that no other thread has; to make one takes the time of all features."""
+        for other in list(self._copies):
+            if other != block:
+                self._copies.pop(other, None)
+        try:
+            return self._copies[block].pop()
+        except (KeyError, IndexError):
+            return np.ascontiguousarray(self.rows.X[numbers], dtype=np.float64)
+
     def _sums(self, features: range, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums for every permuted column."""
         packed, bags = self.forest._pack(), self.rows.bags
@@ -404,10 +415,11 @@ class _OutOfBagSums:
             block, first_column = task
             numbers = bags.rows(block)
             places = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(numbers))
-            X = np.ascontiguousarray(self.rows.X[numbers], dtype=np.float64)
+            X = self._copy(block, numbers)
             rows = PermutedRows(packed, paths, X, bags.counts(block, range(len(bags.keys))), self.any_missing)
             for i in range(first_column, min(first_column + _TASK_COLUMNS, len(columns))):
                 totals[i, places] = rows.sums(features[i // self.n_repeats], columns[i, places])
+            self._copies.setdefault(block, []).append(X)
 
         tasks = [(block, i) for block in range(bags.sampler.n_blocks) for i in range(0, len(columns), _TASK_COLUMNS)]
         for _ in self.run(fill, tasks):

@@ -6,6 +6,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -20,7 +21,7 @@ from aucforest.metrics.validation import is_missing
 from aucforest.report.metrics import auc_interval
 from aucforest.report.page import Section, Table, number, percent, shortened
 from aucforest.report.rows import FloatArray, ScoredRows, check_rows, classes_of, encode_labels
-from aucforest.tables.columns import names_of
+from aucforest.tables.columns import names_of, read_table
 from aucforest.tables.dates import as_datetimes, format_duration, format_time, in_seconds
 from aucforest.tables.notes import suspicious_columns
 
@@ -83,13 +84,14 @@ def _class_table(
 
 def column_table(X: Any) -> Table | None:
     """Return a table of type, missing values and typical values of the first columns, or None if X has no columns."""
-    body = [_describe(name, column) for name, column in _series(X)]
+    body = [_describe(name, column) for name, column in islice(_series(X), _MOST_COLUMNS)]
     if not body:
         return None
-    left_out = len(body) - _MOST_COLUMNS
-    caption = f"The {len(body)} columns" + (f"; {left_out} more are not listed" if left_out > 0 else "")
+    n_columns = len(column_names(X) or ())
+    left_out = n_columns - len(body)
+    caption = f"The {n_columns} columns" + (f"; {left_out} more are not listed" if left_out > 0 else "")
     columns = ["column", "type", "missing", "distinct", "usual values"]
-    return Table(caption, columns, body[:_MOST_COLUMNS], "llrrl")
+    return Table(caption, columns, body, "llrrl")
 
 
 def column_names(X: Any) -> list[str] | None:
@@ -138,8 +140,9 @@ def _series(X: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and columns of a table, or nothing if X has no columns."""
     names = column_names(X)
     if names is not None:
-        frame: Any = nw.from_native(X, eager_only=True) if hasattr(X, "columns") else np.asarray(X)
-        yield from ((name, frame[:, j]) for j, name in enumerate(names))
+        table = read_table(X) if hasattr(X, "columns") else np.asarray(X)
+        columns = (table[:, j] for j in range(len(names))) if isinstance(table, np.ndarray) else table.iter_columns()
+        yield from zip(names, columns)
 
 
 def _values(column: Any) -> NDArray[Any]:

@@ -1,5 +1,7 @@
 """Permutation importance and partial dependence on rows that a model was not trained on."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -7,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
+from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import PermutationImportance, importance
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.metrics.validation import is_missing
 from aucforest.report.data import column_names, columns_of, numbers_in
 from aucforest.report.rows import FloatArray, ScoredRows, scores_of
-from aucforest.tables.dates import column_of, format_time, in_seconds
+from aucforest.tables.dates import columns_of_features, format_time, in_seconds
 
 _MOST_ROWS_OF_CLASS = 5000  # AUC does not depend on class frequencies, so no class needs more rows than this
 _MOST_ROWS = 500  # for partial dependence
@@ -27,7 +31,7 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     generator = np.random.default_rng(seed)
     by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
     chosen = np.sort(np.concatenate(by_class))
-    X = _safe_indexing(rows.X, chosen)
+    scores_permuted = _by_permutation(rows.model, _safe_indexing(rows.X, chosen), len(names))
     parts = importance.split_into_parts(rows.X, rows, chosen, lambda X, *scored: class_roc_auc(*scored), seed)
 
     def scores(parts: list[importance.Part], proba: FloatArray) -> list[float]:
@@ -37,8 +41,8 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     of_repeats, before = importance.by_repeat(parts, n_repeats), importance.by_repeat(baseline, n_repeats)
     importances, errors = np.empty((len(names), n_repeats)), np.empty(len(names))
     for feature in range(len(names)):
-        tables = (permuted(X, feature, generator.permutation(chosen.size)) for _ in range(n_repeats))
-        after = [scores(of_repeat, scores_of(rows.model, table)) for of_repeat, table in zip(of_repeats, tables)]
+        orders = (generator.permutation(chosen.size) for _ in range(n_repeats))
+        after = [scores(of_repeat, scores_permuted(feature, order)) for of_repeat, order in zip(of_repeats, orders)]
         importances[feature], errors[feature] = importance.score_drops(before, after)
     return PermutationImportance(
         importances=importances,
@@ -51,20 +55,47 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     )
 
 
+def _by_permutation(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArray[np.int64]], FloatArray]:
+    """Return the function of a column and an order of the rows that gives the scores with this column permuted.
+
+    A matrix of all features is made once, and the features of the column are permuted in it and restored: a table for
+    each column would take the time of all columns. Only models of other packages read tables.
+    """
+    dates = getattr(model, "dates_", {})
+    predict: Callable[[Any], FloatArray] = partial(scores_of, model)
+    if isinstance(model, TreeBasedClassifier):
+        matrix, predict = model._as_read(X), model._predict_valid
+    elif isinstance(model, AUCStackingClassifier) and not model._reads_table:
+        matrix, predict = model._forest._as_read(X), model._predict_valid
+    elif hasattr(X, "columns"):
+        return lambda column, order: predict(permuted(X, column, order))
+    else:
+        matrix = np.array(X)
+    features = list[list[int]]([] for _ in range(n_columns))
+    for feature, column in enumerate(columns_of_features(n_columns, dates)):
+        features[column].append(feature)
+
+    def scores(column: int, order: NDArray[np.int64]) -> FloatArray:
+        before = matrix[:, features[column]]
+        matrix[:, features[column]] = before[order]
+        permuted_scores = predict(matrix)
+        matrix[:, features[column]] = before
+        return permuted_scores
+
+    return scores
+
+
 def columns_in_order(importance: PermutationImportance, model: Any, n_columns: int) -> list[int]:
     """Return the indices of the columns of X, the most important first; a column of dates has several features."""
     dates, order = getattr(model, "dates_", {}), np.argsort(-importance.importances_mean, kind="stable").tolist()
-    return list(dict.fromkeys(column_of(feature, n_columns, dates) for feature in order)) if dates else order
+    columns = columns_of_features(n_columns, dates)
+    return list(dict.fromkeys(columns[feature] for feature in order)) if dates else order
 
 
 def permuted(X: Any, feature: int, order: NDArray[np.int64]) -> Any:
-    """Return a table with one column permuted."""
-    if hasattr(X, "columns"):
-        frame = nw.from_native(X, eager_only=True)
-        return frame.with_columns(frame[:, feature][order]).to_native()
-    table = np.array(X)
-    table[:, feature] = table[order, feature]
-    return table
+    """Return a frame with one column permuted."""
+    frame = nw.from_native(X, eager_only=True)
+    return frame.with_columns(frame[:, feature][order]).to_native()
 
 
 class Dependence(NamedTuple):
@@ -86,13 +117,16 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
     chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
     X, weights = _safe_indexing(rows.X, chosen), rows.weights[chosen]
     columns = list(columns_of(X).items())
+    if not columns:
+        return []
+    scores_permuted = _by_permutation(rows.model, X, len(columns))
 
     def mean_scores(feature: int, row: int) -> FloatArray:
-        table = permuted(X, feature, np.full(chosen.size, row))
-        return np.asarray(np.average(scores_of(rows.model, table), axis=0, weights=weights))
+        scores = scores_permuted(feature, np.full(chosen.size, row))
+        return np.asarray(np.average(scores, axis=0, weights=weights))
 
     dependences = []
-    for feature in features if columns else ():
+    for feature in features:
         name, column = columns[feature]
         values, places, missing = _grid(column)
         if len(values) + (missing is not None) > 1:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing, unmask
+from aucforest.tables.frames import Frame, repeated
 from aucforest.tables.texts import text_note
 from aucforest.tables.values import kind_of_value, plain_values, read_as, readable
 from aucforest.tree.features import CATEGORICAL, NUMERIC
@@ -40,19 +41,19 @@ class Factor(NamedTuple):
     indices: NDArray[np.integer]
 
 
-Table = nw.DataFrame[Any] | NDArray[Any]
+Table = Frame | NDArray[Any]
 Column = NDArray[Any] | Factor
 
 
-def _as_frame(X: Any) -> nw.DataFrame[Any] | None:
-    """Return a narwhals view of a pandas, polars or Arrow table; None for other types and duplicate column names."""
+def _as_frame(X: Any) -> Frame | None:
+    """Return a view of a pandas, polars or Arrow table; None for other types and duplicate column names."""
     if not hasattr(X, "columns"):
         return None
     try:
         frame = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError:
         return None
-    return frame if isinstance(frame, nw.DataFrame) else None
+    return Frame(frame) if isinstance(frame, nw.DataFrame) else None
 
 
 def names_of(X: Any) -> list[Any]:
@@ -69,10 +70,8 @@ def check_table(X: Any) -> None:
         raise TypeError(f"X is {kind}, which holds no data yet: pass X.collect()")
     if hasattr(X, "schema") and hasattr(X, "to_struct_array") and not hasattr(X, "combine_chunks"):
         raise TypeError(f"X is {kind}, whose column names would be ignored: pass pyarrow.Table.from_batches([X])")
-    names = names_of(X)
-    if len(set(names)) < len(names):
-        name = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"X has {names.count(name)} columns named {name!r}: column names must be unique")
+    for name, n in repeated(names_of(X)).items():
+        raise ValueError(f"X has {n} columns named {name!r}: column names must be unique")
 
 
 def as_table(X: Any) -> Table | None:
@@ -99,12 +98,12 @@ def has_codes(X: Any) -> bool:
 
 def column_name(table: Table, feature: int) -> str:
     """Return the name or index of a column for error messages."""
-    return f"column {repr(table.columns[feature]) if isinstance(table, nw.DataFrame) else feature}"
+    return f"column {repr(table.columns[feature]) if isinstance(table, Frame) else feature}"
 
 
 def find_categorical(table: Table | None, columns: Any) -> list[int]:
     """Return the indices of the categorical columns; `columns` is the parameter `categorical_features`."""
-    frame = table if isinstance(table, nw.DataFrame) else None
+    frame = table if isinstance(table, Frame) else None
     if isinstance(columns, str):
         return [] if frame is None else [j for j, kind in enumerate(frame.schema.values()) if kind in _CATEGORICAL]
     if columns is None or table is None:
@@ -115,12 +114,12 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
             raise ValueError(f"categorical_features is a mask for {len(columns)} columns, but X has {n_features}")
         return [j for j in range(n_features) if columns[j]]
     if all(isinstance(item, str) for item in columns):
-        names = [] if frame is None else frame.columns
+        places = {} if frame is None else {name: j for j, name in enumerate(frame.columns)}
         for name in columns:
-            if name not in names:
+            if name not in places:
                 reason = "but the columns of X have no names" if frame is None else "which X does not have"
                 raise ValueError(f"categorical_features has the column name {name!r}, {reason}")
-        return sorted({names.index(name) for name in columns})
+        return sorted({places[name] for name in columns})
     if not all(isinstance(item, Integral) for item in columns):
         raise ValueError(f"categorical_features must be column names, indices or a boolean mask, but is {columns}")
     for item in columns:
@@ -132,7 +131,7 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
 def read_column(table: Table, feature: int) -> Column:
     """Return a column: an array if it is numeric or boolean, else a Factor."""
     try:
-        if isinstance(table, nw.DataFrame):
+        if isinstance(table, Frame):
             column = _read_series(table.get_column(table.columns[feature]))
         else:
             column = _read_values(table[:, feature])
@@ -212,7 +211,7 @@ def _read_values(values: Any) -> Column:
 
 def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     """Return a column that is not categorical as a numeric array; ValueError or TypeError if a value is no number."""
-    if isinstance(table, nw.DataFrame):
+    if isinstance(table, Frame):
         series = table.get_column(table.columns[feature])
         if series.dtype in (nw.List, nw.Array, nw.Struct):
             raise TypeError(f"X: {column_name(table, feature)} has the type {series.dtype}: {_ONE_VALUE}")
@@ -283,9 +282,9 @@ def learn(
     """
     columns = {feature: read_column(table, feature) for feature in features}
     counted = {feature: count_values(column, kept) for feature, column in columns.items()}
-    if warns and isinstance(table, nw.DataFrame):
-        of_text = [table.schema[name] == nw.String for name in table.columns]
-        warn_of_text({column_name(table, feature): counted[feature] for feature in features if of_text[feature]})
+    if warns and isinstance(table, Frame):
+        of_text = [feature for feature in features if table.schema[table.columns[feature]] == nw.String]
+        warn_of_text({column_name(table, feature): counted[feature] for feature in of_text})
     categories = {feature: order_categories(counted[feature], column_name(table, feature)) for feature in features}
     return _as_numbers(table, columns, categories), categories
 

@@ -37,6 +37,11 @@ CSV_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _SEPARATORS = {",": ("comma", "','"), ";": ("semicolon", "';'"), "\t": ("tab", r"'\t'"), "|": ("vertical bar", "'|'")}
 # Bytes that are parsed at a time, the maximum length of a row. Arrow reads ahead, so several blocks are in memory.
 _BLOCK = 2**20
+# A wide table has a larger block, by its columns divided by the first number, but not by more than the second: a column
+# takes time in each block, however few its rows.
+_WIDE, _MOST_BLOCKS = 2**7, 2**4
+# Values that are tried first: they rule out most types, and Arrow writes a sentence on every value that does not fit.
+_HEAD = 32
 # cp1252 is what spreadsheets of Western Europe and America write.
 _NOT_UTF8 = "is not encoded in UTF-8: pass its encoding, such as --encoding {0} (in Python, encoding='{0}')"
 # Spellings of booleans that differ from those of Python.
@@ -152,10 +157,17 @@ class CsvTable:
         self._lent = weakref.ref(lent)
         return {
             "input_file": lent,
-            "read_options": pyarrow.csv.ReadOptions(column_names=self.columns, use_threads=False, block_size=_BLOCK),
+            "read_options": pyarrow.csv.ReadOptions(
+                column_names=self.columns, use_threads=False, block_size=self._block_size
+            ),
             "parse_options": pyarrow.csv.ParseOptions(delimiter=self._separator, newlines_in_values=True),
             "convert_options": pyarrow.csv.ConvertOptions(include_columns=columns, **convert),
         }
+
+    @property
+    def _block_size(self) -> int:
+        """The number of bytes that are parsed at a time."""
+        return _BLOCK * min(max(len(self.columns) // _WIDE, 1), _MOST_BLOCKS)
 
     def _wait_for_arrow(self) -> None:
         """Wait until no thread of Arrow has the content, which it may let go of after the last batch.
@@ -202,7 +214,8 @@ class CsvTable:
                 reason = f"the header {_NOT_UTF8.format('utf-16' if is_utf16 else 'cp1252')}"
             raise ValueError(f"cannot read {self.name}: {reason}") from None
         if "straddles two block boundaries" in sentence:
-            sentence = f"{self.name} has a line of more than {_BLOCK >> 20} MiB: a quote may not be closed"
+            n_mib = self._block_size >> 20
+            sentence = f"{self.name} has a line of more than {n_mib} MiB: a quote may not be closed"
             raise ValueError(sentence) from error
         match = re.search(r"(?:column #(\d+): )?Row #(\d+): (?:Expected (\d+) columns, got (\d+))?", sentence)
         if match is None:
@@ -265,14 +278,15 @@ class CsvFiles(Files):
     def _converted(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield record batches with numbers in the columns with stray text, and with dates and durations."""
         for batch in batches:
+            columns = dict(zip(batch.schema.names, batch.columns))
             for name in self._types_read(batch.schema.names):
-                column, type_ = batch.column(name), self._types[name]
+                column, type_ = columns[name], self._types[name]
                 if pa.types.is_floating(type_):
-                    column = to_numbers(column, StrayText())
+                    columns[name] = to_numbers(column, StrayText())
                 else:
-                    column = parse_dates(DateTexts(self._format).add(column), type_, self._format.date_format)
-                batch = batch.set_column(batch.schema.get_field_index(name), name, column)
-            yield batch
+                    dates = DateTexts(self._format)
+                    columns[name] = parse_dates(dates.add(column), type_, self._format.date_format)
+            yield pa.RecordBatch.from_pydict(columns)
 
     def _open(self, handle: BinaryIO, file: Path) -> CsvTable:
         """Return one of the files as a CsvTable."""
@@ -340,6 +354,8 @@ def _is_converted(type_: Any) -> bool:
 
 def _fitting(values: Any, types: list[Any], dates: DateTexts, date_format: str | None) -> list[Any]:
     """Return the types to which Arrow's CSV reader would convert all of these strings."""
+    if len(values) > _HEAD:
+        types = _fitting(values[:_HEAD], types, DateTexts(dates.csv_format), date_format)
     fitting: list[Any] = []
     trimmed = pc.utf8_trim(values, " \t")
     may_be_dates = any(map(_is_converted, types)) and (date_format is not None or may_be_dates_or_durations(trimmed))

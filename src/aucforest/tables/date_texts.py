@@ -46,7 +46,7 @@ class DateTexts:
     """Text of a column of dates: its `zeros`, which are missing unless stray text is text, and remarks on it."""
 
     def __init__(self, csv_format: CsvFormat = DEFAULT_FORMAT) -> None:
-        self._format = csv_format
+        self.csv_format = csv_format
         self.zeros = StrayText(kind="date")
         self.remarks: dict[str, None] = {}
 
@@ -57,10 +57,10 @@ class DateTexts:
             matches = (pc.match_substring_regex(values, regex) for regex in (pattern, exception))
             if pc.any(pc.and_not(*matches)).as_py():
                 self.remarks[remark] = None
-        if self._format.stray_text == "number":
+        if self.csv_format.stray_text == "number":
             values = self._without_zeros(values)
         # A format with names of months has the order of day and year.
-        has_names = re.search("%[bBh]", self._format.date_format or "") is not None
+        has_names = re.search("%[bBh]", self.csv_format.date_format or "") is not None
         return values if has_names else with_months_as_numbers(values)
 
     def _without_zeros(self, values: Any) -> Any:

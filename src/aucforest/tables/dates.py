@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing
 from aucforest.tables.columns import Table, as_table, column_name
+from aucforest.tables.frames import Frame, repeated
 from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
@@ -68,8 +69,9 @@ def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: S
     dates: Dates = {}
     if table is None:
         return dates
+    skipped = set(others)
     for feature, kind in _kinds(table):
-        if feature in others:
+        if feature in skipped:
             continue
         if parts is None:
             raise ValueError(
@@ -135,14 +137,9 @@ def split_names(names: Sequence[Any], dates: Dates) -> list[Any]:
     return first + [f"{names[feature]}: {part}" for feature, column in dates.items() for part in column.parts[1:]]
 
 
-def columns_of(n_columns: int, dates: Dates) -> list[int]:
+def columns_of_features(n_columns: int, dates: Dates) -> list[int]:
     """Return the index of the column that each feature is made of."""
     return [*range(n_columns), *(place for place, column in dates.items() for _ in column.parts[1:])]
-
-
-def column_of(feature: int, n_columns: int, dates: Dates) -> int:
-    """Return the index of the column that a feature is made of."""
-    return feature if feature < n_columns else columns_of(n_columns, dates)[feature]
 
 
 def times_in(dates: Dates) -> frozenset[int]:
@@ -169,7 +166,7 @@ def expand(table: Table, dates: Dates) -> Table:
     if not dates:
         return table
     columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
-    if isinstance(table, nw.DataFrame):
+    if isinstance(table, Frame):
         return _expand_frame(table, columns, dates)
     shape = len(table), table.shape[1] + n_added(dates)
     expanded = np.empty(shape, dtype=object if table.dtype == object else np.float64)
@@ -181,19 +178,16 @@ def expand(table: Table, dates: Dates) -> Table:
     return expanded
 
 
-def _expand_frame(
-    frame: nw.DataFrame[Any], columns: dict[int, list[NDArray[np.float64]]], dates: Dates
-) -> nw.DataFrame[Any]:
+def _expand_frame(frame: Frame, columns: dict[int, list[NDArray[np.float64]]], dates: Dates) -> Frame:
     """Return a frame with the columns of features in place of dates, and the others behind its last column."""
     names = split_names(frame.columns, dates)
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
+    for name in repeated(names):
+        raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
     own = [(frame.columns[feature], made[0]) for feature, made in columns.items()]
     added = zip(names[frame.shape[1] :], (values for made in columns.values() for values in made[1:]))
     backend = frame.implementation
     return frame.with_columns(
-        *(nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*own, *added])
+        nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*own, *added]
     )
 
 
@@ -288,7 +282,7 @@ def _plain(value: Any, zone: Any) -> Any:
 def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
     """Yield the indices of the columns of dates and durations, and their kinds."""
     features: Iterable[int] = ()
-    if isinstance(table, nw.DataFrame):
+    if isinstance(table, Frame):
         types = table.schema.values()
         features = [j for j, type_ in enumerate(types) if type_.is_temporal() or type_ in _OPAQUE]
     elif table.dtype.kind in "OMm":
@@ -301,7 +295,7 @@ def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
 
 def _column(table: Table, feature: int) -> Any:
     """Return a column as a Series or an array."""
-    return table.get_column(table.columns[feature]) if isinstance(table, nw.DataFrame) else table[:, feature]
+    return table.get_column(table.columns[feature]) if isinstance(table, Frame) else table[:, feature]
 
 
 def _kind_of(values: Any) -> _Kind | None:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from aucforest.tables.frames import repeated
+
 # The default maximum numbers of cells and of rows of a batch.
 _CELLS = 2**20
 _MOST_ROWS = 2**14
@@ -47,15 +49,15 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 def check_names(name: str, columns: Sequence[str]) -> None:
     """Raise ValueError if two columns have the same name."""
-    for index, column in enumerate(columns):
-        if column in columns[:index]:
-            raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
+    for column in repeated(columns):
+        raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
 
 
 def check_same_names(first: Path, first_names: Sequence[str], file: Path, names: Sequence[str]) -> None:
     """Raise ValueError if the column names of a file differ from those of the first file."""
     if names != first_names:
-        odd = [name for name in [*names, *first_names] if not (name in names and name in first_names)]
+        common = set(names) & set(first_names)
+        odd = [name for name in [*names, *first_names] if name not in common]
         difference = f"column {odd[0]!r}" if odd else "the order of its columns"
         raise ValueError(f"{file.name} differs from {first.name} in {difference}")
 

@@ -232,7 +232,8 @@ def feature_names(source: Any, others: Sequence[str]) -> list[str]:
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
     if set(nameless) - set(others):
         warnings.warn("a column without a name, such as a row index, is ignored", stacklevel=3)
-    names = [name for name in source.columns if name not in others and name not in nameless]
+    left_out = {*others, *nameless}
+    names = [name for name in source.columns if name not in left_out]
     if not names:
         raise ValueError(f"{source.name} has no feature columns besides {others[0]!r}")
     for field in source.schema(names):
@@ -276,17 +277,17 @@ class ModelColumns:
         self._dates: dict[str, DateTexts] = {}
         # Of each column with unseen categories the number of rows, and some of the categories.
         self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
-        for name in others:
-            find_column(table, name)
+        find_column(table, *others)
         if self.has_names:
             self.names = model.feature_names_in_.tolist()
-            missing = [name for name in self.names if name not in table.columns]
-            if missing:
+            present = set(table.columns)
+            if missing := [name for name in self.names if name not in present]:
                 hint = table.hint or nearest(missing[0], table.columns)
                 listed = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if missing[5:] else "")
                 raise ValueError(f"{table.name} lacks feature columns seen in fit: {listed}{hint}")
         else:
-            self.names = [name for name in table.columns if name not in others]
+            left_out = set(others)
+            self.names = [name for name in table.columns if name not in left_out]
             if len(self.names) != model.n_features_in_:
                 raise ValueError(
                     f"{table.name} has {len(self.names)} columns, but the model was fitted on"
@@ -365,11 +366,12 @@ def _kind_of_dates(column: DateColumn) -> str:
     return DATE if column.zone is None else ZONED
 
 
-def find_column(table: Columns, name: str) -> str:
-    """Return `name`; ValueError if the table has no such column."""
-    if name not in table.columns:
-        raise ValueError(f"{table.name} has no column {name!r}{table.hint or nearest(name, table.columns)}")
-    return name
+def find_column(table: Columns, *names: str) -> None:
+    """Raise ValueError if the table has no column of one of the names."""
+    present = set(table.columns)
+    for name in names:
+        if name not in present:
+            raise ValueError(f"{table.name} has no column {name!r}{table.hint or nearest(name, table.columns)}")
 
 
 def nearest(word: str, words: Any) -> str:

@@ -130,8 +130,9 @@ def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]
     sides: list[NDArray[Any]]
     if isinstance(column, np.ndarray):
         values = column[rows].astype(np.float64)
-        sides = [np.where(np.isnan(values), end, values) for end in (-np.inf, np.inf)]
-        sides = [np.unique(side, return_inverse=True)[1] for side in sides]
+        missing = np.isnan(values)
+        ends = (-np.inf, np.inf) if missing.any() else (np.inf,)
+        sides = [np.unique(np.where(missing, end, values), return_inverse=True)[1] for end in ends]
     else:
         sides = [_cross_fitted(column.indices[rows] + 1, len(column.values) + 1, is_positive)]
     areas = [float(roc_auc_score(is_positive, side)) for side in sides]

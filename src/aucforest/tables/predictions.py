@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from aucforest.metrics.thresholds import decide
 from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.frames import repeated
 from aucforest.tables.kinds import ModelColumns
 
 _LABEL = "prediction"
@@ -48,10 +49,8 @@ class Predictions:
             fields.append(pa.field(_LABEL, pa.array(model.classes_.tolist()).type))
         fields += [pa.field(name, pa.float64()) for name in self._probabilities]
         fields += self._notes.fields
-        names = [field.name for field in fields]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"the result would have two columns named {name!r}: rename the column in keep")
+        for name in repeated(field.name for field in fields):
+            raise ValueError(f"the result would have two columns named {name!r}: rename the column in keep")
         self.schema = pa.schema(fields)
         # Sentences on stray text and on unseen categories, known after the last batch.
         self.stray: list[str] = []

@@ -1,0 +1,190 @@
+"""Twice the columns are twice the work, in every public function.
+
+Counted are calls of functions, of Python and of extensions, and the names and types that are listed of frames. Names of
+pandas' columns compare by a function of Python, so that a search in a list of names counts, too.
+"""
+
+import cProfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from aucforest import AUCStackingClassifier, AUCTreeClassifier, load
+from aucforest.distributed import fit_out_of_core, predict_out_of_core
+from aucforest.fitting import on_disk
+from aucforest.inspection import column_notes, compare_criteria, explain, forest_summary, oob_permutation_importance
+from aucforest.monitoring import CBPE, Chunks
+from aucforest.report import report
+from tests.cli.data import run
+from tests.estimators.data import small_forest
+
+N_COLUMNS, N_ROWS, N_TEXTS = 1000, 60, 3
+RANDOM = np.random.default_rng(0)
+Y = RANDOM.permutation(N_ROWS) % 2
+
+
+class Name(str):
+    __slots__ = ()
+
+    def __eq__(self, other):
+        return str.__eq__(self, other)
+
+    def __hash__(self):
+        return str.__hash__(self)
+
+
+Name.__qualname__ = "str"  # by which scikit-learn tells names from other labels of columns
+
+
+def make_columns(n_columns):
+    """Return columns of numbers and of text, and one of dates, by their names."""
+    columns = {f"x{j}": values for j, values in enumerate(RANDOM.normal(size=(n_columns - N_TEXTS - 1, N_ROWS)))}
+    columns |= {f"t{j}": RANDOM.choice(["a", "b", "c"], N_ROWS) for j in range(N_TEXTS)}
+    return columns | {"d": np.datetime64("2024-01-01", "us") + RANDOM.integers(0, 10**9, N_ROWS)}
+
+
+FORMS = {
+    "pandas": lambda columns: pd.DataFrame({Name(name): values for name, values in columns.items()}),
+    "polars": pl.DataFrame,
+    "pyarrow": pa.table,
+    "numpy": lambda columns: np.stack([values for name, values in columns.items() if name[0] == "x"], axis=1),
+}
+
+
+class Table:
+    """A table in some form, a forest of it, and a folder with both in files."""
+
+    def __init__(self, form, n_columns, folder):
+        self.columns, self.folder = make_columns(n_columns), folder
+        self.X = FORMS[form](self.columns)
+
+    @cached_property
+    def forest(self):
+        return new_forest().fit(self.X, Y)
+
+    @cached_property
+    def model(self):
+        path = self.folder / f"model{len(self.columns)}"
+        self.forest.save(path)
+        return path
+
+    @cached_property
+    def csv(self):
+        path = self.folder / f"{len(self.columns)}.csv"
+        pyarrow.csv.write_csv(pa.table(self.columns | {"y": Y}), path)
+        return path
+
+
+def new_forest(**params):
+    return small_forest(3, oob_score=True, n_jobs=1, **params)
+
+
+def half_categorical(table):
+    """Fit a forest that takes half of the columns for categories, and not that of dates, which is the last one."""
+    n_columns = table.X.shape[1]
+    new_forest(categorical_features=list(range(n_columns // 2, n_columns - 1))).fit(table.X, Y)
+
+
+def monitor(table):
+    """Estimate performance with features, without dates, which are refused."""
+    X = FORMS["pyarrow"](table.columns).drop_columns("d").to_pandas()
+    scores = np.linspace(0.0, 1.0, N_ROWS)
+    cbpe = CBPE(random_state=0).fit(scores, Y, X=X, chunks=Chunks.by_number(2))
+    cbpe.estimate(scores, X=X, chunks=Chunks.by_number(1))
+
+
+def out_of_core(table):
+    """Fit and predict a CSV."""
+    forest = fit_out_of_core(new_forest(), table.csv, "y")
+    list(predict_out_of_core(forest, table.csv, keep=list(table.columns)))
+
+
+def report_of(table, **training):
+    return report(table.forest, table.X, Y, n_repeats=1, n_bootstrap=2, n_jobs=1, **training)
+
+
+def command(*arguments):
+    """Return the call of a command, with the files of a table in place of T, M and OUT."""
+
+    def call(table):
+        files = {"T": lambda: table.csv, "M": lambda: table.model, "OUT": lambda: table.folder / "out.csv"}
+        result = run(*(files[argument]() if argument in files else argument for argument in arguments))
+        assert result.exit_code == 0, result.output
+
+    return call
+
+
+FUNCTIONS = {
+    "fit": lambda table: new_forest().fit(table.X, Y),
+    "fit of categories": half_categorical,
+    "predict": lambda table: table.forest.predict_proba(table.X[:5]),
+    "explain": lambda table: explain(table.forest, table.X[:5]).top(3),
+    "encode": lambda table: table.forest.encode(table.X),
+    "notes": lambda table: column_notes(table.X, Y, model=table.forest),
+    "importance": lambda table: oob_permutation_importance(table.forest, table.X, Y, n_repeats=1, n_jobs=1),
+    "report": report_of,
+    "report out of bag": lambda table: report_of(table, X_train=table.X, y_train=Y),
+    "summary": lambda table: (repr(forest_summary(table.forest)), table.forest.split_features_),
+    "tree": lambda table: AUCTreeClassifier(random_state=0).fit(table.X, Y).predict(table.X),
+    "stack": lambda table: AUCStackingClassifier(new_forest()).fit(table.X, Y).predict(table.X),
+    "compare": lambda table: compare_criteria(table.X, Y, criteria=["gini", "auc"], cv=2, n_estimators=2),
+    "monitor": monitor,
+    "exports": lambda table: (table.forest.to_sklearn(), table.forest.to_onnx(table.folder / "onnx")),
+    "files": lambda table: load(table.model).save(table.model),
+    "out of core": out_of_core,
+    "fit command": command("fit", "T", "--target", "y", "--out", "OUT", "--trees", 3, "--jobs", 1),
+    "predict command": command("predict", "M", "T", "--reasons", 2, "--out", "OUT"),
+    "evaluate command": command("evaluate", "M", "T", "--target", "y"),
+    "inspect command": command("inspect", "M"),
+}
+
+
+@contextmanager
+def names_listed(monkeypatch) -> Iterator[list[int]]:
+    """Collect how many names or types are listed, each time that narwhals is asked for them."""
+    listed: list[int] = []
+    with monkeypatch.context() as patch:
+        for name in ("columns", "schema"):
+            of_narwhals = getattr(nw.DataFrame, name)
+
+            def count(frame, of_narwhals=of_narwhals):
+                values = of_narwhals.fget(frame)
+                listed.append(len(values))
+                return values
+
+            patch.setattr(nw.DataFrame, name, property(count))
+        yield listed
+
+
+def work(function, table, monkeypatch):
+    """Return the number of calls of functions in this thread, and of names that are listed."""
+    with names_listed(monkeypatch) as listed, cProfile.Profile() as profile:
+        function(table)
+    return sum(entry.callcount for entry in profile.getstats()) + sum(listed)
+
+
+QUICK = {("pandas", "predict"), ("pyarrow", "fit of categories")}
+CASES = [
+    pytest.param(form, name, marks=[] if (form, name) in QUICK else pytest.mark.slow)
+    for form in FORMS
+    for name in FUNCTIONS
+    if form == "pyarrow" or not (name == "out of core" or "command" in name)
+]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("form", "name"), CASES)
+def test_work_grows_with_the_columns(form, name, tmp_path, monkeypatch):
+    monkeypatch.setattr(on_disk, "_in_order", lambda function, arguments, _: (function(*each) for each in arguments))
+    few, many = (Table(form, n_columns, tmp_path) for n_columns in (N_COLUMNS, 2 * N_COLUMNS))
+    function = FUNCTIONS[name]
+    function(few), function(many)  # fits, and compiles
+    assert work(function, many, monkeypatch) < 2.3 * work(function, few, monkeypatch)
