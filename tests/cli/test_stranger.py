@@ -179,6 +179,7 @@ def dates_with_a_zone():
     return with_dates(
         lambda times: in_berlin(times).astype(str).replace("NaT", ""),
         in_python=lambda frame: frame.assign(booked=in_berlin(moments(frame))),
+        fit=["column 'booked': times have an offset, but no time zone: month, day of week and hour are those of UTC"],
     )
 
 

@@ -226,6 +226,7 @@ def run(folder: Path, program: str, **environment: str) -> None:
     assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 def test_a_first_day_compiles_nothing_afterwards(tmp_path):
     run(tmp_path, FIRST_DAY + BY_SIGNATURE)
 

@@ -171,7 +171,7 @@ def chequered(n_rows):
 
 
 def test_the_choice_depends_on_the_data():
-    params = {"n_estimators": 100, "max_features": None}
+    params = {"n_estimators": 100, "max_features": None, "random_state": 1}
     assert small_forest(**params).fit(*noisy(1500)).shrinkage_ >= 50.0
     assert small_forest(**params, criterion="gini").fit(*chequered(600)).shrinkage_ == 0.0
 
@@ -215,9 +215,9 @@ def test_sums_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
 
 def test_a_warm_start_chooses_anew():
     table, labels = noisy(600)
-    forest = small_forest(1, warm_start=True, max_features=None).fit(table, labels)
+    forest = small_forest(1, warm_start=True, max_features=None, random_state=1).fit(table, labels)
     first = forest.shrinkage_
-    whole = small_forest(20, max_features=None).fit(table, labels)
+    whole = small_forest(20, max_features=None, random_state=1).fit(table, labels)
     assert whole.shrinkage_ != first
     forest.set_params(n_estimators=20).fit(table, labels)
     assert forest.shrinkage_ == whole.shrinkage_

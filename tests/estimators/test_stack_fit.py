@@ -342,7 +342,8 @@ def test_copies_of_a_sample_in_a_group_are_one_sample():
 
 
 def test_the_unit_of_weights_does_not_matter():
-    one, *others = (small_stack(20).fit(X, Y, np.full(300, weight)) for weight in (1.0, 1e-4, 1e-199))
+    stacks = [small_stack(20).set_params(forest__random_state=1) for _ in range(3)]
+    one, *others = (stack.fit(X, Y, np.full(300, weight)) for stack, weight in zip(stacks, (1.0, 1e-4, 1e-199)))
     for other in others:
         np.testing.assert_allclose(one.weights_, other.weights_, atol=1e-6)
 

@@ -361,7 +361,7 @@ def test_constraints_bind(make, criterion):
         assert_monotone(free, X_OPTIONS, [1, 1, 0, 0, 0])
     bound = make(criterion=criterion, monotonic_cst=[1, 1, 0, 0, 0]).fit(X_OPTIONS, Y_OPTIONS)
     assert_monotone(bound, X_OPTIONS, [1, 1, 0, 0, 0])
-    assert roc_auc_score(Y_OPTIONS, bound.predict_proba(X_OPTIONS)[:, 1]) > 0.85
+    assert roc_auc_score(Y_OPTIONS, bound.predict_proba(X_OPTIONS)[:, 1]) > 0.8
 
 
 @each_model

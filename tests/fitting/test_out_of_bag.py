@@ -117,7 +117,7 @@ def test_the_warning_of_a_single_row():
 
 def test_no_row_out_of_bag():
     with pytest.warns(UserWarning, match="^2 of 2 samples are in .* the only tree, .* ignored in oob_score_$"):
-        forest = small_forest(1, oob_score=True).fit(X[:2], [0, 1])
+        forest = small_forest(1, oob_score=True, random_state=3).fit(X[:2], [0, 1])
     assert forest.trees_[0].n_samples[0] == 2
     assert np.isnan(forest.oob_score_)
     assert np.isnan(forest.oob_decision_function_).all()

@@ -67,7 +67,7 @@ def test_large_integers_are_told_apart(gaps):
         assert missing == ("0.050 %" if gaps else "0.0 %")
 
 
-@pytest.mark.filterwarnings("ignore:X: column 'id': integers above")
+@pytest.mark.filterwarnings("ignore:X. column 'id'. integers above")
 def test_suspicious_columns_are_named():
     rows = np.arange(200)
     y = PLAIN_Y[TEST]
@@ -81,6 +81,8 @@ def test_suspicious_columns_are_named():
     assert points == [
         "Column 'empty': no values, never used in a split.",
         "Column 'constant': the same value in every row, never used in a split.",
+        "Column 'id': integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave"
+        " out keys.",
         "Columns 'id', 'code': every value is distinct, as in an identifier.",
         "'outcome' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?",
     ]
@@ -111,7 +113,7 @@ def test_duplicates_that_are_as_frequent_in_the_training_do_not_alarm():
     assert warning is None
 
 
-@pytest.mark.filterwarnings("ignore:X: column 'id': integers above")
+@pytest.mark.filterwarnings("ignore:X. column 'id'. integers above")
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_are_compared_by_name_whatever_their_types(library):
     frames = pytest.importorskip(library)

@@ -213,7 +213,7 @@ def test_a_threshold_parts_any_two_values(low, high, random):
 # Another implementation of the AUC of two classes.
 PEER = json.loads((Path(__file__).parents[1] / "data" / "rfsrc_auc_two_class.json").read_text())["cases"]
 # There the peer takes another of several equally good splits, and a greedy search ends elsewhere.
-TIED = [10, 30, 37, 56]
+TIED = [10, 56]
 
 
 @pytest.mark.parametrize("case", range(len(PEER)))

@@ -52,5 +52,5 @@ def _of_no_rows(forest: Any, method: str) -> Any:
     if method == "apply":
         return np.empty((0, len(forest.trees_)), dtype=np.int64)
     if method == "encode":
-        return np.empty((0, forest.trees_[0].n_features), dtype=np.float32)
+        return np.empty((0, forest.trees_[0].n_features), dtype=np.float64)
     return np.empty((0, len(forest.classes_)))

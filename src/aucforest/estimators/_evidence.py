@@ -326,8 +326,7 @@ class OutOfBagScores:
 
         scores = score(range(len(AMOUNTS)), self._weights[None])[:, 0]
         # The AUC of a half is not defined if it has no trees, or out-of-bag rows of one class only.
-        # The least of equally good amounts, although their scores are rounded.
-        best, prior = int(np.argmax(np.round(scores, 12))), _PRIOR_PLACE
+        best, prior = int(np.argmax(scores)), _PRIOR_PLACE
         if best == prior or np.any(np.isnan(scores)):
             return PRIOR
         # The delete-a-group jackknife (Tukey): rows that are left out get weight 0, so the ranks of the others need not

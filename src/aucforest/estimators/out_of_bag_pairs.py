@@ -135,7 +135,9 @@ class OutOfBagPairs:
         self._n_classes, self._n_jobs, n_trees = n_classes, n_jobs, len(training.bags.keys)
         kept = training.bags.all_kept
         rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
-        self._half = np.random.default_rng([seed, PAIRED_SAMPLE]).permutation(n_trees) % 2
+        # One of two consecutive trees at random, so that the first trees have the halves of a smaller forest.
+        is_first = np.random.default_rng([seed, PAIRED_SAMPLE]).random(-(-n_trees // 2)) < 0.5
+        self._half = np.column_stack((is_first, ~is_first)).ravel()[:n_trees].astype(np.int64)
         self._is_out = np.empty((n_trees, len(rows)))
         self._proba = np.empty((_n_columns(n_classes), n_trees, len(rows)))
         if len(rows) > 0:

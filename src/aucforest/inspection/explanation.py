@@ -369,7 +369,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     >>> bool(abs(explanation.predictions - forest.predict_proba(X[:5])[:, 1]).max() < 1e-12)
     True
     >>> [reason.feature for reason in explanation.top(2)[0]]
-    ['feature_7', 'feature_5']
+    ['feature_5', 'feature_7']
     """
     if not isinstance(model, TreeBasedClassifier):
         raise TypeError(f"explain needs an AUCForestClassifier or an AUCTreeClassifier, got {name_of_class(model)}")

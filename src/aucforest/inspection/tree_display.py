@@ -57,7 +57,7 @@ class TreeDisplay(Display):
     >>> forest = AUCForestClassifier(5, max_depth=2, random_state=0).fit(X, abalone.target >= 18)
     >>> display = TreeDisplay.from_estimator(forest, tree=3)
     >>> len(display.annotations_)
-    7
+    5
     """
 
     tree: Tree
