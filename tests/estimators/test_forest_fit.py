@@ -335,7 +335,7 @@ def test_few_groups_of_a_class_choose_nothing(n_groups):
         assert chosen.calibration_.n_samples > 0
         return
     sentence = (
-        f"^groups: only {n_groups} groups have samples of class 'yes', fewer than 10: out-of-bag scores are too low"
+        f"^groups: only {n_groups} groups have samples of class 'yes', fewer than 10: out-of-bag probabilities of it"
     )
     with pytest.warns(UserWarning, match=sentence) as caught:
         forest = small_forest(**params, threshold={"alerts": 0.2}).fit(table, labels, groups=groups)

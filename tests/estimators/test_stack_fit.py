@@ -251,7 +251,9 @@ def test_few_groups_are_no_evidence(n_groups):
     if n_groups == 10:
         assert small_stack(stack={"threshold": "gmean"}).fit(table, y, groups=groups).weights_.shape == (3,)
         return
-    sentence = "^groups: only 9 groups have samples of class 'yes', fewer than 10: out-of-bag scores are too low"
+    sentence = (
+        "^groups: only 9 groups have samples of class 'yes', fewer than 10: out-of-bag probabilities of it are too low"
+    )
     with pytest.warns(UserWarning, match=sentence) as caught:
         stack = small_stack().fit(table, y, groups=groups)
     assert [warning.filename for warning in caught] == [__file__]

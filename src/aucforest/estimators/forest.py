@@ -88,9 +88,10 @@ class AUCForestClassifier(ForestFit):
     calibration : {"auto"} or None, default="auto"
         Whether to calibrate probabilities by out-of-bag samples. "auto" maps the mean p_k over trees to
         p_k ** b * exp(a_k), normalized; the slope b and the intercepts a_k are fitted to out-of-bag samples. Where the
-        evidence is weak, b stays close to 1; for more than 362 classes (512 in a forest of one variant) there is none.
-        If `sampling` samples the classes at different rates r_k, the map without evidence is p_k / r_k. The ranking of
-        two classes does not change. The effect of `class_weight` is not undone. None predicts the mean over trees.
+        evidence is weak, b stays close to 1; there is none for fewer than 10 samples of one of two classes, and for
+        more than 362 classes (512 in a forest of one variant). If `sampling` samples the classes at different rates
+        r_k, the map without evidence is p_k / r_k. The ranking of two classes does not change. The effect of
+        `class_weight` is not undone. None predicts the mean over trees.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
@@ -98,7 +99,8 @@ class AUCForestClassifier(ForestFit):
         is shrunk towards those of its ancestors. A sample has the mean weight; without a bootstrap, integer weights
         count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
         trees (300 on large data), extrapolated to `n_estimators` trees. It keeps 5 unless another value is clearly
-        better or there are no out-of-bag samples. 0 or None turns shrinkage off.
+        better or there are no out-of-bag samples, or fewer than 10 of one of two classes. 0 or None turns shrinkage
+        off.
     pos_label : int, float, bool, str or None, default=None
         The label of the positive one of two classes, to which `threshold` and `oob_score` refer. None is the second of
         ``classes_``. Trees and probabilities do not depend on it, nor does the order of ``classes_``.
@@ -144,8 +146,8 @@ class AUCForestClassifier(ForestFit):
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
-        Other forests with trees that were sampled in different ways are not calibrated, with a warning:
-        ``calibration_`` is None.
+        Where trees are sampled in different ways, shrinkage, the proportions of the mixture and the calibration of the
+        existing trees stay, with a warning.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction. None means 1 unless in a joblib ``parallel_config`` context, -1
         means all processors. Results are bitwise identical for every value and backend.
@@ -214,10 +216,13 @@ class AUCForestClassifier(ForestFit):
         Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees, on a sample of 65,536
         rows if there are more.
     oob_score_ : float
-        The out-of-bag score. Scorers of labels get those by a tuned threshold from ten thresholds, each of which is
-        tuned without a tenth of the samples (or groups) and labels these. The score is slightly optimistic if
-        `shrinkage` or the mixture were chosen on the same samples: choosing `shrinkage` raises the ROC AUC of pure
-        noise by 0.007 (1000 samples, 50 of them positive).
+        The out-of-bag score. The ROC AUC is that of pairs of samples, each compared by the trees that both are out of
+        bag for, and extrapolated to as many trees as a sample is out of bag for. That of ``oob_decision_function_``
+        alone is too low, without limit where many samples are alike. NaN with a warning if one of two classes has a
+        single sample. Other scores are by sample. Scorers of labels get those by a tuned threshold from ten thresholds,
+        each of which is tuned without a tenth of the samples (or groups) and labels these. The score is slightly
+        optimistic if `shrinkage` or the mixture were chosen on the same samples: choosing `shrinkage` raises the ROC
+        AUC of pure noise by 0.007 (1000 samples, 50 of them positive).
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Out-of-bag probabilities. NaN for samples of weight 0 and samples that every tree was grown on.
 
@@ -367,7 +372,7 @@ class AUCForestClassifier(ForestFit):
             The group of each sample, such as a customer who has several. The bootstrap sample of a tree then holds
             whole groups (cluster bootstrap), so that a sample is out of bag only with its whole group. `max_samples`
             is a number or a fraction of the groups. Needs ``sampling="bootstrap"`` or ``"subsample"``. With fewer than
-            10 groups of a class, out-of-bag scores are too low: `fit` warns, and chooses nothing by them.
+            10 groups of a class, out-of-bag probabilities are too low: `fit` warns, and chooses nothing by them.
         cost : array-like of shape (n_samples, 2, 2), default=None
             The costs of errors of each sample, for ``threshold="cost"``: ``cost[s, i, j]`` is the cost of predicting
             class j for sample s if its true class is i. With ``set_fit_request(cost=True)`` cross-validation passes

@@ -111,7 +111,7 @@ def warn_of_few_groups(few: FewGroups, *, stacklevel: int) -> None:
     """Warn of a class that too few groups have for choices by out-of-bag scores."""
     warnings.warn(
         f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
-        " scores are too low, and no shrinkage, mixture of criteria or calibration is chosen by them",
+        " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them",
         stacklevel=stacklevel,
     )
 
