@@ -390,3 +390,11 @@ def test_a_warm_start_with_more_rows_keeps_what_was_chosen():
     assert forest.shrinkage_ == 50.0
     assert forest.calibration_ == before.calibration_
     assert forest.variants_.count(forest.variants_[0]) == 90
+
+
+@pytest.mark.parametrize("labels", [Y, np.arange(len(Y)) < 6], ids=["no bootstrap", "few positives"])
+def test_a_warm_start_without_evidence_is_as_even_as_a_fit(labels):
+    params = {"criterion": ["gini", "entropy", "hellinger"], "bootstrap": labels is not Y}
+    forest = small_forest(1, warm_start=True, **params).fit(X, labels)
+    forest.set_params(n_estimators=12).fit(X, labels)
+    assert forest.variants_ == small_forest(12, **params).fit(X, labels).variants_

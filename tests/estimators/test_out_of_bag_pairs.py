@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.estimators._evidence import PRIOR
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, extrapolate, pairs_of
+from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, extrapolate, noise_share, pairs_of
 from aucforest.inspection import OOBCurveDisplay
 from tests.estimators.data import make_table, small_forest
 from tests.reference import pairs as reference
@@ -28,7 +28,7 @@ def by_hand(forest, table, labels, weight=None):
         is_out &= weight > 0.0
     proba = [tree.predict_proba(table).tolist() for tree in forest.estimators_]
     weights = np.ones(len(labels)) if weight is None else weight
-    half = pairs_of(forest, rows)._half.tolist()
+    half = pairs_of(forest, rows, 1)._half.tolist()
     return reference.score(is_out.tolist(), proba, rows.labels.tolist(), weights.tolist(), half)
 
 
@@ -88,7 +88,7 @@ def test_some_rows_correct_the_score_of_all(monkeypatch):
 
 
 def test_no_rows_to_compare_leave_the_score(monkeypatch):
-    monkeypatch.setattr("aucforest.estimators.out_of_bag_pairs._MOST_ROWS", 0)
+    monkeypatch.setattr("aucforest.estimators.out_of_bag_pairs._MOST_ROWS", 9)  # fewer than five of each class
     forest = small_forest(20, oob_score=True).fit(X, Y)
     assert forest.oob_score_ == pytest.approx(roc_auc_score(Y, forest.oob_decision_function_[:, 1]))
 
@@ -96,12 +96,14 @@ def test_no_rows_to_compare_leave_the_score(monkeypatch):
 @given(st.floats(0.1, 3.0), st.floats(0.0, 4.0), st.floats(0.05, 0.9))
 def test_extrapolation_is_exact_for_normal_scores(signal, noise, wanted):
     score_of = lambda per_tree: float(ndtr(signal / np.sqrt(1.0 + noise * per_tree)))  # noqa: E731
-    assert extrapolate(score_of(1.0), score_of(2.0), (1.0, 2.0), wanted) == pytest.approx(score_of(wanted), abs=1e-7)
+    share = noise_share((score_of(1.0), score_of(2.0)), (1.0, 2.0))
+    assert extrapolate(score_of(1.0), share, wanted) == pytest.approx(score_of(wanted), abs=1e-7)
 
 
 @pytest.mark.parametrize(("score", "of_half"), [(1.0, 0.9), (0.6, 0.4), (0.5, 0.5), (0.7, np.nan), (0.6, 0.7)])
 def test_scores_that_say_nothing_of_more_trees_stay(score, of_half):
-    assert extrapolate(score, of_half, (0.5, 1.0), 0.1) == score
+    assert noise_share((score, of_half), (0.5, 1.0)) == 0.0
+    assert extrapolate(score, 0.0, 0.1) == score
 
 
 def test_single_positive_has_no_score():
@@ -109,6 +111,8 @@ def test_single_positive_has_no_score():
     with pytest.warns(UserWarning, match="only one sample has class True, and the trees"):
         forest = small_forest(20, oob_score=True).fit(labels[:, None].astype(float), labels)
     assert np.isnan(forest.oob_score_)
+    assert np.isnan(OOBCurveDisplay.from_estimator(forest, labels[:, None].astype(float), labels).scores[-1])
+    assert small_forest(20, oob_score="accuracy").fit(labels[:, None].astype(float), labels).oob_score_ > 0.9
 
 
 def test_nothing_is_chosen_by_few_positives():
@@ -134,6 +138,15 @@ def test_stack_is_corrected_as_its_forest():
     few = AUCStackingClassifier(small_forest(50), oob_score=True, random_state=0).fit(X[:, :2], np.arange(60) < 5)
     assert list(few.members_) == ["forest"]
     assert few.oob_score_ == few.members_["forest"].oob_score_
+
+
+def test_a_class_without_pairs_in_a_half_does_not_end_the_extrapolation():
+    table, labels = make_table(n_rows=600, n_classes=3, seed=1)
+    scores = []
+    for n_rare in (0, 1):
+        labels[:n_rare] = 3
+        scores.append(small_forest(20, oob_score=True).fit(table, labels).oob_score_)
+    assert scores[1] == pytest.approx(scores[0], abs=0.08)
 
 
 def test_memory_is_bounded():

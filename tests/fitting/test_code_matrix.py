@@ -21,7 +21,7 @@ def job(tmp_path):
 
 
 def open_matrix(job, most=255, shape=CODED.shape):
-    return CodeMatrix(job, np.full(shape[0], most), shape[1], 2)
+    return CodeMatrix(job, np.full(shape[0], most), shape[1], np.arange(2))
 
 
 def fill(job, stops=(30, 60, 100)):
@@ -109,7 +109,7 @@ def test_a_full_disk_leaves_no_file(job, tmp_path, monkeypatch, kept):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = set(tmp_path.iterdir())
     with pytest.raises(OSError, match=r"no room for [\d,]+ bytes of binned data"):
-        CodeMatrix(job if kept else None, np.full(2**20, 255), 2**36, 0)
+        CodeMatrix(job if kept else None, np.full(2**20, 255), 2**36, np.arange(0))
     assert set(tmp_path.iterdir()) == before
 
 

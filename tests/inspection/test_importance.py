@@ -80,7 +80,7 @@ def test_importances_are_those_of_loops(data, params, weight, scoring, score):
     kept_weight = None if weight is None else weight[kept]
     baseline = by_row = score(y[kept], proba, kept_weight)
     if scoring == "roc_auc":
-        baseline = pairs_of(forest, training_rows(forest, X, y, weight)).correct(by_row, 25, kept, proba)
+        baseline = pairs_of(forest, training_rows(forest, X, y, weight), None).correct(by_row, 25, kept, proba)
     assert result.baseline_score == pytest.approx(baseline, rel=1e-12)
     assert result.n_scored == len(kept)
     for feature in (0, 3):

@@ -147,8 +147,9 @@ def calibrate(
     centre = base - offsets
     whole = Sums(*(first + second for first, second in zip(*sample.halves)))
     parts, counts = (whole, *sample.halves), effective_counts(sample.labels, sample.weights, sample.groups)
-    is_grouped = sample.groups is not None and len(np.unique(sample.groups)) < len(sample.groups)
-    below_1 = _PENALTY_BELOW_1_OF_GROUPS if is_grouped else _PENALTY_BELOW_1
+    # the share of rows that are not the first of their group, twice: 1 for two rows of each group
+    grouped = 0.0 if sample.groups is None else min(1.0, 2.0 - 2.0 * len(np.unique(sample.groups)) / len(sample.groups))
+    below_1 = _PENALTY_BELOW_1 * (_PENALTY_BELOW_1_OF_GROUPS / _PENALTY_BELOW_1) ** grouped
     of_slope = below_1 / n_of_rarer(counts), _PENALTY_OF_FEW / n_of_rarer(counts)
     seen = [sums.n_trees > 0 for sums in parts]
     inverse = [1.0 / max(sums.n_trees.mean(), np.finfo(np.float64).tiny) for sums in parts]

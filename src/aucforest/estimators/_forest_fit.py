@@ -22,7 +22,7 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._mixture import Mixture
-from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag
+from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows_to_compare
 from aucforest.estimators.thresholds import (
     N_GROUPS,
@@ -141,8 +141,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
         rows = self._training_rows(table, spec) if len(records) == 1 else None
         scores = None if rows is None else self._score_rows(rows, target, spec, start, unit)
-        self.trees_ = self._grow(table, spec.variant_names, start, scores)
-        self._shrink(scores, unit, start.shrinkage)
+        self.trees_ = self._grow(table, spec.variant_names, start, scores, keep=len(records) > 1)
+        self._shrink(scores, unit, start.shrinkage if len(records) > 1 else PRIOR)
         self._calibrate(scores, spec)
         sums, groups = self._sum_for(rule, rows)
         self._set_threshold(rule, rows, sums, groups)
@@ -224,14 +224,23 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
 
     def _grow(
-        self, table: TrainingTable, names: list[tuple[str, str]], start: Start, scores: OutOfBagScores | None
+        self,
+        table: TrainingTable,
+        names: list[tuple[str, str]],
+        start: Start,
+        scores: OutOfBagScores | None,
+        *,
+        keep: bool,
     ) -> list[Tree]:
-        """Return all trees, the existing ones first; variants that rank better get more trees."""
+        """Return all trees, the existing ones first; variants that rank better get more trees.
+
+        `keep` is whether the variants keep the proportions of the existing trees.
+        """
         trees, variants = list(start.trees), list(start.variants)
         # Trees of a warm start may be of other variants.
         index = {name: i for i, name in enumerate(dict.fromkeys([*names, *variants]))}
         mixture = Mixture(len(names))
-        if scores is None and start.trees:
+        if keep:
             mixture.keep([variants.count(name) for name in names])
         for numbers in mixture.stages(self.n_estimators, with_evidence=scores is not None):
             existing = [index[name] for name in variants[numbers.start : numbers.stop]]
@@ -324,14 +333,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
         score = score_out_of_bag(self, rule, proba, lambda numbers: rows.X[numbers], rows.bags.groups_of)
-        counts = np.bincount(rows.labels[rows.bags.all_kept], minlength=len(self.classes_)).tolist()
-        if np.isfinite(score) and np.count_nonzero(counts) == 2 and 1 in counts:
-            label = self.classes_.tolist()[counts.index(1)]
-            what = f"only one sample has class {label!r}, and the trees that it is out of bag for know no other"
-            warnings.warn(f"oob_score_ is NaN: {what}", stacklevel=5)
-            score = float("nan")
         if np.isfinite(score) and is_roc_auc(self.oob_score):
-            score = pairs_of(self, rows).correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
+            pairs = pairs_of(self, rows, self.n_jobs)
+            score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
+            if np.isnan(score):
+                warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_, stacklevel=6)
         self.oob_score_ = score
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
@@ -352,7 +358,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                     f"warm_start: {name}={value!r} needs the same bootstrap sampling for all trees, not"
                     f" {', '.join(map(str, records))}"
                 )
-        if self.calibration is not None and len(records) > 1:
+        is_chosen = self.calibration is not None or self.shrinkage == "auto" or self.criterion == "auto"
+        if is_chosen and len(records) > 1:
             warnings.warn(
                 "warm_start: shrinkage, mixture and calibration stay, because trees were sampled in different ways:"
                 f" {', '.join(map(str, records))}",

@@ -69,8 +69,8 @@ class Mixture:
         return variants
 
     def keep(self, n_trees: Sequence[int]) -> None:
-        """Set the weights to the proportions of existing trees, unless these are of other variants."""
-        if sum(n_trees) > 0:
+        """Set the weights to the proportions of existing trees, unless these lack a variant."""
+        if min(n_trees) > 0:
             self.weights = np.array(n_trees) / sum(n_trees)
 
     def weigh(self, evidence: OutOfBagScores) -> None:

@@ -19,7 +19,13 @@ from aucforest.estimators._combination import Combination, combine, log_proba, r
 from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._validation import FeatureModel
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, rows_to_tune_on, score_out_of_bag
+from aucforest.estimators.out_of_bag import (
+    check_scorer,
+    is_roc_auc,
+    rows_to_tune_on,
+    score_out_of_bag,
+    warn_of_single_sample,
+)
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
@@ -129,7 +135,7 @@ class StackFit(DecisionModel, FeatureModel):
         X = as_csr(X) if issparse(X) else X
         with warnings.catch_warnings():
             # The stack has its own warnings.
-            for message in (".* no out-of-bag probability ", "groups: only "):
+            for message in (".* no out-of-bag probability ", "groups: only ", "oob_score_ is NaN: only one "):
                 warnings.filterwarnings("ignore", message, UserWarning)
             forest = self._make_forest()
             with forest._fitting():
@@ -161,6 +167,8 @@ class StackFit(DecisionModel, FeatureModel):
                 # Probabilities of all members are of samples that were left out: too low by as much as the forest's.
                 too_low = forest.oob_score_ - score_out_of_bag(forest, tuned, of_forest, *rows)
                 self.oob_score_ = float(np.clip(self.oob_score_ + too_low, 0.0, 1.0))
+                if np.isnan(forest.oob_score_) and np.any(seen):
+                    warn_of_single_sample(training.labels[training.weights > 0.0], self.classes_, stacklevel=5)
 
     def _check_target(self, target: Target, cost: Any) -> Any:
         """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit."""
@@ -239,7 +247,8 @@ class StackFit(DecisionModel, FeatureModel):
         of_label = forest.oob_decision_function_[np.arange(len(training.labels)), training.labels]
         weights = training.weights * np.maximum(1.0 - np.nan_to_num(of_label, nan=1.0), LEAST)
         params = {"class_weight": None, "calibration": None, "random_state": forest._seed % 2**32}
-        residual = clone(forest).set_params(**params)
+        # of the score only the out-of-bag probabilities are used, and this is the fastest
+        residual = clone(forest).set_params(**params, oob_score="neg_log_loss")
         residual.fit(training.X, training.classes[training.labels], weights, training.groups)
         self.members_["residual"] = residual
         proba: NDArray[np.float64] = residual.oob_decision_function_

@@ -74,6 +74,13 @@ def is_roc_auc(scoring: Any) -> bool:
     return bool(scoring) if isinstance(scoring, bool | np.bool_) else isinstance(scoring, str) and scoring == "roc_auc"
 
 
+def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any], *, stacklevel: int) -> None:
+    """Warn that the ROC AUC is not defined for the one of two classes that has a single sample."""
+    label = classes.tolist()[int(np.argmin(np.bincount(labels, minlength=2)))]
+    what = f"only one sample has class {label!r}, and no tree that it is out of bag for has seen another"
+    warnings.warn(f"oob_score_ is NaN: {what}", stacklevel=stacklevel)
+
+
 class OutOfBagScorer:
     """Scores class probabilities of a forest by a scorer that is given by name or as a function.
 

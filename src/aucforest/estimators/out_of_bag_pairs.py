@@ -20,15 +20,17 @@ from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import TrainingRows, dense_blocks
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.tree.prediction import PackedTrees, add_probabilities
-from aucforest.tree.random import PAIRED_SAMPLE
+from aucforest.tree.random import PAIRED_SAMPLE, PAIRED_TREES
 
 # Maximum number of compared rows, and of their probabilities by all trees.
 _MOST_ROWS, _MOST_PROBABILITIES = 2048, 2**23
+# With fewer rows of a class the score by pairs has large errors.
+_LEAST_ROWS_OF_CLASS = 5
 # Number of rows of a class that a task compares with those of the other classes. It does not depend on the number of
 # threads, because sums are rounded.
 _ROWS_OF_TASK = 64
-# Approximate seconds of a pair and tree.
-_PAIR_TIME = 5e-10
+# Approximate seconds of a pair and tree, and of a row and tree.
+_PAIR_TIME, _ROW_TIME = 5e-10, 3e-8
 # Smaller mean differences are rounding errors.
 _TIE = 1e-12
 
@@ -82,23 +84,32 @@ def _compare(trees, rows, starts, own, weights, buffers, found):
                 _add_pair(both, n_both, weight, of_pair[2])
 
 
-def extrapolate(score: float, score_of_half: float, per_tree: tuple[float, float], wanted: float) -> float:
-    """Return the ROC AUC for more trees, given those of all trees and of half of them.
+def noise_share(scores: tuple[float, float], per_tree: tuple[float, float]) -> float:
+    """Return the share of the variance of scores that more trees reduce, given ROC AUCs of all trees and half of them.
 
-    Scores are taken for normal ones with a variance a + b x, where x is the mean of one over the number of trees: that
-    of all and of half of them is `per_tree`, and the wanted one is less. Then 1 / z**2 is linear in x for the normal
-    quantile z of the ROC AUC. The share of b x in the variance is limited to 0 to 1.
+    Scores are taken for normal ones with a variance a + b x, where x is the mean of one over the number of trees,
+    `per_tree`. Then 1 / z**2 is linear in x for the normal quantile z of the ROC AUC. The share of b x is limited to 0
+    to 1, and 0 where the scores say nothing of it.
     """
-    z, of_half = ndtri(score), ndtri(score_of_half)
+    z, of_half = ndtri(scores)
     if not (np.isfinite(z) and z * of_half > 0.0 and per_tree[1] > per_tree[0]):
-        return score
-    share = np.clip(((z / of_half) ** 2 - 1.0) * per_tree[0] / (per_tree[1] - per_tree[0]), 0.0, 1.0)
-    return float(ndtr(z / np.sqrt(1.0 - share * (1.0 - min(wanted / per_tree[0], 1.0)))))
+        return 0.0
+    return float(np.clip(((z / of_half) ** 2 - 1.0) * per_tree[0] / (per_tree[1] - per_tree[0]), 0.0, 1.0))
+
+
+def extrapolate(score: float, share: float, reduction: float) -> float:
+    """Return the ROC AUC if a share of the variance of scores is multiplied by `reduction`."""
+    return float(ndtr(ndtri(score) / np.sqrt(1.0 - share * (1.0 - min(reduction, 1.0))))) if share > 0.0 else score
 
 
 def rows_to_compare(labels: NDArray[Any], n_classes: int, n_trees: int, seed: int) -> NDArray[np.int64]:
-    """Return the positions of the rows to compare, in ascending order: a random sample of the rows of each class."""
+    """Return the positions of the rows to compare, in ascending order: a random sample of the rows of each class.
+
+    There are none if they would be few of each of many classes.
+    """
     most = min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * _n_columns(n_classes))) // n_classes
+    if most < _LEAST_ROWS_OF_CLASS:
+        return np.empty(0, dtype=np.int64)
     return sample_classes(labels, n_classes, most, [seed, PAIRED_SAMPLE])
 
 
@@ -112,9 +123,15 @@ def _n_columns(n_classes: int) -> int:
     return 1 if n_classes == 2 else n_classes
 
 
-def pairs_of(forest: Any, training: TrainingRows) -> "OutOfBagPairs":
+def pairs_of(forest: Any, training: TrainingRows, n_jobs: int | None) -> "OutOfBagPairs":
     """Return the pairs of a fitted forest, given its training data."""
-    return OutOfBagPairs(training, forest._in_groups(), len(forest.classes_), forest._seed, forest.n_jobs)
+    return OutOfBagPairs(training, forest._in_groups(), len(forest.classes_), forest._seed, n_jobs)
+
+
+def _mean_over_classes(found: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean over pairs of classes of the ROC AUC, and of one over the number of trees."""
+    score, per_tree = (found[:, [0, 2]] / found[:, 1:2]).mean(axis=0).tolist()
+    return score, per_tree
 
 
 class OutOfBagPairs:
@@ -136,7 +153,7 @@ class OutOfBagPairs:
         kept = training.bags.all_kept
         rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
         # One of two consecutive trees at random, so that the first trees have the halves of a smaller forest.
-        is_first = np.random.default_rng([seed, PAIRED_SAMPLE]).random(-(-n_trees // 2)) < 0.5
+        is_first = np.random.default_rng([seed, PAIRED_TREES]).random(-(-n_trees // 2)) < 0.5
         self._half = np.column_stack((is_first, ~is_first)).ravel()[:n_trees].astype(np.int64)
         self._is_out = np.empty((n_trees, len(rows)))
         self._proba = np.empty((_n_columns(n_classes), n_trees, len(rows)))
@@ -148,33 +165,42 @@ class OutOfBagPairs:
         self._rows, self._labels = rows[order], training.labels[rows[order]]
         self._starts = np.searchsorted(self._labels, np.arange(n_classes + 1))
         weights = training.weights_of(self._rows)
-        self._weights = np.ones(len(rows)) if weights is None else weights / weights.mean()
+        self._weights = np.ones(len(rows)) if weights is None else weights
 
     def _predict(
         self, training: TrainingRows, groups: Iterable[tuple[range, PackedTrees]], rows: NDArray[np.int64]
     ) -> None:
         """Set the predictions of all trees for rows in ascending order."""
-        taken, counts = training.take(rows), training.bags.counts_at(rows, range(len(self._half)))
+        taken, counts = training.take(rows), training.bags.counts_at(rows, range(len(self._half)), self._n_jobs)
+
+        def predict(packed: PackedTrees, place: int, tree: int, some: slice, X: NDArray[np.float64]) -> None:
+            active, leaves = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
+            total, n_trees = np.zeros((len(X), self._n_classes)), np.zeros(len(X), dtype=np.int64)
+            nodes, first, values, first_leaf = packed.arguments(packed.values, range(place, place + 1))
+            own = np.ascontiguousarray(counts[tree : tree + 1, some])
+            add_probabilities(nodes, first, values, first_leaf, X, active, leaves, total, own, n_trees)
+            self._is_out[tree, some] = n_trees
+            self._proba[:, tree, some] = total.T[-len(self._proba) :]
+
         for group, packed in groups:
             for some, X in dense_blocks(taken, slice(0, len(rows))):
-                active, leaves = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
-                for place, tree in enumerate(group):
-                    total, n_trees = np.zeros((len(X), self._n_classes)), np.zeros(len(X), dtype=np.int64)
-                    nodes, first, values, first_leaf = packed.arguments(packed.values, range(place, place + 1))
-                    own = np.ascontiguousarray(counts[tree : tree + 1, some])
-                    add_probabilities(nodes, first, values, first_leaf, X, active, leaves, total, own, n_trees)
-                    self._is_out[tree, some] = n_trees
-                    self._proba[:, tree, some] = total.T[-len(self._proba) :]
+                tasks = [(packed, place, tree, some, X) for place, tree in enumerate(group)]
+                for _ in thread_map(self._n_jobs, _ROW_TIME * len(X))(lambda task: predict(*task), tasks):
+                    pass
 
     def correct(self, score: float, n_trees: int, seen: NDArray[np.int64], proba: NDArray[np.float64]) -> float:
         """Return the ROC AUC of out-of-bag probabilities of the first trees, given that by row.
 
         `proba` are those of the rows `seen`, in ascending order. What is added is the difference of two scores of the
-        same rows: by pairs, for as many trees as each row is out of bag for, and by row.
+        same rows: by pairs, for as many trees as each row is out of bag for, and by row. The result is NaN if one of
+        two classes has a single row: the trees that it is out of bag for know no row of its class.
         """
-        by_pairs, is_seen = self._score(n_trees), self._is_out[:n_trees].any(axis=0)
+        if self._n_classes == 2 and 1 in np.diff(self._starts):
+            return float("nan")
+        by_pairs = self._score(n_trees) if len(self._rows) > 0 else float("nan")
         if np.isnan(by_pairs):
             return score
+        is_seen = self._is_out[:n_trees].any(axis=0)
         rows, labels = self._rows[is_seen], self._labels[is_seen]
         if self._n_classes == 2:
             of_rows = proba[np.searchsorted(seen, rows)]
@@ -190,14 +216,20 @@ class OutOfBagPairs:
         is_pair = found[:, :, 2, 1] > 0.0
         if not np.any(is_pair):
             return float("nan")
-        with np.errstate(invalid="ignore"):  # a half may have no pairs
-            scores, per_tree = (found[is_pair][:, :, [0, 2]] / found[is_pair][:, :, 1:2]).mean(axis=0).T
+        score, per_tree = _mean_over_classes(found[is_pair][:, 2])
+        # the pairs of classes that have pairs of rows in both halves
+        in_halves = found[np.all(found[:, :, :, 1] > 0.0, axis=2)]
+        share = 0.0
+        if len(in_halves) > 0:
+            (whole, per_tree_of_whole), *halves = (_mean_over_classes(in_halves[:, part]) for part in (2, 0, 1))
+            of_half, per_tree_of_half = np.mean(halves, axis=0).tolist()
+            share = noise_share((whole, of_half), (per_tree_of_whole, per_tree_of_half))
         n_out = self._is_out[:n_trees].sum(axis=0)
         seen = n_out > 0
         of_class = np.bincount(self._labels[seen], self._weights[seen])
         per_tree_of_row = np.bincount(self._labels[seen], self._weights[seen] / n_out[seen])
         wanted = float(np.mean(per_tree_of_row[of_class > 0.0] / of_class[of_class > 0.0]))
-        return extrapolate(scores[2], scores[:2].mean(), (per_tree[2], per_tree[:2].mean()), wanted)
+        return extrapolate(score, share, wanted / per_tree)
 
     def _compare_classes(self, n_trees: int) -> NDArray[np.float64]:
         """Return what `_compare` finds for each ordered pair of classes, (n_classes, n_classes, 3, 3)."""

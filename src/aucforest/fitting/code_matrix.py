@@ -29,8 +29,10 @@ class CodeMatrix:
     of the source are read, and `n_written` rows of the matrix are written.
     """
 
-    def __init__(self, job: JobFolder | None, n_bins: NDArray[np.int64], n_rows: int, n_scored: int) -> None:
-        self._job, self._n_bins = job, n_bins
+    def __init__(
+        self, job: JobFolder | None, n_bins: NDArray[np.int64], n_rows: int, rows_with_values: NDArray[np.int64]
+    ) -> None:
+        self._job, self._n_bins, self._rows_with_values = job, n_bins, rows_with_values
         n_features, dtype = len(n_bins), code_dtype(int(n_bins.max()))
         self._chunks: list[list[int]] = []
         path = None if job is None else job.folder / CODES
@@ -43,7 +45,7 @@ class CodeMatrix:
             self.codes: NDArray[np.unsignedinteger] = np.asarray(
                 np.memmap(file, dtype=dtype, mode="r+", shape=(n_features, n_rows))
             )
-        self.scored = np.zeros((n_scored, n_features))
+        self.scored = np.zeros((len(rows_with_values), n_features))
         self.n_read = self.n_written = 0
         if job is not None and exists:
             self._resume(job)
@@ -54,7 +56,10 @@ class CodeMatrix:
             record = job.read(RECORD)
             chunks = record.take_array("chunks", "q", (-1, 3))
             scored = record.take_array("scored", "d", self.scored.shape)
+            numbers = record.take_array("rows", "q", self._rows_with_values.shape)
         except (FileNotFoundError, ModelFormatError):
+            return
+        if not np.array_equal(numbers, self._rows_with_values):  # those of other parameters
             return
         self.scored = scored
         for n_read, n_written, checksum in chunks.tolist():
@@ -82,7 +87,8 @@ class CodeMatrix:
         """Record the numbers of rows of the source and of the matrix that are complete."""
         if self._job is not None and n_written > self.n_written:
             self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
-            self._job.write(RECORD, {"chunks": np.array(self._chunks, dtype=np.int64), "scored": self.scored.copy()})
+            chunks, rows = np.array(self._chunks, dtype=np.int64), self._rows_with_values
+            self._job.write(RECORD, {"chunks": chunks, "scored": self.scored.copy(), "rows": rows})
         self.n_read, self.n_written = n_read, n_written
 
 

@@ -124,7 +124,7 @@ class RowsOnDisk(TrainingTable):
                 self._job.save_coding(coding)
         self._coding = coding
         self._growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
-        self._matrix = CodeMatrix(self._job, coding.n_bins, len(self.target.kept_labels), len(spec.rows_with_values))
+        self._matrix = CodeMatrix(self._job, coding.n_bins, len(self.target.kept_labels), spec.rows_with_values)
         self._write_codes()
         self.X = SomeRows(self.target.rows_at(spec.rows_with_values), self._matrix.scored)
         return coding

@@ -58,11 +58,15 @@ class Bags:
         trees = list(trees)
         return self.sampler.counts_of_block([self.keys[i] for i in trees], [self._by_block[i] for i in trees], block)
 
-    def counts_at(self, rows: NDArray[np.int64], trees: Iterable[int]) -> NDArray[np.uint16]:
+    def counts_at(self, rows: NDArray[np.int64], trees: Iterable[int], n_jobs: int | None) -> NDArray[np.uint16]:
         """Return how often some rows, in ascending order, are in the samples of trees, (n_trees, n_rows)."""
-        trees = list(trees)
-        places = ((block, self.find(block, rows)) for block in range(self.sampler.n_blocks))
-        return np.concatenate([self.counts(block, trees)[:, found] for block, found in places if len(found)], axis=1)
+        trees, n_blocks = list(trees), self.sampler.n_blocks
+
+        def count(block: int) -> NDArray[np.uint16]:
+            found = self.find(block, rows)
+            return self.counts(block, trees)[:, found] if len(found) > 0 else np.empty((len(trees), 0), dtype=np.uint16)
+
+        return np.concatenate(list(thread_map(n_jobs)(count, range(n_blocks))), axis=1)
 
 
 def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDArray[np.int8]:

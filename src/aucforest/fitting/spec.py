@@ -103,7 +103,7 @@ class FitSpec:
     n_sums : int
         How many sums of probabilities out of bag are kept for every row at a time.
     evidence_bytes : int
-        Bytes of the sums that are kept for the rows of `scored`.
+        Bytes of what is kept to choose and score out of bag, for the rows of `scored` and `compared` and of thresholds.
     n_jobs : int or None
     verbose : int
     """

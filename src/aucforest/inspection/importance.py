@@ -298,7 +298,7 @@ def oob_permutation_importance(
     baseline_score = baseline[0]
     if is_roc_auc(scoring):
         found = rows.bags.all_kept[scored], forest._mean_of_trees(sums.baseline[scored], sums.n_trees[scored, None])
-        baseline_score = pairs_of(forest, rows).correct(baseline_score, len(forest.trees_), *found)
+        baseline_score = pairs_of(forest, rows, n_jobs).correct(baseline_score, len(forest.trees_), *found)
     return PermutationImportance(
         importances=importances,
         importances_stderr=errors,

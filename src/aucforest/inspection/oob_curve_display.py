@@ -101,7 +101,7 @@ class OOBCurveDisplay(Display):
         scorer = OutOfBagScorer(forest, scoring)
         X = indexable_rows(X)
         rows = training_rows(forest, X, y, sample_weight)
-        pairs, n_trees, scores = pairs_of(forest, rows) if is_roc_auc(scoring) else None, [], []
+        pairs, n_trees, scores = pairs_of(forest, rows, forest.n_jobs) if is_roc_auc(scoring) else None, [], []
         for part in first_trees(forest, rows, n_points):
             n_trees.append(part.n_trees)
             X_seen, weights = _safe_indexing(X, part.seen), rows.weights_of(part.seen)

@@ -252,7 +252,7 @@ def costs_of(model: Any) -> FloatArray | None:
 
 def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
     """Return up to twelve numbers of trees, their out-of-bag ROC AUC and its bounds, NaN for more than two classes."""
-    points, pairs = [], pairs_of(forest, training)
+    points, pairs = [], pairs_of(forest, training, forest.n_jobs)
     for part in first_trees(forest, training, _MOST_TREE_POINTS):
         labels = training.labels[part.seen]
         if np.unique(labels).size < len(forest.classes_):
