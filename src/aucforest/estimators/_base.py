@@ -135,6 +135,7 @@ class TreeBasedClassifier(TreeExports):
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """The importance of each column of X, as scikit-learn reads it: the sum of those of the features made of it."""
+        check_is_fitted(self, "trees_")
         total = np.zeros(self.n_features_in_)
         np.add.at(total, columns_of_features(self.n_features_in_, self.dates_), self.split_importances_)
         return total
