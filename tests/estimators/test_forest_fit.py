@@ -379,17 +379,18 @@ def test_the_plan_has_room_for_groups():
 def test_a_warm_start_with_more_rows_keeps_what_was_chosen():
     """There are no common out-of-bag rows to choose by, and the defaults would rank worse than the old forest."""
     table, labels = make_table(n_rows=400, seed=4)
-    forest = AUCForestClassifier(60, random_state=0, n_jobs=1, warm_start=True).fit(table[:240], labels[:240])
+    params = {"criterion": ["gini", "entropy"], "splitter": "best", "random_state": 0, "n_jobs": 1}
+    forest = AUCForestClassifier(60, warm_start=True, **params).fit(table[:240], labels[:240])
     before = copy(forest)
     assert before.calibration_ is not None
     # neither is what a fit without a choice has
     before.shrinkage_ = forest.shrinkage_ = 50.0
-    forest.variants_ = [forest.variants_[0]] * 45 + [forest.variants_[1]] * 15
+    forest.variants_ = [("gini", "best")] * 45 + [("entropy", "best")] * 15
     with pytest.warns(UserWarning, match="^warm_start: shrinkage, mixture and calibration stay"):
         forest.set_params(n_estimators=120).fit(table, labels)
     assert forest.shrinkage_ == 50.0
     assert forest.calibration_ == before.calibration_
-    assert forest.variants_.count(forest.variants_[0]) == 90
+    assert forest.variants_.count(("gini", "best")) == 90
 
 
 @pytest.mark.parametrize("labels", [Y, np.arange(len(Y)) < 6], ids=["no bootstrap", "few positives"])

@@ -358,8 +358,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                     f"warm_start: {name}={value!r} needs the same bootstrap sampling for all trees, not"
                     f" {', '.join(map(str, records))}"
                 )
-        is_chosen = self.calibration is not None or self.shrinkage == "auto" or self.criterion == "auto"
-        if is_chosen and len(records) > 1:
+        if self.calibration is not None and len(records) > 1:
             warnings.warn(
                 "warm_start: shrinkage, mixture and calibration stay, because trees were sampled in different ways:"
                 f" {', '.join(map(str, records))}",

@@ -147,7 +147,7 @@ class AUCForestClassifier(ForestFit):
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
         Where trees are sampled in different ways, shrinkage, the proportions of the mixture and the calibration of the
-        existing trees stay, with a warning.
+        existing trees stay, with a warning if there is one.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction. None means 1 unless in a joblib ``parallel_config`` context, -1
         means all processors. Results are bitwise identical for every value and backend.
