@@ -126,7 +126,7 @@ class CBPE(BaseEstimator):
         larger by the root of the ratio of the sizes. The limits of shifts depend on the size, too.
     n_features_in_ : int
         The number of columns of X, if X was passed to `fit`.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         The names of these columns, if all of them are strings.
 
     Notes
