@@ -213,7 +213,7 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     """Return a column that is not categorical as a numeric array; ValueError or TypeError if a value is no number."""
     if isinstance(table, Frame):
         series = table.get_column(table.columns[feature])
-        if series.dtype in (nw.List, nw.Array, nw.Struct):
+        if isinstance(series.dtype, nw.List | nw.Array | nw.Struct):
             raise TypeError(f"X: {column_name(table, feature)} has the type {series.dtype}: {_ONE_VALUE}")
         if series.dtype in _CODED:
             values = _decode(read_column(table, feature))
