@@ -74,20 +74,20 @@ def amounts_to_score(shrinkage: float | str | None) -> NDArray[np.float64]:
     return np.sort([float(shrinkage or 0.0), WEIGHED_BY])
 
 
-def _n_columns(n_classes: int) -> int:
-    """Return the number of classes whose probabilities are summed: of two the second one only."""
+def count_columns(n_classes: int) -> int:
+    """Return the number of classes whose probabilities are kept: of two the second one only."""
     return 1 if n_classes == 2 else n_classes
 
 
 def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
     """Return the number of sums for a scored row."""
-    return _N_HALVES * _n_columns(n_classes) * (n_amounts + (n_variants if n_variants > 1 else 0))
+    return _N_HALVES * count_columns(n_classes) * (n_amounts + (n_variants if n_variants > 1 else 0))
 
 
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
     """Return the bytes of the sums for a number of scored rows, of the numbers of trees, and of means for scores."""
     # The sums over both halves, and the means over each of them and both.
-    of_whole = (1 + _N_HALVES + 1) * _n_columns(n_classes) * n_amounts
+    of_whole = (1 + _N_HALVES + 1) * count_columns(n_classes) * n_amounts
     return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + of_whole)
 
 
@@ -134,7 +134,7 @@ class OutOfBagScores:
         self._table = taken if is_sparse else np.ascontiguousarray(taken.T, dtype=np.float64)
         places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
-        n_rows, n_columns = len(rows), _n_columns(n_classes)
+        n_rows, n_columns = len(rows), count_columns(n_classes)
         self._sums = ShrunkSums(
             np.zeros((_N_HALVES, n_rows, n_columns, len(amounts))),
             np.zeros((_N_HALVES, n_variants, n_rows if n_variants > 1 else 0, n_columns)),

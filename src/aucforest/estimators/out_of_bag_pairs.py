@@ -16,6 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.estimators._class_sample import sample_classes
+from aucforest.estimators._evidence import count_columns
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import TrainingRows, dense_blocks
 from aucforest.metrics.roc import class_roc_auc
@@ -107,7 +108,7 @@ def rows_to_compare(labels: NDArray[Any], n_classes: int, n_trees: int, seed: in
 
     There are none if they would be few of each of many classes.
     """
-    most = min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * _n_columns(n_classes))) // n_classes
+    most = min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * count_columns(n_classes))) // n_classes
     if most < _LEAST_ROWS_OF_CLASS:
         return np.empty(0, dtype=np.int64)
     return sample_classes(labels, n_classes, most, [seed, PAIRED_SAMPLE])
@@ -115,12 +116,7 @@ def rows_to_compare(labels: NDArray[Any], n_classes: int, n_trees: int, seed: in
 
 def bytes_of_pairs(n_rows: int, n_classes: int, n_trees: int) -> int:
     """Return the bytes of the predictions of all trees, which are copied once."""
-    return 2 * 8 * n_rows * n_trees * (1 + _n_columns(n_classes))
-
-
-def _n_columns(n_classes: int) -> int:
-    """Return the number of classes whose probabilities are compared: of two the second one only."""
-    return 1 if n_classes == 2 else n_classes
+    return 2 * 8 * n_rows * n_trees * (1 + count_columns(n_classes))
 
 
 def pairs_of(forest: Any, training: TrainingRows, n_jobs: int | None) -> "OutOfBagPairs":
@@ -156,7 +152,7 @@ class OutOfBagPairs:
         is_first = np.random.default_rng([seed, PAIRED_TREES]).random(-(-n_trees // 2)) < 0.5
         self._half = np.column_stack((is_first, ~is_first)).ravel()[:n_trees].astype(np.int64)
         self._is_out = np.empty((n_trees, len(rows)))
-        self._proba = np.empty((_n_columns(n_classes), n_trees, len(rows)))
+        self._proba = np.empty((count_columns(n_classes), n_trees, len(rows)))
         if len(rows) > 0:
             self._predict(training, groups, rows)
         # From here on rows are sorted by class.
