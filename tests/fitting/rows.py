@@ -45,7 +45,8 @@ def grow_trees(growth, part, keys, n_jobs=1):
 def code_rows(X, labels, params, sampler=None, weights=None, max_bins=255, by_set=None):
     """Return what trees of these parameters share, and the rows."""
     kinds = np.where(np.zeros(X.shape[1], bool) if by_set is None else by_set, CATEGORICAL, NUMERIC).astype(np.int8)
-    codes, n_bins, values = bin_matrix(X, max_bins=max_bins, weights=weights, by_set=kinds != NUMERIC)
+    n_codes = np.where(kinds != NUMERIC, np.nan_to_num(np.nanmax(X, axis=0)).astype(np.int64) + 1, 0)
+    codes, n_bins, values = bin_matrix(X, max_bins=max_bins, weights=weights, n_codes=n_codes)
     spec = SimpleNamespace(params=params, variants=(params,), sampler=sampler, weights=weights, numbers=range(1000))
     coding = SimpleNamespace(n_bins=n_bins, values=values, kinds=kinds)
     growth = Growth.of(spec, coding, len(labels), int(labels.max()) + 1)

@@ -170,5 +170,5 @@ def test_max_bins_leaves_categories_alone():
     X = np.repeat(np.arange(40.0), 5)[:, None]
     labels = (X[:, 0].astype(int) * 7 % 40 < 20).astype(int)
     assert grow(X, labels, by_set=(0,)).tree.n_nodes == 3
-    binned = bin_matrix(np.column_stack([X, X]), max_bins=4, by_set=np.array([True, False]))
+    binned = bin_matrix(np.column_stack([X, X]), max_bins=4, n_codes=np.array([40, 0]))
     assert binned.n_bins.tolist() == [40, 4]

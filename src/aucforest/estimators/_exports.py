@@ -41,8 +41,8 @@ class TreeExports(TreePrediction):
         -------
         ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
             A pandas, polars or pyarrow table keeps its type and index, with the columns ``split_features_``; treelite
-            and onnxruntime need ``np.asarray(encode(X))``. The code of a category is its position in ``categories_``,
-            at most 254. Missing and unseen values are NaN.
+            and onnxruntime need ``np.asarray(encode(X))``. The code of a category is its position in ``categories_``.
+            Missing and unseen values are NaN.
 
         Raises
         ------

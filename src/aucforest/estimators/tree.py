@@ -79,7 +79,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         As in `AUCForestClassifier`.
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index; the position of a category is its code in
-        ``tree_``. The first 254 have a code of their own. The rarest ones beyond them come last and share code 254.
+        ``tree_``. Of more than 254, the rarest come last, and a split sends all of them to the same side.
     feature_importances_ : ndarray of shape (n_features,)
         The total gain of each column's splits, weighted by node weight and normalized to sum to 1. This importance by
         impurity favours columns of many values, even where they are noise.

@@ -30,6 +30,7 @@ from aucforest.tree.binning import (
     BinValues,
     ParallelMap,
     add_distinct,
+    bins_of_codes,
     choose_bins,
     encode_matrix,
     join_bins,
@@ -147,8 +148,7 @@ def choose_coding(
 
     def bins_of(feature: int) -> Bins:
         if feature in categories:
-            codes = np.arange(min(len(categories[feature]), MAX_BINS), dtype=np.float64)
-            return Bins(np.array([len(codes)]), codes, codes)
+            return bins_of_codes(min(len(categories[feature]), MAX_BINS))
         columns = summary.sampled[feature : feature + 1].copy()
         most = np.array([max_bins or columns.shape[1]])
         return choose_bins(columns, weights, most, lambda *_: summary.distinct[feature])

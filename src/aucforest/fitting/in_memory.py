@@ -14,11 +14,10 @@ from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit, warn_of_
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.tables.columns import Categories, feature_kinds
+from aucforest.tables.columns import Categories
 from aucforest.tables.dates import Dates, times_in
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
-from aucforest.tree.features import NUMERIC
 from aucforest.tree.growing import Workspace
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.sparse_binning import bin_sparse
@@ -70,10 +69,12 @@ class RowsInMemory(TrainingTable):
 
     def _bin(self, matrix: NDArray[Any], spec: FitSpec) -> BinnedMatrix:
         """Return the codes of the rows of positive weight."""
-        target, by_set = self.target, feature_kinds(self._categories, self.n_features) != NUMERIC
+        target, n_codes = self.target, np.zeros(self.n_features, dtype=np.int64)
+        for feature, categories in self._categories.items():
+            n_codes[feature] = min(len(categories), MAX_BINS)
         X = matrix if target.kept is None else matrix[target.kept]
         run = thread_map(spec.n_jobs, _VALUE_SECONDS * X.size)
-        binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, by_set=by_set)
+        binned = bin_matrix(X, max_bins=spec.max_bins, weights=target.kept_weight, run=run, n_codes=n_codes)
         if not times_in(self.dates) or spec.max_bins is None:
             return binned
         return encode_matrix(X, with_coarse_times(binned.values, self.dates), run)

@@ -19,7 +19,7 @@ from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_s
 from aucforest.metrics.validation import class_codes
 from aucforest.tables.dates import format_time, times_in
 from aucforest.tables.sparse import as_dense
-from aucforest.tree.tree import MISSING_CODE, Tree
+from aucforest.tree.tree import Tree
 
 # Trees between two steps of the progress, and class frequencies of their nodes that are kept at a time, 128 MiB.
 _MOST_TREES, _MOST_PREDICTED = 16, 2**24
@@ -207,14 +207,13 @@ class Explanation:
         return self.values
 
     def _reason(self, row: int, feature: int) -> Reason:
-        """Return the reason for a feature; of very many categories, the rarest ones share a code."""
+        """Return the reason for a feature."""
         number, names = float(self.data[row, feature]), self.categories.get(feature)
         value: float | str | None = None if np.isnan(number) else number
         if value is not None and feature in self.times:
             value = format_time(number)
         if value is not None and names is not None:
-            is_shared = number == MISSING_CODE - 1 and len(names) > MISSING_CODE
-            value = "a rare one" if is_shared else names[int(number)]
+            value = names[int(number)]
         return Reason(self.feature_names[feature], value, float(self.values[row, feature]))
 
 

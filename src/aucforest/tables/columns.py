@@ -1,7 +1,7 @@
 """Categorical columns: how they are found, and the codes of their categories.
 
 The code of a category is its index among the sorted categories seen in `fit`. If there are more than 254, the 254 most
-frequent ones have the codes 0 to 253 and all others share the code 254. Missing and unseen values are encoded as NaN.
+frequent ones come first, and the splits by sets tell no others apart. Missing and unseen values are encoded as NaN.
 """
 
 import warnings
@@ -19,12 +19,12 @@ from aucforest.tables.frames import Frame, repeated
 from aucforest.tables.texts import text_note
 from aucforest.tables.values import kind_of_value, plain_values, read_as, readable
 from aucforest.tree.features import CATEGORICAL, NUMERIC
-from aucforest.tree.tree import MISSING_CODE
+from aucforest.tree.tree import SHARED_CODE
 
-# The code of all categories beyond the 254 most frequent ones.
-_SHARED_CODE = MISSING_CODE - 1
 _CODED = (nw.Categorical, nw.Enum)
 _COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
+# The greatest integer up to which float32 represents all.
+_MOST_FLOAT32 = 2**24
 # scikit-learn's checks of estimators ask for "argument must be", "string" and "number"
 _ONE_VALUE = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
@@ -329,7 +329,7 @@ def warn_of_text(columns: dict[str, Counted]) -> None:
 
 
 def order_categories(counted: Counted, name: str) -> NDArray[Any]:
-    """Return the categories of one column in the order of their codes; those from index 254 on share a code."""
+    """Return the categories of one column in the order of their codes, of many the 254 most frequent ones first."""
     values, counts = counted
     if isinstance(values, np.ndarray):
         categories = values
@@ -341,10 +341,10 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
             raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
         categories = np.fromiter(ordered, dtype=object, count=len(ordered))
         counts = counts[[index_of[value] for value in ordered]]
-    if len(categories) <= _SHARED_CODE:
+    if len(categories) <= SHARED_CODE:
         return categories
     common = np.zeros(len(categories), dtype=np.bool_)
-    common[np.argsort(-counts, kind="stable")[:_SHARED_CODE]] = True
+    common[np.argsort(-counts, kind="stable")[:SHARED_CODE]] = True
     return np.concatenate((categories[common], categories[~common]))
 
 
@@ -385,7 +385,8 @@ def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:
     """Return a matrix with the codes of the given categorical columns and the numbers of all other columns."""
     if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
-        matrix = table.astype(np.float32 if table.dtype == np.float32 else np.float64, copy=len(columns) > 0)
+        is_narrow = table.dtype == np.float32 and all(len(categories[feature]) <= _MOST_FLOAT32 for feature in columns)
+        matrix = table.astype(np.float32 if is_narrow else np.float64, copy=len(columns) > 0)
         others: Iterable[int] = ()
     else:
         # Column-major order, as in pandas and polars, makes filling column by column fast.
@@ -400,7 +401,7 @@ def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories
 
 def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Return the codes of one column, NaN for missing and unseen values; categories are compared by ==."""
-    codes = np.minimum(np.arange(len(categories)), _SHARED_CODE).astype(np.float64)
+    codes = np.arange(len(categories), dtype=np.float64)
     if isinstance(column, np.ndarray) and categories.dtype.kind in "biuf" and len(categories) > 0:
         order = np.argsort(categories)
         nearest = order[np.searchsorted(categories, column, sorter=order).clip(max=len(order) - 1)]

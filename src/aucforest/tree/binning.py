@@ -344,6 +344,24 @@ def join_bins(bins: Iterable[Bins]) -> BinValues:
     return BinValues(np.concatenate(([0], np.cumsum(n_bins))).astype(np.int64), lower + 0.0, upper + 0.0)
 
 
+def bins_of_codes(n_codes: int) -> Bins:
+    """Return the bins of a feature that has codes of categories: one for each code."""
+    codes = np.arange(n_codes, dtype=np.float64)
+    return Bins(np.array([n_codes]), codes, codes)
+
+
+def with_bins_of_codes(bins: Bins, n_codes: NDArray[np.int64]) -> Bins:
+    """Return the bins of some features with others for those that have codes, of which n_codes is not 0."""
+    if not np.any(n_codes):
+        return bins
+    ends = np.cumsum(bins.n_bins)[:-1]
+    bounds = zip(bins.n_bins, np.split(bins.lower, ends), np.split(bins.upper, ends))
+    each = [
+        bins_of_codes(n) if n > 0 else Bins(np.array([n_bins]), *pair) for n, (n_bins, *pair) in zip(n_codes, bounds)
+    ]
+    return Bins(*map(np.concatenate, zip(*each)))
+
+
 def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
     """Return the smallest type that holds every code, including that of missing values."""
     if max_n_bins <= MAX_BINS:
@@ -357,7 +375,7 @@ def bin_matrix(
     max_bins: int | None = MAX_BINS,
     weights: NDArray[np.float64] | None = None,
     run: ParallelMap = map,
-    by_set: NDArray[np.bool_] | None = None,
+    n_codes: NDArray[np.int64] | None = None,
 ) -> BinnedMatrix:
     """Bin a matrix of values.
 
@@ -371,25 +389,27 @@ def bin_matrix(
         Sample weights, which determine the sizes of bins.
     run : callable
         A parallel `map` in shared memory; the calls release the GIL.
-    by_set : ndarray of shape (n_features,), bool, or None
-        Whether a feature has codes of categories, each of which has its own bin.
+    n_codes : ndarray of shape (n_features,), int64, or None
+        The number of bins of a feature that has codes of categories, 0 for numbers. Each code has a bin of its own, and
+        the last bin those from there on.
     """
     stored, (n_rows, n_features) = _Stored.of(X), X.shape
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
     group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
     most = np.full(n_features, max_bins or len(rows), dtype=np.int64)
-    if by_set is not None:
-        most[by_set] = MAX_BINS
+    given = np.zeros(n_features, dtype=np.int64) if n_codes is None else n_codes
 
     def bin_group(first: int) -> Bins:
         columns = stored.columns(rows, first, min(group, n_features - first))
-        in_group = most[first : first + len(columns)]
+        in_group, of_codes = most[first : first + len(columns)], given[first : first + len(columns)]
+        columns[of_codes > 0] = 0.0
 
         def all_distinct(f: int, known: NDArray[np.float64]) -> NDArray[np.float64] | None:
-            return add_distinct(X, first + f, known, int(in_group[f]))
+            return known if of_codes[f] > 0 else add_distinct(X, first + f, known, int(in_group[f]))
 
-        return choose_bins(columns, row_weights, in_group, None if len(rows) == n_rows else all_distinct)
+        bins = choose_bins(columns, row_weights, in_group, None if len(rows) == n_rows else all_distinct)
+        return with_bins_of_codes(bins, of_codes)
 
     return encode_matrix(X, join_bins(run(bin_group, range(0, n_features, group))), run)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel, prefetch
 from aucforest.tree.binning import ParallelMap
-from aucforest.tree.tree import LEAF, MISSING_CODE, Tree
+from aucforest.tree.tree import LEAF, MISSING_CODE, SHARED_CODE, Tree
 
 # Rows that descend together; their values fit into the first-level cache.
 GROUP_ROWS = 128
@@ -25,7 +25,7 @@ _FIRST_PASSES, _PASSES = 4, 2
 # _NODES_A_ROW for each row: then rows use most of them. A cache line has _NODES_A_LINE of their numbers or more.
 _MANY_NODES, _NODES_A_ROW, _NODES_A_LINE = 2**17, 8, 8
 
-_MISSING_CODE = np.float64(MISSING_CODE)
+_MISSING_CODE, _SHARED_CODE = np.float64(MISSING_CODE), np.float64(SHARED_CODE)
 _CODE_BITS = np.uint64(0xFF)
 
 
@@ -243,9 +243,12 @@ def _any_missing(X):
 
 @bare_device
 def is_right_of_set(sets, number, value):
-    """Return 1 if the code of a category, or a missing value, is not in a set, else 0."""
+    """Return 1 if a category, given by its index, or a missing value, is not in a set, else 0.
+
+    The categories from `SHARED_CODE` on share that code.
+    """
     # The conversion is to signed integers first, because processors have no instruction from float to unsigned.
-    code = np.uint64(np.int64(value if value == value else _MISSING_CODE)) & _CODE_BITS
+    code = np.uint64(np.int64(min(value, _SHARED_CODE) if value == value else _MISSING_CODE)) & _CODE_BITS
     return (~sets[np.uint64(np.int64(number)), code >> np.uint64(6)] >> (code & np.uint64(63))) & np.uint64(1)
 
 

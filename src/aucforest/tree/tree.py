@@ -23,8 +23,10 @@ _MANY_CLASSES = 16
 _EXACT_SUMS = 2.0**53
 # Maximum number of class totals that are summed at once with their zeros.
 _DENSE_CELLS = 2**20
-# Codes of categories are below MISSING_CODE; in a set it stands for the missing value.
+# Codes of categories in a set are below MISSING_CODE, which stands for the missing value. The last one is shared by all
+# categories whose index is at least as large.
 MISSING_CODE = 255
+SHARED_CODE = MISSING_CODE - 1
 SET_WORDS = 4
 # Of a tree without sets.
 _NO_NODES, _NO_SETS = np.empty(0, dtype=np.int64), np.empty((0, SET_WORDS), dtype=np.uint64)
