@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.distributed._executor import DaskExecutor, import_distributed, watch_task
-from aucforest.fitting.growing import estimate_seconds, grow_batch, grow_rows, make_buffers
+from aucforest.fitting.growing import TreeBuffers, estimate_seconds, grow_batch, grow_rows
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.tree import Tree
 
@@ -84,7 +84,7 @@ def _sample(part: Part, keys: list[int]) -> _Samples:
 def _grow_samples(growth: Growth, keys: list[int], samples: list[_Samples]) -> list[Tree]:
     """Grow trees from their rows in all parts."""
     most_rows = max(sum(part.n_rows for part, _ in of_tree) for of_tree in zip(*samples))
-    work, trees = make_buffers(growth, samples[0][0][0].codes, most_rows), []
+    work, trees = TreeBuffers(most_rows), []
     for key, of_tree in zip(keys, zip(*samples)):
         part = Part.joined([rows for rows, _ in of_tree])
         counts = np.concatenate([counts for _, counts in of_tree])

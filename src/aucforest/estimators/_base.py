@@ -17,7 +17,7 @@ from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import decode_labels
-from aucforest.tables.dates import PARTS, columns_of_features, n_added
+from aucforest.tables.dates import PARTS, n_added
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria import CRITERIA
 
@@ -116,6 +116,7 @@ class TreeBasedClassifier(TreeExports):
         coding = table.code(spec)
         check_signs(spec.params.signs, coding.categories)
         self.classes_, self.categories_, self.dates_ = table.target.classes, coding.categories, coding.dates
+        self.target_rates_ = coding.rates
         self.n_features_in_ = table.n_features - n_added(coding.dates)
         if table.names is not None:
             self.feature_names_in_ = np.array(table.names, dtype=object)
@@ -137,7 +138,7 @@ class TreeBasedClassifier(TreeExports):
         """The importance of each column of X, as scikit-learn reads it: the sum of those of the features made of it."""
         check_is_fitted(self, "trees_")
         total = np.zeros(self.n_features_in_)
-        np.add.at(total, columns_of_features(self.n_features_in_, self.dates_), self.split_importances_)
+        np.add.at(total, self._columns_of_features, self.split_importances_)
         return total
 
     @property

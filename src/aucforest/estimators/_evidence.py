@@ -106,7 +106,8 @@ class OutOfBagScores:
 
     `rows` are the numbers of the rows to score, in ascending order; `amounts` are in samples, and `unit` is the weight
     of a sample in trees. Amounts are compared after `calibration`, and variants without it, so that the trees do not
-    depend on it.
+    depend on it. A variant has a criterion and splitter, and one of `n_encodings` encodings: its number is that of the
+    pair times `n_encodings` plus that of the encoding.
     """
 
     def __init__(
@@ -119,7 +120,9 @@ class OutOfBagScores:
         unit: float,
         calibration: Calibration | None,
         n_jobs: int | None,
+        n_encodings: int = 1,
     ) -> None:
+        self._n_encodings = n_encodings
         self._bags, self._n_jobs = training.bags, n_jobs
         self._n_threads = effective_n_jobs(n_jobs)
         # Of two classes it does not change the ranking.
@@ -161,12 +164,16 @@ class OutOfBagScores:
         return n_of_rarer(self._counts_by_class())
 
     def _halve(self, variants: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the half of each of the next trees, given their variants; each half has as many of a variant."""
+        """Return the half of each of the next trees, given their variants.
+
+        Each half has as many trees of a criterion and splitter, whatever their encodings.
+        """
         halves = np.empty(len(variants), dtype=np.int64)
-        for variant in np.unique(variants):
-            places = np.flatnonzero(variants == variant)
-            halves[places] = (self._n_added[variant] + np.arange(len(places))) % _N_HALVES
-            self._n_added[variant] += len(places)
+        pairs, n_added = variants // self._n_encodings, self._n_added.reshape(-1, self._n_encodings).sum(axis=1)
+        for pair in np.unique(pairs):
+            places = np.flatnonzero(pairs == pair)
+            halves[places] = (n_added[pair] + np.arange(len(places))) % _N_HALVES
+        np.add.at(self._n_added, variants, 1)
         return halves
 
     def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
@@ -270,9 +277,20 @@ class OutOfBagScores:
         """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""
         return self._sums.by_variant.sum(axis=0), self._sums.n_trees.sum(axis=0)
 
-    def variant_scores(self) -> NDArray[np.float64]:
-        """Return the AUC of the trees of each variant, NaN where it is not defined."""
-        candidates = [Sums(total.T, n_trees) for total, n_trees in zip(*self._by_variant)]
+    def _by_group(self, groups: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return `_by_variant` for groups of variants, and the numbers of added trees."""
+        if np.array_equal(groups, np.arange(len(groups))):
+            return *self._by_variant, self._n_added
+        summed = [
+            np.stack([of_each[groups == group].sum(axis=0) for group in range(int(groups.max()) + 1)])
+            for of_each in (*self._by_variant, self._n_added)
+        ]
+        return summed[0], summed[1], summed[2]
+
+    def variant_scores(self, groups: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the AUC of the trees of each group of variants, NaN where it is not defined."""
+        totals, n_trees, _ = self._by_group(groups)
+        candidates = [Sums(total.T, n) for total, n in zip(totals, n_trees)]
         return self._score(candidates, self._weights[None])[:, 0]
 
     def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -289,15 +307,17 @@ class OutOfBagScores:
         # Rounding can make it negative for a score of about 1.
         return np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)
 
-    def variant_gains(self) -> NDArray[np.float64]:
+    def variant_gains(self, groups: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the gain in AUC of all trees together if a variant had as many more trees as variants have on average.
+
+        `groups` are groups of variants, each of which counts as one here.
 
         The sums over the trees of the variant stand for those of the new trees. The gain of the whole forest counts and
         not the AUC of the variant alone, whose estimate needs more trees, and which favors variants with similar trees.
         """
-        sums, n_trees = self._by_variant
-        whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), self._n_added.mean()
-        factors = n_usual / np.maximum(self._n_added, 1)
+        sums, n_trees, n_added = self._by_group(groups)
+        whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), n_added.mean()
+        factors = n_usual / np.maximum(n_added, 1)
         # The first is the whole without more trees.
         more, n_more = (np.concatenate((np.zeros_like(array[:1]), array)) for array in (sums, n_trees))
         factors = np.concatenate(([0.0], factors))

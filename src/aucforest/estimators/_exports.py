@@ -50,14 +50,14 @@ class TreeExports(TreePrediction):
             If `dtype` is another one, or for what `predict_proba` refuses.
         """
         check_is_fitted(self, "trees_")
-        return self._encode_valid(X, self._validate_X(X, reset=False), dtype)
+        return self._encode_valid(X, self._features_of(X), dtype)
 
     def _encode_valid(self, X: Any, valid: Any, dtype: Any) -> Any:
-        """Return X as `encode` does, given the result of `_validate_X`."""
+        """Return X as `encode` does, given the result of `_features_of`."""
         kind = np.float32 if is_float32(dtype) else np.float64
         if isinstance(valid, SparseRows):
             return valid.matrix.astype(kind)
-        return like(X, valid.astype(kind), self.split_features_.tolist() if self.dates_ else None)
+        return like(X, valid.astype(kind), self.split_features_.tolist() if self.dates_ or self.target_rates_ else None)
 
     def to_sklearn(self) -> Any:
         """Convert the model to a fitted scikit-learn classifier with the same trees.

@@ -21,7 +21,7 @@ from aucforest.estimators._evidence import (
     row_weight,
     rows_to_score,
 )
-from aucforest.estimators._mixture import Mixture
+from aucforest.estimators._mixture import Mixture, assign_encodings, describe_encodings, describe_mixture
 from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows_to_compare
 from aucforest.estimators.thresholds import (
@@ -38,11 +38,13 @@ from aucforest.estimators.thresholds import (
 )
 from aucforest.fitting.bootstrap import SampleRecord
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_never_out
-from aucforest.fitting.spec import FitSpec, resolve_variants, tree_keys
+from aucforest.fitting.spec import FitSpec, resolve_encodings, resolve_variants, tree_keys
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
+from aucforest.fitting.target_rates import encodings_of
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tables.dates import Dates, check_same_dates
+from aucforest.tables.target_rates import SETS
 from aucforest.tree.random import SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
@@ -53,6 +55,7 @@ class Start(NamedTuple):
     seed: int
     trees: list[Tree]
     variants: list[tuple[str, str]]  # the criterion and the splitter of every tree
+    encodings: list[str]  # of every tree; empty without columns of many categories
     shrinkage: float
     calibration: Calibration | None
     sample_records: list[SampleRecord]
@@ -75,6 +78,35 @@ class Start(NamedTuple):
             )
 
 
+class _Variants(NamedTuple):
+    """The names of what the trees of a fit differ in, and which of them the existing trees of a warm start have."""
+
+    pairs: list[tuple[str, str]]  # criteria and splitters; first those that more trees are grown by
+    n_grown: int
+    encodings: tuple[str, ...]
+    variants: list[int]  # the pair of each existing tree
+    of_trees: list[int]  # the encoding of each existing tree
+
+    @classmethod
+    def of(cls, names: list[tuple[str, str]], encodings: tuple[str, ...], start: Start) -> "_Variants":
+        """Return the names of a fit."""
+        # Trees of a warm start may be of other variants.
+        pairs = list(dict.fromkeys([*names, *start.variants]))
+        before = start.encodings or [SETS] * len(start.trees)
+        every = tuple(dict.fromkeys([*encodings, *before]))
+        return cls(pairs, len(names), every, list(map(pairs.index, start.variants)), list(map(every.index, before)))
+
+    def numbers(self, variants: Sequence[int], encodings: Sequence[int]) -> list[int]:
+        """Return the numbers of the variants and encodings of trees together."""
+        return [variant * len(self.encodings) + encoding for variant, encoding in zip(variants, encodings)]
+
+    @property
+    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The pair and the encoding of each number."""
+        pair, encoding = np.divmod(np.arange(len(self.pairs) * len(self.encodings)), len(self.encodings))
+        return pair, encoding
+
+
 class ForestFit(DecisionModel, TreeBasedClassifier):
     """Base class of the forest with the steps of `fit`."""
 
@@ -87,6 +119,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     calibration_: Calibration | None
     variants_: list[tuple[str, str]]
     mixture_: dict[str, NDArray[Any]]
+    encodings_: list[str]
+    encoding_mixture_: dict[str, NDArray[Any]]
+    categorical_encoding: Any
     _seed: int
     _groups: NDArray[np.int32] | None = None  # of the rows of positive weight, if trees sample groups
     _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
@@ -95,7 +130,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the start of a fit."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            return Start(seed, [], [], PRIOR, None, [], np.empty(0), {}, {})
+            return Start(seed, [], [], [], PRIOR, None, [], np.empty(0), {}, {})
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
@@ -107,6 +142,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             seed=self._seed,
             trees=self.trees_,
             variants=self.variants_,
+            encodings=self.encodings_,
             shrinkage=self.shrinkage_,
             calibration=self.calibration_,
             sample_records=self._sample_records,
@@ -125,6 +161,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         records = list(dict.fromkeys([*start.sample_records, SampleRecord.of(spec.sampler, len(target.kept_labels))]))
         self._check_sampling(records, n_classes)
         coding = self._code(table, spec)
+        encodings = encodings_of(spec.encodings, coding.rates)
         if start.trees:
             check_same_categories(start.categories, coding.categories)
             check_same_dates(start.dates, coding.dates)
@@ -140,8 +177,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.class_prior_ = frequencies / frequencies.sum()
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
         rows = self._training_rows(table, spec) if len(records) == 1 else None
-        scores = None if rows is None else self._score_rows(rows, target, spec, start, unit)
-        self.trees_ = self._grow(table, spec.variant_names, start, scores, keep=len(records) > 1)
+        named = _Variants.of(spec.variant_names, encodings, start)
+        scores = None if rows is None else self._score_rows(rows, target, spec, named, unit)
+        self.trees_ = self._grow(table, named, start, scores, keep=len(records) > 1)
         self._shrink(scores, unit, start.shrinkage if len(records) > 1 else PRIOR)
         self._calibrate(scores, spec)
         sums, groups = self._sum_for(rule, rows)
@@ -171,6 +209,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             n_variants = len({*variants, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
             n_amounts = len(amounts_to_score(self.shrinkage))
+            n_variants *= len(resolve_encodings(self.categorical_encoding)) if table.may_have_rates else 1
             evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
         compared = None
         if self.bootstrap and is_roc_auc(self.oob_score):
@@ -202,21 +241,21 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
 
     def _score_rows(
-        self, rows: TrainingRows, target: Target, spec: FitSpec, start: Start, unit: float
+        self, rows: TrainingRows, target: Target, spec: FitSpec, named: "_Variants", unit: float
     ) -> OutOfBagScores | None:
         """Return the out-of-bag scores of the rows that `spec` chose, without trees yet, or None if it chose none."""
         if len(spec.scored) == 0:
             return None
-        n_variants = len({*spec.variant_names, *start.variants})
         return OutOfBagScores(
             rows,
             target.rows_at(spec.scored),
             n_classes=len(target.classes),
-            n_variants=n_variants,
+            n_variants=len(named.pairs) * len(named.encodings),
             amounts=amounts_to_score(self.shrinkage),
             unit=unit,
             calibration=self._calibration,
             n_jobs=self.n_jobs,
+            n_encodings=len(named.encodings),
         )
 
     def _n_sums(self, n_classes: int) -> int:
@@ -226,36 +265,45 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _grow(
         self,
         table: TrainingTable,
-        names: list[tuple[str, str]],
+        named: "_Variants",
         start: Start,
         scores: OutOfBagScores | None,
         *,
         keep: bool,
     ) -> list[Tree]:
-        """Return all trees, the existing ones first; variants that rank better get more trees.
+        """Return all trees, the existing ones first; variants and encodings that rank better get more trees.
 
-        `keep` is whether the variants keep the proportions of the existing trees.
+        `keep` is whether they keep the proportions of the existing trees.
         """
-        trees, variants = list(start.trees), list(start.variants)
-        # Trees of a warm start may be of other variants.
-        index = {name: i for i, name in enumerate(dict.fromkeys([*names, *variants]))}
-        mixture = Mixture(len(names))
+        trees, variants, encodings = list(start.trees), list(named.variants), list(named.of_trees)
+        mixture, encoding_mixture = Mixture(named.n_grown), Mixture(len(named.encodings))
         if keep:
-            mixture.keep([variants.count(name) for name in names])
-        for numbers in mixture.stages(self.n_estimators, with_evidence=scores is not None):
-            existing = [index[name] for name in variants[numbers.start : numbers.stop]]
-            assigned = mixture.assign(len(numbers), existing)
-            if assigned:
-                trees += table.grow(dict(zip(range(len(trees), numbers.stop), assigned)))
-                variants += [names[variant] for variant in assigned]
+            mixture.keep([variants.count(variant) for variant in range(named.n_grown)])
+            encoding_mixture.keep([encodings.count(encoding) for encoding in range(len(named.encodings))])
+        larger = max(mixture, encoding_mixture, key=lambda one: len(one.weights))
+        for numbers in larger.stages(self.n_estimators, with_evidence=scores is not None):
+            existing = variants[numbers.start : numbers.stop]
+            variants[numbers.start : numbers.stop] = existing + mixture.assign(len(numbers), existing)
+            encodings = assign_encodings(encoding_mixture.weights, variants, encodings)
+            assigned = named.numbers(variants, encodings)
+            if len(trees) < numbers.stop:
+                trees += table.grow({number: assigned[number] for number in range(len(trees), numbers.stop)})
             if scores is not None:
                 scored = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
-                scores.add(numbers.start, trees[scored], [index[name] for name in variants[scored]])
+                scores.add(numbers.start, trees[scored], assigned[scored])
                 if numbers.stop < self.n_estimators:
-                    mixture.weigh(scores)
-        self.variants_ = variants
-        if len(names) > 1:
-            self.mixture_ = mixture.describe(names, scores)
+                    mixture.weigh(scores, named.groups[0])
+                    encoding_mixture.weigh(scores, named.groups[1])
+        self.variants_ = [named.pairs[variant] for variant in variants]
+        self.encodings_ = [named.encodings[encoding] for encoding in encodings] if len(named.encodings) > 1 else []
+        if named.n_grown > 1:
+            criteria, splitters = zip(*named.pairs[: named.n_grown])
+            of_each = mixture.scores(scores, named.groups[0])
+            self.mixture_ = describe_mixture(criteria, splitters, mixture.n_trees, *of_each)
+        if len(named.encodings) > 1:
+            n_trees = np.bincount(encodings, minlength=len(named.encodings))
+            of_each = encoding_mixture.scores(scores, named.groups[1])
+            self.encoding_mixture_ = describe_encodings(named.encodings, n_trees, *of_each)
         return trees
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float, before: float) -> None:

@@ -1,4 +1,4 @@
-"""Mixed forests: the choice of the criterion and splitter of each tree by out-of-bag AUC."""
+"""Mixed forests: the choice of the criterion, splitter and encoding of each tree by out-of-bag AUC."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,18 +24,47 @@ def describe_mixture(
     errors: NDArray[np.float64],
 ) -> dict[str, NDArray[Any]]:
     """Return the attribute `mixture_` of a forest: a value for each variant."""
-    return {
-        "criterion": np.array(criteria),
-        "splitter": np.array(splitters),
-        "n_trees": n_trees,
-        "proportion": n_trees / max(n_trees.sum(), 1),
-        "oob_score": scores,
-        "oob_score_std": errors,
-    }
+    names = {"criterion": np.array(criteria), "splitter": np.array(splitters)}
+    return names | _describe(n_trees, scores, errors)
+
+
+def describe_encodings(
+    encodings: Sequence[str], n_trees: NDArray[np.int64], scores: NDArray[np.float64], errors: NDArray[np.float64]
+) -> dict[str, NDArray[Any]]:
+    """Return the attribute `encoding_mixture_` of a forest: a value for each encoding."""
+    return {"encoding": np.array(encodings)} | _describe(n_trees, scores, errors)
+
+
+def _describe(
+    n_trees: NDArray[np.int64], scores: NDArray[np.float64], errors: NDArray[np.float64]
+) -> dict[str, NDArray[Any]]:
+    """Return the numbers of trees and the out-of-bag scores of alternatives."""
+    proportion = n_trees / max(n_trees.sum(), 1)
+    return {"n_trees": n_trees, "proportion": proportion, "oob_score": scores, "oob_score_std": errors}
+
+
+def assign_encodings(weights: NDArray[np.float64], variants: Sequence[int], existing: Sequence[int]) -> list[int]:
+    """Return the encodings of trees, given the variants of all of them and the encodings of the first ones.
+
+    A tree gets the encoding that is furthest below its weight among the trees of its variant, or where several are,
+    among all trees. So encodings and variants do not depend on each other.
+    """
+    shares, encodings = weights.tolist(), list(existing)
+    counts = np.zeros((max(variants, default=0) + 1, len(shares)))
+    for variant, encoding in zip(variants, existing):
+        counts[variant, encoding] += 1
+    for place in range(len(existing), len(variants)):
+        own, of_all = counts[variants[place]], counts.sum(axis=0)
+        wanted = [
+            (share * (own.sum() + 1) - own[e], share * (place + 1) - of_all[e], -e) for e, share in enumerate(shares)
+        ]
+        encodings.append(wanted.index(max(wanted)))
+        own[encodings[-1]] += 1
+    return encodings
 
 
 class Mixture:
-    """Assigns the trees of a forest to its variants, one tree after another.
+    """Assigns the trees of a forest to its variants, one tree after another; or weighs the encodings of trees.
 
     At first all variants have the same weight. After each evaluation the weights are exp(c n (g - max g)), normalized,
     where g is the gain in out-of-bag AUC of the forest by more trees of a variant (`OutOfBagScores.variant_gains`), and
@@ -73,18 +102,22 @@ class Mixture:
         if min(n_trees) > 0:
             self.weights = np.array(n_trees) / sum(n_trees)
 
-    def weigh(self, evidence: OutOfBagScores) -> None:
-        """Set the weights of the variants from the evidence; they stay as they are if an AUC is not defined."""
-        gains = evidence.variant_gains()[: len(self.weights)]
+    def weigh(self, evidence: OutOfBagScores, groups: NDArray[np.int64]) -> None:
+        """Set the weights of the variants from the evidence; they stay as they are if an AUC is not defined.
+
+        `groups` are the variants here of each variant in the evidence.
+        """
+        gains = evidence.variant_gains(groups)[: len(self.weights)]
         if not np.any(np.isnan(gains)):
             weights = np.exp(_STRENGTH * evidence.n_rows * (gains - gains.max()))
             self.weights = weights / weights.sum()
 
-    def describe(self, names: list[tuple[str, str]], evidence: OutOfBagScores | None) -> dict[str, NDArray[Any]]:
-        """Return the attribute `mixture_` of the forest."""
-        scores = errors = np.full(len(names), np.nan)
-        if evidence is not None:
-            scores = evidence.variant_scores()[: len(names)]
-            errors = evidence.standard_errors(scores)
-        criteria, splitters = zip(*names)
-        return describe_mixture(criteria, splitters, self.n_trees, scores, errors)
+    def scores(
+        self, evidence: OutOfBagScores | None, groups: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the out-of-bag scores of the trees of each variant, and their standard errors."""
+        n_variants = len(self.weights)
+        if evidence is None:
+            return np.full(n_variants, np.nan), np.full(n_variants, np.nan)
+        scores = evidence.variant_scores(groups)[:n_variants]
+        return scores, evidence.standard_errors(scores)

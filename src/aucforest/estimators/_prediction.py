@@ -156,14 +156,14 @@ class TreePrediction(FeatureModel):
             If X is a polars LazyFrame or a pyarrow RecordBatch.
         """
         check_is_fitted(self, "trees_")
-        return self._predict_valid(self._validate_X(X, reset=False))
+        return self._predict_valid(self._features_of(X))
 
     def _as_read(self, X: Any) -> NDArray[Any]:
         """Return dense X as a new matrix of features, as the trees read it."""
-        return np.array(self._pack_nodes().as_read(self._validate_X(X, reset=False)))
+        return np.array(self._pack_nodes().as_read(self._features_of(X)))
 
     def _predict_valid(self, X: Any) -> NDArray[np.float64]:
-        """Return class probabilities for the result of `_validate_X`."""
+        """Return class probabilities for the result of `_features_of`."""
         total = np.zeros((len(X), len(self.classes_)))
         for _, packed in self._in_groups():
             self._add_trees(packed, X, total)
@@ -185,7 +185,7 @@ class TreePrediction(FeatureModel):
     def _find_leaves(self, X: Any) -> NDArray[np.int64]:
         """Return the leaf of each sample in each tree, (n_samples, n_trees)."""
         check_is_fitted(self, "trees_")
-        X = self._validate_X(X, reset=False)
+        X = self._features_of(X)
         packed, leaves = self._pack_nodes(), np.empty((len(X), len(self.trees_)), dtype=np.int64)
 
         def find(rows: slice, nodes: WalkNodes, block: NDArray[Any], active: Any, found: Any) -> None:

@@ -21,9 +21,19 @@ from aucforest.tables.columns import (
     has_codes,
     learn,
 )
-from aucforest.tables.dates import Dates, check_same_kind, expand, find_dates, has_dates, split_names, table_of
+from aucforest.tables.dates import (
+    Dates,
+    check_same_kind,
+    columns_of_features,
+    expand,
+    find_dates,
+    has_dates,
+    split_names,
+    table_of,
+)
 from aucforest.tables.integers import rounded_columns, rounded_features, warn_of_rounding
 from aucforest.tables.sparse import SparseRows, as_csr
+from aucforest.tables.target_rates import TargetRates, append_rates
 
 
 class FeatureModel(Model):
@@ -31,6 +41,7 @@ class FeatureModel(Model):
 
     categories_: Categories
     dates_: Dates
+    target_rates_: TargetRates | None = None
     classes_: NDArray[Any]
     n_features_in_: int
 
@@ -39,10 +50,14 @@ class FeatureModel(Model):
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
         return tags
 
+    def _features_of(self, X: Any) -> Any:
+        """Return X as the features that trees read: validated, with target rates behind the other features."""
+        return append_rates(self._validate_X(X, reset=False), self.target_rates_)
+
     def _validate_X(
         self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None
     ) -> Any:
-        """Validate X, and y if it is given, and encode categories and dates; errors name the column.
+        """Validate X, and y if it is given, and encode categories and dates, without target rates; errors name columns.
 
         With reset=True, the categories are learned from the rows in `kept`, or from all rows if it is None.
         """
@@ -120,8 +135,19 @@ class FeatureModel(Model):
 
     @property
     def split_features_(self) -> NDArray[Any]:
-        """The names of the features of the trees: the columns of X, with several features for each column of dates."""
+        """The names of the features of the trees.
+
+        These are the columns of X, with several features for each column of dates, and target rates behind them.
+        """
         check_is_fitted(self, "classes_")
         names = getattr(self, "feature_names_in_", None)
         names = [f"feature_{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()
-        return np.array(split_names(names, self.dates_), dtype=object)
+        names = split_names(names, self.dates_)
+        rates = [] if self.target_rates_ is None else self.target_rates_.names(names, self.classes_)
+        return np.array(names + rates, dtype=object)
+
+    @property
+    def _columns_of_features(self) -> list[int]:
+        """The index of the column that each feature of the trees is made of."""
+        rates = [] if self.target_rates_ is None else self.target_rates_.columns
+        return columns_of_features(self.n_features_in_, self.dates_) + rates

@@ -22,6 +22,7 @@ from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.bootstrap import SCHEMES
 from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
 from aucforest.metrics.at_k import find_at_k
+from aucforest.tables.target_rates import ENCODINGS
 from aucforest.tree.criteria import CRITERIA
 
 
@@ -281,6 +282,7 @@ class AUCForestClassifier(ForestFit):
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left"), None],
         "pos_label": [Real, str, "boolean", None],
         "threshold": [StrOptions({*RULES, OF_ROWS}), dict, Interval(Real, 0.0, 1.0, closed="both"), None],
+        "categorical_encoding": [StrOptions({"auto", *ENCODINGS}), list, tuple],
         "oob_score": ["boolean", _ScorerNames(set(get_scorer_names())), callable],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
@@ -312,6 +314,7 @@ class AUCForestClassifier(ForestFit):
         oob_score: bool | str | Callable[..., float] = False,
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
+        categorical_encoding: str | list[str] = "auto",
         date_parts: Any = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -340,6 +343,7 @@ class AUCForestClassifier(ForestFit):
         self.oob_score = oob_score
         self.max_bins = max_bins
         self.categorical_features = categorical_features
+        self.categorical_encoding = categorical_encoding
         self.date_parts = date_parts
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -405,7 +409,7 @@ class AUCForestClassifier(ForestFit):
         if "members" not in self._cache:
             names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
             params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
-            fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_", "dates_")
+            fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_", "dates_", "target_rates_")
             shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
             criteria = self.criterion if isinstance(self.criterion, list | tuple) else [self.criterion]
             functions = {criterion_name(criterion): criterion for criterion in criteria if callable(criterion)}

@@ -216,10 +216,10 @@ class AUCStackingClassifier(StackFit):
             The classes are in the order of ``classes_``.
         """
         check_is_fitted(self, "members_")
-        return self._predict_valid(self._validate_X(X, reset=False), X)
+        return self._predict_valid(self._features_of(X), X)
 
     def _predict_valid(self, valid: Any, X: Any = None) -> NDArray[np.float64]:
-        """Return class probabilities for the result of `_validate_X`; only `_reads_table` needs X."""
+        """Return class probabilities for the result of `_features_of`; only `_reads_table` needs X."""
         return Combination(self.weights_, self.intercepts_).apply(self._scores(X, valid))
 
     @property
@@ -243,7 +243,7 @@ class AUCStackingClassifier(StackFit):
             See `AUCForestClassifier.encode`.
         """
         forest = self._forest
-        return forest._encode_valid(X, self._validate_X(X, reset=False), dtype)
+        return forest._encode_valid(X, self._features_of(X), dtype)
 
     def to_onnx(self, path: str | os.PathLike[str], *, dtype: Any = "float64") -> None:
         """Write the classifier to an ONNX file, including its threshold, without the members of weight 0.

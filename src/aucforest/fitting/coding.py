@@ -1,14 +1,24 @@
 """Coding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.target import Target
+from aucforest.fitting.target_rates import (
+    CodedRows,
+    Digits,
+    RateRows,
+    RateWeights,
+    choose_rates,
+    find_rated,
+    sampled_rows,
+    with_totals,
+)
 from aucforest.tables.columns import (
     Categories,
     Counted,
@@ -23,6 +33,7 @@ from aucforest.tables.columns import (
 )
 from aucforest.tables.dates import Dates, expand, times_in
 from aucforest.tables.integers import is_rounded
+from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import (
     MAX_BINS,
     SAMPLE_ROWS,
@@ -36,6 +47,7 @@ from aucforest.tree.binning import (
     join_bins,
     sample_rows,
 )
+from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import exact_weights
 
 # Maximum number of bins of times. With more, trees tell single days apart, and learn events that do not come again.
@@ -118,11 +130,32 @@ class Coding:
     categories: Categories  # as in the fitted forest
     values: BinValues
     dates: Dates = field(default_factory=dict)  # as in the fitted forest
+    rated: tuple[int, ...] = ()  # the columns that have target rates
+    rates: TargetRates | None = None  # as in the fitted forest; None before labels are read
 
     @property
     def n_bins(self) -> NDArray[np.int64]:
-        """Number of bins of each feature."""
+        """Number of bins of each feature, without target rates."""
         return np.diff(self.values.first)
+
+    @cached_property
+    def digits(self) -> Digits:
+        """Where the digits of categories are in the codes."""
+        return Digits.of(len(self.n_bins), self.categories, self.rated)
+
+    @property
+    def n_codes(self) -> NDArray[np.int64]:
+        """The number of codes of each row of the result of `encode`, without that of missing values."""
+        return np.append(self.n_bins, np.full(self.digits.n_rows, MAX_BINS))
+
+    @property
+    def rate_rows(self) -> RateRows:
+        """What the choice of rates knows of the features."""
+        return RateRows(self.digits, self.values, self.kinds != NUMERIC)
+
+    def reading(self, encodings: Sequence[str]) -> "Coding":
+        """Return the coding with digits of the categories that the encodings need."""
+        return replace(self, rated=tuple(find_rated(self.categories, encodings)))
 
     @property
     def kinds(self) -> NDArray[np.int8]:
@@ -135,8 +168,14 @@ class Coding:
         return matrix if rows is None else matrix[rows]
 
     def encode(self, matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
-        """Return the codes of a result of `read`, shape (n_features, n_rows)."""
-        return encode_matrix(matrix, self.values).codes
+        """Return the codes of a result of `read`, shape (n_features + n_digits, n_rows)."""
+        return self.with_digits(encode_matrix(matrix, self.values).codes, matrix)
+
+    def with_digits(self, codes: NDArray[np.unsignedinteger], matrix: NDArray[Any]) -> NDArray[np.unsignedinteger]:
+        """Return the codes of rows with the digits of their categories."""
+        if not self.rated:
+            return codes
+        return np.concatenate((codes, self.digits.encode(matrix, codes.dtype)))
 
 
 def choose_coding(
@@ -155,6 +194,17 @@ def choose_coding(
 
     values = join_bins(run(bins_of, range(len(summary.names))))
     return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)
+
+
+def choose_target_rates(
+    coding: Coding, target: Target, weights: RateWeights, codes: NDArray[np.unsignedinteger], *, interactions: bool
+) -> TargetRates:
+    """Return the target rates of a fit, given the codes of all rows of positive weight."""
+    rows, labels = coding.rate_rows, target.kept_labels
+    coded = CodedRows(codes, labels, weights.integers)
+    samples = {f: coded.some(sampled_rows(codes, coding.digits, f, len(labels))) for f in coding.rated}
+    rates = choose_rates(rows, samples, weights.frequencies(labels), weights.factors, with_interactions=interactions)
+    return with_totals(rates, [rows.count(table, coded, len(target.classes)) for table in rates.tables])
 
 
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:

@@ -15,6 +15,7 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from aucforest._compile import compile_scorer
+from aucforest.fitting.encodings import encode_sample
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
@@ -129,7 +130,8 @@ def trees_per_call(growth: Growth, part: Part) -> int:
     Python takes as long for a call as a tree of a hundred rows takes to grow.
     """
     params = growth.params
-    if part.copies_rows or params.balanced_subsample or params.max_leaf_nodes is not None or growth.is_custom:
+    one_by_one = growth.rates is not None or part.copies_rows or params.balanced_subsample
+    if one_by_one or params.max_leaf_nodes is not None or growth.is_custom:
         return 1
     return max(1, min(growth.n_trees, rows_per_call(growth.n_classes) // part.n_rows))
 
@@ -154,16 +156,30 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
     return fixed.apply(weights) * counts, fixed.unit
 
 
-def make_buffers(
-    growth: Growth,
-    codes: NDArray[np.unsignedinteger],
-    most_rows: int,
-    n_trees: int = 1,
-    sparse: SparseCodes | None = None,
+class TreeBuffers:
+    """The buffers of a thread for calls with up to n_trees trees of up to most_rows rows, by the encoding of trees."""
+
+    def __init__(self, most_rows: int, n_trees: int = 1) -> None:
+        self._most_rows, self._n_trees = most_rows, n_trees
+        self._by_encoding: dict[str, Workspace] = {}
+
+    def of(self, growth: Growth, part: Part) -> Workspace:
+        """Return the buffers for a part with the codes of the features of trees."""
+        if growth.encoding not in self._by_encoding:
+            made = _make_buffers(growth, part.codes, self._most_rows, self._n_trees, part.sparse)
+            self._by_encoding[growth.encoding] = made
+        work = self._by_encoding[growth.encoding]
+        work.copies.n_bins[:] = growth.n_bins  # trees of an encoding may have different features
+        return work
+
+
+def _make_buffers(
+    growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int, n_trees: int, sparse: SparseCodes | None
 ) -> Workspace:
     """Allocate the buffers for calls with up to n_trees trees of all variants, of up to most_rows rows."""
     params, weights = growth.params, np.empty(1 if growth.weighted else 0, dtype=np.int64)
-    columns = Columns(Codes.of(codes), growth.n_bins, weights, NO_NAMES, sparse or NO_SPARSE)
+    n_bins = np.full(len(growth.n_bins), growth.most_bins)
+    columns = Columns(Codes.of(codes), n_bins, weights, NO_NAMES, sparse or NO_SPARSE)
     # Best-first growth does not complete one branch before the next, and of sparse codes none is copied.
     copies = sparse is None and params.max_leaf_nodes is None
     last_rows = branch_rows(len(codes), params.max_features) if copies else 0
@@ -174,9 +190,27 @@ def make_buffers(
 
 
 def grow_rows(
-    growth: Growth, part: Part, counts: NDArray[np.uint16], keys: Sequence[int], work: Workspace
+    growth: Growth, part: Part, counts: NDArray[np.uint16], keys: Sequence[int], buffers: TreeBuffers
 ) -> list[Tree]:
     """Grow at most `trees_per_call` trees, each of its variant, from rows and their counts in each tree."""
+    if growth.rates is None:
+        return _grow_coded(growth, part, counts, keys, buffers.of(growth, part))
+    if part.n_rows > np.count_nonzero(counts):  # rates are those of the rows in the sample
+        part, counts = part.some(np.flatnonzero(counts[0])), counts[:, counts[0] > 0]
+    own, part, features = encode_sample(growth.of_tree(keys[0]), part, keys[0])
+    return _grow_coded(own, part, counts, keys, buffers.of(own, part), growth.by_set, features)
+
+
+def _grow_coded(
+    growth: Growth,
+    part: Part,
+    counts: NDArray[np.uint16],
+    keys: Sequence[int],
+    work: Workspace,
+    by_set: NDArray[np.bool_] | None = None,
+    features: NDArray[np.int64] | None = None,
+) -> list[Tree]:
+    """Grow trees from codes of the given features, all if None; `by_set` is that of all features."""
     variants = [growth.of_tree(key).params for key in keys]
     weights, unit = tree_weights(growth, part, counts)
     custom_criterion = variants[0].custom_criterion
@@ -197,11 +231,11 @@ def grow_rows(
     nodes, ends = grow_trees(columns, part.labels, growth.tree_params(), batch, work)
     if custom_criterion is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {custom_criterion.py_func.__name__} raised an exception")
-    return Tree.from_nodes(nodes, ends, unit, growth.by_set)
+    return Tree.from_nodes(nodes, ends, unit, growth.by_set if by_set is None else by_set, features)
 
 
 def grow_batch(
-    growth: Growth, part: Part, is_stopped: Callable[[], object], spare: list[Workspace], keys: list[int]
+    growth: Growth, part: Part, is_stopped: Callable[[], object], spare: list[TreeBuffers], keys: list[int]
 ) -> list[Tree]:
     """Grow trees from a part until `is_stopped` returns true; buffers are taken from `spare` and returned to it."""
     trees: list[Tree] = []
@@ -210,7 +244,7 @@ def grow_batch(
         work = spare.pop()
     except IndexError:
         n_rows = min(part.n_rows, growth.n_sampled) if part.copies_rows else part.n_rows
-        work = make_buffers(growth, part.codes, n_rows, per_call, part.sparse)
+        work = TreeBuffers(n_rows, per_call)
     for start in range(0, len(keys), per_call):
         if is_stopped():
             return trees
@@ -244,7 +278,7 @@ def _batch_sizes(n_trees: int, n_threads: int, tree_seconds: float) -> Iterator[
 
 
 def grow_batches(
-    growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1, spare: list[Workspace] | None = None
+    growth: Growth, part: Part, keys: list[int], n_jobs: int | None = 1, spare: list[TreeBuffers] | None = None
 ) -> Grown:
     """Yield indices of keys and their trees, grown on the active joblib backend, which is threads by default.
 

@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.coding import Coding, with_coarse_times
-from aucforest.fitting.growing import grow_batches, thread_map
+from aucforest.fitting.coding import Coding, choose_target_rates, with_coarse_times
+from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit, warn_of_regression
 from aucforest.fitting.spec import FitSpec
-from aucforest.fitting.table import TrainingTable
+from aucforest.fitting.table import RatedRows, TrainingTable
 from aucforest.fitting.target import Target
+from aucforest.fitting.target_rates import OwnTotalsOf, RateWeights, find_rated
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import Dates, times_in
 from aucforest.tables.sparse import SparseRows
+from aucforest.tables.target_rates import INTERACTIONS, RATES, TargetRates
 from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
-from aucforest.tree.growing import Workspace
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.sparse_binning import bin_sparse
 
@@ -39,6 +40,10 @@ class RowsInMemory(TrainingTable):
     ) -> None:
         self.X, self.names, self.target, self.dates, self._categories = X, names, target, dates, categories
         self.n_features = X.shape[1]
+        self.may_have_rates = len(find_rated(categories, (RATES,))) > 0
+        # Those of another forest and their weights, (n_kept,), where that forest reads the same features.
+        self.rates: TargetRates | None = None
+        self.rate_weight: NDArray[np.float64] | None = None
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
@@ -50,12 +55,34 @@ class RowsInMemory(TrainingTable):
             codes, sparse, values = self._bin_stored(self.X, spec)
         else:
             codes, _, values = self._bin_sparse(self.X, spec)
-        coding = Coding(self._categories, values, self.dates)
+        coding = Coding(self._categories, values, self.dates).reading(spec.encodings)
         self._check(spec, int(coding.n_bins.max()) + 1)
+        rate_weights = None
+        if coding.rated:
+            codes = coding.with_digits(codes, self.X if target.kept is None else self.X[target.kept])
+            coding, rate_weights = self._with_rates(coding, codes, spec)
         self._spec, self._growth = spec, Growth.of(spec, coding, len(target.kept_labels), n_classes)
-        self._part = Part(codes, target.kept_labels, spec.weights, spec.sampler, sparse=sparse)
-        self._spare: list[Workspace] = []  # buffers for growing trees from this part
+        copies_rows = coding.rates is not None and spec.sampler is not None
+        self._part = Part(
+            codes, target.kept_labels, spec.weights, spec.sampler, copies_rows, sparse, rate_weights=rate_weights
+        )
+        self._spare: list[TreeBuffers] = []  # buffers for growing trees from this part
         return coding
+
+    def _with_rates(
+        self, coding: Coding, codes: NDArray[np.unsignedinteger], spec: FitSpec
+    ) -> tuple[Coding, NDArray[np.float64] | None]:
+        """Return the coding with target rates, and the weights of the rows in them; rows of X get theirs as well."""
+        target, rates = self.target, self.rates
+        sample_weight = target.kept_weight if rates is None else self.rate_weight
+        weights = RateWeights.of(sample_weight, spec.sampler, len(target.classes))
+        if rates is None:
+            interactions = INTERACTIONS in spec.encodings
+            rates = choose_target_rates(coding, target, weights, codes, interactions=interactions)
+        rows, tables = coding.rate_rows, rates.tables
+        own = OwnTotalsOf(target, weights.integers, lambda number: rows.cells(tables[number], codes))
+        self.X = RatedRows(self.X, rates, own)
+        return replace(coding, rates=rates), None if sample_weight is None else sample_weight / sample_weight.mean()
 
     def _check(self, spec: FitSpec, n_codes: int) -> None:
         """Raise ValueError if the fit would take too much memory, and warn of a regression target."""

@@ -18,6 +18,7 @@ from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import SECONDS, Dates, n_added
+from aucforest.tables.target_rates import ENCODINGS, SETS
 from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION
 from aucforest.tree.random import derive_tree_keys
 
@@ -90,8 +91,10 @@ class FitSpec:
     weights : ndarray of shape (n_kept,), float64, or None
         What the rows of positive weight count in trees: sample weights times class weights. None when all count 1.
     max_bins : int or None
-    categorical_features
-        As the parameter of the estimators.
+    categorical_features, max_features
+        As the parameters of the estimators.
+    encodings : tuple of str
+        What trees may be grown from in place of a column of many categories.
     seed : int
     numbers : range
         Those of the trees that the fit grows; the trees of a warm start come before them.
@@ -115,6 +118,8 @@ class FitSpec:
     weights: NDArray[np.float64] | None
     max_bins: int | None
     categorical_features: Any
+    max_features: Any
+    encodings: tuple[str, ...]
     seed: int
     numbers: range
     scored: NDArray[np.int64]
@@ -165,6 +170,8 @@ class FitSpec:
             weights=combine_weights(labels, target.kept_weight, by_class),
             max_bins=params["max_bins"],
             categorical_features=params["categorical_features"],
+            max_features=params["max_features"],
+            encodings=resolve_encodings(params.get("categorical_encoding", SETS)),
             seed=seed,
             numbers=range(n_trees_before, params.get("n_estimators", 1)),
             scored=np.empty(0, dtype=np.int64) if scored is None else scored,
@@ -217,6 +224,16 @@ def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tup
             raise ValueError(f"{name}={given!r} must be a non-empty list without duplicates{hint}")
     pairs = product(by_name["splitter"].items(), by_name["criterion"].items())
     return {(name, splitter): (one, other) for (splitter, other), (name, one) in pairs}
+
+
+def resolve_encodings(encoding: Any) -> tuple[str, ...]:
+    """Return the encodings of columns of many categories, in the order of `ENCODINGS`."""
+    if isinstance(encoding, str):
+        return ENCODINGS if encoding == "auto" else (encoding,)
+    if len(encoding) == 0 or not set(encoding) <= set(ENCODINGS) or len(set(encoding)) < len(encoding):
+        names = ", ".join(map(repr, ENCODINGS))
+        raise ValueError(f"categorical_encoding={encoding!r} must be 'auto', or one or several of {names}")
+    return tuple(name for name in ENCODINGS if name in encoding)
 
 
 def _check_min_gain(params: Mapping[str, Any], criteria: list[str]) -> None:

@@ -15,7 +15,9 @@ from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
+from aucforest.fitting.target_rates import OwnTotalsOf
 from aucforest.tables.dates import Dates
+from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.tree import Tree
 
 
@@ -27,6 +29,7 @@ class TrainingTable(ABC):
     names: Sequence[str] | None  # of the columns, if they have names
     dates: Dates  # what is made of columns of dates
     X: Any  # a matrix, or an object that returns rows by number; outside of memory those of `FitSpec.rows_with_values`
+    may_have_rates: bool = True  # whether a column may have so many categories that it has target rates
     sum_rows: SumRows | None = None  # computes out-of-bag sums where the rows are; None for this process
     _spec: FitSpec
     _growth: Growth
@@ -70,6 +73,17 @@ class TrainingTable(ABC):
         """Release the job folder."""
         if self._job is not None:
             self._job.close()
+
+
+class RatedRows:
+    """Training rows with target rates, each of which does not count the row itself or its group."""
+
+    def __init__(self, rows: Any, rates: TargetRates, own: OwnTotalsOf) -> None:
+        self._rows, self._rates, self._own = rows, rates, own
+
+    def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Return rows by their numbers."""
+        return self._rates.append_to(self._rows[numbers], self._own(numbers))
 
 
 class SomeRows:

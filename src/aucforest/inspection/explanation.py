@@ -373,7 +373,7 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     if not isinstance(model, TreeBasedClassifier):
         raise TypeError(f"explain needs an AUCForestClassifier or an AUCTreeClassifier, got {name_of_class(model)}")
     check_is_fitted(model, "trees_")
-    X, classes, n_trees = model._validate_X(X, reset=False), model.classes_, len(model.trees_)
+    X, classes, n_trees = model._features_of(X), model.classes_, len(model.trees_)
     n_columns = 1 if len(classes) == 2 else len(classes)
     what = f"Shapley values of {len(X):,} rows, {X.shape[1]:,} features and {len(classes):,} classes"
     check_memory(8.0 * np.prod(X.shape) * n_columns, what, "explain fewer rows at a time")

@@ -233,11 +233,13 @@ class Tree:
     shrinkage: float = 0.0
 
     @classmethod
-    def from_nodes(cls, nodes: Nodes, ends: NDArray[np.int64], unit: float, by_set: NDArray[np.bool_]) -> list["Tree"]:
+    def from_nodes(
+        cls, nodes: Nodes, ends: NDArray[np.int64], unit: float, by_set: NDArray[np.bool_], features: Any = None
+    ) -> list["Tree"]:
         """Copy the nodes of grown trees, whose class totals are multiples of `unit`, to slices of common arrays.
 
         ends, (n_trees,), are where the nodes of each tree end. by_set, (n_features,), is whether a feature is split by
-        sets.
+        sets. features are the numbers of those that the trees grew on, all if None.
         """
         weight, parts = nodes.weight.astype(np.float64), list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
         if weight.max() > _EXACT_SUMS:
@@ -246,11 +248,14 @@ class Tree:
         has_many = nodes.totals.n_classes >= _MANY_CLASSES
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name).copy() for name in names} | {"weight": weight * unit}
+        if features is not None:
+            arrays["feature"] = np.append(features, LEAF).astype(np.int32)[arrays["feature"]]
         if not has_many:
             arrays["frequencies"] = _frequencies(nodes.totals, weight)
         for array in arrays.values():
             array.setflags(write=False)
-        has_set = by_set[nodes.feature] & (nodes.feature != LEAF) if len(nodes.sets) > 0 else None
+        feature = arrays["feature"]
+        has_set = by_set[feature] & (feature != LEAF) if len(nodes.sets) > 0 else None
         trees = []
         for part in parts:
             own: dict[str, Any] = {name: array[part] for name, array in arrays.items()}

@@ -1,0 +1,391 @@
+"""Target rates of a fit: columns that have them, interactions and smoothing, chosen by leave-one-out likelihoods.
+
+Everything is computed from codes and labels, so it is the same wherever the rows are: interactions and smoothing from
+a sample of whole categories, totals as sums over parts, and bins from the totals.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.fitting.target import Target
+from aucforest.tables.columns import Categories
+from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, OwnTotals, RateTable, TargetRates
+from aucforest.tree.binning import MAX_BINS, Bins, BinValues, choose_bins, midway
+from aucforest.tree.samples import FixedPoint, exact_weights
+
+# All constants were chosen with benchmarks/many_categories.py.
+# Columns of more categories have rates.
+MOST_IN_SETS = 50
+# Maximum number of classes that have rates.
+_MOST_CLASSES = 6
+# Maximum number of interactions of a fit, and of those that a tree sees.
+_MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
+# Maximum number of cells of all interactions, and the minimum gain of one in log likelihood.
+_MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
+# The numbers of parts that numbers are divided into at quantiles.
+_PARTS = (2, 4)
+# The amounts of smoothing to choose from, in samples.
+_SMOOTHING = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0])
+# The maximum number of rows, and of their codes, from which interactions and smoothing are chosen.
+_SAMPLE_ROWS, _SAMPLE_CODES = 2**17, 2**25
+# The maximum number of cells of a table from which bins are chosen.
+_BIN_CELLS = 2**14
+# A row has one code for each digit of its category.
+_BASE = 256
+_BLOCK_ROWS = 2**18  # that are decoded at a time
+_LEAST_RATE = 1e-12  # of which there is a logarithm
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def find_rated(categories: Categories, encodings: Sequence[str]) -> list[int]:
+    """Return the columns that have rates."""
+    if tuple(encodings) == (SETS,):
+        return []
+    return [feature for feature, values in categories.items() if len(values) > MOST_IN_SETS]
+
+
+def encodings_of(given: Sequence[str], rates: TargetRates | None) -> tuple[str, ...]:
+    """Return the encodings among the given ones that trees can have; without rates these are sets."""
+    if rates is None:
+        return (SETS,)
+    has_interactions = any(table.is_interaction for table in rates.tables)
+    found = tuple(name for name in given if name != INTERACTIONS or has_interactions)
+    return found or (RATES,)
+
+
+def count_digits(n_categories: int) -> int:
+    """Return the number of digits of a category; the greatest number is that of a missing one."""
+    return (n_categories.bit_length() + 7) // 8
+
+
+class Digits(NamedTuple):
+    """The rows of a matrix of codes that hold the digits of the categories of some columns, behind all other rows."""
+
+    first: int  # the number of other rows
+    n_categories: dict[int, int]  # by column
+
+    @classmethod
+    def of(cls, first: int, categories: Categories, rated: Sequence[int]) -> "Digits":
+        """Return where the digits of columns are."""
+        return cls(first, {feature: len(categories[feature]) for feature in rated})
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that hold digits."""
+        return sum(map(count_digits, self.n_categories.values()))
+
+    def encode(self, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
+        """Return the digits of the categories in a matrix of features, (n_digits, n_rows)."""
+        digits, place = np.empty((self.n_rows, len(X)), dtype=dtype), 0
+        for feature, n_categories in self.n_categories.items():
+            values, n_digits = X[:, feature], count_digits(n_categories)
+            rest = np.where(np.isnan(values), _BASE**n_digits - 1, values).astype(np.int64)
+            for _ in range(n_digits):
+                rest, digits[place] = np.divmod(rest, _BASE)
+                place += 1
+        return digits
+
+    def decode(self, codes: NDArray[Any], feature: int) -> NDArray[np.int64]:
+        """Return the categories of a column, -1 for missing ones."""
+        columns = list(self.n_categories)
+        before = columns[: columns.index(feature)]
+        place = self.first + sum(count_digits(self.n_categories[column]) for column in before)
+        n_digits = count_digits(self.n_categories[feature])
+        numbers = np.zeros(codes.shape[1], dtype=np.int64)
+        for digit in range(n_digits):
+            numbers += codes[place + digit].astype(np.int64) << (8 * digit)
+        return np.where(numbers == _BASE**n_digits - 1, -1, numbers)
+
+
+class CodedRows(NamedTuple):
+    """Some training rows: their codes with digits, labels and weights as integers."""
+
+    codes: NDArray[np.unsignedinteger]
+    labels: NDArray[np.uint16]
+    weights: NDArray[np.int64] | None
+
+    def some(self, rows: Any) -> "CodedRows":
+        """Return some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return CodedRows(self.codes[:, rows], self.labels[rows], weights)
+
+
+def count_totals(cells: NDArray[np.int64], n_cells: int, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
+    """Return the totals of cells, (n_cells, n_classes)."""
+    known = cells >= 0
+    places = cells[known] * n_classes + rows.labels[known]
+    if rows.weights is None:
+        totals = np.bincount(places, minlength=n_cells * n_classes)
+    else:
+        totals = np.zeros(n_cells * n_classes, dtype=np.int64)
+        np.add.at(totals, places, rows.weights[known])
+    return totals.reshape(n_cells, n_classes)
+
+
+class RateWeights(NamedTuple):
+    """The weights of training rows in target rates, which are sample weights: as integers, whose sums are exact."""
+
+    integers: NDArray[np.int64] | None  # None if all are 1
+    factors: NDArray[np.float64]  # (n_classes,) what 1 counts, in samples; less if a class is sampled at a lower rate
+
+    @classmethod
+    def of(cls, sample_weight: NDArray[np.float64] | None, sampler: BootstrapSampler | None, n_classes: int) -> Self:
+        """Return the weights of the rows of positive weight."""
+        integers, factors = None, np.ones(n_classes)
+        if sample_weight is not None:
+            fixed = FixedPoint.of(sample_weight, len(sample_weight))
+            integers, factors = fixed.apply(sample_weight), factors * (fixed.unit / sample_weight.mean())
+        if sampler is not None and len(sampler.sizes) == n_classes:
+            # the proportion of rows that are in a sample of a tree, once or several times
+            sampled = -np.expm1(-np.nan_to_num(sampler.rates))
+            factors = factors * sampled / sampled.max()
+        return cls(integers, factors)
+
+    def frequencies(self, labels: NDArray[np.uint16]) -> NDArray[np.float64]:
+        """Return the class frequencies in the samples of trees."""
+        totals = np.zeros(len(self.factors), dtype=np.int64)
+        np.add.at(totals, labels, 1 if self.integers is None else self.integers)
+        weights: NDArray[np.float64] = totals * self.factors
+        return weights / weights.sum()
+
+
+def sampled_rows(codes: NDArray[np.unsignedinteger], digits: Digits, feature: int, n_rows: int) -> NDArray[np.int64]:
+    """Return the rows that interactions and smoothing of a column are chosen from: all rows of some categories.
+
+    Which these are depends on the number of the category and on n_rows, the number of all rows of the fit, alone.
+    """
+    most = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
+    if n_rows <= most:
+        return np.arange(codes.shape[1])
+    categories = digits.decode(codes, feature)
+    hashes = categories.astype(np.uint64) * _GOLDEN
+    return np.flatnonzero((categories >= 0) & (hashes < np.uint64(most / n_rows * 2.0**64)))
+
+
+@dataclass(frozen=True)
+class RateRows:
+    """What the choice of rates knows of the features of a fit."""
+
+    digits: Digits
+    values: BinValues  # of the other features
+    by_set: NDArray[np.bool_]  # which of these are categorical
+
+    def cells(self, table: RateTable, codes: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
+        """Return the cells of rows, -1 for missing ones."""
+        categories = self.digits.decode(codes, table.feature)
+        if not table.is_interaction:
+            return categories
+        return table.cells(categories, table.parts_of_codes(self.values)[codes[table.other]])
+
+    def n_cells(self, table: RateTable) -> int:
+        """Return the number of cells of a table."""
+        return self.digits.n_categories[table.feature] * table.n_parts
+
+    def count(self, table: RateTable, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
+        """Return the totals of the cells, (n_cells, n_classes)."""
+        n_cells = self.n_cells(table)
+        totals = np.zeros((n_cells, n_classes), dtype=np.int64)
+        for start in range(0, len(rows.labels), _BLOCK_ROWS):
+            some = rows.some(slice(start, start + _BLOCK_ROWS))
+            totals += count_totals(self.cells(table, some.codes), n_cells, some, n_classes)
+        return totals
+
+    def candidates(self, feature: int, codes: NDArray[np.unsignedinteger]) -> Iterator[RateTable]:
+        """Yield the interactions of a column with every other feature; numbers are cut at quantiles of the codes."""
+        nothing = np.empty((0, 0), dtype=np.int64)
+        for other in range(len(self.by_set)):
+            n_bins = int(self.values.first[other + 1] - self.values.first[other])
+            if other == feature or n_bins < 2:
+                continue
+            if self.by_set[other]:
+                yield RateTable(feature, other, np.empty(0), n_bins, 0.0, nothing)
+                continue
+            known = np.sort(codes[other][codes[other] < n_bins])
+            for n_parts in _PARTS if len(known) > 0 else ():
+                cuts = known[len(known) * np.arange(1, n_parts) // n_parts].astype(np.int64)
+                cuts = np.unique(np.minimum(cuts, n_bins - 2))
+                if len(cuts) == n_parts - 1:
+                    at = self.values.first[other] + cuts
+                    edges = np.array([midway(self.values.upper[i], self.values.lower[i + 1]) for i in at.tolist()])
+                    yield RateTable(feature, other, edges, n_parts, 0.0, nothing)
+
+
+def leave_one_out(totals: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float) -> float:
+    """Return the log likelihood of labels, each by the smoothed rate of all other samples of its cell."""
+    others = np.maximum(totals - 1.0, 0.0) + smoothing * towards
+    total = np.maximum(totals.sum(axis=1, keepdims=True) - 1.0, 0.0) + smoothing
+    return float(np.sum(totals * np.log(np.maximum(others / total, _LEAST_RATE))))
+
+
+def choose_smoothing(totals: NDArray[np.float64], towards: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the smoothing with the greatest log likelihood, and this."""
+    scores = [leave_one_out(totals, towards, smoothing) for smoothing in _SMOOTHING.tolist()]
+    best = int(np.argmax(scores))
+    return float(_SMOOTHING[best]), scores[best]
+
+
+def towards_additive(
+    alone: NDArray[np.float64], frequencies: NDArray[np.float64], smoothing: float, ratios: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the rate of each class in cells for a sample of this class, if there is no interaction.
+
+    `alone` are the totals of the category of each cell, which contain the sample, and `ratios` those of the class
+    frequencies of the part of each cell and of all samples.
+    """
+    weights = (alone + smoothing * frequencies) * ratios
+    own = np.maximum(weights - ratios, _LEAST_RATE)
+    rates: NDArray[np.float64] = own / np.maximum(weights.sum(axis=1, keepdims=True) - ratios, own)
+    return rates
+
+
+def choose_tables(
+    rows: RateRows,
+    feature: int,
+    sample: CodedRows,
+    frequencies: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    with_interactions: bool,
+) -> tuple[RateTable, list[tuple[float, RateTable]]]:
+    """Return the table of a column alone, and its interactions with their gains in log likelihood, without totals."""
+    n_classes = len(frequencies)
+    table = RateTable(feature, -1, np.empty(0), 1, 0.0, np.empty((0, n_classes), dtype=np.int64))
+    alone = rows.count(table, sample, n_classes) * factors
+    seen = alone.sum(axis=1) > 0.0
+    smoothing, _ = choose_smoothing(alone[seen], frequencies)
+    table = table._replace(smoothing=smoothing)
+    found: list[tuple[float, RateTable]] = []
+    for candidate in rows.candidates(feature, sample.codes) if with_interactions else ():
+        if rows.n_cells(candidate) > _MOST_CELLS or rows.n_cells(candidate) * n_classes > 4 * _MOST_CELLS:
+            continue
+        totals = rows.count(candidate, sample, n_classes) * factors
+        cells = np.flatnonzero(totals.sum(axis=1) > 0.0)
+        category, part = np.divmod(cells, candidate.n_parts)
+        totals = totals[cells]
+        by_part = np.stack([np.bincount(part, totals[:, k], minlength=candidate.n_parts) for k in range(n_classes)], 1)
+        by_part = (by_part + frequencies) / (by_part.sum(axis=1, keepdims=True) + 1.0)
+        ratios = (by_part / np.maximum(frequencies, _LEAST_RATE))[part]
+        towards = towards_additive(alone[category], frequencies, smoothing, ratios)
+        amount, score = choose_smoothing(totals, towards)
+        gain = score - float(np.sum(totals * np.log(np.maximum(towards, _LEAST_RATE))))
+        if gain >= _LEAST_GAIN:
+            found.append((gain, candidate._replace(smoothing=amount)))
+    # of one feature the best way to cut it
+    best = {table.other: (gain, table) for gain, table in sorted(found, key=lambda item: item[0])}
+    return table, list(best.values())
+
+
+def choose_rates(
+    rows: RateRows,
+    samples: dict[int, CodedRows],
+    frequencies: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    with_interactions: bool,
+) -> TargetRates:
+    """Return the rates of a fit without their totals, given a sample of rows for each column.
+
+    `frequencies` are those of the classes, `factors` what the totals of each class count in samples.
+    """
+    chosen = [
+        choose_tables(rows, feature, sample, frequencies, factors, with_interactions)
+        for feature, sample in samples.items()
+    ]
+    gains = sorted((item for _, found in chosen for item in found), key=lambda item: -item[0])
+    kept: list[RateTable] = []
+    for _, table in gains[:_MOST_INTERACTIONS]:
+        if sum(map(rows.n_cells, (*kept, table))) <= _MOST_CELLS:
+            kept.append(table)
+    tables: list[RateTable] = []
+    for alone, _ in chosen:
+        own = [table for table in kept if table.feature == alone.feature]
+        tables += [alone, *sorted(own, key=lambda table: table.other)]
+    classes = np.array([1])
+    if len(frequencies) > 2:
+        classes = np.sort(np.argsort(-frequencies, kind="stable")[:_MOST_CLASSES])
+    return TargetRates(tuple(tables), classes, frequencies, factors)
+
+
+def with_totals(rates: TargetRates, totals: Sequence[NDArray[np.int64]]) -> TargetRates:
+    """Return rates with the totals of all training rows."""
+    pairs = zip(rates.tables, totals, strict=True)
+    return rates._replace(tables=tuple(table._replace(totals=of_table) for table, of_table in pairs))
+
+
+def bins_of_rates(rates: TargetRates) -> list[Bins]:
+    """Return the bins of the features, from the rates that some cells have with all and with fewer of their samples."""
+    bins: list[Bins] = []
+    for number, table in enumerate(rates.tables):
+        totals = table.totals
+        cells = np.flatnonzero(totals.any(axis=1))
+        cells = cells[:: max(1, -(-len(cells) // _BIN_CELLS))]
+        towards = np.broadcast_to(rates.frequencies[rates.classes], (len(cells), len(rates.classes)))
+        if table.is_interaction:
+            alone = rates.tables[rates.alone(number)]
+            towards = rates.rate(alone.totals[cells // table.n_parts], alone.smoothing, towards)
+        weights = totals[cells] * rates.factors
+        total, counts = weights.sum(axis=1), weights[:, rates.classes]
+        for c in range(len(rates.classes)):
+            bins.append(_bins_of_cells(total, counts[:, c], towards[:, c], table.smoothing))
+    return bins
+
+
+def _bins_of_cells(
+    total: NDArray[np.float64], counts: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float
+) -> Bins:
+    """Return the bins of one feature, given the weights of cells and of their samples of the class."""
+
+    def rate(part: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
+        rates: NDArray[np.float64] = (np.maximum(part, 0.0) + smoothing * towards) / (np.maximum(of, 0.0) + smoothing)
+        return rates
+
+    # A sample that is predicted out of bag is not counted; trees grow on rates of about half of the samples.
+    values = [rate(counts - 1.0, total - 1.0), rate(counts, total - 1.0), rate(0.5 * counts, 0.5 * total), towards]
+    weights = [counts, total - counts, 0.5 * total, 0.25 * total]
+    weight = np.concatenate(weights)
+    positive = weight > 0.0
+    column = np.concatenate(values)[positive][None]
+    if column.size == 0:
+        return Bins(np.array([1]), np.zeros(1), np.zeros(1))
+    return choose_bins(column, exact_weights(weight[positive]), np.array([MAX_BINS]))
+
+
+class OwnTotalsOf:
+    """The totals of training rows themselves, or of their groups, which their rates out of bag do not count.
+
+    `groups` and `cells`, by table, are those of the rows of positive weight, where whole groups are sampled.
+    """
+
+    def __init__(
+        self, target: Target, weights: NDArray[np.int64] | None, cells: Callable[[int], NDArray[np.int64]] | None
+    ) -> None:
+        self._target, self._weights, self._cells_of = target, weights, cells
+        self._by_group: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+
+    def __call__(self, rows: NDArray[np.int64]) -> OwnTotals:
+        """Return the totals of some of the rows of positive weight, given by their numbers among all rows."""
+        target = self._target
+        places = rows if target.kept is None else np.searchsorted(target.kept, rows)
+        if target.groups is not None:
+            groups = target.groups[places]
+            return lambda number, cells: self._of_groups(number, cells, groups)
+        own = np.zeros((len(rows), len(target.classes)), dtype=np.int64)
+        own[np.arange(len(rows)), target.labels[rows]] = 1 if self._weights is None else self._weights[places]
+        return lambda number, cells: own
+
+    def _of_groups(self, number: int, cells: NDArray[np.int64], groups: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the totals of groups in cells."""
+        target = self._target
+        assert target.groups is not None
+        assert self._cells_of is not None
+        n_groups = int(target.groups.max()) + 1
+        if number not in self._by_group:
+            keys, places = np.unique(self._cells_of(number) * n_groups + target.groups, return_inverse=True)
+            totals = np.zeros((len(keys), len(target.classes)), dtype=np.int64)
+            np.add.at(totals, (places, target.kept_labels), 1 if self._weights is None else self._weights)
+            self._by_group[number] = keys, totals
+        keys, totals = self._by_group[number]
+        return totals[np.searchsorted(keys, cells * n_groups + groups)]

@@ -1,0 +1,150 @@
+"""Target rates: features that are the class frequencies of the categories of a column, smoothed.
+
+The rate of class k for a category is (s_k + a q_k) / (n + a), where n is the weight of its training samples, s_k that
+of those of class k, and a the smoothing (Micci-Barreca 2001). q_k is the frequency of the class in all samples. The
+cells of an interaction are pairs of a category and a part of another feature; there q_k is the rate of the category.
+New samples get the rates of all training samples. A training sample that is predicted out of bag gets those of all
+others, without its group (leave-one-out). Trees grow on other rates, see `tree.ordered_rates`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.tree.binning import BinValues
+from aucforest.tree.tree import SHARED_CODE
+
+# The totals of some rows themselves in the cells that they are in, given the number of a table and the cells:
+# (n_rows, n_classes).
+OwnTotals = Callable[[int, NDArray[np.int64]], NDArray[np.int64]]
+
+
+# What trees are grown from in place of a column of many categories; see `AUCForestClassifier`.
+ENCODINGS = SETS, RATES, INTERACTIONS = "sets", "rates", "interactions"
+
+
+class RateTable(NamedTuple):
+    """The class totals of the categories of a column, or of pairs of a category and a part of another feature."""
+
+    feature: int  # of the categories
+    other: int  # the other feature, -1 for none
+    edges: NDArray[np.float64]  # a number is in the part after the edges below it; empty for categories
+    n_parts: int  # of the other feature, 1 without one
+    smoothing: float  # in samples
+    totals: NDArray[np.int64]  # (n_categories * n_parts, n_classes)
+
+    @property
+    def is_interaction(self) -> bool:
+        """Whether there is another feature."""
+        return self.other >= 0
+
+    def parts_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the parts of values of the other feature, -1 for missing ones."""
+        missing = np.isnan(values)
+        if len(self.edges) > 0:
+            parts = np.searchsorted(self.edges, values).astype(np.int64)
+        else:
+            parts = np.minimum(np.where(missing, 0, values), SHARED_CODE).astype(np.int64)
+        return np.where(missing, -1, parts)
+
+    def parts_of_codes(self, values: BinValues) -> NDArray[np.int64]:
+        """Return the part of each code of the other feature; the last code, of missing values, has the part -1."""
+        bins = slice(values.first[self.other], values.first[self.other + 1])
+        return np.append(self.parts_of(values.lower[bins]), -1)
+
+    def cells(self, categories: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the cells of categories and parts, -1 where one of them is missing."""
+        return np.where((categories < 0) | (parts < 0), -1, categories * self.n_parts + parts)
+
+    def cells_of(self, X: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the cell of each row of a matrix of features, -1 for missing and unseen categories."""
+        values = X[:, self.feature]
+        categories = np.where(np.isnan(values), -1, values).astype(np.int64)
+        if not self.is_interaction:
+            return categories
+        return self.cells(categories, self.parts_of(X[:, self.other]))
+
+
+class TargetRates(NamedTuple):
+    """The features that are made of columns of many categories: the rate of some classes for every table.
+
+    The table of a column alone comes before those of its interactions.
+    """
+
+    tables: tuple[RateTable, ...]
+    classes: NDArray[np.int64]  # the classes that have features; of two classes the second
+    frequencies: NDArray[np.float64]  # (n_classes,) of all classes
+    factors: NDArray[np.float64]  # (n_classes,) what a unit of the totals of a class counts, in samples
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return len(self.tables) * len(self.classes)
+
+    @property
+    def columns(self) -> list[int]:
+        """The column that each feature is made of."""
+        return [table.feature for table in self.tables for _ in self.classes]
+
+    def names(self, names: Sequence[Any], classes: NDArray[Any]) -> list[str]:
+        """Return the names of the features, given those of the other features and the labels of the classes."""
+        made = []
+        for table in self.tables:
+            what = f"{names[table.feature]}"
+            if table.is_interaction:
+                what = f"{what} x {names[table.other]}"
+            if len(classes) == 2:
+                made.append(f"{what}: rate")
+            else:
+                made += [f"{what}: rate of {classes.tolist()[k]}" for k in self.classes]
+        return made
+
+    def places(self, number: int) -> slice:
+        """Return the features of a table."""
+        return slice(number * len(self.classes), (number + 1) * len(self.classes))
+
+    def alone(self, number: int) -> int:
+        """Return the number of the table of the same column without another feature."""
+        feature = self.tables[number].feature
+        return next(i for i, table in enumerate(self.tables) if table.feature == feature)
+
+    def without_totals(self) -> "TargetRates":
+        """Return what growing trees needs."""
+        nothing = np.empty((0, len(self.frequencies)), dtype=np.int64)
+        return self._replace(tables=tuple(table._replace(totals=nothing) for table in self.tables))
+
+    def of_rows(self, X: NDArray[Any], own: OwnTotals | None = None) -> NDArray[np.float64]:
+        """Return the features of rows, (n_rows, n_features), without their own totals if these are given."""
+        rates = np.empty((len(X), self.n_features))
+        for number, table in enumerate(self.tables):
+            cells = table.cells_of(X)
+            is_known = np.flatnonzero(cells >= 0)
+            towards = self.frequencies[self.classes]
+            if table.is_interaction:
+                towards = rates[is_known, self.places(self.alone(number))]
+                rates[:, self.places(number)] = rates[:, self.places(self.alone(number))]
+            else:
+                rates[:, self.places(number)] = towards
+            totals = table.totals[cells[is_known]]
+            if own is not None:
+                totals = totals - own(number, cells)[is_known]
+            rates[is_known, self.places(number)] = self.rate(totals, table.smoothing, towards)
+        return rates
+
+    def rate(self, totals: NDArray[np.int64], smoothing: float, towards: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the rates of cells with some totals, (n_cells, n_classes)."""
+        weights = totals * self.factors
+        counts, total = weights[:, self.classes], weights.sum(axis=1, keepdims=True)
+        rates: NDArray[np.float64] = (counts + smoothing * towards) / (total + smoothing)
+        return rates
+
+    def append_to(self, X: NDArray[Any], own: OwnTotals | None = None) -> NDArray[Any]:
+        """Return a matrix of the other features with those of rates behind them."""
+        return np.hstack((X, self.of_rows(X, own).astype(X.dtype)))
+
+
+def append_rates(X: Any, rates: TargetRates | None) -> Any:
+    """Return a matrix of features with those of rates, if there are any."""
+    return X if rates is None else rates.append_to(X)
