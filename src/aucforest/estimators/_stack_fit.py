@@ -146,7 +146,7 @@ class StackFit(DecisionModel, FeatureModel):
                 linear = self._fit_linear(training, _matrix_of(table.X), forest)
                 forest._fit_rows(table, forest._start())
             of_fit = "classes_", "pos_label_", "n_features_in_", "feature_names_in_", "class_prior_"
-            for name in (*of_fit, "categories_", "dates_"):
+            for name in (*of_fit, "categories_", "dates_", "target_rates_"):
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))
             self.members_ = {"forest": forest}
@@ -249,7 +249,12 @@ class StackFit(DecisionModel, FeatureModel):
         params = {"class_weight": None, "calibration": None, "random_state": forest._seed % 2**32}
         # of the score only the out-of-bag probabilities are used, and this is the fastest
         residual = clone(forest).set_params(**params, oob_score="neg_log_loss")
-        residual.fit(training.X, training.classes[training.labels], weights, training.groups)
+        with residual._fitting():
+            table = residual._hold(training.X, training.classes[training.labels], weights, training.groups)
+            # Both forests read the same features.
+            table.rates, given, kept = forest.target_rates_, training.sample_weight, table.target.kept
+            table.rate_weight = given if given is None or kept is None else given[kept]
+            residual._fit_rows(table, residual._start())
         self.members_["residual"] = residual
         proba: NDArray[np.float64] = residual.oob_decision_function_
         # what is out of bag is not the classes but the errors of the forest
@@ -310,7 +315,10 @@ class StackFit(DecisionModel, FeatureModel):
             elif name == "residual":
                 scores.append(residual_score(member._predict_valid(valid), proba))
             elif isinstance(member, AdditiveClassifier):
-                scores.append(log_proba(predict_linear(member, _matrix_of(valid), n_classes)))
+                features = _matrix_of(valid)
+                if forest.target_rates_ is not None:
+                    features = features[:, : -forest.target_rates_.n_features]
+                scores.append(log_proba(predict_linear(member, features, n_classes)))
             else:
                 scores.append(log_proba(predict_linear(member, indexable_rows(X), n_classes)))
         return scores

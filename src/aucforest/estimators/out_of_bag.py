@@ -23,12 +23,15 @@ from aucforest.estimators.thresholds import (
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, TrainingRows, dense_blocks
 from aucforest.fitting.spec import tree_keys
+from aucforest.fitting.table import RatedRows
 from aucforest.fitting.target import Target, find_few_groups
+from aucforest.fitting.target_rates import CodedRows, OwnTotalsOf, RateWeights, count_totals
 from aucforest.metrics.at_k import find_at_k, top_size
 from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, positive_last
+from aucforest.tables.target_rates import SETS
 
 Scorer = Callable[..., float]
 # Relative error of the weight of a class in a leaf: weights of samples are rounded to integers in trees.
@@ -206,7 +209,7 @@ def training_rows(
     """
     if not forest.bootstrap:
         raise ValueError("out-of-bag samples need a forest with bootstrap=True")
-    X = forest._validate_X(X, reset=False)
+    X = forest._validate_X(X, reset=False)  # target rates of training rows do not count the rows themselves
     given = np.asarray(column_or_1d(y))
     if len(given) != len(X):
         raise ValueError(f"y has {len(given)} samples, but X has {len(X)}")
@@ -227,9 +230,32 @@ def training_rows(
         )
     assert sampler is not None
     bags = Bags(sampler, tree_keys(forest._seed, range(len(forest.trees_))), kept)
-    rows = TrainingRows(X, labels, weight, bags)
+    rows = TrainingRows(_with_rates(forest, X, labels, kept, weight), labels, weight, bags)
     _check_leaves(forest, rows, same_weights)
     return rows
+
+
+def _with_rates(
+    forest: Any, X: Any, labels: NDArray[np.uint16], kept: NDArray[np.int64], weight: NDArray[np.float64] | None
+) -> Any:
+    """Return training rows with target rates, if the forest has some; ValueError for other data or weights."""
+    rates, n_classes = forest.target_rates_, len(forest.classes_)
+    if rates is None:
+        return X
+
+    def cells_of(number: int) -> NDArray[np.int64]:
+        cells: NDArray[np.int64] = rates.tables[number].cells_of(X[kept])
+        return cells
+
+    cells = cells_of(0)
+    for weights in (weight, None):
+        of_kept = None if weights is None else weights[kept]
+        integers = RateWeights.of(of_kept, None, n_classes).integers
+        rows = CodedRows(np.empty((0, len(kept)), dtype=np.uint8), labels[kept], integers)
+        if np.array_equal(count_totals(cells, len(rates.tables[0].totals), rows, n_classes), rates.tables[0].totals):
+            own = OwnTotalsOf(labels, kept, integers, n_classes, forest._groups, cells_of)
+            return RatedRows(X, rates, own)
+    raise ValueError("X, y and sample_weight must be those of fit, but categories have other numbers of labels")
 
 
 def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
@@ -245,8 +271,14 @@ def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: 
 
 
 def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
-    """Raise ValueError unless the leaves of the first tree get the same numbers of rows, and the same classes."""
-    tree, counts = forest.trees_[0], rows.counts(range(1))[:, 0]
+    """Raise ValueError unless the leaves of a tree get the same numbers of rows, and the same classes.
+
+    It is the first tree without target rates, which a tree has of its own.
+    """
+    first = 0 if forest.target_rates_ is None else next((i for i, e in enumerate(forest.encodings_) if e == SETS), None)
+    if first is None:
+        return
+    tree, counts = forest.trees_[first], rows.counts(range(first, first + 1))[:, 0]
     sampled = np.flatnonzero(counts)
     blocks = dense_blocks(rows.take(sampled), slice(0, len(sampled)))
     leaves, labels = np.concatenate([apply_tree(tree, table) for _, table in blocks]), rows.labels[sampled]

@@ -80,7 +80,14 @@ class RowsInMemory(TrainingTable):
             interactions = INTERACTIONS in spec.encodings
             rates = choose_target_rates(coding, target, weights, codes, interactions=interactions)
         rows, tables = coding.rate_rows, rates.tables
-        own = OwnTotalsOf(target, weights.integers, lambda number: rows.cells(tables[number], codes))
+        own = OwnTotalsOf(
+            target.labels,
+            target.kept,
+            weights.integers,
+            len(target.classes),
+            target.groups,
+            lambda number: rows.cells(tables[number], codes),
+        )
         self.X = RatedRows(self.X, rates, own)
         return replace(coding, rates=rates), None if sample_weight is None else sample_weight / sample_weight.mean()
 

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories
 from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, OwnTotals, RateTable, TargetRates
 from aucforest.tree.binning import MAX_BINS, Bins, BinValues, choose_bins, midway
@@ -356,36 +355,42 @@ def _bins_of_cells(
 class OwnTotalsOf:
     """The totals of training rows themselves, or of their groups, which their rates out of bag do not count.
 
-    `groups` and `cells`, by table, are those of the rows of positive weight, where whole groups are sampled.
+    `labels` are those of all rows. `kept`, the rows of positive weight, None for all, have `weights` as integers, and
+    `groups` where whole groups are sampled; `cells_of` returns their cells in a table, given its number.
     """
 
     def __init__(
-        self, target: Target, weights: NDArray[np.int64] | None, cells: Callable[[int], NDArray[np.int64]] | None
+        self,
+        labels: NDArray[np.uint16],
+        kept: NDArray[np.int64] | None,
+        weights: NDArray[np.int64] | None,
+        n_classes: int,
+        groups: NDArray[np.integer] | None,
+        cells_of: Callable[[int], NDArray[np.int64]],
     ) -> None:
-        self._target, self._weights, self._cells_of = target, weights, cells
+        self._labels, self._kept, self._weights, self._n_classes = labels, kept, weights, n_classes
+        self._groups, self._cells_of = groups, cells_of
         self._by_group: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
 
     def __call__(self, rows: NDArray[np.int64]) -> OwnTotals:
         """Return the totals of some of the rows of positive weight, given by their numbers among all rows."""
-        target = self._target
-        places = rows if target.kept is None else np.searchsorted(target.kept, rows)
-        if target.groups is not None:
-            groups = target.groups[places]
+        places = rows if self._kept is None else np.searchsorted(self._kept, rows)
+        if self._groups is not None:
+            groups = self._groups[places]
             return lambda number, cells: self._of_groups(number, cells, groups)
-        own = np.zeros((len(rows), len(target.classes)), dtype=np.int64)
-        own[np.arange(len(rows)), target.labels[rows]] = 1 if self._weights is None else self._weights[places]
+        own = np.zeros((len(rows), self._n_classes), dtype=np.int64)
+        own[np.arange(len(rows)), self._labels[rows]] = 1 if self._weights is None else self._weights[places]
         return lambda number, cells: own
 
-    def _of_groups(self, number: int, cells: NDArray[np.int64], groups: NDArray[np.int32]) -> NDArray[np.int64]:
+    def _of_groups(self, number: int, cells: NDArray[np.int64], groups: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the totals of groups in cells."""
-        target = self._target
-        assert target.groups is not None
-        assert self._cells_of is not None
-        n_groups = int(target.groups.max()) + 1
+        assert self._groups is not None
+        n_groups = int(self._groups.max()) + 1
         if number not in self._by_group:
-            keys, places = np.unique(self._cells_of(number) * n_groups + target.groups, return_inverse=True)
-            totals = np.zeros((len(keys), len(target.classes)), dtype=np.int64)
-            np.add.at(totals, (places, target.kept_labels), 1 if self._weights is None else self._weights)
+            labels = self._labels if self._kept is None else self._labels[self._kept]
+            keys, places = np.unique(self._cells_of(number) * n_groups + self._groups, return_inverse=True)
+            totals = np.zeros((len(keys), self._n_classes), dtype=np.int64)
+            np.add.at(totals, (places, labels), 1 if self._weights is None else self._weights)
             self._by_group[number] = keys, totals
         keys, totals = self._by_group[number]
         return totals[np.searchsorted(keys, cells * n_groups + groups)]
