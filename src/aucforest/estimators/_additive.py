@@ -133,8 +133,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
         """Return the maximum number of rows of a dense matrix to fit to."""
-        # All indicators of a categorical feature take as long as one column, as they are sparse.
-        n_columns = (1 + len(_QUARTILES)) * (X.shape[1] - len(self.categorical)) + len(self.categorical)
+        # A feature with few or many categories takes about as long as one of numbers.
+        n_columns = (1 + len(_QUARTILES)) * X.shape[1]
         least = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
         return max(least, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
 

@@ -19,12 +19,12 @@ Array = NDArray[np.float64]
 # One more coefficient of the size 1 per column, without which the penalty of a few categories may be anything.
 _PRIOR = 1.0
 # Maximum number of choices of the penalties, and the relative change that is none.
-_MOST_CHOICES, _LEAST_CHANGE = 12, 0.02
-# The squared step, in standard errors of the coefficients, after which coefficients are precise: for the choice, and at
-# the end.
-_LOOSE, _PRECISE = 1e-2, 1e-8
+_MOST_CHOICES, _LEAST_CHANGE = 10, 0.05
+# A step is the last if its square, in standard errors of the coefficients, is less than this: before a choice, and at
+# the end. What is left after it is much less.
+_LOOSE, _PRECISE = 1.0, 1e-5
 _MOST_STEPS, _MOST_PRODUCTS, _LEAST_LENGTH = 50, 100, 1e-4
-# With more dense columns a step solves no equations of all their pairs.
+# Maximum number of coefficients whose pairs have their second derivatives computed.
 _MOST_PAIRED = 256
 # The curvature of the intercept is at least this.
 _LEAST_CURVATURE = 1e-6
@@ -39,11 +39,12 @@ class Fitted(NamedTuple):
 
 
 class _Curvature(NamedTuple):
-    """The second derivatives of the loss at some coefficients, without those of pairs of categories."""
+    """The second derivatives of the loss at some coefficients, without those of most pairs."""
 
     proba: Array  # (n_rows, 1 or n_classes)
     of_categories: Array  # (n_categories, 1 or n_classes), without the penalty
-    of_dense: list[Any]  # for each class a Cholesky factor, or the diagonal if there are many dense columns
+    diagonal: Array  # of all coefficients
+    of_pairs: list[Any]  # for each class the Cholesky factor of the derivatives of pairs
 
 
 class _Loss:
@@ -56,6 +57,10 @@ class _Loss:
         self.is_class = (labels[:, None] == np.arange(n_classes)[-1 if n_classes == 2 else 0 :]).astype(np.float64)
         self.n_dense, self.n_scores = self.dense.shape[1], self.is_class.shape[1]
         self.of_dense = np.concatenate(([0.0], np.ones(self.n_dense - 1)))[:, None]
+        # Most iterations are for columns of few categories, which depend on each other and on the intercept.
+        n_frequent = max(0, _MOST_PAIRED - self.n_dense)
+        self.frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
+        self.frequent_indicators = indicators[:, self.frequent]
 
     def with_penalty(self, of_categories: Array) -> Self:
         """Set the penalty of each category."""
@@ -87,13 +92,22 @@ class _Loss:
     def curvature(self, coef: Array) -> _Curvature:
         proba = self.proba(coef)
         weights = self.weights * proba * (1.0 - proba)
-        penalty = np.maximum(self.of_dense[:, 0], _LEAST_CURVATURE)
-        if self.n_dense > _MOST_PAIRED:
-            of_dense = list(((self.dense**2).T @ weights + penalty[:, None]).T)
-        else:
-            pairs = (self.dense.T @ (weights[:, k, None] * self.dense) for k in range(self.n_scores))
-            of_dense = [cho_factor(product + np.diag(penalty)) for product in pairs]
-        return _Curvature(proba, self.transposed @ weights, of_dense)
+        of_categories = self.transposed @ weights
+        diagonal = np.vstack(((self.dense**2).T @ weights, of_categories)) + self.penalty
+        diagonal[0] += _LEAST_CURVATURE
+        of_pairs = [self.pairs(weight[:, None]) for weight in weights.T] if self.n_dense <= _MOST_PAIRED else []
+        return _Curvature(proba, of_categories, diagonal, of_pairs)
+
+    def pairs(self, weight: Array) -> Any:
+        """Return the Cholesky factor of the second derivatives of pairs, of the weights of rows for one class."""
+        weighted, scaled = weight * self.dense, self.frequent_indicators.T.tocsr()
+        scaled.data = weight[scaled.indices, 0]
+        mixed = self.frequent_indicators.T @ weighted
+        of_frequent = (scaled @ self.frequent_indicators).toarray()
+        product = np.block([[self.dense.T @ weighted, mixed.T], [mixed, of_frequent]])
+        penalty = np.concatenate((self.of_dense[:, 0], self.penalty[self.n_dense + self.frequent, 0]))
+        penalty[0] = _LEAST_CURVATURE
+        return cho_factor(product + np.diag(penalty))
 
     def product(self, curvature: _Curvature, coef: Array) -> Array:
         """Return all second derivatives times coefficients."""
@@ -105,12 +119,11 @@ class _Loss:
         return self.sums(self.weights * slopes) + self.penalty * coef
 
     def divided(self, curvature: _Curvature, gradient: Array) -> Array:
-        """Return a gradient divided by the second derivatives, without those of categories and other columns."""
-        result = np.empty_like(gradient)
-        for k, factor in enumerate(curvature.of_dense):
-            of_dense = gradient[: self.n_dense, k]
-            result[: self.n_dense, k] = cho_solve(factor, of_dense) if isinstance(factor, tuple) else of_dense / factor
-        result[self.n_dense :] = gradient[self.n_dense :] / (curvature.of_categories + self.penalty[self.n_dense :])
+        """Return a gradient divided by the second derivatives, without those of most pairs."""
+        result = gradient / curvature.diagonal
+        paired = np.concatenate((np.arange(self.n_dense), self.n_dense + self.frequent))
+        for k, factor in enumerate(curvature.of_pairs):
+            result[paired, k] = cho_solve(factor, gradient[paired, k])
         return result
 
 
