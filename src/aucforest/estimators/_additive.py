@@ -71,7 +71,16 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     categorical : tuple of int
-        The features that are codes of categories.
+        The features that are codes of categories, in ascending order.
+
+    Attributes
+    ----------
+    code_features_, codes_ : ndarray of shape (n_categories,)
+        The feature and the code of each category, both in ascending order.
+    penalties_ : ndarray of shape (n_features_with_codes,)
+        The penalty of the coefficients of each of these features; that of all others is 1.
+    column_weights_ : ndarray of shape (1 or n_classes, n_columns)
+        The coefficients of the numbers, their splines, the indicators of missing values, and the categories.
     """
 
     # A number is scaled and clipped to +-MOST_SCALED, so that a few outliers do not decide about its coefficient.
@@ -117,7 +126,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(columns, y, weight)
-        self.classes_ = model.classes_
+        self.classes_, self.penalties_ = model.classes_, np.empty(0)
         return model.coef_, model.intercept_
 
     def _fit_with_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> _Coefficients:
@@ -125,10 +134,10 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         places, n_codes = self._places(X), len(self.codes_)
         row, _ = is_known = np.nonzero(places < n_codes)
         indicators = csr_matrix((np.ones(len(row)), (row, places[is_known])), shape=(len(X), n_codes))
-        features, column = np.unique(self.code_features_, return_inverse=True)
+        _, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
         fitted = fit_category_ridge(self._columns(X), indicators, column, labels, weight)
-        self.penalties_ = dict(zip(features.tolist(), fitted.penalties.tolist()))
+        self.penalties_ = fitted.penalties
         return fitted.coef, fitted.intercept
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:

@@ -16,8 +16,8 @@ from scipy.special import expit, logsumexp, softmax
 
 Array = NDArray[np.float64]
 
-# One more coefficient of the size 1 per column, without which the penalty of a few categories may be anything.
-_PRIOR = 1.0
+# So many more coefficients of the size 1 per column, without which the penalty of a few categories may be anything.
+_PRIOR = 2.0
 # Maximum number of choices of the penalties, and the relative change that is none.
 _MOST_CHOICES, _LEAST_CHANGE = 10, 0.05
 # A step is the last if its square, in standard errors of the coefficients, is less than this: before a choice, and at
