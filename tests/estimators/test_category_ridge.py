@@ -53,7 +53,7 @@ def test_the_penalty_is_about_that_of_the_greatest_marginal_likelihood(monkeypat
         fitted = fit_category_ridge(dense, indicators, column, labels, np.ones(len(labels)))
         expected = penalty_of_categories(dense, indicators.toarray(), labels)
         # the one is by an equation that neglects how the curvature depends on the penalty
-        assert 0.6 < fitted.penalties[0] / expected < 1.7
+        assert 0.5 < fitted.penalties[0] / expected < 2.0
 
 
 def test_each_column_has_its_own():

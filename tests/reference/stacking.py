@@ -115,6 +115,6 @@ def penalty_of_categories(dense, indicators, labels):
         curvature = [np.sum((proba * (1.0 - proba))[column > 0.0]) for column in indicators.T]
         return -found.fun - 0.5 * sum(math.log(1.0 + each / penalty) for each in curvature)
 
-    penalties = np.geomspace(0.1, 30.0, 60)
+    penalties = np.geomspace(0.1, 30.0, 25)
     found = [evidence(penalty) for penalty in penalties]
     return penalties[int(np.argmax(found))]
