@@ -11,7 +11,7 @@ def rate_of(cells, labels, weights, counted, cell, k, smoothing, towards):
 
 
 def ordered_rates(order, groups, cells, labels, weights, classes, smoothing, towards):
-    """Return the rates of every sample by those before it in `order` that are of other groups, (n_classes, n_samples)."""
+    """Return the rates of every sample by earlier ones in `order` of other groups, (n_classes, n_samples)."""
     rates = np.array(towards, dtype=float)
     for place, i in enumerate(order):
         counted = [j for j in order[:place] if groups[j] != groups[i]]

@@ -30,9 +30,9 @@ _MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
 # The numbers of parts that numbers are divided into at quantiles.
 _PARTS = (2, 4)
 # The amounts of smoothing to choose from, in samples.
-_SMOOTHING = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0])
+_SMOOTHING = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0])
 # The maximum number of rows, and of their codes, from which interactions and smoothing are chosen.
-_SAMPLE_ROWS, _SAMPLE_CODES = 2**17, 2**25
+_SAMPLE_ROWS, _SAMPLE_CODES = 2**16, 2**25
 # The maximum number of cells of a table from which bins are chosen.
 _BIN_CELLS = 2**14
 # A row has one code for each digit of its category.
