@@ -27,8 +27,9 @@ def store_rates(rates: TargetRates) -> tuple[Arrays, dict[str, Any]]:
 def restore_rates(stored: StoredModel, categories: Categories, n_features: int, n_classes: int) -> TargetRates:
     """Return the target rates of a file; `n_features` is the number of all other features."""
     metadata = stored.take("rates", dict)
-    items, classes = metadata.get("tables"), metadata.get("classes")
-    require(metadata.keys() == {"tables", "classes"} and isinstance(items, list), "rates have no tables")
+    are_lists = all(isinstance(metadata.get(name), list) for name in ("tables", "classes"))
+    require(len(metadata) == 2 and are_lists, "rates have no tables and classes")
+    items, classes = metadata["tables"], metadata["classes"]
     require(_are_classes(classes, n_classes), "the classes of rates are unknown or not in order")
     require(0 < len(items) * len(classes) <= MOST_FEATURES, "there are no rates, or too many")
     tables: list[RateTable] = []
@@ -49,9 +50,9 @@ def restore_rates(stored: StoredModel, categories: Categories, n_features: int, 
     return TargetRates(tuple(tables), np.array(classes), frequencies, factors)
 
 
-def _are_classes(classes: Any, n_classes: int) -> bool:
+def _are_classes(classes: list[Any], n_classes: int) -> bool:
     """Return whether these are numbers of classes in ascending order; of two classes the second."""
-    if not isinstance(classes, list) or not all(type(k) is int and 0 <= k < n_classes for k in classes):
+    if not all(type(k) is int and 0 <= k < n_classes for k in classes):
         return False
     return classes == [1] if n_classes == 2 else len(classes) > 0 and classes == sorted(set(classes))
 

@@ -154,7 +154,10 @@ def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:
     """Return whether two forests read the same target rates."""
     if one is None or other is None or len(one.tables) != len(other.tables):
         return one is None and other is None
-    pairs = [*zip(one[1:], other[1:]), *(pair for tables in zip(one.tables, other.tables) for pair in zip(*tables))]
+    pairs: list[tuple[Any, Any]] = [
+        *zip(one[1:], other[1:]),
+        *(pair for tables in zip(one.tables, other.tables) for pair in zip(*tables)),
+    ]
     return all(np.array_equal(*pair) for pair in pairs)
 
 
