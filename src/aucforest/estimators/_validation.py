@@ -151,7 +151,7 @@ class FeatureModel(Model):
     def _columns_of_features(self) -> list[int]:
         """The index of the column that each feature of the trees is made of."""
         columns = columns_of_features(self.n_features_in_, self.dates_)
-        return [columns[feature] for feature in self._inputs_of_features]
+        return columns if self.target_rates_ is None else columns + self.target_rates_.columns
 
     @property
     def _inputs_of_features(self) -> list[int]:

@@ -86,10 +86,10 @@ class MixtureDisplay(Display):
             raise ValueError(f"the forest is not mixed: criterion={forest.criterion!r}, splitter={forest.splitter!r}")
         names: list[str] = []
         for mixture in mixtures:
-            of_what = [mixture[name].tolist() for name in ("criterion", "splitter", "encoding") if name in mixture]
-            names += (
-                [f"encoding: {name}" for name in of_what[0]] if len(of_what) == 1 else map(", ".join, zip(*of_what))
-            )
+            if "encoding" in mixture:
+                names += [f"encoding: {name}" for name in mixture["encoding"].tolist()]
+            else:
+                names += map(", ".join, zip(mixture["criterion"].tolist(), mixture["splitter"].tolist()))
         numbers = (
             np.concatenate([one[name] for one in mixtures]) for name in ("proportion", "oob_score", "oob_score_std")
         )
