@@ -119,3 +119,12 @@ def test_unknown_encodings_are_wrong_calls(rated, tmp_path):
         arguments = ["--target", "label", "--out", tmp_path / "model", "--categorical-encoding", given]
         sentence = f"must be auto or some of sets, rates, interactions, but is {given!r}"
         check_usage(run("fit", rated.train, *arguments), sentence)
+
+
+def test_exports_agree_with_the_model(rated, tmp_path):
+    for suffix in ("onnx", "skops"):
+        pytest.importorskip({"onnx": "onnxruntime", "skops": "skops.io"}[suffix])
+    outs = ["--onnx", tmp_path / "model.onnx", "--sklearn", tmp_path / "model.skops"]
+    result = run("export", rated.model, *outs, "--check", rated.test)
+    assert result.exit_code == 0, result.output
+    assert "compared on 600 rows" in result.stdout
