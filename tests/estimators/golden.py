@@ -13,6 +13,7 @@ import numba
 import numpy as np
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
+from aucforest.fitting.target_rates import MOST_IN_SETS
 
 FILE = Path(__file__).parents[1] / "data" / "golden_forests.npz"
 # So many nodes of a case are recorded as they are, all nodes by a checksum.
@@ -272,6 +273,8 @@ def grow(name, fit=fit_in_memory, **params):
     defaults = {"random_state": 0, "categorical_features": categorical}
     if estimator is AUCForestClassifier:
         defaults |= {"n_estimators": 2, "criterion": "auc", "shrinkage": 0.0, "calibration": None, "n_jobs": 1}
+        if any(len(np.unique(X[:, i])) > MOST_IN_SETS for i in categorical):
+            defaults["categorical_encoding"] = "sets"
     model = fit(estimator(**defaults | own_params | params), X, y, make_weights(weights, len(X)))
     probe = X[:15].copy()
     for i in range(len(probe)):

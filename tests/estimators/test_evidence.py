@@ -9,7 +9,9 @@ from aucforest import AUCForestClassifier
 from aucforest.estimators import _evidence
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES, OutOfBagScores
+from aucforest.estimators._forest_fit import _Variants
 from aucforest.estimators.out_of_bag import training_rows
+from aucforest.tables.target_rates import SETS
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import shrinkage as reference
 from tests.reference.metrics import hand_till
@@ -259,7 +261,8 @@ def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
     forest = small_forest(shrinkage=shrinkage, criterion=criterion)
     start, held = forest._start(), forest._hold(table, labels, None, None, None)
     spec = forest._resolve(held, start)
-    scores = forest._score_rows(forest._training_rows(held, spec), held.target, spec, start, unit=1.0)
+    named = _Variants.of(spec.variant_names, (SETS,), start)
+    scores = forest._score_rows(forest._training_rows(held, spec), held.target, spec, named, unit=1.0)
     of_sums, of_half = sum(array.nbytes for array in scores._sums), scores._sums.whole[0].nbytes
     # Means of each half and of both are scored, and the sums of both are needed for them.
     assert of_sums + 4 * of_half == spec.evidence_bytes > 0

@@ -86,7 +86,7 @@ def model_and_rows(name):
 
 def as_table(model, rows):
     """Return rows as exports of a forest that knows names want them."""
-    return pd.DataFrame(rows, columns=model.feature_names_in_) if hasattr(model, "feature_names_in_") else rows
+    return pd.DataFrame(rows, columns=model.split_features_) if hasattr(model, "feature_names_in_") else rows
 
 
 def plain(exported):

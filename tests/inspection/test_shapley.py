@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
-from aucforest.tree.tree import Tree
+from aucforest.tree.tree import SHARED_CODE, Tree
 from tests.estimators.data import walk
 from tests.persistence.trees import make_tree
 from tests.reference import shapley as reference
@@ -35,16 +35,19 @@ def sides(tree, row):
         if np.isnan(value):
             goes_left.append(bool(tree.missing_left[node]))
         elif tree.has_set(node):
-            goes_left.append(bool(tree.goes_left(node)[int(value)]))
+            goes_left.append(bool(tree.goes_left(node)[min(int(value), SHARED_CODE)]))
         else:
             goes_left.append(bool(value <= tree.threshold[node]))
     return goes_left
 
 
-def by_subsets(tree, row, k=1):
+def by_subsets(tree, row, k=1, inputs=None):
+    """Return the Shapley values of a tree; features that are made of the same input are known together."""
+    inputs = range(tree.n_features) if inputs is None else inputs
     children = [None if left < 0 else (left, left + 1) for left in tree.left_child.tolist()]
-    parts = tree.feature.tolist(), children, tree.weight.tolist(), tree.prediction[:, k].tolist()
-    return reference.shapley_values(*parts, sides(tree, row), tree.n_features)
+    feature = [inputs[feature] if feature >= 0 else -1 for feature in tree.feature.tolist()]
+    parts = feature, children, tree.weight.tolist(), tree.prediction[:, k].tolist()
+    return reference.shapley_values(*parts, sides(tree, row), max(inputs) + 1)
 
 
 def make_rows(tree, n_rows=6, seed=0):

@@ -7,10 +7,12 @@ from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.metrics import compare_auc
 from aucforest.report.importance import held_out_importance, partial_dependence
 from aucforest.report.rows import score_rows
 from tests.estimators.data import small_forest
+from tests.estimators.rated import make_rated
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3))
@@ -67,3 +69,25 @@ def test_categories_and_missing_values_have_means(library):
         same = frames.DataFrame({"size": gaps, "kind": kinds, "constant": [1.0] * 300})
         if value != "missing":
             assert mean == pytest.approx(model.predict_proba(same).mean(axis=0))
+
+
+@pytest.mark.parametrize("is_stack", [False, True])
+def test_target_rates_follow_the_category(is_stack):
+    train, y = make_rated()
+    forest = AUCForestClassifier(20, random_state=0, max_depth=6, categorical_encoding="rates")
+    model = (AUCStackingClassifier(forest, random_state=0) if is_stack else forest).fit(train, y)
+    frame, labels = make_rated(300, seed=3)
+    rows = score_rows(model, frame, labels, None)
+    (merchant,) = partial_dependence(rows, [0], 0)
+    assert np.ptp(merchant.means[:, 1]) > 0.1
+    for value, mean in zip(merchant.values, merchant.means):
+        same = frame.assign(merchant=np.full(300, value, dtype=object))
+        assert mean == pytest.approx(model.predict_proba(same).mean(axis=0))
+    importance = held_out_importance(rows, 1, 0)
+    random = np.random.default_rng(0)
+    for k in (0, 1):
+        random.permutation(np.flatnonzero(labels == k))  # all rows are taken
+    permuted = frame.assign(merchant=frame["merchant"].to_numpy()[random.permutation(300)])
+    before, after = (roc_auc_score(labels, model.predict_proba(each)[:, 1]) for each in (frame, permuted))
+    assert importance.feature_names == ("merchant", "amount", "kind")
+    assert importance.importances[0, 0] == pytest.approx(before - after)

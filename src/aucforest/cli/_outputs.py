@@ -26,7 +26,6 @@ from aucforest._files import file_beside, write_whole
 from aucforest.cli._options import STANDARD
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.validation import positive_last
-from aucforest.tables.dates import n_added
 from aucforest.tables.kinds import holds_text
 from aucforest.tables.sources import is_table
 
@@ -59,8 +58,8 @@ def count_rows(model: Any, n_rows: int) -> str:
 
 
 def n_features(model: Any) -> int:
-    """Return the number of features of a model, of which several may be made of a column of dates."""
-    return int(model.n_features_in_) + n_added(getattr(model, "dates_", {}))
+    """Return the number of features of a model, of which several may be made of a column of dates or categories."""
+    return len(getattr(model, "_columns_of_features", range(model.n_features_in_)))
 
 
 def describe_features(model: Any) -> str:

@@ -42,8 +42,10 @@ def export(
 
     The input of both is a matrix: the features in the order of the model, codes in place of categories, and NaN for
     missing values. ONNX reads it as float64; scikit-learn rounds it to float32. "aucforest inspect MODEL --json -"
-    lists the features, and categories in the order of their codes. ONNX includes the threshold; the scikit-learn forest
-    predicts the most probable class. With --check, a file is only written if it agrees with the model.
+    lists the features, and categories in the order of their codes. Features of the kind "rate" are class frequencies
+    of categories, which the method encode of the model in Python computes. ONNX includes the threshold; the
+    scikit-learn forest predicts the most probable class. With --check, a file is only written if it agrees with the
+    model.
 
     Example: aucforest export model.aucforest --onnx model.onnx --check new.csv
     """

@@ -63,6 +63,7 @@ from aucforest.tables.frames import repeated
 from aucforest.tables.kinds import decode
 from aucforest.tables.sources import is_table
 from aucforest.tables.spreadsheets import SPREADSHEET
+from aucforest.tables.target_rates import ENCODINGS
 
 _Model = AUCForestClassifier | AUCStackingClassifier
 # Maximum bytes of a CSV that is read into memory, where it takes up to 1 GB, unless a limit or a folder is given.
@@ -114,6 +115,15 @@ def fit(
             " highest recall with at least that precision) and fpr=0.01 (with at most that false positive rate).",
         ),
     ] = RULES[0],
+    categorical_encoding: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B",
+            help="What splits of a column of many categories read: sets (the category), rates (the class frequencies of"
+            " the category), interactions (also those of pairs with another column), several of these, or auto for all"
+            " that help.",
+        ),
+    ] = "auto",
     date_parts: Annotated[
         str,
         typer.Option(
@@ -190,6 +200,7 @@ def fit(
         shrinkage=None if shrinkage == "none" else _number("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
         date_parts=_date_parts(date_parts),
+        categorical_encoding=_encodings(categorical_encoding),
         random_state=seed,
         n_jobs=jobs,
     )
@@ -318,6 +329,17 @@ def _date_parts(listed: str) -> str | list[str] | None:
         what = f"must be auto, none or some of {', '.join(PARTS)}, but is {listed!r}"
         raise typer.BadParameter(what, param_hint="--date-parts")
     return names_in(listed)
+
+
+def _encodings(listed: str) -> str | list[str]:
+    """Return the parameter `categorical_encoding` of the forest."""
+    if listed == "auto":
+        return listed
+    names = names_in(listed)
+    if not set(names) <= set(ENCODINGS) or len(set(names)) < len(names):
+        what = f"must be auto or some of {', '.join(ENCODINGS)}, but is {listed!r}"
+        raise typer.BadParameter(what, param_hint="--categorical-encoding")
+    return names
 
 
 def _rule(threshold: str) -> str | float | dict[str, Any] | None:

@@ -17,7 +17,7 @@ from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import feature_names_of, forest_of
 from aucforest.metrics.validation import positive_last
 from aucforest.persistence.model_file import read_version
-from aucforest.tables.dates import SECONDS, columns_of_features
+from aucforest.tables.dates import SECONDS, n_added
 from aucforest.tables.values import readable
 
 # Maximum number of features and categories that are printed; --json has all.
@@ -112,6 +112,8 @@ def _facts(model: Any, file: Path) -> dict[str, Any]:
         }
     if hasattr(forest, "variants_"):
         facts["variants"] = dict(Counter(map(", ".join, forest.variants_)).most_common())
+    if getattr(forest, "encodings_", []):
+        facts["encodings"] = dict(Counter(forest.encodings_).most_common())
     return facts
 
 
@@ -119,12 +121,13 @@ def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.i
     """Return the name, kind, categories and importance of some features."""
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
     dates, features = getattr(forest, "dates_", {}), []
-    columns = columns_of_features(forest.n_features_in_, dates)
+    columns = getattr(forest, "_columns_of_features", range(forest.n_features_in_))
+    n_inputs = forest.n_features_in_ + n_added(dates)
     for feature, importance in zip(which.tolist(), importances[which].tolist()):
         listed = list(map(readable, categories[feature].tolist())) if feature in categories else None
         column = dates.get(columns[feature])
         made = "numeric" if column is None else "duration" if column.parts == SECONDS else "date"
-        kind = made if listed is None else "categorical"
+        kind = "rate" if feature >= n_inputs else made if listed is None else "categorical"
         features.append({"name": names[feature], "kind": kind, "categories": listed, "impurity_importance": importance})
     return features
 

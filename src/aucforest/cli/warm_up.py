@@ -32,6 +32,7 @@ def warm_up() -> None:
     two_classes, three_classes = X[:, 0] > 0.5, np.digitize(X[:, 0], [-0.5, 0.5])
     _fit_options(X, two_classes, three_classes)
     _fit_sparse(X, two_classes)
+    _fit_rates(X, two_classes)
     # More rows than bins are computed from.
     bin_matrix(np.zeros((SAMPLE_ROWS + 1, 1)))
     for categorical_features, y in (((), two_classes), ((3,), three_classes)):
@@ -70,6 +71,14 @@ def _fit_sparse(X: NDArray[np.float64], y: NDArray[Any]) -> None:
         for dtype in (np.float32, np.float64):
             rows = csr_array(np.where(np.abs(X) > least, X, 0.0).astype(dtype))
             _forest().fit(rows, y).predict_proba(rows)
+
+
+def _fit_rates(X: NDArray[np.float64], y: NDArray[Any]) -> None:
+    """Fit forests with target rates of a column of many categories, of single samples and of groups."""
+    rows, forest = X.copy(), _forest(categorical_features=[3])
+    rows[:, 3] = np.arange(len(X)) % 60
+    for groups in (None, np.arange(len(X)) // 2):
+        _look_into(forest.fit(rows, y, groups=groups), rows, y)
 
 
 def _look_into(forest: AUCForestClassifier, X: NDArray[np.float64], y: NDArray[Any]) -> None:

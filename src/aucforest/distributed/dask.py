@@ -66,7 +66,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     n_estimators, criterion, splitter, max_features, max_depth, min_samples_split, min_samples_leaf, \
     min_weight_fraction_leaf, min_gain, max_leaf_nodes, monotonic_cst, bootstrap, sampling, max_samples, \
     calibration, class_weight, shrinkage, pos_label, threshold, oob_score, max_bins, categorical_features, \
-    date_parts, warm_start, n_jobs, random_state, verbose
+    categorical_encoding, date_parts, warm_start, n_jobs, random_state, verbose
         As in `AUCForestClassifier`. ``n_jobs`` is the number of threads of this process.
     strategy : {"auto", "replicate", "gather"}, default="auto"
         Where trees are grown. "replicate" copies the binned data, one byte for each value, to every worker. "gather"
@@ -79,8 +79,9 @@ class DaskAUCForestClassifier(AUCForestClassifier):
 
     Attributes
     ----------
-    trees_, classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, split_features_, \
-    class_prior_, calibration_, shrinkage_, threshold_, threshold_std_, oob_score_, oob_decision_function_, \
+    trees_, classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, target_rates_, encodings_, \
+    encoding_mixture_, split_features_, class_prior_, calibration_, shrinkage_, threshold_, threshold_std_, \
+    oob_score_, oob_decision_function_, \
     n_classes_, n_outputs_, feature_importances_, split_importances_
         As in `AUCForestClassifier`.
 

@@ -6,21 +6,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._calibration import Calibration
-from aucforest.estimators._mixture import describe_mixture
+from aucforest.estimators._mixture import describe_encodings, describe_mixture
 from aucforest.estimators._model_files import Part, require
+from aucforest.estimators._rate_files import restore_rates, store_rates
 from aucforest.fitting.bootstrap import SampleRecord, digest_groups
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, StoredModel
-from aucforest.persistence.plain_values import labels_from_plain, labels_to_plain
+from aucforest.persistence.plain_values import fold_labels, unfold_labels
 from aucforest.tables.columns import feature_kinds
 from aucforest.tables.dates import DateColumn, Dates, are_parts, is_zone, n_added
+from aucforest.tables.target_rates import ENCODINGS
 from aucforest.tree.features import NUMERIC
 
 
 def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
-    categories = [[feature, labels_to_plain(labels)] for feature, labels in model.categories_.items()]
-    dates = [[feature, list(parts), zone] for feature, (parts, zone) in model.dates_.items()]
-    return fold(model.trees_), {"categories": categories} | ({"dates": dates} if dates else {})
+    arrays, categories = fold(model.trees_), []
+    for feature, labels in model.categories_.items():
+        plain, of_labels = fold_labels(labels, f"categories.{feature}")
+        categories.append([feature, plain])
+        arrays |= of_labels
+    metadata: dict[str, Any] = {"categories": categories}
+    if model.dates_:
+        metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in model.dates_.items()]
+    if model.target_rates_ is not None:
+        of_rates, metadata["rates"] = store_rates(model.target_rates_)
+        arrays |= of_rates
+    return arrays, metadata
 
 
 def _restore_trees(model: Any, stored: StoredModel) -> None:
@@ -28,11 +39,15 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
     model.categories_ = {}
     for item in stored.take("categories", list):
         require(isinstance(item, list) and len(item) == 2 and type(item[0]) is int, "categories are not in pairs")
-        feature, labels = item[0], labels_from_plain(item[1])
+        feature, labels = item[0], unfold_labels(item[1], stored, f"categories.{item[0]}")
         require(0 <= feature < n_features, f"there are categories of feature {feature}, but {n_features} features")
         model.categories_[feature] = labels
     model.dates_ = _restore_dates(model, stored.take("dates", list)) if "dates" in stored else {}
     n_features += n_added(model.dates_)
+    model.target_rates_ = None
+    if "rates" in stored:
+        model.target_rates_ = restore_rates(stored, model.categories_, n_features, len(model.classes_))
+        n_features += model.target_rates_.n_features
     set_features = np.flatnonzero(feature_kinds(model.categories_, n_features) != NUMERIC)
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
 
@@ -79,10 +94,30 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     if forest._groups is not None:
         arrays["groups"] = forest._groups
     if hasattr(forest, "mixture_"):
-        criterion, splitter, n_trees, _, *scores = forest.mixture_.values()
+        criterion, splitter, *numbers = forest.mixture_.values()
         metadata["mixture"] = [criterion.tolist(), splitter.tolist()]
-        arrays |= {"mixture_n_trees": n_trees, "mixture_scores": np.stack(scores)}
+        arrays |= _store_mixture("mixture", *numbers)
+    if forest.target_rates_ is not None:
+        metadata["encodings"] = encodings = list(dict.fromkeys(forest.encodings_))
+        arrays["encodings"] = np.array([encodings.index(encoding) for encoding in forest.encodings_], dtype=np.int64)
+    if hasattr(forest, "encoding_mixture_"):
+        names, *numbers = forest.encoding_mixture_.values()
+        metadata["encoding_mixture"] = names.tolist()
+        arrays |= _store_mixture("encoding_mixture", *numbers)
     return arrays, metadata
+
+
+def _store_mixture(name: str, n_trees: NDArray[np.int64], _: Any, *scores: NDArray[np.float64]) -> Arrays:
+    return {f"{name}_n_trees": n_trees, f"{name}_scores": np.stack(scores)}
+
+
+def _take_mixture(forest: Any, stored: StoredModel, name: str, n: int) -> list[NDArray[Any]]:
+    """Return the numbers of trees of n alternatives, their scores and the standard errors of these."""
+    n_trees = stored.take_array(f"{name}_n_trees", "q", (n,))
+    require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), f"{name} has no numbers of trees")
+    scores = stored.take_array(f"{name}_scores", "d", (2, n))
+    require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), f"{name} has no scores")
+    return [n_trees, *scores]
 
 
 def _restore_variants(forest: Any, stored: StoredModel) -> None:
@@ -97,11 +132,29 @@ def _restore_variants(forest: Any, stored: StoredModel) -> None:
         n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
         fits = len(names) == 2 and n_variants > 1 and all(_are_names(column, n_variants) for column in names)
         require(fits, "mixture has no names")
-        n_trees = stored.take_array("mixture_n_trees", "q", (n_variants,))
-        require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), "mixture has no numbers of trees")
-        scores = stored.take_array("mixture_scores", "d", (2, n_variants))
-        require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), "mixture has no scores")
-        forest.mixture_ = describe_mixture(names[0], names[1], n_trees, scores[0], scores[1])
+        n_trees, *scores = _take_mixture(forest, stored, "mixture", n_variants)
+        forest.mixture_ = describe_mixture(names[0], names[1], n_trees, *scores)
+
+
+def _restore_encodings(forest: Any, stored: StoredModel) -> None:
+    """Set the encodings of trees; only forests with target rates have some."""
+    forest.encodings_ = []
+    if forest.target_rates_ is None:
+        return
+    names, places = stored.take("encodings", list), stored.take_array("encodings", "q", (len(forest.trees_),))
+    require(_are_encodings(names), "encodings are unknown")
+    require(np.all((places >= 0) & (places < len(names))), "the encodings of trees are unknown")
+    forest.encodings_ = [names[place] for place in places.tolist()]
+    if "encoding_mixture" in stored:
+        mixed = stored.take("encoding_mixture", list)
+        require(len(mixed) > 1 and _are_encodings(mixed), "encoding_mixture has no names")
+        forest.encoding_mixture_ = describe_encodings(
+            mixed, *_take_mixture(forest, stored, "encoding_mixture", len(mixed))
+        )
+
+
+def _are_encodings(names: list[Any]) -> bool:
+    return all(isinstance(name, str) and name in ENCODINGS for name in names) and len(set(names)) == len(names)
 
 
 def _are_names(value: Any, n: int) -> bool:
@@ -165,6 +218,7 @@ def restore_decision(model: Any, stored: StoredModel) -> None:
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
     n_classes = len(forest.classes_)
     _restore_variants(forest, stored)
+    _restore_encodings(forest, stored)
     forest._seed = stored.take("seed", int)
     require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
     _restore_sampling(forest, stored)

@@ -44,7 +44,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import encodings_of
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tables.dates import Dates, check_same_dates
-from aucforest.tables.target_rates import SETS
+from aucforest.tables.target_rates import SETS, TargetRates, check_same_features
 from aucforest.tree.random import SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
@@ -62,15 +62,15 @@ class Start(NamedTuple):
     classes: NDArray[Any]
     categories: Categories
     dates: Dates
+    rates: TargetRates | None
 
     def check(self, table: TrainingTable) -> None:
         """Raise ValueError if the training data have other features or classes than the existing trees."""
         if not self.trees:
             return
-        if self.trees[0].n_features != table.n_features:
-            raise ValueError(
-                f"warm_start: X has {table.n_features} features, but the existing trees have {self.trees[0].n_features}"
-            )
+        n_features = self.trees[0].n_features - (0 if self.rates is None else self.rates.n_features)
+        if n_features != table.n_features:
+            raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
         if not np.array_equal(self.classes, table.target.classes):
             raise ValueError(
                 f"warm_start: y has the classes {table.target.classes.tolist()}, but the existing trees have"
@@ -130,7 +130,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the start of a fit."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            return Start(seed, [], [], [], PRIOR, None, [], np.empty(0), {}, {})
+            return Start(seed, [], [], [], PRIOR, None, [], np.empty(0), {}, {}, None)
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
@@ -149,6 +149,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             classes=self.classes_,
             categories=self.categories_,
             dates=self.dates_,
+            rates=self.target_rates_,
         )
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
@@ -165,6 +166,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if start.trees:
             check_same_categories(start.categories, coding.categories)
             check_same_dates(start.dates, coding.dates)
+            check_same_features(start.rates, coding.rates)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self.calibration_ = None
         if self.calibration is not None:
@@ -308,7 +310,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                         mixture.weigh(scores, named.groups[0])
                         encoding_mixture.weigh(scores, named.groups[1])
         self.variants_ = [named.pairs[variant] for variant in variants]
-        self.encodings_ = [named.encodings[encoding] for encoding in encodings] if len(named.encodings) > 1 else []
+        has_rates = self.target_rates_ is not None
+        self.encodings_ = [named.encodings[encoding] for encoding in encodings] if has_rates else []
         if named.n_grown > 1:
             criteria, splitters = zip(*named.pairs[: named.n_grown])
             of_each = mixture.scores(scores, named.groups[0])

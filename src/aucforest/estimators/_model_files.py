@@ -22,7 +22,7 @@ from aucforest.persistence.plain_values import from_plain, labels_from_plain, la
 from aucforest.tree.samples import MAX_CLASSES
 
 # What is made of a model later may take memory for every feature.
-_MOST_FEATURES = 2**24
+MOST_FEATURES = 2**24
 # The private attribute of a fit for what is made of it later.
 _CACHE = "_cached"
 # Suffixes of files that are read by pickle or joblib.
@@ -268,8 +268,8 @@ def require(holds: Any, sentence: str) -> None:
 
 
 def _store_data(model: Any) -> tuple[Arrays, dict[str, Any]]:
-    if model.n_features_in_ > _MOST_FEATURES:
-        raise ValueError(f"a model file can hold {_MOST_FEATURES} features, but the model has {model.n_features_in_}")
+    if model.n_features_in_ > MOST_FEATURES:
+        raise ValueError(f"a model file can hold {MOST_FEATURES} features, but the model has {model.n_features_in_}")
     metadata = {"n_features": model.n_features_in_, "classes": labels_to_plain(model.classes_)}
     if positive_last(model)[-1] == 0:
         metadata["positive"] = 0
@@ -280,7 +280,7 @@ def _store_data(model: Any) -> tuple[Arrays, dict[str, Any]]:
 
 def _restore_data(model: Any, stored: StoredModel) -> None:
     n_features, classes = stored.take("n_features", int), labels_from_plain(stored.take("classes", dict))
-    require(1 <= n_features <= _MOST_FEATURES, f"n_features is {n_features}")
+    require(1 <= n_features <= MOST_FEATURES, f"n_features is {n_features}")
     require(2 <= len(classes) <= MAX_CLASSES, f"there are {len(classes)} classes")
     has_positive = hasattr(model, "pos_label") and len(classes) == 2
     positive = stored.take("positive", int) if has_positive and "positive" in stored else 1

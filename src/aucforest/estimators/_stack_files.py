@@ -10,6 +10,8 @@ from aucforest.estimators._forest_files import restore_decision, store_decision
 from aucforest.estimators._model_files import Part, require, restore_model, store_model
 from aucforest.persistence.model_file import Arrays, StoredModel
 from aucforest.tables.columns import check_same_categories
+from aucforest.tables.dates import n_added
+from aucforest.tables.target_rates import are_same_rates
 from aucforest.tree.tree import SHARED_CODE
 
 # Sums of products of these with scores and columns are finite.
@@ -43,9 +45,12 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
         residual = stack.members_["residual"] = _restore_forest(stack, stored.take_model("residual"))
         check_same_categories(forest.categories_, residual.categories_)
         require(forest.dates_ == residual.dates_, "the forests of the stack have different dates")
+        are_same = are_same_rates(forest.target_rates_, residual.target_rates_)
+        require(are_same, "the forests of the stack have different target rates")
     if "linear" in stored:
         stack.members_["linear"] = _restore_additive(forest, stored.take_model("linear"))
-    stack.categories_, stack.dates_ = forest.categories_, forest.dates_
+    for name in ("categories_", "dates_", "target_rates_"):
+        setattr(stack, name, getattr(forest, name))
     weights = stack.weights_ = stored.take_array("coef_", "d", (len(stack.members_),))
     require(np.all(weights >= 0.0) and weights.sum() < _GREATEST, "coef_ is not finite or negative")
     stack.intercepts_ = stored.take_array("intercept_", "d", (len(stack.classes_),))
@@ -64,7 +69,7 @@ def _restore_forest(stack: Any, stored: StoredModel) -> Any:
 
 def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
     """Return an additive model of the features of the forest."""
-    n_features, n_classes = forest.trees_[0].n_features, len(forest.classes_)
+    n_features, n_classes = forest.n_features_in_ + n_added(forest.dates_), len(forest.classes_)
     model = AdditiveClassifier(tuple(forest.categories_))
     model.is_sparse_, model.classes_ = stored.take("is_sparse", bool), np.arange(n_classes)
     model.numbers_ = model.find_numbers(n_features)

@@ -28,6 +28,7 @@ from aucforest.tables.dates import (
     expand,
     find_dates,
     has_dates,
+    n_added,
     split_names,
     table_of,
 )
@@ -149,5 +150,11 @@ class FeatureModel(Model):
     @property
     def _columns_of_features(self) -> list[int]:
         """The index of the column that each feature of the trees is made of."""
+        columns = columns_of_features(self.n_features_in_, self.dates_)
+        return columns if self.target_rates_ is None else columns + self.target_rates_.columns
+
+    @property
+    def _inputs_of_features(self) -> list[int]:
+        """The feature of X that each feature of the trees is; of target rates the column of categories."""
         rates = [] if self.target_rates_ is None else self.target_rates_.columns
-        return columns_of_features(self.n_features_in_, self.dates_) + rates
+        return [*range(self.n_features_in_ + n_added(self.dates_)), *rates]

@@ -141,6 +141,19 @@ class AUCForestClassifier(ForestFit):
         values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively. See `AUCTreeClassifier`.
+    categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
+        What splits of a column of more than 50 categories read:
+
+        - "sets": the category itself. A split is a set of categories, of which the 254 most frequent are told apart.
+        - "rates": the class frequencies of the category in place of the column (target encoding), for more than six
+          classes those of the six most frequent. For a tree they are computed from earlier samples in a random order
+          of its own [4]_, for an out-of-bag sample from all others, and for predictions from all training samples.
+        - "interactions": also the class frequencies of pairs of a category and a part of another feature, where these
+          say more than both alone.
+        - list: trees of several of these.
+
+        "auto" grows trees of all three, more of those that improve the out-of-bag ROC AUC of the forest most. Columns
+        of at most 50 categories are always split by sets.
     date_parts : "auto", list of str or None, default="auto"
         The features that are made of dates: some of "time", "year", "month", "day", "day of week" and "hour". None
         refuses dates. See `AUCTreeClassifier`.
@@ -190,17 +203,26 @@ class AUCForestClassifier(ForestFit):
     dates_ : dict of int to DateColumn
         What is made of each column of dates by column index: ``parts``, the features, and ``zone``, the time zone of
         the calendar or None. The first feature takes the place of the column, the others come after the last column.
+    target_rates_ : TargetRates or None
+        The class frequencies that are features in place of columns of many categories, by `categorical_encoding`:
+        ``tables``, with the class totals of the categories, or of pairs, of each. They come after all other features.
+        None if there are no such columns.
+    encodings_ : list of str
+        The encoding of each tree: "sets", "rates" or "interactions". Empty if ``target_rates_`` is None.
+    encoding_mixture_ : dict of ndarray of shape (n_encodings,)
+        As ``mixture_``, for the encodings, which are named by "encoding". Defined only if trees have several.
     split_features_ : ndarray of shape (n_split_features,)
-        The names of the features that the trees split, such as "booked: day of week": those of the columns of X, with
-        several features for a column of dates.
+        The names of the features that the trees split: those of the columns of X, with several features for a column
+        of dates, such as "booked: day of week", then those of ``target_rates_``, such as "merchant: rate", "merchant x
+        night: rate" or, for more than two classes, "merchant: rate of A".
     feature_importances_ : ndarray of shape (n_features,)
         The mean over trees of each column's proportion in the total gain of a tree's splits, weighted by node weight,
         as in scikit-learn. So trees count alike whatever the units of their criteria. Sums to 1. This importance by
         impurity favours columns of many values, even where they are noise: see
         `aucforest.inspection.oob_permutation_importance`.
     split_importances_ : ndarray of shape (n_split_features,)
-        The same for each of the ``split_features_``. The importance of a column of dates is the sum of those of the
-        features that are made of it.
+        The same for each of the ``split_features_``. The importance of a column is the sum of those of the features
+        that are made of it; an interaction is of the column of many categories.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies, by sample weight, that the probabilities refer to: those of the training data, or of the
         bootstrap samples with ``calibration=None``.
@@ -249,6 +271,8 @@ class AUCForestClassifier(ForestFit):
        and interpretability of tree-based models. ICML.
     .. [3] O'Brien, R., Ishwaran, H. (2019). A random forests quantile classifier for class imbalanced data. Pattern
        Recognition 90, 232-249.
+    .. [4] Prokhorenkova, L., Gusev, G., Vorobev, A., Dorogush, A. V., Gulin, A. (2018). CatBoost: unbiased boosting
+       with categorical features. NeurIPS.
 
     Examples
     --------

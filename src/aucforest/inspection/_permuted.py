@@ -2,6 +2,7 @@
 
 A row stays in its leaf if no split on the path to it is on the permuted feature. So the leaves of out-of-bag rows are
 found once, with the features on the paths to them, and for each permuted column only the other rows descend again.
+Features that are made of one column are permuted together, and count as one here.
 """
 
 from collections.abc import Sequence
@@ -25,12 +26,15 @@ class PathFeatures(NamedTuple):
     bits: NDArray[np.uint64]  # bit b is set if the feature first_feature + b is on the path, (n_all_nodes,)
 
     @classmethod
-    def of(cls, trees: Sequence[Tree], first_feature: int) -> "PathFeatures":
-        """Return the features from `first_feature` on that are on the paths in trees."""
-        bits = []
+    def of(cls, trees: Sequence[Tree], first_feature: int, numbers: NDArray[np.int64] | None = None) -> "PathFeatures":
+        """Return the features from `first_feature` on that are on the paths in trees.
+
+        `numbers` are what each feature of the trees counts as, by default itself.
+        """
+        numbers, bits = np.arange(trees[0].n_features) if numbers is None else numbers, []
         for tree in trees:
-            of_nodes = np.empty(tree.n_nodes, dtype=np.uint64)
-            _find_path_features(tree.feature, tree.left_child, first_feature, of_nodes)
+            of_nodes, feature = np.empty(tree.n_nodes, dtype=np.uint64), np.append(numbers, LEAF)[tree.feature]
+            _find_path_features(feature, tree.left_child, first_feature, of_nodes)
             bits.append(of_nodes)
         return cls(first_feature, np.concatenate(bits))
 
@@ -91,19 +95,26 @@ class PermutedRows:
         self._packed, self._paths, self._X, self._any_missing = packed, paths, X, any_missing
         self._leaves = OutOfBagLeaves.find(packed, paths, X, counts)
 
-    def sums(self, feature: int, column: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with `column` as the values of a feature."""
+    def sums(
+        self, feature: int, columns: NDArray[np.float64], places: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with other values of a feature.
+
+        `columns`, (n_rows, n_places), are those of the columns `places` of X, by default of the feature itself.
+        """
+        places = np.array([feature]) if places is None else places
+        columns = columns.reshape(len(self._X), -1)
         packed, X = self._packed, self._X
         total = np.zeros((len(X), packed.values.shape[1]))
         buffers = np.empty(BLOCK_ROWS, dtype=np.uint64), np.empty(BLOCK_ROWS, dtype=np.uint32)
-        before = X[:, feature].copy()
+        before = X[:, places]
         # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
-        is_changed = before != column
+        is_changed = (before != columns).any(axis=1)
         changed_bits = is_changed.astype(np.uint64) << np.uint64(feature - self._paths.first_feature)
-        X[:, feature] = column
+        X[:, places] = columns
         trees = packed.arguments(packed.values)
         _sum_out_of_bag(trees, X, self._any_missing, self._leaves, changed_bits, buffers, total)
-        X[:, feature] = before
+        X[:, places] = before
         return total
 
 

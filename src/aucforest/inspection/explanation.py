@@ -14,7 +14,7 @@ from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.fitting.growing import thread_map
-from aucforest.inspection.models import category_names_of, check_count, feature_names_of, name_of_class
+from aucforest.inspection.models import category_names_of, check_count, input_names_of, inputs_of, name_of_class
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
 from aucforest.tables.dates import format_time, times_in
@@ -318,6 +318,9 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     missing values and sets of categories: ``base_values`` and ``values`` of a row add up to the mean probability of the
     trees.
 
+    A column of categories has one value, also where trees read target rates of it (see ``target_rates_`` of the
+    forest): the column and its rates, those of its interactions included, are known together.
+
     A calibrated forest, which is the default, is explained before calibration, because only the mean over trees is a
     sum that can be divided among features; ``explanation.target`` says so, and ``explanation.calibrated`` has the
     probabilities of ``predict_proba``. With two classes the calibration keeps the order of the samples. With
@@ -374,17 +377,18 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
         raise TypeError(f"explain needs an AUCForestClassifier or an AUCTreeClassifier, got {name_of_class(model)}")
     check_is_fitted(model, "trees_")
     X, classes, n_trees = model._features_of(X), model.classes_, len(model.trees_)
+    inputs, names = inputs_of(model), input_names_of(model)
     n_columns = 1 if len(classes) == 2 else len(classes)
-    what = f"Shapley values of {len(X):,} rows, {X.shape[1]:,} features and {len(classes):,} classes"
-    check_memory(8.0 * np.prod(X.shape) * n_columns, what, "explain fewer rows at a time")
+    what = f"Shapley values of {len(X):,} rows, {len(names):,} features and {len(classes):,} classes"
+    check_memory(8.0 * len(X) * len(names) * n_columns, what, "explain fewer rows at a time")
     X = as_dense(X)
-    total, base = np.zeros((n_columns, *X.shape)), np.zeros(n_columns)
+    total, base = np.zeros((n_columns, len(X), len(names))), np.zeros(n_columns)
     most_predicted = max(tree.n_nodes for tree in model.trees_) * len(classes)
     step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
         for start in range(0, n_trees, step):
             trees = model.trees_[start : start + step]
-            _add_trees(trees, X, total, base, n_jobs)
+            _add_trees(trees, X, inputs, total, base, n_jobs)
             progress.update(len(trees))
     total /= n_trees
     base /= n_trees
@@ -394,8 +398,8 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
         values=values,
         base_values=bases,
         calibrated=_calibrate(model, bases + values.sum(axis=1)),
-        data=X,
-        feature_names=tuple(feature_names_of(model, X.shape[1])),
+        data=X[:, : len(names)],
+        feature_names=tuple(names),
         classes=classes,
         target=_target(
             str(classes[1]) if n_columns == 1 else "each class",
@@ -416,13 +420,18 @@ def _calibrate(model: TreeBasedClassifier, mean: NDArray[np.float64]) -> NDArray
 
 
 def _add_trees(
-    trees: list[Tree], X: NDArray[Any], total: NDArray[np.float64], base: NDArray[np.float64], n_jobs: int | None
+    trees: list[Tree],
+    X: NDArray[Any],
+    inputs: NDArray[np.int64],
+    total: NDArray[np.float64],
+    base: NDArray[np.float64],
+    n_jobs: int | None,
 ) -> None:
-    """Add values of some trees to total, (n_columns, n_samples, n_features), and what they predict without features.
+    """Add values of some trees to total, (n_columns, n_samples, n_inputs), and what they predict without features.
 
     A block of rows sees the trees in their order, so sums do not depend on n_jobs.
     """
-    prepared, predicted = [ShapleyTree.of(tree) for tree in trees], []
+    prepared, predicted = [ShapleyTree.of(tree, inputs) for tree in trees], []
     for tree in trees:
         predicted.append(np.array(tree.prediction.T[-len(total) :], order="C"))
         base += predicted[-1][:, tree.is_leaf] @ tree.weight[tree.is_leaf] / tree.weight[0]
@@ -432,7 +441,7 @@ def _add_trees(
         rows, scratch = slice(start, start + shape[-1]), make_scratch(shape)
         columns = np.array(X[rows].T, dtype=np.float64, order="C")
         for k in range(len(total)):
-            sums = np.zeros(columns.shape)
+            sums = np.zeros((total.shape[2], columns.shape[1]))
             for tree, values in zip(prepared, predicted):
                 add_shapley_values(tree, values[k], columns, scratch, sums)
             total[k, rows] += sums.T

@@ -16,8 +16,9 @@ from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_never_out
+from aucforest.fitting.table import RatedRows
 from aucforest.inspection._permuted import MOST_FEATURES, PathFeatures, PermutedRows
-from aucforest.inspection.models import check_count, check_forest, feature_names_of
+from aucforest.inspection.models import check_count, check_forest, input_names_of, inputs_of
 from aucforest.metrics.intervals import require_level, t_quantile
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import as_dense
@@ -204,7 +205,8 @@ def oob_permutation_importance(
     The importance of a feature is the drop in the out-of-bag score when its values are permuted over the training
     samples. No held-out data are needed, because each sample is predicted by the trees that it is out of bag for. With
     ROC AUC this is the importance of [1]_ for rare classes, computed for the forest instead of for each tree. Unlike
-    ``feature_importances_``, which is by impurity, it does not favour features of many values.
+    ``feature_importances_``, which is by impurity, it does not favour features of many values. A column of categories
+    is permuted together with the target rates that trees read of it, those of its interactions included.
 
     Parameters
     ----------
@@ -272,7 +274,8 @@ def oob_permutation_importance(
     score = OutOfBagScorer(forest, scoring).score
     X = indexable_rows(X)
     rows = training_rows(forest, X, y, sample_weight)
-    rows = replace(rows, X=as_dense(rows.X))
+    if not isinstance(rows.X, RatedRows):
+        rows = replace(rows, X=as_dense(rows.X))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     sums = _OutOfBagSums(forest, rows, n_repeats, seed, n_jobs)
     scored = sums.n_trees > 0
@@ -305,7 +308,7 @@ def oob_permutation_importance(
         baseline_score=baseline_score,
         n_scored=int(np.count_nonzero(scored)),
         scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
-        feature_names=tuple(feature_names_of(forest, sums.n_features)),
+        feature_names=tuple(input_names_of(forest)),
         n_parts=len(parts) - 1,
     )
 
@@ -374,9 +377,12 @@ class _OutOfBagSums:
         self.forest, self.rows, self.n_repeats, self.seed = forest, rows, n_repeats, seed
         self.run = thread_map(n_jobs)
         self._copies: dict[int, list[NDArray[np.float64]]] = {}  # of the rows of a block, one for each thread
-        self.n_features = rows.X.shape[1]
-        self.any_missing = bool(np.isnan(rows.X).any())
+        self.inputs = inputs_of(forest)
+        self.n_features = int(self.inputs.max()) + 1
         trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
+        # Only rows of positive weight have target rates out of bag.
+        self.X = rows.X if isinstance(rows.X, np.ndarray) and rows.bags.kept is None else rows.X[kept]
+        self.any_missing = bool(np.isnan(self.X).any())
         (sums,) = sum_out_of_bag(rows, [(trees, forest._pack())], [trees], len(forest.classes_), n_jobs)
         self.baseline, self.n_trees = sums.total[kept], sums.n_trees[kept]
 
@@ -386,16 +392,15 @@ class _OutOfBagSums:
         size = min(max(1, _MOST_BYTES // per_feature), MOST_FEATURES)
         for start in range(0, self.n_features, size):
             features = range(start, min(start + size, self.n_features))
-            columns = np.concatenate(list(self.run(self._permute, features)))
-            yield features, self._sums(features, columns)
+            orders = np.concatenate(list(self.run(self._permute, features)))
+            yield features, self._sums(features, orders)
 
-    def _permute(self, feature: int) -> NDArray[np.float64]:
-        """Return the permuted columns of a feature, (n_repeats, n_rows)."""
+    def _permute(self, feature: int) -> NDArray[np.int64]:
+        """Return the permutations of the rows for a feature, (n_repeats, n_rows)."""
         random = np.random.default_rng([self.seed, feature])
-        column = np.asarray(self.rows.X[self.rows.bags.all_kept, feature], dtype=np.float64)
-        return np.stack([random.permutation(column) for _ in range(self.n_repeats)])
+        return np.stack([random.permutation(len(self.X)) for _ in range(self.n_repeats)])
 
-    def _copy(self, block: int, numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _copy(self, block: int, places: slice) -> NDArray[np.float64]:
         """Return a copy of the rows of a block that no other thread has; to make one takes the time of all features."""
         for other in list(self._copies):
             if other != block:
@@ -403,25 +408,27 @@ class _OutOfBagSums:
         try:
             return self._copies[block].pop()
         except (KeyError, IndexError):
-            return np.ascontiguousarray(self.rows.X[numbers], dtype=np.float64)
+            return np.array(self.X[places], dtype=np.float64, order="C")
 
-    def _sums(self, features: range, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sums for every permuted column."""
+    def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the sums for every permutation."""
         packed, bags = self.forest._pack(), self.rows.bags
-        paths = PathFeatures.of(self.forest.trees_, features.start)
-        totals = np.empty((len(columns), *self.baseline.shape))
+        paths = PathFeatures.of(self.forest.trees_, features.start, self.inputs)
+        made_of = [np.flatnonzero(self.inputs == feature) for feature in features]
+        totals = np.empty((len(orders), *self.baseline.shape))
 
         def fill(task: tuple[int, int]) -> None:
             block, first_column = task
-            numbers = bags.rows(block)
-            places = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(numbers))
-            X = self._copy(block, numbers)
+            places = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(bags.rows(block)))
+            X = self._copy(block, places)
             rows = PermutedRows(packed, paths, X, bags.counts(block, range(len(bags.keys))), self.any_missing)
-            for i in range(first_column, min(first_column + _TASK_COLUMNS, len(columns))):
-                totals[i, places] = rows.sums(features[i // self.n_repeats], columns[i, places])
+            for i in range(first_column, min(first_column + _TASK_COLUMNS, len(orders))):
+                made = made_of[i // self.n_repeats]
+                columns = self.X[orders[i, places][:, None], made].astype(np.float64, copy=False)
+                totals[i, places] = rows.sums(features[i // self.n_repeats], columns, made)
             self._copies.setdefault(block, []).append(X)
 
-        tasks = [(block, i) for block in range(bags.sampler.n_blocks) for i in range(0, len(columns), _TASK_COLUMNS)]
+        tasks = [(block, i) for block in range(bags.sampler.n_blocks) for i in range(0, len(orders), _TASK_COLUMNS)]
         for _ in self.run(fill, tasks):
             pass
         return totals

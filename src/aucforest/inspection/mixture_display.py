@@ -15,6 +15,9 @@ from aucforest.inspection.models import check_forest
 class MixtureDisplay(Display):
     """Bar plot of the proportion of trees of each variant of a mixed forest, labeled with its out-of-bag ROC AUC.
 
+    Where columns have so many categories that trees differ in the encoding of these, the encodings follow, with
+    proportions of their own.
+
     The proportions depend on what additional trees of a variant contribute to the ROC AUC of the whole forest, not on
     the score of the variant alone.
 
@@ -23,7 +26,7 @@ class MixtureDisplay(Display):
     Parameters
     ----------
     names : sequence of str
-        The criterion and the splitter of each variant.
+        The criterion and the splitter of each variant, and the encodings.
     proportions : ndarray of shape (n_variants,), float64
         The proportion of the trees.
     oob_scores, oob_score_stds : ndarray of shape (n_variants,), float64
@@ -32,7 +35,7 @@ class MixtureDisplay(Display):
     Attributes
     ----------
     bars_ : matplotlib BarContainer
-        One bar for each variant, the first at the top.
+        One bar for each variant, the first at the top, and one for each encoding.
     ax_, figure_ : matplotlib Axes and Figure
         The axes and figure of the plot.
 
@@ -59,7 +62,7 @@ class MixtureDisplay(Display):
         Parameters
         ----------
         forest : AUCForestClassifier
-            A fitted mixed forest: ``criterion="auto"`` or several criteria or splitters.
+            A fitted mixed forest: ``criterion="auto"`` or several criteria, splitters or encodings.
         ax : matplotlib Axes, optional
             The axes to plot on. By default a new figure is created.
 
@@ -78,11 +81,19 @@ class MixtureDisplay(Display):
             If matplotlib is not installed.
         """
         check_forest(forest)
-        if not hasattr(forest, "mixture_"):
+        mixtures = [getattr(forest, name) for name in ("mixture_", "encoding_mixture_") if hasattr(forest, name)]
+        if not mixtures:
             raise ValueError(f"the forest is not mixed: criterion={forest.criterion!r}, splitter={forest.splitter!r}")
-        mixture = forest.mixture_
-        names = [", ".join(pair) for pair in zip(mixture["criterion"].tolist(), mixture["splitter"].tolist())]
-        return cls(names, mixture["proportion"], mixture["oob_score"], mixture["oob_score_std"]).plot(ax)
+        names: list[str] = []
+        for mixture in mixtures:
+            if "encoding" in mixture:
+                names += [f"encoding: {name}" for name in mixture["encoding"].tolist()]
+            else:
+                names += map(", ".join, zip(mixture["criterion"].tolist(), mixture["splitter"].tolist()))
+        numbers = (
+            np.concatenate([one[name] for one in mixtures]) for name in ("proportion", "oob_score", "oob_score_std")
+        )
+        return cls(names, *numbers).plot(ax)
 
     def _size(self) -> tuple[float, float]:
         return 6.4, 0.8 + 0.32 * len(self.names)

@@ -5,12 +5,14 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.tables.dates import format_time
+from aucforest.tables.target_rates import TargetRates
 from aucforest.tables.values import readable
 from aucforest.tree.tree import MISSING_CODE, Tree
 
@@ -62,13 +64,34 @@ class _NumberedNames(Sequence[str]):
 
 
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the names of the features: those given, else those seen in `fit`, else feature_0, feature_1, ..."""
-    names = getattr(model, "feature_names_in_", None) if given is None else given
-    if given is None and getattr(model, "dates_", {}):
+    """Return the names of the features: those given, else those seen in `fit`, else feature_0, feature_1, ...
+
+    Those of target rates are made of names that are given without them.
+    """
+    names, rates = getattr(model, "feature_names_in_", None) if given is None else given, target_rates_of(model)
+    if given is None and (getattr(model, "dates_", {}) or rates is not None):
         names = model.split_features_
+    elif given is not None and rates is not None and len(given) + rates.n_features == n_features:
+        names = [*given, *rates.names(given, model.classes_)]
     if names is None:
         return _NumberedNames(n_features)
     return _check_number("feature_names", names, n_features, "features")
+
+
+def target_rates_of(model: Any) -> TargetRates | None:
+    """Return the target rates of a model, None without any, as of a tree that is no classifier."""
+    return getattr(model, "target_rates_", None)
+
+
+def inputs_of(model: Any) -> NDArray[np.int64]:
+    """Return the feature of X that each feature of the trees is; of target rates the column of categories."""
+    return np.array(model._inputs_of_features)
+
+
+def input_names_of(model: Any) -> Sequence[str]:
+    """Return the names of the features of X, without those of target rates."""
+    inputs = model._inputs_of_features
+    return feature_names_of(model, len(inputs))[: len(set(inputs))]
 
 
 def class_names_of(model: Any, n_classes: int, given: Sequence[str] | None = None) -> list[str]:

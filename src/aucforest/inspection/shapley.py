@@ -11,6 +11,8 @@ integrand is a polynomial of one degree less than there are features on the way,
 as many points is exact. All its terms are positive: nothing is lost to rounding, however deep the tree. At a point t
 the products of all leaves below a node are summed up once for all of them, as in Linear TreeSHAP (Yu, Bifet, Read, Xu
 2022, NeurIPS), so a row takes time in proportion to nodes times points.
+
+A column of categories and the target rates that are made of it are known together: they are one feature, a player.
 """
 
 from functools import lru_cache
@@ -34,6 +36,7 @@ class ShapleyTree(NamedTuple):
     """The input of `add_shapley_values` for a tree. An edge is numbered by the node at its end; 0 is no edge."""
 
     feature: NDArray[np.int32]
+    player: NDArray[np.int64]  # what the values of a split are those of: its feature, or the one that this is made of
     threshold: NDArray[np.float64]
     missing_left: NDArray[np.bool_]
     left_child: NDArray[np.int32]
@@ -41,22 +44,24 @@ class ShapleyTree(NamedTuple):
     depth: NDArray[np.int64]
     set_number: NDArray[np.int64]  # -1 for a split without a set
     sets: NDArray[np.uint64]
-    last_edge: NDArray[np.int64]  # of a split: the last edge above it that belongs to a split of the same feature
-    fraction: NDArray[np.float64]  # of an edge: z of its feature on the path from the root to it
+    last_edge: NDArray[np.int64]  # of a split: the last edge above it that belongs to a split of the same player
+    fraction: NDArray[np.float64]  # of an edge: z of its player on the path from the root to it
     points: NDArray[np.float64]
     weights: NDArray[np.float64]  # of the points
 
     @classmethod
-    def of(cls, tree: Tree) -> "ShapleyTree":
-        """Prepare a tree."""
+    def of(cls, tree: Tree, inputs: NDArray[np.int64] | None = None) -> "ShapleyTree":
+        """Prepare a tree; `inputs` are the players of its features, by default the features themselves."""
+        player = tree.feature.astype(np.int64) if inputs is None else np.append(inputs, LEAF)[tree.feature]
         set_number = np.full(tree.n_nodes, -1)
         set_number[tree.set_nodes] = np.arange(len(tree.set_nodes))
         parent, depth = find_parents(tree.left_child, tree.left_child + 1)
         (last_edge, n_distinct), fraction = np.zeros((2, tree.n_nodes), dtype=np.int64), np.ones(tree.n_nodes)
-        most = _follow_edges(tree.feature, tree.left_child, tree.weight, parent, n_distinct, last_edge, fraction)
+        most = _follow_edges(player, tree.left_child, tree.weight, parent, n_distinct, last_edge, fraction)
         points, weights = _gauss_legendre(max(1, (most + 1) // 2))
         return cls(
             feature=tree.feature,
+            player=player,
             threshold=tree.threshold,
             missing_left=tree.missing_left,
             left_child=tree.left_child,
@@ -79,15 +84,15 @@ def _gauss_legendre(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 
 @bare_kernel
-def _follow_edges(feature, left_child, weight, parent, n_distinct, last_edge, fraction):
-    """Write `last_edge` and `fraction`, whose first element is 1; return the maximum number of features on a path."""
+def _follow_edges(player, left_child, weight, parent, n_distinct, last_edge, fraction):
+    """Write `last_edge` and `fraction`, whose first element is 1; return the maximum number of players on a path."""
     most = 0
-    for node in range(len(feature)):
+    for node in range(len(player)):
         left = left_child[node]
         if left < 0:
             continue
         edge = node
-        while edge > 0 and feature[parent[edge]] != feature[node]:
+        while edge > 0 and player[parent[edge]] != player[node]:
             edge = parent[edge]
         last_edge[node] = edge
         for child in range(left, left + 2):
@@ -162,9 +167,9 @@ def _multiply(tree, values, node, products, n_rows, sides):
 
 @bare_device
 def _collect(tree, node, products, n_rows, sides, sums, total):
-    """Sum up the leaves below a node in place of its products, and add what they give to the feature of its split.
+    """Sum up the leaves below a node in place of its products, and add what they give to the player of its split.
 
-    A leaf gives (o - z) / p at the last edge of the feature: added here, and taken away at the edge before.
+    A leaf gives (o - z) / p at the last edge of the player: added here, and taken away at the edge before.
     """
     left = tree.left_child[node]
     old, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
@@ -201,7 +206,7 @@ def add_shapley_values(tree, values, X, scratch, total):
         By columns, at most as many rows as the scratch has. Of categorical features the codes, or NaN.
     scratch
         Of `make_scratch`, for a `scratch_shape` of this tree and others.
-    total : ndarray of shape (n_features, n_rows), float64
+    total : ndarray of shape (n_players, n_rows), float64
         Output, added to.
     """
     stack, sides, products, sums = scratch
@@ -220,7 +225,7 @@ def add_shapley_values(tree, values, X, scratch, total):
         if node < 0:
             # all below it is done
             node = ~node
-            _collect(tree, node, products, n_rows, sides[tree.depth[node] + 1], sums, total[tree.feature[node]])
+            _collect(tree, node, products, n_rows, sides[tree.depth[node] + 1], sums, total[tree.player[node]])
             continue
         _part_rows(tree, node, X, sides)
         _multiply(tree, values, node, products, n_rows, sides[tree.depth[node] + 1])

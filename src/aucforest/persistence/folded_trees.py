@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
 from aucforest._memory import check_memory
-from aucforest.persistence.model_file import Arrays, ModelFormatError, ModelTooLargeError, StoredModel
+from aucforest.persistence.model_file import Arrays, ModelFormatError, ModelTooLargeError, StoredModel, narrow
 from aucforest.tree.tree import LEAF, SET_WORDS, Tree
 
 # The maximum number of trees in a file. The Python objects of a tree take more than ten times the memory of its bytes
@@ -30,15 +30,6 @@ _MOST_NODES = 2**31 - 1
 _MOST_TOTAL = 2**32
 # Class frequencies that are restored at a time, few enough to stay in the CPU cache until they are validated.
 _AT_ONCE = 2**17
-
-
-def _narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
-    """Return integers of at least -1 in the first of the given types, such as "BHI", that can hold them all."""
-    most = int(values.max()) if values.size else 0
-    for dtype in dtypes:
-        if most <= np.iinfo(dtype).max:
-            return values.astype(dtype)
-    raise ValueError(f"{most} is too large for a model file")
 
 
 def fold(trees: Sequence[Tree]) -> Arrays:
@@ -56,13 +47,13 @@ def fold(trees: Sequence[Tree]) -> Arrays:
     arrays: Arrays = {
         "tree.n_nodes": n_nodes,
         "tree.shrinkage": np.array([tree.shrinkage for tree in trees], dtype=np.float64),
-        "tree.feature": _narrow(feature, "bhi"),
+        "tree.feature": narrow(feature, "bhi"),
         "tree.missing_left": np.packbits(joined("missing_left")),
-        "tree.pair": _narrow(left_child[~is_leaf] // 2, "BHI"),
+        "tree.pair": narrow(left_child[~is_leaf] // 2, "BHI"),
         "tree.threshold": joined("threshold")[~is_leaf],
         "tree.gain": joined("gain")[~is_leaf],
-        "tree.n_samples": _narrow(joined("n_samples")[is_leaf], "BHI"),
-        "tree.set_nodes": _narrow(joined("set_nodes") + np.repeat(starts, [len(tree.sets) for tree in trees]), "BHIq"),
+        "tree.n_samples": narrow(joined("n_samples")[is_leaf], "BHI"),
+        "tree.set_nodes": narrow(joined("set_nodes") + np.repeat(starts, [len(tree.sets) for tree in trees]), "BHIq"),
         "tree.sets": joined("sets"),
     }
     totals = []
@@ -86,7 +77,7 @@ def _leaf_totals(tree: Tree) -> NDArray[Any] | None:
         and np.array_equal(total.sum(axis=1), weight)
         and np.array_equal(total / weight[:, None], value)
     )
-    return _narrow(total[tree.is_leaf], "BHI") if is_exact else None
+    return narrow(total[tree.is_leaf], "BHI") if is_exact else None
 
 
 @bare_kernel

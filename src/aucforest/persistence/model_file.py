@@ -92,6 +92,15 @@ class StoredModel:
             raise ModelFormatError(f"{left[0]} is unknown")
 
 
+def narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
+    """Return integers of at least -1 in the first of the given types, such as "BHI", that can hold them all."""
+    most = int(values.max()) if values.size else 0
+    for dtype in dtypes:
+        if most <= np.iinfo(dtype).max:
+            return values.astype(dtype)
+    raise ValueError(f"{most} is too large for a model file")
+
+
 def _checksum(arrays: Arrays, metadata: str) -> str:
     """Return the CRC-32 of the metadata and of the names, dtypes, shapes and contents of the arrays."""
     checksum = crc32(metadata.encode())

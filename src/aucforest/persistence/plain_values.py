@@ -3,15 +3,18 @@
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.persistence.model_file import ModelFormatError
+from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, narrow
 
 # The maximum size of an array of strings in bytes; each element takes as many as the longest.
 _MOST_TEXT = 2**26
+# More labels than these are stored as arrays: JSON would be larger than a header may be.
+_MOST_PLAIN = 2**12
 # Dates and durations are stored in microseconds since these.
 _ORIGINS: dict[str, Any] = {
     "date": datetime(1970, 1, 1),
@@ -134,3 +137,40 @@ def _dates_from_plain(numbers: list[Any], origin: Any) -> list[Any]:
     except OverflowError:
         pass
     raise ModelFormatError("labels do not match their type, which is one of dates or durations")
+
+
+def fold_labels(labels: NDArray[Any], name: str) -> tuple[dict[str, Any], Arrays]:
+    """Return what `labels_to_plain` returns; the values of many labels as arrays, whose names begin with `name`."""
+    plain = labels_to_plain(labels)
+    if len(labels) <= _MOST_PLAIN:
+        return plain, {}
+    values = from_plain(plain["values"])
+    kinds, without_values = set(map(type, values)), {**plain, "values": None}
+    if kinds == {str}:
+        texts = [text.encode("utf-8", "surrogatepass") for text in values]
+        lengths = narrow(np.fromiter(map(len, texts), dtype=np.int64, count=len(texts)), "BHI")
+        return without_values, {f"{name}.text": np.frombuffer(b"".join(texts), np.uint8), f"{name}.lengths": lengths}
+    numbers = np.array(values) if kinds in ({int}, {float}) else np.empty(0, dtype=object)
+    if numbers.dtype.name not in ("int64", "uint64", "float64") or numbers.tolist() != values:
+        return plain, {}  # such as strings among numbers
+    return without_values, {f"{name}.numbers": numbers}
+
+
+def unfold_labels(plain: Any, stored: StoredModel, name: str) -> NDArray[Any]:
+    """Return the labels from the result of `fold_labels`, whose arrays are taken from a file."""
+    if isinstance(plain, dict) and plain.get("values", ()) is None:
+        plain = {**plain, "values": _take_values(stored, name)}
+    return labels_from_plain(plain)
+
+
+def _take_values(stored: StoredModel, name: str) -> list[Any]:
+    """Take the values of labels from the arrays of a file."""
+    if f"{name}.text" not in stored:
+        numbers: list[Any] = stored.take_array(f"{name}.numbers", "qQd", (-1,)).tolist()
+        return numbers
+    text, lengths = stored.take_array(f"{name}.text", "B", (-1,)), stored.take_array(f"{name}.lengths", "BHI", (-1,))
+    ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
+    if ends[-1] != len(text):
+        raise ModelFormatError(f"{name}: the lengths of labels do not add up to that of their text")
+    content = text.tobytes()
+    return [content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)]

@@ -1,6 +1,6 @@
 """Permutation importance and partial dependence on rows that a model was not trained on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -59,20 +59,21 @@ def _by_permutation(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArra
     """Return the function of a column and an order of the rows that gives the scores with this column permuted.
 
     A matrix of all features is made once, and the features of the column are permuted in it and restored: a table for
-    each column would take the time of all columns. Only models of other packages read tables.
+    each column would take the time of all columns. Only models of other packages read tables. The target rates of a
+    column, those of its interactions included, are those of the same row as its category.
     """
-    dates = getattr(model, "dates_", {})
+    columns: Sequence[int] = range(n_columns)
     predict: Callable[[Any], FloatArray] = partial(scores_of, model)
     if isinstance(model, TreeBasedClassifier):
-        matrix, predict = model._as_read(X), model._predict_valid
+        matrix, predict, columns = model._as_read(X), model._predict_valid, model._columns_of_features
     elif isinstance(model, AUCStackingClassifier) and not model._reads_table:
-        matrix, predict = model._forest._as_read(X), model._predict_valid
+        matrix, predict, columns = model._forest._as_read(X), model._predict_valid, model._columns_of_features
     elif hasattr(X, "columns"):
         return lambda column, order: predict(permuted(X, column, order))
     else:
         matrix = np.array(X)
     features = list[list[int]]([] for _ in range(n_columns))
-    for feature, column in enumerate(columns_of_features(n_columns, dates)):
+    for feature, column in enumerate(columns):
         features[column].append(feature)
 
     def scores(column: int, order: NDArray[np.int64]) -> FloatArray:

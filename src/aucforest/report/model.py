@@ -175,11 +175,14 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
     if forest is not None:
         of_stack = "" if forest is model else " of the stack's forest"
         tables.append(_forest_table(f"The trees{of_stack}", forest))
-        if hasattr(forest, "mixture_"):
+        if hasattr(forest, "mixture_") or hasattr(forest, "encoding_mixture_"):
+            encoding = (
+                ", and by the encoding of columns of many categories" if hasattr(forest, "encoding_mixture_") else ""
+            )
             caption = (
-                f"Trees{of_stack} by split criterion and splitter, with the out-of-bag ROC AUC of each kind alone. A "
-                "kind gets more trees if they raise the ROC AUC of the whole forest, which need not be the best kind "
-                "alone."
+                f"Trees{of_stack} by split criterion and splitter{encoding}, with the out-of-bag ROC AUC of each kind "
+                "alone. A kind gets more trees if they raise the ROC AUC of the whole forest, which need not be the "
+                "best kind alone."
             )
             drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
         if training is not None:
@@ -213,6 +216,7 @@ def _forest_table(caption: str, forest: AUCForestClassifier) -> Table:
         ["trees", f"{size.n_trees:,}"],
         ["split criteria", ", ".join(dict.fromkeys(criterion for criterion, _ in forest.variants_))],
         ["splitters", ", ".join(dict.fromkeys(splitter for _, splitter in forest.variants_))],
+        *([["encodings", ", ".join(dict.fromkeys(forest.encodings_))]] if forest.encodings_ else []),
         ["nodes of a tree, mean", number(float(size.n_nodes.mean()))],
         ["depth of a tree, mean", number(float(size.max_depth.mean()))],
         ["depth of the deepest tree", f"{size.max_depth.max()}"],

@@ -270,8 +270,9 @@ def importance_plot(importance: PermutationImportance) -> Any:
 
 
 def mixture_plot(forest: Any) -> Any:
-    """Draw the variants of a mixed forest."""
-    figure, axes = _panels(_WIDTH, 0.8 + 0.3 * len(forest.mixture_["n_trees"]))
+    """Draw the variants of a mixed forest, and the encodings."""
+    n_bars = sum(len(getattr(forest, name, {"n_trees": ()})["n_trees"]) for name in ("mixture_", "encoding_mixture_"))
+    figure, axes = _panels(_WIDTH, 0.8 + 0.3 * n_bars)
     MixtureDisplay.from_estimator(forest, ax=axes)
     return figure
 

@@ -148,3 +148,28 @@ class TargetRates(NamedTuple):
 def append_rates(X: Any, rates: TargetRates | None) -> Any:
     """Return a matrix of features with those of rates, if there are any."""
     return X if rates is None else rates.append_to(X)
+
+
+def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:
+    """Return whether two forests read the same target rates."""
+    if one is None or other is None or len(one.tables) != len(other.tables):
+        return one is None and other is None
+    pairs: list[tuple[Any, Any]] = [
+        *zip(one[1:], other[1:]),
+        *(pair for tables in zip(one.tables, other.tables) for pair in zip(*tables)),
+    ]
+    return all(np.array_equal(*pair) for pair in pairs)
+
+
+def check_same_features(before: TargetRates | None, now: TargetRates | None) -> None:
+    """Raise ValueError if other features are made than in the previous fit, which the existing trees read."""
+    of_before, of_now = (
+        None
+        if rates is None
+        else ([(t.feature, t.other, t.edges.tolist()) for t in rates.tables], rates.classes.tolist())
+        for rates in (before, now)
+    )
+    if of_before is None and of_now is not None:
+        raise ValueError('warm_start: the existing trees read no target rates: set categorical_encoding="sets"')
+    if of_before != of_now:
+        raise ValueError("warm_start: columns of many categories have other target rates than in the previous fit")

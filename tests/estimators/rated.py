@@ -1,0 +1,36 @@
+"""A table with a column of so many categories that a forest makes target rates of it."""
+
+import numpy as np
+import pandas as pd
+
+N_MERCHANTS = 80
+
+
+def make_rated(n_rows=600, n_classes=2, seed=0):
+    """Return a frame and labels: merchants matter a lot, an amount less, and a kind of three categories little."""
+    random = np.random.default_rng(seed)
+    merchant, kind = random.integers(0, N_MERCHANTS, n_rows), random.integers(0, 3, n_rows)
+    amount = random.normal(size=n_rows)
+    score = np.random.default_rng(1).normal(0.0, 2.0, N_MERCHANTS)[merchant] + 0.7 * amount + 0.3 * kind
+    score += random.logistic(size=n_rows)
+    names = np.array([f"m{i:02}" for i in range(N_MERCHANTS)], dtype=object)
+    X = pd.DataFrame(
+        {
+            "merchant": pd.Categorical(names[merchant]),
+            "amount": amount,
+            "kind": pd.Categorical(np.array(list("abc"))[kind]),
+        }
+    )
+    return X, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
+def make_interaction(n_rows=1500, seed=0):
+    """Return a frame and labels: what a merchant means depends on the night, and shops are noise."""
+    random = np.random.default_rng(seed)
+    merchant, night, shop = (random.integers(0, n, n_rows) for n in (60, 2, 300))
+    effect = random.normal(0.0, 1.5, (60, 2))
+    y = (effect[merchant, night] + random.logistic(size=n_rows) > 0).astype(int)
+    X = pd.DataFrame({"merchant": merchant, "night": night, "shop": shop}).astype(
+        {"merchant": "category", "shop": "category"}
+    )
+    return X, y

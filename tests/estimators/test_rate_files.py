@@ -1,0 +1,261 @@
+"""Target rates come back from files to the last bit, and what would index beyond an array is refused."""
+
+import copy
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import aucforest
+from aucforest import AUCForestClassifier, AUCStackingClassifier, ModelFormatError
+from aucforest.persistence.model_file import write_model
+
+from .rated import make_interaction, make_rated
+from .test_model_files import array, assert_same_model, assert_same_predictions, at, read, saved
+
+ENCODINGS = ["auto", "sets", "rates", "interactions", ["sets", "rates"]]
+
+
+def rated_forest(**params):
+    return AUCForestClassifier(**{"n_estimators": 16, "random_state": 0, "max_depth": 5, **params})
+
+
+@pytest.fixture(scope="module")
+def interaction():
+    """Return a forest with rates of two columns, one of them with an interaction, and its data."""
+    X, y = make_interaction()
+    forest = rated_forest().fit(X, y)
+    assert [table.is_interaction for table in forest.target_rates_.tables] == [False, True, False]
+    return forest, X, y
+
+
+@pytest.fixture(scope="module")
+def content(interaction, tmp_path_factory):
+    path = tmp_path_factory.mktemp("rates") / "model"
+    interaction[0].save(path)
+    return read(path)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("encoding", ENCODINGS, ids=str)
+def test_a_forest_comes_back_to_the_last_bit(encoding, n_classes, tmp_path):
+    X, y = make_rated(n_classes=n_classes)
+    forest = rated_forest(categorical_encoding=encoding).fit(X, y)
+    loaded = saved(forest, tmp_path)
+    assert (loaded.target_rates_ is None) == (encoding == "sets") == (len(loaded.encodings_) == 0)
+    assert_same_model(forest, loaded)
+    assert_same_predictions(forest, loaded, X)
+    assert_same_predictions(forest[3], saved(forest[3], tmp_path), X)
+    loaded.save(tmp_path / "again")
+    forest.save(tmp_path / "model")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+
+
+def test_interactions_weights_and_unequal_sampling_come_back(interaction, tmp_path):
+    forest, X, y = interaction
+    assert_same_model(forest, saved(forest, tmp_path))
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    for params, sample_weight in (({}, weights), ({"sampling": {0: 0.2, 1: 1.0}}, None)):
+        other = rated_forest(**params).fit(X, y, sample_weight)
+        assert_same_model(other, saved(other, tmp_path))
+        assert_same_predictions(other, saved(other, tmp_path), X)
+
+
+def test_warm_starts_go_on_from_a_file(tmp_path):
+    X, y = make_rated()
+    for encoding in ENCODINGS:
+        more = rated_forest(categorical_encoding=encoding).set_params(n_estimators=24).fit(X, y)
+        loaded = saved(rated_forest(categorical_encoding=encoding).fit(X, y), tmp_path)
+        loaded.set_params(warm_start=True, n_estimators=24).fit(X, y)
+        assert loaded.encodings_[:16] == more.encodings_[:16]
+        assert len(loaded.encodings_) == (0 if encoding == "sets" else 24)
+        np.testing.assert_array_equal(loaded.apply(X)[:, :16], more.apply(X)[:, :16])
+
+
+def test_warm_starts_need_the_same_features(interaction):
+    forest, X, y = interaction
+    other = copy.deepcopy(forest).set_params(warm_start=True, n_estimators=20, categorical_encoding="rates")
+    with pytest.raises(ValueError, match=r"^warm_start: columns of many categories have other target rates"):
+        other.fit(X, y)
+    before = rated_forest(categorical_encoding="sets").fit(X, y)
+    with pytest.raises(ValueError, match=r'existing trees read no target rates: set categorical_encoding="sets"$'):
+        before.set_params(warm_start=True, n_estimators=20, categorical_encoding="auto").fit(X, y)
+
+
+def test_totals_take_few_bytes(content, interaction):
+    arrays, _ = content
+    assert arrays["rates.0.totals"].dtype == np.uint8
+    assert arrays["rates.1.totals"].shape == (120, 2)
+    heavy = copy.deepcopy(interaction[0])
+    tables = heavy.target_rates_.tables
+    heavy.target_rates_ = heavy.target_rates_._replace(
+        tables=(tables[0]._replace(totals=tables[0].totals * 2**40), *tables[1:])
+    )
+    assert heavy._parts[0].store(heavy)[0]["rates.0.totals"].dtype == np.int64
+
+
+@pytest.mark.parametrize("kind", ["text", "numbers", "floats", "dates", "mixed"])
+def test_many_categories_are_arrays(kind, tmp_path):
+    n = 5000
+    values = {
+        "text": pd.Series([f"\ud800 é{i}" for i in range(n)], dtype=object),
+        "numbers": np.arange(n, dtype=np.uint16)[::-1],
+        "floats": np.append(np.arange(1, n) / 7, np.inf).astype(np.float32),
+        "dates": pd.Series(pd.date_range("2020", periods=n), dtype=object),
+        "mixed": np.array([i if i % 2 else i + 0.5 for i in range(n)], dtype=object),
+    }
+    X = pd.DataFrame({"one": values[kind], "x": np.arange(n) % 7})
+    y = np.arange(n) % 3 == 0
+    forest = AUCForestClassifier(2, max_depth=2, random_state=0, categorical_features=["one"]).fit(X, y)
+    loaded = saved(forest, tmp_path)
+    assert_same_model(forest, loaded)
+    assert_same_predictions(forest, loaded, X)
+    arrays, metadata = read(tmp_path / "model")
+    is_plain = metadata["categories"][0][1]["values"] is not None
+    assert is_plain == (kind == "mixed") == (not any(name.startswith("categories.0.") for name in arrays))
+
+
+def test_lengths_of_texts_are_checked(tmp_path):
+    X = pd.DataFrame({"one": [f"é{i}" for i in range(5000)], "x": np.arange(5000) % 7})
+    AUCForestClassifier(2, max_depth=2).fit(X, np.arange(5000) % 3 == 0).save(tmp_path / "model")
+    arrays, metadata = read(tmp_path / "model")
+    lengths = arrays["categories.0.lengths"]
+    for wrong, message in ((np.append(lengths, [1, 1]), "do not add up"), (lengths[::-1] - 1, "do not add up")):
+        write_model(tmp_path / "wrong", {**arrays, "categories.0.lengths": wrong.astype(np.uint8)}, metadata)
+        with pytest.raises(ModelFormatError, match=message):
+            aucforest.load(tmp_path / "wrong")
+    # cut within letters of two bytes
+    arrays["categories.0.text"] = np.roll(arrays["categories.0.text"], -1)
+    write_model(tmp_path / "wrong", arrays, metadata)
+    with pytest.raises(ModelFormatError, match="utf-8"):
+        aucforest.load(tmp_path / "wrong")
+
+
+def table(number, place, value):
+    """Return what changes an item of a table: its feature, the other one, the number of parts, or the smoothing."""
+    return at("rates", "tables", number, place, put=value)
+
+
+def values(name, change):
+    """Return what changes an array."""
+    return lambda arrays, metadata: arrays.update({name: change(arrays[name])})
+
+
+def order(*places):
+    """Return what brings the tables in another order, with their arrays."""
+
+    def change(arrays, metadata):
+        metadata["rates"]["tables"] = [metadata["rates"]["tables"][place] for place in places]
+        before = dict(arrays)
+        for number, place in enumerate(places):
+            for name in ("totals", "edges"):
+                arrays[f"rates.{number}.{name}"] = before[f"rates.{place}.{name}"]
+
+    return change
+
+
+HOSTILE = {
+    "a number": (table(0, 0, 1), "rates of feature 1, which has no categories"),
+    "a feature beyond": (table(0, 0, 99), "rates of feature 99, which has no categories"),
+    "a feature before": (table(0, 0, -3), "rates of feature -3, which has no categories"),
+    "a feature that is a float": (table(0, 0, 0.0), "rates are no numbers"),
+    "another table's feature": (table(0, 0, 2), "must be .* of shape"),
+    "with itself": (table(1, 1, 0), "rates of feature 0 and feature 0"),
+    "with a rate": (table(1, 1, 3), "rates of feature 0 and feature 3"),
+    "with nothing": (table(1, 1, -2), "rates of feature 0 and feature -2"),
+    "alone with parts": (table(1, 1, -1), "another number of parts"),
+    "with many categories": (
+        lambda arrays, metadata: (table(1, 1, 2)(arrays, metadata), array("rates.1.edges", [])(arrays, metadata)),
+        "another number of parts",
+    ),
+    "more parts": (table(1, 2, 3), "another number of parts"),
+    "fewer parts": (table(1, 2, 1), "another number of parts"),
+    "no parts": (table(0, 2, 0), "another number of parts"),
+    "no smoothing": (table(0, 3, 0.0), "smoothing of rates is not positive and finite"),
+    "negative smoothing": (table(0, 3, -1.0), "smoothing of rates is not positive and finite"),
+    "smoothing of text": (table(0, 3, "1"), "smoothing of rates is not positive and finite"),
+    "an item too few": (at("rates", "tables", 0, put=[0, -1, 1]), "rates are no numbers"),
+    "no tables": (at("rates", "tables", put=[]), "there are no rates, or too many"),
+    "tables of text": (at("rates", "tables", put="tables"), "rates have no tables and classes"),
+    "classes of text": (at("rates", "classes", put="1"), "rates have no tables and classes"),
+    "unknown": (at("rates", "more", put=1), "rates have no tables and classes"),
+    "rates of text": (at("rates", put="all"), "rates must be dict"),
+    "the first class": (at("rates", "classes", put=[0]), "classes of rates are unknown"),
+    "both classes": (at("rates", "classes", put=[0, 1]), "classes of rates are unknown"),
+    "a class beyond": (at("rates", "classes", put=[2]), "classes of rates are unknown"),
+    "a class that is a float": (at("rates", "classes", put=[1.0]), "classes of rates are unknown"),
+    "an interaction first": (order(1, 0, 2), "the tables of rates are not in order"),
+    "the same table twice": (order(0, 1, 1), "the tables of rates are not in order"),
+    "the same column twice": (order(0, 1, 0), "the tables of rates are not in order"),
+    "a table too few": (lambda arrays, metadata: metadata["rates"]["tables"].pop(), "tree.*features|feature"),
+    "no totals": (lambda arrays, metadata: arrays.pop("rates.1.totals"), "rates.1.totals is missing"),
+    "a total too few": (values("rates.1.totals", lambda totals: totals[1:]), "rates.1.totals must be"),
+    "totals of three": (values("rates.0.totals", lambda totals: np.hstack((totals, totals[:, :1]))), "totals must be"),
+    "negative totals": (values("rates.0.totals", lambda totals: -totals.astype(np.int64)), "negative or too large"),
+    "great totals": (values("rates.0.totals", lambda totals: np.full(totals.shape, 2**61)), "negative or too large"),
+    "totals that are floats": (values("rates.0.totals", lambda totals: totals * 1.0), "rates.0.totals must be"),
+    "NaN edge": (values("rates.1.edges", lambda edges: edges * np.nan), "edges of rates are not finite and rising"),
+    "an infinite edge": (values("rates.1.edges", lambda edges: edges + np.inf), "edges of rates are not finite"),
+    "two equal edges": (values("rates.1.edges", lambda edges: np.repeat(edges, 2)), "edges of rates are not finite"),
+    "no edge": (values("rates.1.edges", lambda edges: edges[:0]), "no edges of feature 1, which is a number"),
+    "an edge of a column alone": (array("rates.0.edges", [0.5]), "another number of parts"),
+    "frequencies of more": (array("rates.frequencies", [0.5, 0.6]), "the frequencies of rates are not those"),
+    "negative frequency": (array("rates.frequencies", [-0.5, 1.5]), "the frequencies of rates are not those"),
+    "NaN frequency": (array("rates.frequencies", [np.nan, 1.0]), "the frequencies of rates are not those"),
+    "frequencies of three": (array("rates.frequencies", [0.5, 0.5, 0.0]), "rates.frequencies must be"),
+    "negative factor": (array("rates.factors", [1.0, -1.0]), "factors of rates are not positive"),
+    "infinite factor": (array("rates.factors", [1.0, np.inf]), "factors of rates are not positive"),
+    "no factor": (array("rates.factors", [0.0, 0.0]), "factors of rates are not positive"),
+    "an unknown encoding": (at("encodings", 0, put="codes"), "encodings are unknown"),
+    "encodings twice": (at("encodings", 0, put="rates"), "encodings are unknown"),
+    "encodings that are numbers": (at("encodings", 0, put=1), "encodings are unknown"),
+    "no encodings": (lambda arrays, metadata: metadata.pop("encodings"), "encodings must be|encodings is missing"),
+    "an encoding beyond": (values("encodings", lambda places: places + 3), "the encodings of trees are unknown"),
+    "an encoding before": (values("encodings", lambda places: places - 1), "the encodings of trees are unknown"),
+    "an encoding too few": (values("encodings", lambda places: places[1:]), "encodings must be int64"),
+    "a mixture of one": (at("encoding_mixture", put=["sets"]), "encoding_mixture has no names"),
+    "a mixture of others": (at("encoding_mixture", put=["sets", "other"]), "encoding_mixture has no names"),
+    "scores above 1": (values("encoding_mixture_scores", lambda scores: scores + 1), "encoding_mixture has no scores"),
+    "many trees": (values("encoding_mixture_n_trees", lambda n: n + 99), "encoding_mixture has no numbers of trees"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_rates_are_refused(name, content, tmp_path):
+    change, message = HOSTILE[name]
+    arrays, metadata = copy.deepcopy(content)
+    change(arrays, metadata)
+    write_model(tmp_path / "model", arrays, metadata)
+    with pytest.raises(ModelFormatError, match=message):
+        aucforest.load(tmp_path / "model")
+
+
+def test_stacks_come_back(tmp_path):
+    X, y = make_rated()
+    stack = AUCStackingClassifier(rated_forest(), random_state=0).fit(X, y)
+    loaded = saved(stack, tmp_path)
+    assert_same_model(stack, loaded)
+    assert_same_predictions(stack, loaded, X)
+    assert list(loaded.members_) == ["forest", "residual", "linear"]
+    arrays, metadata = read(tmp_path / "model")
+    for name, other in (("frequencies", np.array([0.25, 0.75])), ("factors", np.array([0.5, 1.0]))):
+        write_model(tmp_path / "other", arrays | {f"residual/rates.{name}": other}, metadata)
+        with pytest.raises(ModelFormatError, match="forests of the stack have different target rates"):
+            aucforest.load(tmp_path / "other")
+    totals = arrays["residual/rates.0.totals"].copy()
+    totals[0, 0] += 1
+    write_model(tmp_path / "other", arrays | {"residual/rates.0.totals": totals}, metadata)
+    with pytest.raises(ModelFormatError, match="forests of the stack have different target rates"):
+        aucforest.load(tmp_path / "other")
+
+
+def test_the_additive_model_of_a_stack_may_read_categories_beyond_those_of_sets(tmp_path):
+    """The most frequent categories need not be the first 254 of the additive model."""
+    random = np.random.default_rng(0)
+    code = np.repeat(np.arange(400), 12)
+    X = np.column_stack((code, random.normal(size=len(code))))
+    y = (random.normal(0.0, 2.0, 400)[code] + random.logistic(size=len(code)) > 0).astype(int)
+    forest = rated_forest(n_estimators=30, categorical_features=[0])
+    stack = AUCStackingClassifier(forest, residual=False, random_state=0).fit(X, y)
+    assert stack.members_["linear"].codes_.max() == 399
+    assert_same_predictions(stack, saved(stack, tmp_path), X)

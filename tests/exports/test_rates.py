@@ -1,0 +1,136 @@
+"""Exports of forests that read target rates, and of sets beyond the 254 categories that they tell apart."""
+
+import numpy as np
+import onnxruntime
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier
+from aucforest.metrics import roc_auc_score
+from aucforest.monitoring import CBPE, Chunks
+from tests.estimators.rated import make_interaction, make_rated
+
+
+def proba_of(path, encoded):
+    session = onnxruntime.InferenceSession(path)
+    return session.run(None, {"X": np.ascontiguousarray(encoded)})[1]
+
+
+def make_many(n_rows=2000):
+    """Return codes of 600 categories, a number and labels; the rare categories have an effect, too."""
+    random = np.random.default_rng(0)
+    code = random.integers(0, 600, n_rows)
+    X = np.column_stack((code, random.normal(size=n_rows)))
+    return X, (np.where(code % 2, 1.0, -1.0) + (code > 300) + random.logistic(size=n_rows) > 0).astype(int)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def fitted(request):
+    X, y = make_rated(n_classes=request.param)
+    return AUCForestClassifier(12, random_state=0, max_depth=6).fit(X, y), X
+
+
+def test_encoded_tables_have_rates(fitted):
+    forest, X = fitted
+    assert forest.target_rates_ is not None
+    encoded = forest.encode(X)
+    assert encoded.columns.tolist() == forest.split_features_.tolist()
+    rates = encoded.iloc[:, 3:].to_numpy()
+    table, classes = forest.target_rates_.tables[0], forest.target_rates_.classes
+    totals = table.totals[X["merchant"].cat.codes]
+    towards = forest.target_rates_.frequencies[classes]
+    expected = (totals[:, classes] + table.smoothing * towards) / (totals.sum(axis=1)[:, None] + table.smoothing)
+    np.testing.assert_allclose(rates, expected, rtol=1e-14)
+    strings = X.astype({"merchant": str, "kind": str})
+    for other in (pl.from_pandas(strings), pa.Table.from_pandas(strings, preserve_index=False)):
+        made = forest.encode(other)
+        assert type(made) is type(other)
+        names = made.columns if isinstance(made, pl.DataFrame) else made.column_names
+        assert names == forest.split_features_.tolist()
+        np.testing.assert_array_equal(np.asarray(made), encoded.to_numpy())
+    assert forest.encode(X, dtype="float32").dtypes.unique().tolist() == [np.float32]
+
+
+def test_matrices_have_rates():
+    X, y = make_many()
+    forest = AUCForestClassifier(12, random_state=0, max_depth=6, categorical_features=[0]).fit(X, y)
+    rows = np.array([[3.0, 0.0], [9999.0, 0.0], [np.nan, 0.0]])
+    encoded = forest.encode(rows)
+    assert encoded.shape == (3, 3)
+    assert np.isnan(encoded[1:, 0]).all()
+    # Unknown and missing categories have the frequency of all samples.
+    np.testing.assert_allclose(encoded[1:, 2], y.mean())
+    assert encoded[0, 2] != encoded[1, 2]
+
+
+def test_forests_are_the_same(fitted, tmp_path):
+    forest, X = fitted
+    rows = X.copy()
+    rows["merchant"] = rows["merchant"].astype(object)
+    rows.loc[:20, "merchant"] = None
+    rows.loc[21:40, "merchant"] = "never seen"
+    for model in (forest, forest[forest.encodings_.index("rates")]):
+        model.to_onnx(tmp_path / "model.onnx")
+        proba = model.predict_proba(rows)
+        np.testing.assert_allclose(proba_of(tmp_path / "model.onnx", model.encode(rows)), proba, rtol=0, atol=1e-6)
+        # scikit-learn rounds values to float32
+        exported, narrow = model.to_sklearn(), model.encode(rows).astype(np.float32)
+        known = model._predict_valid(narrow.to_numpy(np.float64))
+        np.testing.assert_allclose(exported.predict_proba(narrow), known, rtol=0, atol=1e-12)
+
+
+def test_interactions_are_the_same(tmp_path):
+    X, y = make_interaction()
+    forest = AUCForestClassifier(12, random_state=0, max_depth=6).fit(X, y)
+    assert "interactions" in forest.encodings_
+    forest.to_onnx(tmp_path / "model.onnx")
+    proba = proba_of(tmp_path / "model.onnx", forest.encode(X))
+    np.testing.assert_allclose(proba, forest.predict_proba(X), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_stacks_are_the_same(n_classes, tmp_path):
+    X, y = make_rated(n_classes=n_classes)
+    stack = AUCStackingClassifier(AUCForestClassifier(20, max_depth=5), random_state=0).fit(X, y)
+    stack.weights_[:] = 0.5  # all members count
+    assert stack.target_rates_ is stack.members_["residual"].target_rates_ is not None
+    assert stack.split_features_.tolist() == stack.members_["forest"].split_features_.tolist()
+    encoded = stack.encode(X)
+    assert encoded.columns.tolist() == stack.split_features_.tolist()
+    stack.to_onnx(tmp_path / "stack.onnx")
+    proba = proba_of(tmp_path / "stack.onnx", encoded)
+    np.testing.assert_allclose(proba, stack.predict_proba(X), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", ["forest", "tree", "stack"])
+def test_categories_beyond_those_that_sets_tell_apart(estimator, tmp_path):
+    X, y = make_many()
+    forest = AUCForestClassifier(8, random_state=0, categorical_features=[0], categorical_encoding="sets")
+    tree = AUCTreeClassifier(random_state=0, categorical_features=[0])
+    stack = AUCStackingClassifier(forest.set_params(n_estimators=20), random_state=0)
+    model = {"forest": forest, "tree": tree, "stack": stack}[estimator].fit(X, y)
+    encoded = model.encode(X)
+    assert encoded.shape == X.shape
+    assert len(np.unique(encoded[:, 0])) > 500
+    model.to_onnx(tmp_path / "model.onnx")
+    for rows in (encoded, np.where(np.arange(len(X))[:, None] % 5, encoded, np.nan)):
+        proba = model._predict_valid(rows)
+        np.testing.assert_allclose(proba_of(tmp_path / "model.onnx", rows), proba, rtol=0, atol=1e-6)
+        if estimator != "stack":
+            narrow = rows.astype(np.float32)
+            expected = model._predict_valid(narrow.astype(np.float64))
+            np.testing.assert_allclose(model.to_sklearn().predict_proba(narrow), expected, rtol=0, atol=1e-12)
+    # The rarest categories share a side, whatever their index.
+    rare = np.column_stack((np.arange(254, len(model.categories_[0])), np.zeros(len(model.categories_[0]) - 254)))
+    if estimator != "stack":
+        assert np.ptp(model._predict_valid(rare), axis=0).max() == 0
+
+
+def test_performance_is_estimated_from_out_of_bag_probabilities():
+    X, y = make_rated(1500)
+    forest = AUCForestClassifier(40, random_state=0, oob_score=True).fit(X[:1000], y[:1000])
+    cbpe = CBPE.from_forest(forest, y[:1000], X[:1000])
+    (row,) = cbpe.estimate(forest.predict_proba(X[1000:]), chunks=Chunks.by_number(1)).estimates
+    assert row.estimate == pytest.approx(forest.oob_score_, abs=0.03)
+    assert row.estimate == pytest.approx(roc_auc_score(y[1000:], forest.predict_proba(X[1000:])[:, 1]), abs=0.05)

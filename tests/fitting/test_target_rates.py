@@ -1,0 +1,142 @@
+"""The choice of target rates, their totals and those of training rows, against their definitions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucforest.fitting.target_rates import (
+    Digits,
+    OwnTotalsOf,
+    RateWeights,
+    bins_of_rates,
+    encodings_of,
+    find_rated,
+    interaction_gain,
+    leave_one_out,
+)
+from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
+from tests.reference import target_rates as reference
+
+
+def make_rates(totals, smoothing=2.0):
+    """Return the rates of one column of two classes."""
+    totals = np.array(totals)
+    frequencies = totals.sum(axis=0) / totals.sum()
+    table = RateTable(0, -1, np.empty(0), 1, smoothing, totals)
+    return TargetRates((table,), np.array([1]), frequencies, np.ones(2))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_groups", [None, 9])
+def test_rates_of_training_rows_leave_them_out(weighted, n_groups):
+    rng, n, n_categories = np.random.default_rng(0), 80, 6
+    categories, labels = rng.integers(-1, n_categories, n), rng.integers(0, 2, n).astype(np.uint16)
+    sample_weight = rng.integers(0, 4, n).astype(float) if weighted else None
+    kept = None if sample_weight is None else np.flatnonzero(sample_weight)
+    rows = np.arange(n) if kept is None else kept
+    weights = RateWeights.of(None if sample_weight is None else sample_weight[kept], None, 2)
+    integers = np.ones(len(rows), dtype=np.int64) if weights.integers is None else weights.integers
+    groups = None if n_groups is None else rng.integers(0, n_groups, len(rows)).astype(np.int32)
+    known = categories[rows] >= 0
+    totals = np.zeros((n_categories, 2), dtype=np.int64)
+    np.add.at(totals, (categories[rows][known], labels[rows][known]), integers[known])
+    rates = make_rates(totals)._replace(factors=weights.factors)
+    own = OwnTotalsOf(labels, kept, weights.integers, 2, groups, lambda number: categories[rows])
+    X = np.where(categories < 0, np.nan, categories)[:, None].astype(float)
+    by_hand = np.ones(len(rows)) if sample_weight is None else sample_weight[kept] / sample_weight[kept].mean()
+    towards = np.full((len(rows), 1), rates.frequencies[1])
+    known_groups = np.arange(len(rows)) if groups is None else groups
+    expected = reference.rates_without_own(known_groups, categories[rows], labels[rows], by_hand, [1], 2.0, towards)
+    np.testing.assert_allclose(rates.of_rows(X[rows], own(rows)), expected, rtol=1e-12)
+    some = rows[::3]
+    np.testing.assert_allclose(rates.of_rows(X[some], own(some)), expected[::3], rtol=1e-12)
+
+
+def test_leave_one_out_by_definition():
+    labels = [[0, 0, 1], [1], [0, 1, 1, 1], [0, 0]]
+    towards = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5], [0.8, 0.2]])
+    totals = np.array([[cell.count(k) for k in (0, 1)] for cell in labels], dtype=float)
+    for smoothing in (0.5, 3.0):
+        expected = reference.leave_one_out(labels, towards, smoothing)
+        assert leave_one_out(totals, towards, smoothing) == pytest.approx(expected, rel=1e-12)
+
+
+def make_totals(effect, seed, n_categories=200, n_samples=20):
+    """Return the totals of categories and two parts, whose effects are those of both, or also flip signs."""
+    rng = np.random.default_rng(seed)
+    category, part = np.repeat(np.arange(n_categories), n_samples), rng.integers(0, 2, n_categories * n_samples)
+    effects = rng.normal(size=n_categories)[category]
+    logit = effects * (2 * part - 1) if effect == "flips" else effects + part if effect == "adds" else 0.0
+    label = (rng.logistic(size=len(category)) < logit).astype(int)
+    totals = np.zeros((n_categories, 2, 2))
+    np.add.at(totals, (category, part, label), 1.0)
+    return totals, np.bincount(label) / len(label)
+
+
+@pytest.mark.parametrize("effect", ["flips", "adds", "none"])
+def test_only_interactions_gain(effect):
+    gains = []
+    for seed in range(8):
+        totals, frequencies = make_totals(effect, seed)
+        gains.append(interaction_gain(totals, frequencies, 4.0)[1])
+    assert min(gains) > 50.0 if effect == "flips" else max(gains) < 10.0
+
+
+def test_digits_are_read_back():
+    categories = {1: np.arange(70_000), 3: np.arange(200)}
+    digits = Digits.of(5, categories, [1, 3])
+    X = np.full((4, 5), np.nan)
+    X[:, 1], X[:, 3] = [0, 69_999, np.nan, 256], [199, np.nan, 0, 255 - 100]
+    codes = np.concatenate((np.zeros((5, 4), dtype=np.uint8), digits.encode(X, np.uint8)))
+    assert digits.n_rows == 4
+    assert digits.decode(codes, 1).tolist() == [0, 69_999, -1, 256]
+    assert digits.decode(codes, 3).tolist() == [199, -1, 0, 155]
+    # 255 categories need the number of one byte that is left for missing values, 256 two bytes
+    assert [Digits.of(0, {0: np.arange(n)}, [0]).n_rows for n in (255, 256, 65_535, 65_536)] == [1, 2, 2, 3]
+
+
+def test_bins_tell_rates_apart():
+    totals = [[9, 1], [5, 5], [1, 9], [1, 0], [0, 1], [0, 0]]
+    bins = bins_of_rates(make_rates(totals))
+    (n_bins,) = bins[0].n_bins
+    assert n_bins > 5
+    assert np.all(np.diff(bins[0].lower) > 0)
+    assert 0.0 <= bins[0].lower[0] <= bins[0].upper[-1] <= 1.0
+
+
+def test_columns_with_rates():
+    categories = {0: np.arange(50), 2: np.arange(51), 4: np.arange(1000)}
+    assert find_rated(categories, ENCODINGS) == [2, 4]
+    assert find_rated(categories, ("rates",)) == [2, 4]
+    assert find_rated(categories, ("sets",)) == []
+    rates = make_rates([[1, 1]])
+    assert encodings_of(ENCODINGS, None) == ("sets",)
+    assert encodings_of(ENCODINGS, rates) == ("sets", "rates")
+    assert encodings_of(("interactions",), rates) == ("rates",)
+    pair = rates.tables[0]._replace(other=1, n_parts=2)
+    assert encodings_of(ENCODINGS, rates._replace(tables=(*rates.tables, pair))) == ENCODINGS
+
+
+def test_names():
+    pair = make_rates([[1, 1]]).tables[0]._replace(other=1, n_parts=2)
+    rates = make_rates([[1, 1]])._replace(tables=(*make_rates([[1, 1]]).tables, pair))
+    assert rates.names(["shop", "night"], np.array([False, True])) == ["shop: rate", "shop x night: rate"]
+    three = rates._replace(classes=np.array([0, 2]))
+    assert three.names(["shop", "night"], np.array(["a", "b", "c"]))[:2] == ["shop: rate of a", "shop: rate of c"]
+    assert three.columns == [0, 0, 0, 0]
+
+
+def test_parts_of_codes_are_those_of_values():
+    from aucforest.tree.binning import bin_matrix, encode_matrix
+
+    rng = np.random.default_rng(4)
+    column = np.round(rng.normal(size=500), 1)
+    column[::17] = np.nan
+    binned = bin_matrix(column[:, None], max_bins=20)
+    edges = np.array([binned.values.lower[7] - 1e-9])
+    table = RateTable(1, 0, edges, 2, 1.0, np.empty((0, 2), dtype=np.int64))
+    codes = encode_matrix(column[:, None], binned.values).codes[0]
+    np.testing.assert_array_equal(table.parts_of_codes(binned.values)[codes], table.parts_of(column))
+    frame = pd.Series(table.parts_of(column))
+    assert frame.value_counts().min() > 10
+    assert set(frame) == {-1, 0, 1}

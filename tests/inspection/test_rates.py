@@ -1,0 +1,190 @@
+"""Target rates belong to the column that they are made of, whatever looks into a forest."""
+
+import copy
+
+import matplotlib
+import numpy as np
+import pytest
+from sklearn.utils import check_random_state
+
+from aucforest import AUCForestClassifier
+from aucforest.estimators.out_of_bag import training_rows
+from aucforest.inspection import (
+    MixtureDisplay,
+    TreeDisplay,
+    explain,
+    export_text,
+    forest_summary,
+    oob_permutation_importance,
+)
+from aucforest.metrics import roc_auc_score
+from tests.estimators.rated import make_interaction, make_rated
+from tests.inspection.test_shapley import by_subsets
+from tests.reference.importance import out_of_bag_sums
+
+matplotlib.use("Agg")
+NAMES = ["merchant", "night", "shop", "merchant: rate", "merchant x night: rate", "shop: rate"]
+INPUTS = [0, 1, 2, 0, 0, 2]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Return a forest with an interaction, and its data."""
+    X, y = make_interaction()
+    return AUCForestClassifier(24, random_state=0, max_depth=8).fit(X, y), X, y
+
+
+def test_features_are_named_and_belong_to_columns(fitted):
+    forest, _, _ = fitted
+    assert forest.split_features_.tolist() == forest[0].split_features_.tolist() == NAMES
+    assert forest._columns_of_features == INPUTS
+    assert forest_summary(forest).feature_names == NAMES
+    by_feature = forest.split_importances_
+    of_columns = [by_feature[[0, 3, 4]].sum(), by_feature[1], by_feature[[2, 5]].sum()]
+    np.testing.assert_allclose(forest.feature_importances_, of_columns)
+    assert by_feature[3:].min() > 0
+
+
+def test_rates_of_classes_are_named():
+    X, y = make_rated(n_classes=3)
+    forest = AUCForestClassifier(2, random_state=0).fit(X, np.array(["A", "B", "C"])[y])
+    rates = [f"merchant: rate of {label}" for label in "ABC"]
+    assert forest.split_features_.tolist() == ["merchant", "amount", "kind", *rates]
+    assert forest._columns_of_features == [0, 1, 2, 0, 0, 0]
+
+
+def test_rates_stand_behind_the_parts_of_dates():
+    X, y = make_rated()
+    X.insert(0, "day", np.datetime64("2024-01-01") + np.arange(len(X)) % 400)
+    forest = AUCForestClassifier(16, random_state=0).fit(X, y)
+    parts = ["day: month", "day: day of week", "day: hour"]
+    assert forest.split_features_.tolist() == ["day: time", "merchant", "amount", "kind", *parts, "merchant: rate"]
+    assert forest._columns_of_features == [0, 1, 2, 3, 0, 0, 0, 1]
+    importance = oob_permutation_importance(forest, X, y, n_repeats=1, random_state=0)
+    assert importance.feature_names == ("day: time", "merchant", "amount", "kind", *parts)
+    assert importance.importances_mean.argmax() == 1
+    explanation = explain(forest, X[:5])
+    assert explanation.feature_names == importance.feature_names
+    np.testing.assert_allclose(explanation.calibrated, forest.predict_proba(X[:5])[:, 1], atol=1e-12)
+
+
+def out_of_bag(forest, matrix, counts):
+    sums = np.array(out_of_bag_sums(forest.trees_, matrix.tolist(), counts.tolist()))
+    return forest._mean_of_trees(sums, (counts == 0).sum(axis=0)[:, None])[:, 1]
+
+
+@pytest.mark.parametrize("sampled", ["rows", "weighted rows", "groups"])
+def test_a_column_and_its_rates_are_permuted_together(sampled):
+    X, y = make_interaction(600)
+    weight = np.where(np.arange(600) % 7 == 0, 0.0, 1.0) if sampled == "weighted rows" else None
+    groups = np.arange(600) // 2 if sampled == "groups" else None
+    forest = AUCForestClassifier(30, random_state=0, max_depth=4, categorical_encoding=["rates", "interactions"])
+    forest.fit(X, y, weight, groups)
+    inputs = forest._inputs_of_features
+    assert inputs[-3:] == [0, 0, 2]
+    rows = training_rows(forest, X, y, weight)
+    kept = rows.bags.all_kept
+    matrix, counts = rows.take(kept), rows.counts(range(30))[kept].T
+    result = oob_permutation_importance(forest, X, y, n_repeats=2, sample_weight=weight, random_state=0)
+    assert result.feature_names == ("merchant", "night", "shop")
+    seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
+    before = roc_auc_score(y[kept], out_of_bag(forest, matrix, counts))
+    for feature in range(3):
+        random, places = np.random.default_rng([seed, feature]), np.flatnonzero(np.array(inputs) == feature)
+        for repeat in range(2):
+            changed, order = matrix.copy(), random.permutation(len(matrix))
+            changed[:, places] = matrix[order][:, places]
+            after = roc_auc_score(y[kept], out_of_bag(forest, changed, counts))
+            assert result.importances[feature, repeat] == pytest.approx(before - after, abs=1e-12)
+
+
+def test_importances_of_a_useful_column_and_of_noise(fitted):
+    forest, X, y = fitted
+    importance = oob_permutation_importance(forest, X, y, random_state=0)
+    assert importance.importances_mean[0] > 0.15
+    # 300 shops, of five rows each
+    assert abs(importance.importances_mean[2]) < 0.03
+
+
+@pytest.mark.parametrize("encoding", ["sets", "rates", "interactions"])
+def test_shapley_values_are_those_of_columns(fitted, encoding):
+    """As all subsets of columns say, where a column and its rates are known together or not at all."""
+    forest, X, _ = fitted
+    encoded = forest.encode(X[:6]).to_numpy(np.float64)
+    trees = [i for i, one in enumerate(forest.encodings_) if one == encoding][:3]
+    assert len(trees) == 3
+    if encoding == "interactions":
+        of_merchants = [set(forest.trees_[i].feature.tolist()) & {0, 3, 4} for i in trees]
+        assert {3, 4} in of_merchants
+    for i in trees:
+        expected = [by_subsets(forest.trees_[i], row, inputs=INPUTS) for row in encoded]
+        np.testing.assert_allclose(explain(forest[i], X[:6]).values, expected, rtol=0, atol=1e-9)
+
+
+def test_explanations_name_columns_and_categories(fitted):
+    forest, X, _ = fitted
+    explanation = explain(forest, X[:40])
+    assert explanation.values.shape == explanation.data.shape == (40, 3)
+    assert explanation.feature_names == ("merchant", "night", "shop")
+    np.testing.assert_allclose(explanation.calibrated, forest.predict_proba(X[:40])[:, 1], rtol=0, atol=1e-12)
+    tops = [reason for row, reasons in enumerate(explanation.top(1)) for reason in reasons]
+    assert {reason.feature for reason in tops} <= {"merchant", "night", "shop"}
+    assert all(
+        reason.value == str(X["merchant"][row]) for row, reason in enumerate(tops) if reason.feature == "merchant"
+    )
+    assert sum(reason.feature == "merchant" for reason in tops) > 20
+
+
+def test_explanations_of_classes_add_up():
+    X, y = make_rated(n_classes=3)
+    forest = AUCForestClassifier(10, random_state=0, calibration=None).fit(X, y)
+    explanation = explain(forest, X[:10])
+    assert explanation.values.shape == (10, 3, 3)
+    np.testing.assert_allclose(explanation.predictions, forest.predict_proba(X[:10]), rtol=0, atol=1e-12)
+
+
+def test_rules_name_rates(fitted):
+    forest, _, _ = fitted
+    tree = forest.encodings_.index("interactions")
+    text = export_text(forest[tree])
+    assert "merchant x night: rate <= 0." in text
+    # Names of columns are enough, and may be given with those of the rates.
+    of_columns = export_text(forest[tree], feature_names=["m", "n", "s"])
+    assert "m x n: rate <= 0." in of_columns
+    assert of_columns == export_text(forest[tree], feature_names=["m", "n", "s", "m: rate", "m x n: rate", "s: rate"])
+    with pytest.raises(ValueError, match="feature_names has 4 names, but the model has 6 features"):
+        export_text(forest[tree], feature_names=["m", "n", "s", "t"])
+    display = TreeDisplay.from_estimator(forest, tree=tree, max_depth=8)
+    assert any("merchant x night: rate <=" in box.get_text() for box in display.annotations_.values())
+
+
+def test_encodings_have_bars_of_their_own(fitted):
+    forest, _, _ = fitted
+    display = MixtureDisplay.from_estimator(forest)
+    mixture = forest.encoding_mixture_
+    assert display.names[0] == "auc, best"
+    assert display.names[8:] == ["encoding: sets", "encoding: rates", "encoding: interactions"]
+    widths = [bar.get_width() for bar in display.bars_]
+    np.testing.assert_allclose(widths[8:], mixture["n_trees"] / 24)
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert texts[10] == f"{mixture['oob_score'][2]:.3f} ± {mixture['oob_score_std'][2]:.3f}"
+
+
+def test_a_forest_that_mixes_nothing_but_encodings():
+    X, y = make_rated()
+    forest = AUCForestClassifier(10, criterion="gini", random_state=0).fit(X, y)
+    assert MixtureDisplay.from_estimator(forest).names == ["encoding: sets", "encoding: rates"]
+    alone = copy.deepcopy(forest).set_params(categorical_encoding="rates").fit(X, y)
+    assert alone.encodings_ == ["rates"] * 10
+    with pytest.raises(ValueError, match="the forest is not mixed"):
+        MixtureDisplay.from_estimator(alone)
+
+
+def test_trees_predict_as_parts_of_the_forest(fitted):
+    forest, X, _ = fitted
+    proba = np.mean([tree.predict_proba(X) for tree in forest], axis=0)
+    np.testing.assert_allclose(forest._calibration.apply(proba), forest.predict_proba(X), rtol=0, atol=1e-12)
+    leaves, (paths, starts) = forest.apply(X), forest.decision_path(X)
+    for i, tree in enumerate(forest):
+        np.testing.assert_array_equal(tree.apply(X), leaves[:, i])
+        assert (tree.decision_path(X) != paths[:, starts[i] : starts[i + 1]]).nnz == 0
