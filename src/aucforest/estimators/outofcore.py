@@ -173,8 +173,9 @@ def fit_source(
     from aucforest.tables.kinds import to_features
 
     head = read_table(source.schema(columns["features"]).empty_table())
-    dates = find_dates(head, forest.date_parts, find_categorical(head, forest.categorical_features))
-    features = FeatureBatches(source, columns["features"], to_features, rows, dates)
+    categorical = find_categorical(head, forest.categorical_features)
+    dates = find_dates(head, forest.date_parts, categorical)
+    features = FeatureBatches(source, columns["features"], to_features, rows, dates, categorical)
     start, open_job = forest._start(), None
     if folder is not None:
         check_seed(forest._params(), "folder")

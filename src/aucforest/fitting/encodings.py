@@ -1,5 +1,6 @@
 """The features that a tree grows on: sets of categories, or rates of the target among the samples of the tree."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -55,21 +56,25 @@ def _rate_codes(growth: Growth, own: Growth, part: Part, key: int, tables: list[
     assert digits is not None
     order = sample_order(key, part.n_rows, part.groups)
     weights = np.empty(0) if part.rate_weights is None else part.rate_weights
-    prior = np.repeat(rates.frequencies[rates.classes][:, None], part.n_rows, axis=1)
-    of_tables: dict[int, NDArray[np.float64]] = {}
-    for number in tables:
+    alone = prior = np.repeat(rates.frequencies[rates.classes][:, None], part.n_rows, axis=1)
+    made: list[NDArray[np.unsignedinteger]] = []
+    for number, values in zip(tables, _bins_of_tables(own, len(tables), len(rates.classes))):
         table = rates.tables[number]
         categories = digits.decode(part.codes, table.feature)
         cells, n_cells, towards = categories, digits.n_categories[table.feature], prior
         if table.is_interaction:
             cells = table.cells(categories, table.parts_of_codes(growth.values)[part.codes[table.other]])
-            n_cells, towards = n_cells * table.n_parts, of_tables[rates.alone(number)]
-        of_tables[number] = ordered_rates(
-            order, cells, n_cells, part.labels, weights, rates.classes, table.smoothing, towards
-        )
-    made = np.concatenate([of_tables[number] for number in tables])
-    n_made = len(made)
-    first = own.values.first[-n_made - 1 :]
-    bins = slice(first[0], None)
-    values = BinValues(first - first[0], own.values.lower[bins], own.values.upper[bins])
-    return encode_matrix(made.T, values).codes.astype(part.codes.dtype, copy=False)
+            n_cells, towards = n_cells * table.n_parts, alone
+        found = ordered_rates(order, cells, n_cells, part.labels, weights, rates.classes, table.smoothing, towards)
+        if not table.is_interaction:
+            alone = found  # the next tables are interactions of the same column
+        made.append(encode_matrix(found.T, values).codes.astype(part.codes.dtype, copy=False))
+    return np.concatenate(made)
+
+
+def _bins_of_tables(own: Growth, n_tables: int, n_classes: int) -> Iterator[BinValues]:
+    """Yield the bins of the features of each table, which are the last ones of a tree."""
+    for last in range(n_tables - 1, -1, -1):
+        stop = len(own.n_bins) - last * n_classes
+        first = own.values.first[stop - n_classes : stop + 1]
+        yield BinValues(first - first[0], *(edges[first[0] : first[-1]] for edges in own.values[1:]))

@@ -145,6 +145,6 @@ class TargetRates(NamedTuple):
         return np.hstack((X, self.of_rows(X, own).astype(X.dtype)))
 
 
-def append_rates(X: Any, rates: TargetRates | None) -> Any:
+def append_rates(X: Any, rates: TargetRates | None, own: OwnTotals | None = None) -> Any:
     """Return a matrix of features with those of rates, if there are any."""
-    return X if rates is None else rates.append_to(X)
+    return X if rates is None else rates.append_to(X, own)
