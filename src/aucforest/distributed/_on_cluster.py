@@ -144,23 +144,20 @@ class RowsOnCluster(TrainingTable):
         self._in_rates = weights = RateWeights.of(sample_weight, spec.sampler, n_classes)
         pieces = [piece for piece, (start, stop) in zip(coded, pairwise(self._starts)) if start < stop]
         samples = ((feature, self._sample_column(coding, pieces, feature)) for feature in coding.rated)
-        frequencies = weights.frequencies(labels, sample_weight)
-        interactions = INTERACTIONS in spec.encodings
-        rates = choose_rates(rows, samples, frequencies, weights.factors, with_interactions=interactions)
+        rates = choose_rates(rows, samples, labels, weights.by_class, INTERACTIONS in spec.encodings)
+        rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
         shared = [executor.share(value) for value in (weights, rows, rates.tables)]
         counted = [executor.submit(_tasks.count_cells, piece, *shared, n_classes) for piece in pieces]
         merged = merge_by_groups(executor.submit, _tasks.add_totals, counted, _MERGED)
         rates = with_totals(rates, executor.gather([merged])[0])
-        self._rates, self.X = (
-            rates,
-            RatedRows(self.X, rates, own_totals(coding, target, weights.integers(sample_weight), rates)),
-        )
+        own = own_totals(coding, target, weights.integers(sample_weight), rates)
+        self._rates, self.X = rates, RatedRows(self.X, rates, own)
         return replace(coding, rates=rates)
 
     def _sample_column(self, coding: Coding, pieces: list[Any], feature: int) -> CodedRows:
         """Return the rows from which the target rates of a column are chosen."""
         n_rows, submit = len(self.target.kept_labels), self._executor.submit
-        arguments = self._in_rates, coding.digits, feature, n_rows
+        arguments = coding.digits, feature, n_rows
         return CodedRows.joined(
             self._executor.gather([submit(_tasks.sample_column, piece, *arguments) for piece in pieces])
         )

@@ -109,27 +109,23 @@ def encode_partition(
     return Part(coding.encode(matrix), labels, weights), matrix[scored]
 
 
-def sample_column(part: Part, weights: RateWeights, digits: Digits, feature: int, n_rows: int) -> CodedRows:
+def sample_column(part: Part, digits: Digits, feature: int, n_rows: int) -> CodedRows:
     """Return the rows of a partition from which the target rates of a column are chosen; the fit has n_rows rows."""
-    rows = sampled_rows(part.codes, digits, feature, n_rows)
-    return _coded_rows(part, weights).some(rows)
+    rows = CodedRows(part.codes, part.labels, None)
+    return rows.some(sampled_rows(part.codes, digits, feature, n_rows))
 
 
 def count_cells(
     part: Part, weights: RateWeights, rows: RateRows, tables: tuple[RateTable, ...], n_classes: int
 ) -> list[NDArray[np.int64]]:
     """Return the totals of the rows of a partition for every table of target rates."""
-    return rows.count_all(tables, _coded_rows(part, weights), n_classes)
+    coded = CodedRows(part.codes, part.labels, weights.integers(part.weights))
+    return rows.count_all(tables, coded, n_classes)
 
 
 def add_totals(counted: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
     """Return the sums of the totals of some partitions for every table."""
     return [sum(of_table[1:], of_table[0]) for of_table in zip(*counted)]
-
-
-def _coded_rows(part: Part, weights: RateWeights) -> CodedRows:
-    """Return the rows of a partition with their weights in target rates."""
-    return CodedRows(part.codes, part.labels, weights.integers(part.weights))
 
 
 def cut_part(part: Part, start: int, stop: int) -> Part:

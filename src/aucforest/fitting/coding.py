@@ -202,10 +202,11 @@ def choose_target_rates(
 ) -> TargetRates:
     """Return the target rates of a fit, given the codes of all rows of positive weight."""
     rows, labels, sample_weight = coding.rate_rows, target.kept_labels, target.kept_weight
-    coded = CodedRows(codes, labels, weights.integers(sample_weight))
+    coded = CodedRows(codes, labels, None)
     samples = ((f, coded.some(sampled_rows(codes, coding.digits, f, len(labels)))) for f in coding.rated)
-    frequencies = weights.frequencies(labels, sample_weight)
-    rates = choose_rates(rows, samples, frequencies, weights.factors, with_interactions=interactions)
+    rates = choose_rates(rows, samples, labels, weights.by_class, interactions)
+    rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
+    coded = coded._replace(weights=weights.integers(sample_weight))
     return with_totals(rates, rows.count_all(rates.tables, coded, len(target.classes)))
 
 

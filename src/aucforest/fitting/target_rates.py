@@ -149,20 +149,24 @@ class RateWeights(NamedTuple):
 
     fixed: FixedPoint | None  # None if all are 1
     mean: float  # the mean sample weight of all rows, which counts one sample
-    factors: NDArray[np.float64]  # (n_classes,) what 1 counts, in samples; less if a class is sampled at a lower rate
+    by_class: NDArray[np.float64]  # (n_classes,) what a weight counts; less if the class is sampled at a lower rate
 
     @classmethod
     def of(cls, sample_weight: NDArray[np.float64] | None, sampler: BootstrapSampler | None, n_classes: int) -> Self:
         """Return the conversion of weights, given those of all rows of positive weight."""
-        fixed, mean, factors = None, 1.0, np.ones(n_classes)
+        fixed, mean, by_class = None, 1.0, np.ones(n_classes)
         if sample_weight is not None:
             fixed, mean = FixedPoint.of(sample_weight, len(sample_weight)), float(sample_weight.mean())
-            factors = factors * (fixed.unit / mean)
         if sampler is not None and len(sampler.sizes) == n_classes:
             # the proportion of rows that are in a sample of a tree, once or several times
             sampled = -np.expm1(-np.nan_to_num(sampler.rates))
-            factors = factors * sampled / sampled.max()
-        return cls(fixed, mean, factors)
+            by_class = sampled / sampled.max()
+        return cls(fixed, mean, by_class)
+
+    @property
+    def factors(self) -> NDArray[np.float64]:
+        """What the integer 1 counts, in samples, (n_classes,)."""
+        return self.by_class if self.fixed is None else self.by_class * (self.fixed.unit / self.mean)
 
     def integers(self, sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
         """Return the weights of some rows as integers."""
@@ -174,10 +178,17 @@ class RateWeights(NamedTuple):
 
     def frequencies(self, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
         """Return the class frequencies in the samples of trees, given all rows."""
-        totals, integers = np.zeros(len(self.factors), dtype=np.int64), self.integers(sample_weight)
-        np.add.at(totals, labels, 1 if integers is None else integers)
-        weights: NDArray[np.float64] = totals * self.factors
-        return weights / weights.sum()
+        return class_frequencies(labels, self.integers(sample_weight), self.by_class)
+
+
+def class_frequencies(
+    labels: NDArray[np.uint16], integers: NDArray[np.int64] | None, by_class: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the class frequencies of rows, given their weights as integers and what those of each class count."""
+    totals = np.zeros(len(by_class), dtype=np.int64)
+    np.add.at(totals, labels, 1 if integers is None else integers)
+    weights: NDArray[np.float64] = totals * by_class
+    return weights / weights.sum()
 
 
 def sampled_rows(codes: NDArray[np.unsignedinteger], digits: Digits, feature: int, n_rows: int) -> NDArray[np.int64]:
@@ -315,16 +326,18 @@ def choose_tables(
 def choose_rates(
     rows: RateRows,
     samples: Iterable[tuple[int, CodedRows]],
-    frequencies: NDArray[np.float64],
-    factors: NDArray[np.float64],
+    labels: NDArray[np.uint16],
+    by_class: NDArray[np.float64],
     with_interactions: bool,
 ) -> TargetRates:
     """Return the rates of a fit without their totals, given each column that has rates with a sample of rows.
 
-    `frequencies` are those of the classes, `factors` what the totals of each class count in samples.
+    `labels` are those of all rows, and `by_class` is what the rows of each class count. Rows have no other weights here:
+    of the sums of a cell each row leaves out its own weight, which the sums do not tell.
     """
+    frequencies = class_frequencies(labels, None, by_class)
     chosen = [
-        choose_tables(rows, feature, sample, frequencies, factors, with_interactions) for feature, sample in samples
+        choose_tables(rows, feature, sample, frequencies, by_class, with_interactions) for feature, sample in samples
     ]
     gains = sorted((item for _, found in chosen for item in found), key=lambda item: -item[0])
     kept: list[RateTable] = []
@@ -338,7 +351,7 @@ def choose_rates(
     classes = np.array([1])
     if len(frequencies) > 2:
         classes = np.sort(np.argsort(-frequencies, kind="stable")[: count_rated_classes(len(frequencies))])
-    return TargetRates(tuple(tables), classes, frequencies, factors)
+    return TargetRates(tuple(tables), classes, frequencies, by_class)
 
 
 def with_totals(rates: TargetRates, totals: Sequence[NDArray[np.int64]]) -> TargetRates:
