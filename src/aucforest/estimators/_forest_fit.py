@@ -44,7 +44,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import encodings_of
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tables.dates import Dates, check_same_dates
-from aucforest.tables.target_rates import SETS
+from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.random import SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
@@ -62,19 +62,28 @@ class Start(NamedTuple):
     classes: NDArray[Any]
     categories: Categories
     dates: Dates
+    rates: TargetRates | None
 
     def check(self, table: TrainingTable) -> None:
         """Raise ValueError if the training data have other features or classes than the existing trees."""
         if not self.trees:
             return
-        if self.trees[0].n_features != table.n_features:
-            raise ValueError(
-                f"warm_start: X has {table.n_features} features, but the existing trees have {self.trees[0].n_features}"
-            )
+        n_features = self.trees[0].n_features - (0 if self.rates is None else self.rates.n_features)
+        if n_features != table.n_features:
+            raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
         if not np.array_equal(self.classes, table.target.classes):
             raise ValueError(
                 f"warm_start: y has the classes {table.target.classes.tolist()}, but the existing trees have"
                 f" {self.classes.tolist()}"
+            )
+
+    def check_rates(self, rates: TargetRates | None, encodings: Sequence[str]) -> None:
+        """Raise ValueError if the existing trees read other target rates, or are of encodings that no tree gets now."""
+        is_like = rates is self.rates if rates is None or self.rates is None else rates.is_like(self.rates)
+        if not (is_like and set(self.encodings) <= set(encodings)):
+            raise ValueError(
+                "warm_start: target rates of other columns or interactions than those of the existing trees: pass the"
+                " same data and categorical_encoding, or fit all trees again"
             )
 
 
@@ -92,9 +101,8 @@ class _Variants(NamedTuple):
         """Return the names of a fit."""
         # Trees of a warm start may be of other variants.
         pairs = list(dict.fromkeys([*names, *start.variants]))
-        before = start.encodings or [SETS] * len(start.trees)
-        every = tuple(dict.fromkeys([*encodings, *before]))
-        return cls(pairs, len(names), every, list(map(pairs.index, start.variants)), list(map(every.index, before)))
+        before = start.encodings or [encodings[0]] * len(start.trees)
+        return cls(pairs, len(names), encodings, [*map(pairs.index, start.variants)], [*map(encodings.index, before)])
 
     def numbers(self, variants: Sequence[int], encodings: Sequence[int]) -> list[int]:
         """Return the numbers of the variants and encodings of trees together."""
@@ -130,7 +138,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the start of a fit."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            return Start(seed, [], [], [], PRIOR, None, [], np.empty(0), {}, {})
+            return Start(seed, [], [], [], PRIOR, None, [], np.empty(0), {}, {}, None)
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
@@ -149,6 +157,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             classes=self.classes_,
             categories=self.categories_,
             dates=self.dates_,
+            rates=self.target_rates_,
         )
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
@@ -165,6 +174,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if start.trees:
             check_same_categories(start.categories, coding.categories)
             check_same_dates(start.dates, coding.dates)
+            start.check_rates(coding.rates, encodings)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self.calibration_ = None
         if self.calibration is not None:
@@ -295,7 +305,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                     mixture.weigh(scores, named.groups[0])
                     encoding_mixture.weigh(scores, named.groups[1])
         self.variants_ = [named.pairs[variant] for variant in variants]
-        self.encodings_ = [named.encodings[encoding] for encoding in encodings] if len(named.encodings) > 1 else []
+        of_trees = [named.encodings[encoding] for encoding in encodings]
+        self.encodings_ = [] if self.target_rates_ is None else of_trees
         if named.n_grown > 1:
             criteria, splitters = zip(*named.pairs[: named.n_grown])
             of_each = mixture.scores(scores, named.groups[0])

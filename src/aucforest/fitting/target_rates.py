@@ -332,8 +332,8 @@ def choose_rates(
 ) -> TargetRates:
     """Return the rates of a fit without their totals, given each column that has rates with a sample of rows.
 
-    `labels` are those of all rows, and `by_class` is what the rows of each class count. Rows have no other weights here:
-    of the sums of a cell each row leaves out its own weight, which the sums do not tell.
+    `labels` are those of all rows, and `by_class` is what the rows of each class count. They have no other weights: of
+    the sums of a cell each row leaves out its own weight here, which the sums do not tell.
     """
     frequencies = class_frequencies(labels, None, by_class)
     chosen = [
