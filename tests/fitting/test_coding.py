@@ -1,5 +1,6 @@
 """Fits from parts of tables are, bit for bit, the fits of the whole table."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 
 from aucforest.fitting.coding import (
     choose_coding,
+    choose_target_rates,
     merge_all,
+    own_totals,
     places_within,
     sample_for_bins,
     summarize,
@@ -18,8 +21,9 @@ from aucforest.fitting.coding import (
 from aucforest.fitting.out_of_bag import RunningSums
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
-from aucforest.fitting.table import SomeRows
+from aucforest.fitting.table import RatedRows, SomeRows
 from aucforest.fitting.target import Target, code_part
+from aucforest.fitting.target_rates import RateWeights
 from aucforest.tables.columns import as_table, find_categorical
 from aucforest.tree import binning
 from tests.estimators.data import digest, make_table, small_forest
@@ -45,6 +49,8 @@ def parts_of(table, y, weight, bounds):
 class RowsInParts:
     """A training table that is held in parts."""
 
+    may_have_rates = True
+
     def __init__(self, parts, target):
         self.target, self.dates = target, {}
         self.tables = [as_table(rows) for rows, _, _ in parts]
@@ -63,6 +69,7 @@ class RowsInParts:
                 summarize(rows, chosen, some if chosen is None else chosen[some], categorical, spec.max_bins)
             )
         coding = choose_coding(merge_all(summaries, spec.max_bins), sample_weight, spec.max_bins, {}, map)
+        coding = coding.reading(spec.encodings)
         self.matrices = [coding.read(rows, chosen) for rows, chosen in zip(self.tables, self.kept)]
         kept, scored = self.target.kept, spec.scored
         of_parts = [places_within(scored, first, count) for first, count in zip(self.firsts, self.counts)]
@@ -70,8 +77,19 @@ class RowsInParts:
         self.X = SomeRows(scored if kept is None else kept[scored], values)
         codes = np.concatenate([coding.encode(matrix) for matrix in self.matrices], axis=1)
         self.part = Part(codes, self.target.kept_labels, spec.weights, spec.sampler)
+        if coding.rated:
+            coding = self.rate(coding, spec, codes)
         self.spec, self.growth = spec, Growth.of(spec, coding, self.part.n_rows, len(self.target.classes))
         return coding
+
+    def rate(self, coding, spec, codes):
+        target, weight = self.target, self.target.kept_weight
+        weights = RateWeights.of(weight, spec.sampler, len(target.classes))
+        rates = choose_target_rates(coding, target, weights, codes, interactions="interactions" in spec.encodings)
+        own = own_totals(coding, target, weights.integers(weight), rates, codes)
+        self.part = self.part._replace(rate_weights=weights.in_samples(weight))
+        self.X, self.matrices = RatedRows(self.X, rates, own), [rates.append_to(matrix) for matrix in self.matrices]
+        return replace(coding, rates=rates)
 
     def grow(self, variant_of):
         growth, seed = self.growth.of_trees(self.spec.seed, variant_of), self.spec.seed

@@ -49,6 +49,7 @@ _LINKED_BYTES = 20  # of a thread for a stored value that a node links
 _BRANCH_PART = 7  # one code in so many is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7
 _RATED_BYTES = 48  # of a row while its target rates are computed: its order, its cell, its category, and copies of them
 _RATE_BYTES = 32  # of a row and a class then: the rates of a column and of its interaction, what they are smoothed by
+_SORTED_GROUP_BYTES = 64  # of a row while the totals of groups in the cells of target rates are computed
 _SAMPLED_BYTES = 16  # of a sampled value while bins are computed
 _SORTED_BYTES = 8  # of a sampled value of the feature whose bins are computed, in addition
 _WEIGHED_BYTES = 40  # the same with weights
@@ -280,7 +281,7 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, rat
     n_threads = effective_n_jobs(spec.n_jobs)
     size = replace(FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes)), rates=rates)
     fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.total_bytes
-    fixed += _bytes_in_rates(target) if rates.n_columns > 0 else 0
+    fixed += _bytes_in_rates(size, target) if rates.n_columns > 0 else 0
     sums = size.out_of_bag_bytes(len(target.labels)) * spec.n_sums + size.evidence_bytes
     readers = range(min(n_threads, _MOST_READERS), 1, -1)
     n_readers = next((n for n in readers if fixed + _bytes_of_reading(spec, size, n) <= limit), 1)
@@ -312,11 +313,14 @@ def _bytes_of_reading(spec: FitSpec, size: FitSize, n_readers: int) -> int:
     return _SAMPLED_BYTES * n_sampled * size.n_features + (n_readers + 2) * _BATCH_BYTES + sorting
 
 
-def _bytes_in_rates(target: Target) -> int:
-    """Return the bytes of weights in target rates, as integers and in samples, and of the totals of groups."""
-    n_kept = len(target.kept_labels)
-    # The cells and groups of all rows are sorted.
-    return (0 if target.sample_weight is None else 16 * n_kept) + (0 if target.groups is None else 64 * n_kept)
+def _bytes_in_rates(size: FitSize, target: Target) -> int:
+    """Return the bytes of weights in target rates, as integers and in samples, and of the totals of groups in cells."""
+    row_bytes = 0 if target.sample_weight is None else 16
+    if target.groups is not None:
+        # Cells and groups of all rows are sorted, and every table keeps them with their totals.
+        n_tables = size.rates.n_columns + INTERACTIONS_OF_TREE
+        row_bytes += _SORTED_GROUP_BYTES + n_tables * 8 * (1 + size.n_classes)
+    return row_bytes * size.n_rows
 
 
 def _bytes_of_target(spec: FitSpec, target: Target) -> int:
