@@ -1,7 +1,8 @@
 """Real tables of R packages, from the package pydataset: people, computers, films and patients.
 
-They are for evaluation only: no default, constant or rule may be chosen on them. Text and booleans are categories,
-everything else numbers, numbered persons and places among them.
+`SOURCES` and `IDENTIFIED` are for evaluation only: no default, constant or rule may be chosen on them. Text and
+booleans are categories, everything else numbers, numbered persons and places among them unless `identifiers` lists
+them.
 """
 
 import tarfile
@@ -21,6 +22,7 @@ class Source(NamedTuple):
     target: str
     least: int | None = None  # rows with this much of the target are positive; None if it has the classes
     not_features: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()  # categories that are numbers in the file
 
 
 class RealTable(NamedTuple):
@@ -49,13 +51,40 @@ SOURCES = (
     Source("admitted", "Ecdat/DoctorAUS", "hospadmi", least=1, not_features=("hospdays",)),
     Source("school_col4", "Ecdat/RetSchool", "col4"),
 )
+# Five of them with the identifiers of students, persons and households as categories.
+IDENTIFIED = (
+    Source("lecture_rating", "lme4/InstEval", "y", least=5, identifiers=("s", "d", "dept", "service")),
+    Source("verb_aggression", "lme4/VerbAgg", "r2", not_features=("resp",), identifiers=("id", "item")),
+    Source("union", "Ecdat/Males", "union", identifiers=("nr",)),
+    Source("hospital_visit", "COUNT/rwm5yr", "hospvis", least=1, not_features=("docvis",), identifiers=("id",)),
+    Source("tuna_brand", "Ecdat/Tuna", "Tuna.choice", identifiers=("Tuna.id",)),
+)
+# Tables with identifiers on which constants were chosen.
+DEVELOPMENT = (
+    Source(
+        "baseball",
+        "plyr/baseball",
+        "hr",
+        least=10,
+        not_features=(
+            *("r", "ab", "h", "X2b", "X3b", "rbi", "sb", "cs", "bb", "so"),
+            *("ibb", "hbp", "sh", "sf", "gidp"),
+        ),
+        identifiers=("id",),
+    ),
+    Source("ketchup", "Ecdat/Ketchup", "Ketchup.choice", not_features=("Ketchup.id",), identifiers=("Ketchup.hid",)),
+    Source("catsup", "Ecdat/Catsup", "choice", identifiers=("id",)),
+    Source("cracker", "Ecdat/Cracker", "choice", identifiers=("id",)),
+    Source("yogurt", "Ecdat/Yogurt", "choice", identifiers=("id",)),
+    Source("medpar", "COUNT/medpar", "died", identifiers=("provnum",)),
+)
 
 
-def real_tables() -> Iterator[RealTable]:
+def real_tables(sources: tuple[Source, ...] = SOURCES) -> Iterator[RealTable]:
     """Yield every table, without rows that have no label and classes of few rows."""
     # The package is not imported: it would write a copy of its files to the home folder.
     with tarfile.open(distribution("pydataset").locate_file("pydataset/resources.tar.gz")) as archive:
-        for source in SOURCES:
+        for source in sources:
             file = archive.extractfile(f"resources/rdata/csv/{source.file}.csv")
             assert file is not None
             # The first column is the number of the row and no feature.
@@ -70,7 +99,8 @@ def prepare(source: Source, frame: pd.DataFrame) -> RealTable:
         labels = labels >= source.least
     kept = labels.groupby(labels).transform("size") >= LEAST_ROWS
     numbers, booleans = frame.select_dtypes("number").columns, frame.select_dtypes("bool").columns
-    types = {column: np.float64 if column in numbers else "category" for column in frame}
+    frame = frame.astype(dict.fromkeys(source.identifiers, str))
+    types = {column: np.float64 if column in numbers.difference(source.identifiers) else "category" for column in frame}
     # XGBoost refuses categories that are booleans.
     X = frame[kept].astype(dict.fromkeys(booleans, str)).astype(types)
     return RealTable(source.name, X, np.unique(labels[kept], return_inverse=True)[1])

@@ -1,15 +1,18 @@
 """The additive model: its columns, what is fitted to them, and the rows and classes that it must not stumble over."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 from threadpoolctl import threadpool_limits
 
 from aucforest.estimators import _additive
 from aucforest.estimators._additive import AdditiveClassifier
+from aucforest.estimators._category_ridge import fit_category_ridge
 from tests.reference.stacking import additive_columns
 
 CATEGORICAL = (1, 4)
@@ -39,29 +42,108 @@ LABELS = {2: (SCORE > 0.4).astype(int), 3: np.digitize(SCORE, [-0.3, 0.8])}
 
 
 def columns(train, rows):
-    constants = {"least_samples": _additive._LEAST_SAMPLES, "normal_range": _additive._NORMAL_RANGE}
-    return additive_columns(
-        train.tolist(), rows.tolist(), CATEGORICAL, most=AdditiveClassifier.MOST_SCALED, **constants
-    )
+    constants = {"normal_range": _additive._NORMAL_RANGE, "most": AdditiveClassifier.MOST_SCALED}
+    return additive_columns(train.tolist(), rows.tolist(), CATEGORICAL, **constants)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("weight", [None, np.random.default_rng(0).uniform(0.1, 3.0, 300)], ids=["alike", "weighted"])
 def test_it_is_a_logistic_regression_on_columns_by_loops(n_classes, weight):
+    """A column times the root of 1 / p has the penalty p."""
     y = LABELS[n_classes]
     model = AdditiveClassifier(CATEGORICAL).fit(X, y, weight)
     scaled = None if weight is None else weight / weight.mean()
-    peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(columns(X, X), y, scaled)
+    of_train, features = columns(X, X)
+    penalties = np.ones(of_train.shape[1])
+    penalties[-len(features) :] = model.penalties_[np.searchsorted(CATEGORICAL, features)]
+    peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(of_train / np.sqrt(penalties), y, scaled)
     assert model.column_weights_.shape == peer.coef_.shape
     for rows in (X, NEW):
-        np.testing.assert_allclose(
-            model.predict_proba(rows), peer.predict_proba(columns(X, rows)), atol=5e-4 if n_classes == 2 else 5e-3
-        )
+        expected = peer.predict_proba(columns(X, rows)[0] / np.sqrt(penalties))
+        np.testing.assert_allclose(model.predict_proba(rows), expected, atol=2e-4)
     np.testing.assert_array_equal(model.classes_, np.arange(n_classes))
     scores = model.decision_function(NEW)
     assert scores.shape == (50, n_classes)
     if n_classes == 2:
         np.testing.assert_allclose(expit(scores[:, 1] - scores[:, 0]), model.predict_proba(NEW)[:, 1])
+
+
+def test_without_categories_it_is_that_of_scikit_learn():
+    """To the last bit."""
+    table = np.nan_to_num(X[:, [0, 2, 6]])
+    model = AdditiveClassifier().fit(table, LABELS[2])
+    peer = LogisticRegression(solver="newton-cholesky").fit(model._columns(table), LABELS[2], np.ones(300))
+    np.testing.assert_array_equal(model.column_weights_, peer.coef_)
+    assert model.penalties_.shape == (0,)
+
+
+def with_categories(n_rows=4000, n_categories=1000, size=1.5, seed=0):
+    """Return codes of many categories beside a number, and labels that depend on both."""
+    rng = np.random.default_rng(seed)
+    table = np.column_stack((rng.integers(n_categories, size=n_rows), rng.normal(size=n_rows))).astype(np.float64)
+    effect = size * rng.normal(size=n_categories)
+    score = effect[table[:, 0].astype(int)] + table[:, 1] + rng.logistic(size=n_rows)
+    return table, (score > 0.0).astype(int), effect
+
+
+def test_every_category_has_a_coefficient_however_rare():
+    table, y, effect = with_categories()
+    model = AdditiveClassifier((0,)).fit(table, y)
+    codes, counts = np.unique(table[:, 0], return_counts=True)
+    assert counts.min() == 1
+    np.testing.assert_array_equal(model.codes_, codes)
+    of_categories = model.column_weights_[0, -len(codes) :]
+    assert np.all(of_categories != 0.0)
+    assert np.corrcoef(of_categories, effect[codes.astype(int)])[0, 1] > 0.6
+    # shrunk the more, the rarer a category is
+    assert np.abs(of_categories[counts == 1]).mean() < 0.7 * np.abs(of_categories[counts > 5]).mean()
+
+
+def test_an_unseen_category_is_like_a_coefficient_of_0():
+    table, y, _ = with_categories()
+    model = AdditiveClassifier((0,)).fit(table, y)
+    unseen = np.column_stack(([1000.0, 2.5, -1.0, 1e9], np.zeros(4)))
+    splines = np.maximum(model._scaled(unseen)[:, model.knot_places_] - model.knots_, 0.0)
+    dense = np.column_stack((model._scaled(unseen), splines))
+    expected = expit(dense @ model.column_weights_[0, : dense.shape[1]] + model.intercepts_)
+    np.testing.assert_allclose(model.predict_proba(unseen)[:, 1], expected)
+    # where no training sample is without a category, neither has a missing one a coefficient
+    np.testing.assert_allclose(model.predict_proba(np.array([[np.nan, 0.0]]))[:, 1], expected[0])
+
+
+def test_it_ranks_better_by_many_categories():
+    table, y, _ = with_categories(8000)
+    ours = AdditiveClassifier((0,)).fit(table[:4000], y[:4000])
+    without = AdditiveClassifier().fit(table[:4000, 1:], y[:4000])
+    of_ours, of_number = ours.predict_proba(table[4000:])[:, 1], without.predict_proba(table[4000:, 1:])[:, 1]
+    assert roc_auc_score(y[4000:], of_ours) > roc_auc_score(y[4000:], of_number) + 0.04
+    assert log_loss(y[4000:], of_ours) < log_loss(y[4000:], of_number) - 0.03
+
+
+def test_many_categories_take_little_memory():
+    """A matrix of all rows and categories would take 8 GB."""
+    table, y, _ = with_categories(20_000, 10**5)
+    tracemalloc.start()
+    try:
+        model = AdditiveClassifier((0,)).fit(table, y)
+        model.predict_proba(table)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(model.codes_) > 15_000
+    assert most < 100e6
+
+
+def test_categories_are_the_same_to_the_last_bit_for_every_number_of_threads_of_blas():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(3000, 60))
+    table = np.column_stack((numbers, rng.integers(400, size=3000)))
+    y = (numbers[:, :5].sum(axis=1) + (table[:, 60] % 2) > 0.5).astype(int)
+    found = []
+    for n_threads in (1, 2):
+        with threadpool_limits(n_threads):
+            found.append(AdditiveClassifier((60,)).fit(table, y).predict_proba(table))
+    np.testing.assert_array_equal(*found)
 
 
 def test_splines_see_what_a_line_does_not():
@@ -113,13 +195,12 @@ def test_of_many_rows_a_sample_is_fitted(monkeypatch):
     y = (score > 1.5).astype(int)
     whole = AdditiveClassifier(CATEGORICAL).fit(table, y)
     seen = []
-    fit = LogisticRegression.fit
 
-    def record(self, columns, labels, weight):
-        seen.append((len(columns), np.bincount(labels, weight)))
-        return fit(self, columns, labels, weight)
+    def record(dense, indicators, column, labels, weight):
+        seen.append((len(dense), np.bincount(labels, weight)))
+        return fit_category_ridge(dense, indicators, column, labels, weight)
 
-    monkeypatch.setattr(LogisticRegression, "fit", record)
+    monkeypatch.setattr(_additive, "fit_category_ridge", record)
     monkeypatch.setattr(_additive, "_MOST_ROWS", 2000)
     monkeypatch.setattr(_additive, "_LEAST_ROWS", 0)
     part = AdditiveClassifier(CATEGORICAL).fit(table, y)
@@ -181,6 +262,7 @@ def test_sparse_numbers_far_from_0_and_beyond_all_bounds():
 def test_rows_are_few_where_columns_are_many():
     many = np.zeros((3, 100_000))
     assert AdditiveClassifier()._most_rows(many, 2) * 8 * 400_000 <= 2**30
-    codes = np.full((3, 100), 249.0)
-    assert AdditiveClassifier(tuple(range(100)))._most_rows(codes, 2) == 4096
+    codes = np.full((3, 1000), 249.0)
+    assert AdditiveClassifier(tuple(range(1000)))._most_rows(codes, 2) == 4096
+    assert AdditiveClassifier((0,))._most_rows(np.full((3, 1), 1e6), 2) == 2**16
     assert AdditiveClassifier()._most_rows(np.zeros((3, 10)), 2) == 2**16

@@ -3,6 +3,7 @@
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -152,6 +153,12 @@ HOSTILE = {
     "codes of numbers": (changed("linear/code_features_", put(0)), "codes_ are not those of categories"),
     "an unknown code": (changed("linear/codes_", put(5.0)), "codes_ are not those of categories"),
     "NaN code": (changed("linear/codes_", put(np.nan)), "codes_ are not those of categories"),
+    "a code between": (changed("linear/codes_", put(0.5)), "codes_ are not those of categories"),
+    "codes in disorder": (changed("linear/codes_", lambda codes: codes[[1, 0, *range(2, len(codes))]]), "ascending"),
+    "a code twice": (changed("linear/codes_", lambda codes: codes[[0, 0, *range(2, len(codes))]]), "ascending order"),
+    "penalty of 0": (changed("linear/penalties_", put(0.0)), "penalties_ are not positive and finite"),
+    "NaN penalty": (changed("linear/penalties_", put(np.nan)), "penalties_ are not positive and finite"),
+    "a penalty too few": (changed("linear/penalties_", lambda values: values[1:]), "penalties_ must be float64"),
     "a coefficient too few": (changed("linear/coef_", lambda coef: coef[:, 1:]), "coef_ must be float64 of shape"),
     "coefficients of three": (changed("linear/coef_", lambda coef: np.vstack((coef,) * 3)), "coef_ must be float64"),
     "NaN coefficient": (changed("linear/coef_", put(np.nan)), "coef_ is not finite"),
@@ -170,6 +177,47 @@ def test_hostile_stacks_are_refused(name, contents, tmp_path):
     write_model(tmp_path / "model", arrays, metadata)
     with pytest.raises(ModelFormatError, match=message):
         aucforest.load(tmp_path / "model")
+
+
+def many_categories():
+    """Return a stack that was fitted to 400 categories in a column, and X."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=1200), "id": pd.Categorical(rng.integers(400, size=1200).astype(str))})
+    y = frame["x"] + rng.normal(size=400)[frame["id"].cat.codes] + rng.normal(size=1200) > 0.0
+    stack = AUCStackingClassifier(small_forest(20), random_state=0).fit(frame, y)
+    stack.weights_ = np.maximum(stack.weights_, 0.1)
+    return stack, frame
+
+
+def test_many_categories_come_back_to_the_last_bit(tmp_path):
+    stack, X = many_categories()
+    linear = stack.members_["linear"]
+    assert len(linear.codes_) == len(stack.categories_[1]) > 300
+    loaded = saved(stack, tmp_path)
+    assert_same_model(stack, loaded)
+    assert_same_predictions(stack, loaded, X)
+
+
+def test_in_files_of_before_all_categories_beyond_254_had_the_code_254(tmp_path):
+    stack, X = many_categories()
+    stack.save(tmp_path / "model")
+    arrays, metadata = read(tmp_path / "model")
+    coef, codes = arrays["linear/coef_"], arrays["linear/codes_"]
+    n_first = coef.shape[1] - len(codes)
+    kept = np.flatnonzero((codes <= 254) & (codes != 7))  # and that of 7 was rare
+    arrays["linear/coef_"] = np.hstack((coef[:, :n_first], coef[:, n_first + kept]))
+    for name in ("linear/codes_", "linear/code_features_"):
+        arrays[name] = arrays[name][kept]
+    del arrays["linear/penalties_"]
+    write_model(tmp_path / "before", arrays, metadata)
+    loaded = aucforest.load(tmp_path / "before").members_["linear"]
+    assert loaded.penalties_.tolist() == [1.0]
+    encoded = np.asarray(stack.encode(X))
+    before = encoded.copy()
+    before[:, 1] = np.where(encoded[:, 1] == 7, np.nan, np.minimum(encoded[:, 1], 254))
+    linear = stack.members_["linear"]
+    np.testing.assert_allclose(loaded.predict_proba(encoded), linear.predict_proba(before), rtol=1e-12)
+    assert_same_model(aucforest.load(tmp_path / "before"), saved(aucforest.load(tmp_path / "before"), tmp_path))
 
 
 @pytest.mark.parametrize("part", ["categories", "dates"])

@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import onnx
 import onnxruntime
+import pandas as pd
 import pytest
 from scipy.sparse import issparse
 from sklearn.linear_model import LogisticRegression
@@ -53,6 +54,24 @@ def test_members_of_weight_0_are_left_out(name, coef, tmp_path):
     of_forest, of_residual, of_linear = (weight > 0 for weight in coef)
     assert kinds.count("TreeEnsembleRegressor") == (of_forest or of_residual or not of_linear) + of_residual
     assert ("Clip" in kinds) == of_linear
+
+
+def test_many_categories_rare_unseen_and_missing_ones(tmp_path):
+    """Coefficients are looked up, not compared with all codes."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=900), "id": pd.Categorical(rng.integers(600, size=900).astype(str))})
+    frame["kind"] = pd.Categorical(rng.integers(3, size=900).astype(str))
+    frame["x"] = frame["x"].astype("float32").astype("float64")
+    y = frame["x"] + 2.0 * rng.normal(size=600)[frame["id"].cat.codes] + rng.normal(size=900) > 0.0
+    stack = AUCStackingClassifier(small_forest(20), random_state=0).fit(frame, y)
+    stack.weights_ = np.array([0.0, 0.0, 1.0])
+    new = frame.assign(id=pd.Categorical(["other", None, *frame["id"][2:]]))
+    assert stack.encode(new)["id"].max() > 254
+    for X in (frame, new):
+        kinds = assert_same(stack, X, tmp_path)
+        assert "Equal" not in kinds
+        assert (tmp_path / "stack.onnx").stat().st_size < 30_000
+        assert_same(stack, X, tmp_path, "float32")
 
 
 def test_values_beyond_the_training_data(tmp_path):

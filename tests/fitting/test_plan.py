@@ -170,12 +170,15 @@ def test_copies_of_branches_take_memory_where_there_are_any():
 
 def test_target_rates_are_counted():
     """Digits of categories, copies of the rows of trees with the codes of rates, and totals of cells."""
-    rates, size = RateSize(n_columns=1, n_digits=2, n_cells=5000), FitSize.of(resolve(n_jobs=1), N_ROWS, 3, 2)
+    rates, size = (
+        RateSize(n_columns=1, n_digits=2, n_categories=900, n_cells=5000),
+        FitSize.of(resolve(n_jobs=1), N_ROWS, 3, 2),
+    )
     rated = replace(size, rates=rates)
     assert rated.matrix_bytes == 5 * N_ROWS
     assert rated.total_bytes == 8 * 2 * 5000
     of_thread = rated.thread_bytes(N_ROWS) - size.thread_bytes(N_ROWS)
-    assert of_thread > rated.copy_bytes + 80 * rated.tree_rows
+    assert of_thread > rated.copy_bytes + 32 * rated.tree_rows
     # A matrix of the rows of a tree is not copied once more.
     of_copy = rated.thread_bytes(rated.tree_rows) - size.thread_bytes(size.tree_rows)
     assert of_thread - of_copy == rated.copy_bytes
@@ -192,6 +195,7 @@ def test_sizes_of_target_rates_are_those_of_the_codes():
         forest.fit(frame, make_many()["label"].to_pandas())
     rates = sizes[-1].rates
     assert (rates.n_columns, rates.n_digits) == (2, 2)
+    assert rates.n_categories == max(map(len, forest.categories_.values()))
     assert rates.n_cells >= sum(len(table.totals) for table in forest.target_rates_.tables)
 
 

@@ -66,17 +66,20 @@ def location_and_scale(values, normal_range):
     return median, math.sqrt(sum((value - mean) ** 2 for value in known) / len(known)) or 1.0
 
 
-def additive_columns(train, rows, categorical, *, most, least_samples, normal_range):
-    """Return the columns of the additive model for some rows; lists of numbers, NaN where a value is missing."""
-    numbers, splines, missing, categories = [], [], [], []
+def additive_columns(train, rows, categorical, *, most, normal_range):
+    """Return the columns of the additive model for some rows; lists of numbers, NaN where a value is missing.
+
+    The columns are followed by the feature of each of the last of them, which are of categories.
+    """
+    numbers, splines, missing, categories, features = [], [], [], [], []
     for feature in range(len(train[0])):
         values, new = [row[feature] for row in train], [row[feature] for row in rows]
         if any(math.isnan(value) for value in values):
             missing.append([float(math.isnan(value)) for value in new])
         if feature in categorical:
             for code in sorted({value for value in values if not math.isnan(value)}):
-                if values.count(code) >= least_samples:
-                    categories.append([float(value == code) for value in new])
+                categories.append([float(value == code) for value in new])
+                features.append(feature)
             continue
         median, spread = location_and_scale(values, normal_range)
         scaled, new = (
@@ -87,4 +90,31 @@ def additive_columns(train, rows, categorical, *, most, least_samples, normal_ra
         for knot in sorted({quantile(scaled, order) for order in (0.25, 0.5, 0.75)}):
             if min(scaled) < knot < max(scaled):
                 splines.append([max(value - knot, 0.0) for value in new])
-    return np.array([*numbers, *splines, *missing, *categories]).T
+    return np.array([*numbers, *splines, *missing, *categories]).T, features
+
+
+def penalty_of_categories(dense, indicators, labels):
+    """Return the penalty of the categories of one column that has the greatest marginal likelihood, for two classes.
+
+    The likelihood is Laplace's approximation for the coefficients of categories, with the others at their best.
+    """
+
+    def log_odds(parameters):
+        return np.column_stack((np.ones(len(dense)), dense, indicators)) @ parameters
+
+    def loss(parameters, penalty):
+        odds, of_categories = log_odds(parameters), parameters[1 + dense.shape[1] :]
+        likelihood = np.sum(np.logaddexp(0.0, odds) - labels * odds)
+        ridge = np.sum(parameters[1 : 1 + dense.shape[1]] ** 2) + penalty * np.sum(of_categories**2)
+        return likelihood + 0.5 * ridge
+
+    def evidence(penalty):
+        start = np.zeros(1 + dense.shape[1] + indicators.shape[1])
+        found = minimize(loss, start, penalty, method="BFGS", options={"gtol": 1e-6})
+        proba = 1.0 / (1.0 + np.exp(-log_odds(found.x)))
+        curvature = [np.sum((proba * (1.0 - proba))[column > 0.0]) for column in indicators.T]
+        return -found.fun - 0.5 * sum(math.log(1.0 + each / penalty) for each in curvature)
+
+    penalties = np.geomspace(0.1, 30.0, 25)
+    found = [evidence(penalty) for penalty in penalties]
+    return penalties[int(np.argmax(found))]

@@ -1,4 +1,4 @@
-"""Logistic regression on linear splines of numbers and on frequent categories, the additive member of a stack."""
+"""Logistic regression on linear splines of numbers and on categories, the additive member of a stack."""
 
 import warnings
 from threading import Lock
@@ -11,6 +11,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
+from aucforest.estimators._category_ridge import fit_category_ridge
 from aucforest.estimators._class_sample import class_factors, sample_classes
 from aucforest.estimators._ranking_direction import thread_controller
 from aucforest.tree.random import STACK_SAMPLE
@@ -21,8 +22,6 @@ _QUARTILES = (0.25, 0.5, 0.75)
 _NORMAL_RANGE = 1.349
 # Greater numbers have no finite variance.
 _GREATEST = 1e150
-# A category with fewer training samples has no coefficient.
-_LEAST_SAMPLES = 10
 # Maximum number of training samples, and of their values times classes, unless that would be less than _LEAST_ROWS:
 # with more the fit takes longer, but the coefficients hardly change.
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
@@ -33,6 +32,9 @@ _MOST_NEWTON = 256
 # Number of rows whose columns are in memory at a time.
 _BLOCK_ROWS = 2**13
 
+
+# Coefficients, one row for two classes, and intercepts.
+_Coefficients = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 # The limit of threads is that of the process, and a second one beside would end with the first.
 _LOCK = Lock()
@@ -60,15 +62,25 @@ def _scales_of_stored(X: Any) -> NDArray[np.float64]:
 
 
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
-    """Logistic regression on scaled numbers, their linear splines, missing values and frequent categories.
+    """Logistic regression on scaled numbers, their linear splines, missing values and categories.
 
     It reads the features of a forest: numbers, codes of categories, and NaN for missing values. Of a sparse matrix it
-    uses scaled numbers alone.
+    uses scaled numbers alone. Each category of the training data has a coefficient, however rare it is; those of a
+    column have a penalty of their own, which the fit chooses. A category that is not in the training data has none.
 
     Parameters
     ----------
     categorical : tuple of int
-        The features that are codes of categories.
+        The features that are codes of categories, in ascending order.
+
+    Attributes
+    ----------
+    code_features_, codes_ : ndarray of shape (n_categories,)
+        The feature and the code of each category, both in ascending order.
+    penalties_ : ndarray of shape (n_features_with_codes,)
+        The penalty of the coefficients of each of these features; that of all others is 1.
+    column_weights_ : ndarray of shape (1 or n_classes, n_columns)
+        The coefficients of the numbers, their splines, the indicators of missing values, and the categories.
     """
 
     # A number is scaled and clipped to +-MOST_SCALED, so that a few outliers do not decide about its coefficient.
@@ -79,8 +91,6 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: NDArray[np.int64], sample_weight: NDArray[np.float64] | None = None) -> Self:
         """Fit the coefficients to training data, or to a sample of it if it is large; y are numbers of classes."""
-        from sklearn.linear_model import LogisticRegression  # here, because its import is slow and forests need none
-
         n_classes = int(y.max()) + 1
         most = _MOST_ROWS if issparse(X) else self._most_rows(X, n_classes)
         sample = sample_classes(y, n_classes, max(2, most // n_classes), seed=[0, STACK_SAMPLE])
@@ -96,24 +106,44 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             self.knots_ = self.codes_ = np.empty(0)
         else:
             self._choose_columns(X)
+        # The sum of the weights decides about the strength of the penalty.
+        weight = weight * (len(weight) / weight.sum())
+        # Sums of BLAS depend on its number of threads.
+        with _LOCK, thread_controller().limit(limits=1):
+            fit = self._fit_with_categories if len(self.codes_) else self._fit_without_categories
+            coef, self.intercepts_ = fit(X, y, weight)
+        # Products of matrices may be rounded in another way if a loaded model has them in another order.
+        self.column_weights_ = np.ascontiguousarray(coef)
+        return self
+
+    def _fit_without_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> _Coefficients:
+        from sklearn.linear_model import LogisticRegression  # here, because its import is slow and forests need none
+
         columns = self._columns(X)
         # Newton's method takes fewer steps, but each needs a matrix of all pairs of coefficients.
-        is_small = n_classes == 2 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
+        is_small = int(y.max()) == 1 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
         model = LogisticRegression(solver="newton-cholesky" if is_small else "lbfgs")
-        # Sums of BLAS depend on its number of threads.
-        with _LOCK, thread_controller().limit(limits=1), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            # The sum of the weights decides about the strength of the penalty.
-            model.fit(columns, y, weight * (len(weight) / weight.sum()))
-        self.classes_, self.intercepts_ = model.classes_, model.intercept_
-        # Products of matrices may be rounded in another way if a loaded model has them in another order.
-        self.column_weights_ = np.ascontiguousarray(model.coef_)
-        return self
+            model.fit(columns, y, weight)
+        self.classes_, self.penalties_ = model.classes_, np.empty(0)
+        return model.coef_, model.intercept_
+
+    def _fit_with_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> _Coefficients:
+        """Fit the coefficients, and set the penalties of the categories of each feature."""
+        places, n_codes = self._places(X), len(self.codes_)
+        row, _ = is_known = np.nonzero(places < n_codes)
+        indicators = csr_matrix((np.ones(len(row)), (row, places[is_known])), shape=(len(X), n_codes))
+        _, column = np.unique(self.code_features_, return_inverse=True)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        fitted = fit_category_ridge(self._columns(X), indicators, column, labels, weight)
+        self.penalties_ = fitted.penalties
+        return fitted.coef, fitted.intercept
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
         """Return the maximum number of rows of a dense matrix to fit to."""
-        n_codes = sum(1 + int(np.nanmax(X[:, feature], initial=0.0)) for feature in self.categorical)
-        n_columns = (1 + len(_QUARTILES)) * (X.shape[1] - len(self.categorical)) + n_codes
+        # A feature with few or many categories takes about as long as one of numbers.
+        n_columns = (1 + len(_QUARTILES)) * X.shape[1]
         least = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
         return max(least, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
 
@@ -129,12 +159,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         is_knot[1:] &= quartiles[1:] > quartiles[:-1]
         quantile, self.knot_places_ = np.nonzero(is_knot)
         self.knots_ = quartiles[quantile, self.knot_places_]
-        codes: list[tuple[int, float]] = []
-        for feature in self.categorical:
-            values, counts = np.unique(X[:, feature], return_counts=True)
-            codes += [(feature, code) for code in values[(counts >= _LEAST_SAMPLES) & ~np.isnan(values)]]
-        self.code_features_ = np.array([feature for feature, _ in codes], dtype=np.int64)
-        self.codes_ = np.array([code for _, code in codes], dtype=np.float64)
+        codes = [np.unique(X[~np.isnan(X[:, feature]), feature]) for feature in self.categorical]
+        self.code_features_ = np.repeat(np.array(self.categorical, dtype=np.int64), [len(values) for values in codes])
+        self.codes_ = np.concatenate((np.empty(0), *codes))
         if len(self.numbers_) + len(self.missing_) + len(self.codes_) == 0:
             # A model needs a column, if only of zeros; without any the intercept says all.
             self.missing_ = np.zeros(1, dtype=np.int64)
@@ -148,17 +175,26 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         scaled = (X[:, self.numbers_] - self.centre_) / self.scale_
         return np.nan_to_num(np.clip(scaled, -self.MOST_SCALED, self.MOST_SCALED))
 
+    def _places(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the places in `codes_` of the categories of each row; that after all is for values without a code."""
+        features, starts = np.unique(self.code_features_, return_index=True)
+        places = np.full((len(X), len(features)), len(self.codes_))
+        for column, (feature, codes) in enumerate(zip(features.tolist(), np.split(self.codes_, starts[1:]))):
+            place = np.minimum(np.searchsorted(codes, X[:, feature]), len(codes) - 1)
+            is_known = codes[place] == X[:, feature]
+            places[is_known, column] = starts[column] + place[is_known]
+        return places
+
     def _columns(self, X: Any) -> Any:
-        """Return the columns that the coefficients belong to; those of a sparse matrix are not centred."""
+        """Return the columns but the indicators of categories; those of a sparse matrix are not centred."""
         if self.is_sparse_:
             scaled = csr_matrix(X, dtype=np.float64, copy=True)
             ratio = scaled.data / self.scale_[scaled.indices]
             scaled.data = np.nan_to_num(np.clip(ratio, -self.MOST_SCALED, self.MOST_SCALED))
             return scaled
-        X = X.toarray() if issparse(X) else X
         scaled = self._scaled(X)
         splines = np.maximum(scaled[:, self.knot_places_] - self.knots_, 0.0)
-        return np.hstack((scaled, splines, np.isnan(X[:, self.missing_]), X[:, self.code_features_] == self.codes_))
+        return np.hstack((scaled, splines, np.isnan(X[:, self.missing_])))
 
     def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the coefficients, (n_classes, n_columns), and intercepts of all classes, for the first of two 0."""
@@ -175,13 +211,21 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
                 " np.asarray(stack.encode(X))"
             )
         coef, intercept = self.coef_by_class()
+        n_columns = coef.shape[1] - len(self.codes_)
+        # a row for each category, and one of zeros for values without a code
+        of_codes = np.vstack((coef[:, n_columns:].T, np.zeros(len(intercept))))
         scores = np.empty((X.shape[0], len(intercept)))
-        n_rows = max(1, min(_BLOCK_ROWS, _MOST_CELLS // coef.shape[1]))
+        n_rows = max(1, min(_BLOCK_ROWS, _MOST_CELLS // max(1, n_columns)))
         for start in range(0, X.shape[0], n_rows):
             rows = slice(start, start + n_rows)
-            columns = self._columns(X[rows])
+            if self.is_sparse_:
+                scores[rows] = self._columns(X[rows]) @ coef.T
+                continue
+            dense = X[rows].toarray() if issparse(X) else X[rows]
             # not by BLAS, see `fit`
-            scores[rows] = columns @ coef.T if self.is_sparse_ else np.einsum("np,kp->nk", columns, coef)
+            scores[rows] = np.einsum("np,kp->nk", self._columns(dense), coef[:, :n_columns])
+            for place in self._places(dense).T:
+                scores[rows] += of_codes[place]
         return scores + intercept
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -145,6 +145,11 @@ class OutOfBagScores:
         )
         self._n_added = np.zeros(n_variants, dtype=np.int64)
 
+    def restart(self) -> None:
+        """Remove all trees."""
+        for array in (*self._sums, self._n_added):
+            array[:] = 0
+
     @property
     def n_scored_trees(self) -> int:
         """The number of trees to score, which are the first ones of the forest."""

@@ -304,6 +304,19 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                 if numbers.stop < self.n_estimators:
                     mixture.weigh(scores, named.groups[0])
                     encoding_mixture.weigh(scores, named.groups[1])
+                    if numbers.start == 0 and not start.trees and encoding_mixture.drop():
+                        kept = [
+                            encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings
+                        ]
+                        encodings = assign_encodings(encoding_mixture.weights, variants, kept)
+                        again = [number for number, encoding in enumerate(kept) if encoding is None]
+                        assigned = named.numbers(variants, encodings)
+                        for number, tree in zip(again, table.grow({number: assigned[number] for number in again})):
+                            trees[number] = tree
+                        scores.restart()
+                        scores.add(0, trees, assigned)
+                        mixture.weigh(scores, named.groups[0])
+                        encoding_mixture.weigh(scores, named.groups[1])
         self.variants_ = [named.pairs[variant] for variant in variants]
         of_trees = [named.encodings[encoding] for encoding in encodings]
         self.encodings_ = [] if self.target_rates_ is None else of_trees

@@ -14,6 +14,8 @@ from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
 _FIRST_TURNS = 4
 # The factor c in the weights, chosen with benchmarks/ranking.py.
 _STRENGTH = 2.0
+# Encodings of smaller weights at the first evaluation have no trees.
+_LEAST_WEIGHT = 0.01
 
 
 def describe_mixture(
@@ -43,24 +45,29 @@ def _describe(
     return {"n_trees": n_trees, "proportion": proportion, "oob_score": scores, "oob_score_std": errors}
 
 
-def assign_encodings(weights: NDArray[np.float64], variants: Sequence[int], existing: Sequence[int]) -> list[int]:
-    """Return the encodings of trees, given the variants of all of them and the encodings of the first ones.
+def assign_encodings(
+    weights: NDArray[np.float64], variants: Sequence[int], existing: Sequence[int | None]
+) -> list[int]:
+    """Return the encodings of trees, given the variants of all of them and the encodings that some of them have.
 
     A tree gets the encoding that is furthest below its weight among the trees of its variant, or where several are,
     among all trees. So encodings and variants do not depend on each other.
     """
-    shares, encodings = weights.tolist(), list(existing)
+    shares, encodings = weights.tolist(), [*existing, *[None] * (len(variants) - len(existing))]
     counts = np.zeros((max(variants, default=0) + 1, len(shares)))
     for variant, encoding in zip(variants, existing):
-        counts[variant, encoding] += 1
-    for place in range(len(existing), len(variants)):
-        own, of_all = counts[variants[place]], counts.sum(axis=0)
-        wanted = [
-            (share * (own.sum() + 1) - own[e], share * (place + 1) - of_all[e], -e) for e, share in enumerate(shares)
-        ]
-        encodings.append(wanted.index(max(wanted)))
-        own[encodings[-1]] += 1
-    return encodings
+        if encoding is not None:
+            counts[variant, encoding] += 1
+    for place, variant in enumerate(variants):
+        if encodings[place] is None:
+            own, of_all = counts[variant], counts.sum(axis=0)
+            shortages = [
+                (share * (own.sum() + 1) - own[e], share * (of_all.sum() + 1) - of_all[e], -e)
+                for e, share in enumerate(shares)
+            ]
+            encodings[place] = shortages.index(max(shortages))
+            own[encodings[place]] += 1
+    return [encoding for encoding in encodings if encoding is not None]
 
 
 class Mixture:
@@ -76,6 +83,7 @@ class Mixture:
     def __init__(self, n_variants: int) -> None:
         self.weights = np.full(n_variants, 1.0 / n_variants)
         self.n_trees = np.zeros(n_variants, dtype=np.int64)
+        self._is_dropped = np.zeros(n_variants, dtype=np.bool_)
 
     def stages(self, n_trees: int, *, with_evidence: bool) -> list[range]:
         """Return the numbers of the trees that are grown between two evaluations."""
@@ -109,8 +117,16 @@ class Mixture:
         """
         gains = evidence.variant_gains(groups)[: len(self.weights)]
         if not np.any(np.isnan(gains)):
+            gains[self._is_dropped] = -np.inf
             weights = np.exp(_STRENGTH * evidence.n_rows * (gains - gains.max()))
             self.weights = weights / weights.sum()
+
+    def drop(self) -> bool:
+        """Set small weights to 0, for good, and return whether there are some."""
+        self._is_dropped = self.weights < _LEAST_WEIGHT
+        self.weights = np.where(self._is_dropped, 0.0, self.weights)
+        self.weights /= self.weights.sum()
+        return bool(np.any(self._is_dropped))
 
     def scores(
         self, evidence: OutOfBagScores | None, groups: NDArray[np.int64]

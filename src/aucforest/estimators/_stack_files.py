@@ -10,12 +10,13 @@ from aucforest.estimators._forest_files import restore_decision, store_decision
 from aucforest.estimators._model_files import Part, require, restore_model, store_model
 from aucforest.persistence.model_file import Arrays, StoredModel
 from aucforest.tables.columns import check_same_categories
+from aucforest.tree.tree import SHARED_CODE
 
 # Sums of products of these with scores and columns are finite.
 _GREATEST = 1e300
 # The fitted arrays of an additive model that files call by the same names; weights and intercepts are "coef_" and
 # "intercept_" there.
-_ARRAYS = ("centre_", "scale_", "knot_places_", "knots_", "missing_", "code_features_", "codes_")
+_ARRAYS = ("centre_", "scale_", "knot_places_", "knots_", "missing_", "code_features_", "codes_", "penalties_")
 
 
 def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
@@ -74,10 +75,8 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
     model.knots_ = stored.take_array("knots_", "d", model.knot_places_.shape)
     require(np.all(np.abs(model.knots_) <= model.MOST_SCALED), "knots_ are beyond the scaled numbers")
     model.missing_ = _take_indices(stored, "missing_", n_features)
-    model.code_features_ = _take_indices(stored, "code_features_", n_features)
-    model.codes_ = stored.take_array("codes_", "d", model.code_features_.shape)
-    n_codes = np.array([forest._n_codes.get(feature, 0) for feature in model.code_features_.tolist()])
-    require(np.all((model.codes_ >= 0.0) & (model.codes_ < n_codes)), "codes_ are not those of categories")
+    is_of_before = "penalties_" not in stored
+    _restore_codes(model, forest, stored)
     n_columns = len(model.numbers_) + len(model.knots_) + len(model.missing_) + len(model.codes_)
     if model.is_sparse_:
         are_numbers = n_columns == n_features and not model.centre_.any()
@@ -87,7 +86,37 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
     model.intercepts_ = stored.take_array("intercept_", "d", (n_rows,))
     require(np.abs(weights).sum() + np.abs(model.intercepts_).sum() < _GREATEST, "coef_ is not finite")
     stored.check_taken()
+    if is_of_before:
+        _spread_shared_code(model, forest)
     return model
+
+
+def _restore_codes(model: AdditiveClassifier, forest: Any, stored: StoredModel) -> None:
+    """Set the categories that have coefficients, and their penalties."""
+    features = model.code_features_ = _take_indices(stored, "code_features_", forest.trees_[0].n_features)
+    codes = model.codes_ = stored.take_array("codes_", "d", features.shape)
+    n_codes = np.array([len(forest.categories_.get(feature, ())) for feature in features.tolist()])
+    are_codes = (codes >= 0.0) & (codes < n_codes) & (codes == np.floor(codes))
+    require(np.all(are_codes), "codes_ are not those of categories")
+    step, is_next = np.diff(features), np.diff(codes) > 0.0
+    require(np.all((step > 0) | ((step == 0) & is_next)), "codes_ are not in ascending order")
+    n_columns = len(np.unique(features))
+    # Files of before have none: all penalties were 1.
+    has_penalties = "penalties_" in stored
+    model.penalties_ = stored.take_array("penalties_", "d", (n_columns,)) if has_penalties else np.ones(n_columns)
+    require(np.all((model.penalties_ > 0.0) & (model.penalties_ < np.inf)), "penalties_ are not positive and finite")
+
+
+def _spread_shared_code(model: AdditiveClassifier, forest: Any) -> None:
+    """Give categories a coefficient each which had one code when the model was saved."""
+    n_first = model.column_weights_.shape[1] - len(model.codes_)
+    n_categories = np.array([len(forest.categories_[feature]) for feature in model.code_features_.tolist()], np.int64)
+    n_each = np.where(model.codes_ == SHARED_CODE, n_categories - SHARED_CODE, 1)
+    places = np.repeat(np.arange(len(n_each)), n_each)
+    within = np.arange(len(places)) - np.repeat(np.cumsum(n_each) - n_each, n_each)
+    model.code_features_, model.codes_ = model.code_features_[places], model.codes_[places] + within
+    columns = np.concatenate((np.arange(n_first), n_first + places))
+    model.column_weights_ = np.ascontiguousarray(model.column_weights_[:, columns])
 
 
 def _take_indices(stored: StoredModel, name: str, n: int) -> NDArray[np.int64]:

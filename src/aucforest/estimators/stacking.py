@@ -34,9 +34,9 @@ class AUCStackingClassifier(StackFit):
         `pos_label`, `threshold` and `oob_score` are not used, because the stack has its own.
     linear : "auto", classifier or None, default="auto"
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
-        quartiles, indicators of missing values, and the categories of at least 10 samples. It is left out if the forest
-        has monotonicity constraints. A scikit-learn classifier or pipeline with `predict_proba` is cloned and gets X as
-        it is, sparse rows as CSR. None leaves it out.
+        quartiles, indicators of missing values, and all categories, with a ridge penalty for each categorical column
+        that the fit chooses. It is left out if the forest has monotonicity constraints. A scikit-learn classifier or
+        pipeline with `predict_proba` is cloned and gets X as it is, sparse rows as CSR. None leaves it out.
     residual : bool, default=True
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.

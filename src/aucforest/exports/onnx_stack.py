@@ -92,11 +92,31 @@ def _add_additive(graph: Graph, model: Any) -> str:
     if len(model.missing_):
         graph.add("IsNaN", pick(graph.X, model.missing_, "maybe_missing"), output="are_missing")
         columns.append(graph.add_cast("are_missing", "missing", "DOUBLE"))
-    if len(model.codes_):
-        against("Equal", pick(graph.X, model.code_features_, "codes"), model.codes_, "are_codes")
-        columns.append(graph.add_cast("are_codes", "categories", "DOUBLE"))
     coef, intercept = model.coef_by_class()
-    joined = graph.add("Concat", *columns, output="columns", axis=1)
-    product = graph.add("MatMul", joined, graph.constant("coef", coef.T), output="products")
-    odds = graph.add("Add", product, graph.constant("linear_intercept", intercept), output="linear_odds")
-    return graph.add("Softmax", odds, output="linear", axis=1)
+    total, n_columns = graph.constant("linear_intercept", intercept), coef.shape[1] - len(model.codes_)
+    if columns:
+        joined = graph.add("Concat", *columns, output="columns", axis=1)
+        product = graph.add("MatMul", joined, graph.constant("coef", coef[:, :n_columns].T), output="products")
+        total = graph.add("Add", product, total, output="linear_columns")
+    for feature in np.unique(model.code_features_).tolist():
+        is_own = model.code_features_ == feature
+        term = _add_categories(graph, feature, model.codes_[is_own].astype(np.int64), coef[:, n_columns:][:, is_own])
+        total = graph.add("Add", total, term, output=f"linear_{feature}")
+    return graph.add("Softmax", total, output="linear", axis=1)
+
+
+def _add_categories(graph: Graph, feature: int, codes: NDArray[np.int64], coef: NDArray[np.float64]) -> str:
+    """Add the nodes that look up the coefficients of the categories of a feature, (n_classes, n_codes)."""
+    # As few nodes as for one category: a row for each code, and a last one of zeros for values without a coefficient.
+    n_rows = int(codes.max()) + 2
+    table = np.zeros((n_rows, len(coef)))
+    table[codes] = coef.T
+    name, last = f"code_{feature}", graph.constant(f"last_{feature}", np.float64(n_rows - 1))
+    place = graph.constant(f"{name}_place", np.int64(feature))
+    value = graph.add("Gather", graph.X, place, output=name, axis=1)
+    # Comparisons with NaN are false.
+    least = graph.constant(f"{name}_least", np.float64(0.0))
+    is_code = graph.add("And", graph.add("GreaterOrEqual", value, least, output=f"{name}_above"),
+                        graph.add("Less", value, last, output=f"{name}_below"), output=f"{name}_known")  # fmt: skip
+    row = graph.add_cast(graph.add("Where", is_code, value, last, output=f"{name}_or_last"), f"{name}_row", "INT64")
+    return graph.add("Gather", graph.constant(f"{name}_coef", table), row, output=f"{name}_term", axis=0)

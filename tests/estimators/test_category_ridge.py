@@ -1,0 +1,76 @@
+"""The ridge penalties of categories: what they minimize, and how they are chosen."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from aucforest.estimators import _category_ridge
+from aucforest.estimators._category_ridge import fit_category_ridge
+from tests.reference.stacking import penalty_of_categories
+
+
+def make(sizes=(40,), n_classes=2, n_rows=600, seed=0):
+    """Return dense columns, indicators of columns of categories with effects of these sizes, and labels."""
+    rng = np.random.default_rng(seed)
+    dense, codes = rng.normal(size=(n_rows, 2)), [rng.integers(30, size=n_rows) for _ in sizes]
+    score = dense[:, 0] + rng.logistic(size=n_rows)
+    score += sum(size * rng.normal(size=30)[code] for size, code in zip(sizes, codes))
+    indicators = np.hstack([code[:, None] == np.arange(30) for code in codes]).astype(np.float64)
+    labels = np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+    return dense, sp.csr_matrix(indicators), np.repeat(np.arange(len(sizes)), 30), labels
+
+
+def loss_of(parameters, dense, indicators, labels, weights, penalties):
+    """Return the penalized loss of intercepts and coefficients, (1 + n_columns) * n_classes numbers."""
+    table = np.column_stack((np.ones(len(dense)), dense, indicators.toarray()))
+    coef = parameters.reshape(table.shape[1], -1)
+    scores = table @ coef
+    scores = np.column_stack((np.zeros(len(table)), scores)) if coef.shape[1] == 1 else scores
+    log_proba = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    likelihood = np.sum(weights * log_proba[np.arange(len(table)), labels])
+    return -likelihood + 0.5 * np.sum(penalties[:, None] * coef**2)
+
+
+@pytest.mark.parametrize("most_paired", [256, 20, 0])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_coefficients_minimize_the_penalized_loss(n_classes, most_paired, monkeypatch):
+    monkeypatch.setattr(_category_ridge, "_MOST_PAIRED", most_paired)
+    dense, indicators, column, labels = make((1.0, 0.5), n_classes)
+    weights = np.random.default_rng(1).uniform(0.2, 2.0, len(labels))
+    fitted = fit_category_ridge(dense, indicators, column, labels, weights)
+    penalties = np.concatenate(([0.0, 1.0, 1.0], fitted.penalties[column]))
+    data = dense, indicators, labels, weights, penalties
+    ours = np.vstack((fitted.intercept, fitted.coef.T)).ravel()
+    best = minimize(loss_of, ours, data, method="L-BFGS-B", options={"maxfun": 10**6})
+    assert loss_of(ours, *data) < best.fun + 1e-3
+
+
+def test_the_penalty_is_about_that_of_the_greatest_marginal_likelihood(monkeypatch):
+    monkeypatch.setattr(_category_ridge, "_PRIOR", 1e-9)
+    for size in (2.0, 0.7):
+        dense, indicators, column, labels = make((size,), n_rows=300)
+        fitted = fit_category_ridge(dense, indicators, column, labels, np.ones(len(labels)))
+        expected = penalty_of_categories(dense, indicators.toarray(), labels)
+        # the one is by an equation that neglects how the curvature depends on the penalty
+        assert 0.5 < fitted.penalties[0] / expected < 2.0
+
+
+def test_each_column_has_its_own():
+    """The variances of the effects are 4, 1/4 and 0."""
+    dense, indicators, column, labels = make((2.0, 0.5, 0.0), n_rows=4000)
+    great, small, none = fit_category_ridge(dense, indicators, column, labels, np.ones(len(labels))).penalties
+    assert 0.15 < great < 0.5
+    assert 1.5 < small < 8.0
+    assert none > 2.0 * small
+
+
+def test_one_category_and_classes_that_it_separates():
+    """Neither a penalty nor a coefficient is infinite."""
+    labels = np.repeat([0, 1], 20)
+    indicators = sp.csr_matrix(labels[:, None].astype(np.float64))
+    fitted = fit_category_ridge(np.empty((40, 0)), indicators, np.zeros(1, np.int64), labels, np.ones(40))
+    assert 1.0 < fitted.coef[0, 0] < 20.0
+    alike = sp.csr_matrix(np.ones((40, 1)))
+    fitted = fit_category_ridge(np.empty((40, 0)), alike, np.zeros(1, np.int64), labels, np.ones(40))
+    np.testing.assert_allclose([fitted.coef[0, 0], fitted.intercept[0]], 0.0, atol=1e-6)
