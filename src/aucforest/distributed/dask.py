@@ -66,7 +66,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     n_estimators, criterion, splitter, max_features, max_depth, min_samples_split, min_samples_leaf, \
     min_weight_fraction_leaf, min_gain, max_leaf_nodes, monotonic_cst, bootstrap, sampling, max_samples, \
     calibration, class_weight, shrinkage, pos_label, threshold, oob_score, max_bins, categorical_features, \
-    date_parts, warm_start, n_jobs, random_state, verbose
+    categorical_encoding, date_parts, warm_start, n_jobs, random_state, verbose
         As in `AUCForestClassifier`. ``n_jobs`` is the number of threads of this process.
     strategy : {"auto", "replicate", "gather"}, default="auto"
         Where trees are grown. "replicate" copies the binned data, one byte for each value, to every worker. "gather"
@@ -226,7 +226,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         -------
         ClusterPlan
             Size of the binned data, memory of workers, the strategy and its reason, number of parts, and size of
-            messages; ``print`` shows it as a table.
+            messages; ``print`` shows it as a table. Target rates of columns of many categories are not in it: `fit`
+            counts them once it has read the categories.
         """
         rows = as_rows(X)
         self._validate_params()
