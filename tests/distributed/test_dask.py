@@ -19,6 +19,7 @@ from aucforest.distributed._executor import DaskExecutor
 from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import JobFolder
 from tests.fitting.forests import assert_same, chunked, make_frame, make_rows
+from tests.fitting.tables import RATED, interactions_of, make_many
 
 X, Y = make_rows()
 WEIGHTS = np.random.default_rng(2).integers(0, 4, len(Y)) / 2.0
@@ -67,6 +68,68 @@ def test_large_trees_go_to_the_workers_in_groups(client, monkeypatch):
     monkeypatch.setattr(_on_cluster, "_GROUP_BYTES", 5000)
     assert len(_on_cluster.cut_trees(local._pack(), 40)) > 5
     assert_same(local, DaskAUCForestClassifier(40, **options).fit(*chunked(3, X, Y)))
+
+
+@pytest.mark.parametrize(
+    ("n_parts", "options", "weight", "n_classes"),
+    [
+        (1, {"strategy": "replicate"}, None, 2),
+        (3, {"strategy": "gather", "threshold": "f1"}, "weight", 2),
+        (7, {"strategy": "replicate", "oob_score": "average_precision"}, "weight", 3),
+        (7, {"strategy": "gather", "sampling": "balanced", "class_weight": "balanced"}, "weight", 3),
+        (3, {"strategy": "replicate", "bootstrap": False, "oob_score": False, "n_estimators": 6}, "weight", 2),
+        (7, {"strategy": "gather", "max_bins": None, "class_weight": "balanced_subsample"}, None, 2),
+        (3, {"strategy": "gather", "categorical_encoding": "rates"}, None, 2),
+    ],
+)
+def test_target_rates_are_those_of_all_rows(client, n_parts, options, weight, n_classes):
+    frame = make_many(n_classes=n_classes).to_pandas()
+    forest = DaskAUCForestClassifier(**RATED, random_state=0).set_params(oob_score=True).set_params(**options)
+    params = {name: forest.get_params()[name] for name in AUCForestClassifier().get_params()}
+    X = frame[["shop", "sign", "postcode", "other"]]
+    local = AUCForestClassifier(**params).fit(X, frame.label, None if weight is None else frame[weight])
+    rows = dd.from_pandas(frame, npartitions=n_parts)
+    parts = rows[list(X.columns)]
+    forest.fit(parts, rows.label, None if weight is None else rows[weight])
+    assert_same(local, forest)
+    assert forest.encodings_ == local.encodings_
+    assert bool(interactions_of(forest)) == (options.get("categorical_encoding") != "rates")
+    np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(X))
+    pd.testing.assert_frame_equal(forest.encode(parts).compute(), local.encode(X))
+
+
+def test_target_rates_of_a_matrix_with_an_empty_partition(client):
+    """A partition of rows of weight 0 has no codes."""
+    X, y = make_rows(900)
+    X[:, 0] = np.random.default_rng(0).integers(0, 90, 900)
+    weights = np.repeat([0.0, 1.0, 0.5], 300)
+    options = OPTIONS | {"categorical_features": [0], "oob_score": True, "n_estimators": 40}
+    local = AUCForestClassifier(**options).fit(X, y, weights)
+    assert_same(local, DaskAUCForestClassifier(**options).fit(*chunked(6, X, y, weights)))
+
+
+def test_a_fit_with_target_rates_goes_on_from_its_checkpoint(client, tmp_path):
+    frame = make_many().to_pandas()
+    X, rows = frame[["shop", "sign", "postcode", "other"]], dd.from_pandas(frame, npartitions=3)
+    options = RATED | {"random_state": 0, "checkpoint_dir": tmp_path / "trees"}
+    DaskAUCForestClassifier(**options | {"n_estimators": 5}).fit(rows[list(X.columns)], rows.label)
+    forest = DaskAUCForestClassifier(**options).fit(rows[list(X.columns)], rows.label)
+    assert_same(AUCForestClassifier(**RATED, random_state=0).fit(X, frame.label), forest)
+    with pytest.raises(ValueError, match="categorical_encoding is 'auto' there, but 'rates' here"):
+        DaskAUCForestClassifier(**options, categorical_encoding="rates").fit(rows[list(X.columns)], rows.label)
+
+
+def test_the_plan_counts_target_rates_once_they_are_known(client, monkeypatch):
+    frame, plans, choose_plan = make_many().to_pandas(), [], _on_cluster.choose_plan
+    monkeypatch.setattr(_on_cluster, "choose_plan", lambda *given: plans.append(choose_plan(*given)) or plans[-1])
+    rows = dd.from_pandas(frame, npartitions=2)
+    forest = DaskAUCForestClassifier(**RATED, random_state=0)
+    said = forest.explain_plan(rows[["shop", "sign", "postcode"]], rows.label)
+    plans.clear()
+    forest.fit(rows[["shop", "sign", "postcode"]], rows.label)
+    assert plans[0] == said
+    assert plans[1].size.matrix_bytes == 900 * 5
+    assert plans[1].worker_bytes > plans[0].worker_bytes
 
 
 def test_frames_of_unknown_divisions_and_categories_with_empty_partitions(client):

@@ -12,7 +12,9 @@ from aucforest.distributed import _tasks
 from aucforest.distributed._executor import DaskExecutor
 from aucforest.distributed._tasks import cut_part, join_parts, read_labels
 from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import Part
+from aucforest.tree.binning import BinValues
 
 CODES, LABELS = np.arange(30, dtype=np.uint8).reshape(3, 10), np.arange(10, dtype=np.uint16) % 2
 WEIGHTS = np.arange(1.0, 11.0)
@@ -46,11 +48,12 @@ def meet():
 
     def choose(*args):
         places.extend(args[-1](lambda _: barrier.wait(), [0, 1]))
+        return Coding({}, BinValues(np.zeros(1, np.int64), np.empty(0), np.empty(0)))
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
         patch.setattr(_tasks, "choose_coding", choose)
-        _tasks.choose_codes(None, None, None, {})
+        _tasks.choose_codes(None, None, None, {}, ())
     return sorted(places) == [0, 1]
 
 

@@ -16,10 +16,19 @@ import pytest
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
-from aucforest.fitting import on_disk
+from aucforest.fitting import on_disk, target_rates
 from aucforest.metrics import roc_auc_score
 from aucforest.tables import csv, files
-from tests.fitting.tables import assert_same_forests, copy_rows, features_and_labels, make_forest, make_rows
+from tests.fitting.tables import (
+    RATED,
+    assert_same_forests,
+    copy_rows,
+    features_and_labels,
+    interactions_of,
+    make_forest,
+    make_many,
+    make_rows,
+)
 
 TABLE = make_rows()
 THREE = make_rows(n_classes=3, seed=1)
@@ -86,6 +95,73 @@ def test_one_label_against_the_others():
     for positive in ("b", pa.scalar("b")):
         got = fit_out_of_core(make_forest(), THREE, "label", drop=["weight"], positive=positive)
         assert_same_forests(got, expected)
+
+
+def fit_both(table, params, weight=None, groups=None, source=None):
+    """Fit a forest with target rates in memory, and to a source of the same rows out of core."""
+    X, y = features_and_labels(table, ["customer"])
+    weights, customers = (None if name is None else table[name].to_numpy() for name in (weight, groups))
+    expected = make_forest(**RATED | params).fit(X, y, weights, groups=customers)
+    drop = [name for name in ("weight", "customer") if name not in (weight, groups)]
+    options = {"sample_weight": weight, "groups": groups, "drop": drop}
+    got = fit_out_of_core(make_forest(**RATED | params), table if source is None else source, "label", **options)
+    assert_same_forests(got, expected)
+    assert np.array_equal(got.predict_proba(X), expected.predict_proba(X))
+    return got
+
+
+@pytest.mark.parametrize(
+    ("params", "weight", "groups", "n_classes"),
+    [
+        ({"oob_score": True}, None, None, 2),
+        ({"oob_score": True, "threshold": "f1"}, "weight", None, 2),
+        ({"oob_score": True, "threshold": "f1"}, "weight", "customer", 2),
+        ({"oob_score": "average_precision"}, "weight", None, 3),
+        ({"oob_score": True, "sampling": "balanced", "class_weight": "balanced"}, "weight", None, 3),
+        ({"bootstrap": False, "n_estimators": 6}, "weight", None, 2),
+        ({"n_estimators": 9}, "weight", "customer", 2),
+        ({"max_bins": None, "max_samples": 0.4}, None, "customer", 2),
+    ],
+)
+def test_target_rates_are_those_of_memory(params, weight, groups, n_classes):
+    forest = fit_both(make_many(n_classes=n_classes), params, weight, groups)
+    assert (0, 1) in interactions_of(forest)
+    assert "interactions" in forest.encodings_
+
+
+@pytest.mark.parametrize(("encoding", "n_tables"), [("sets", 0), ("rates", 2), (["sets", "interactions"], 3)])
+def test_encodings_are_those_that_are_asked_for(monkeypatch, encoding, n_tables):
+    copy_rows(monkeypatch)
+    forest = fit_both(make_many(), {"categorical_encoding": encoding, "oob_score": True})
+    assert n_tables == (0 if forest.target_rates_ is None else len(forest.target_rates_.tables))
+
+
+def test_target_rates_of_many_blocks_and_of_some_of_the_rows(monkeypatch):
+    """Of the categories whose rows they are chosen from, each has all of its rows there."""
+    monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 97)
+    monkeypatch.setattr(target_rates, "_SAMPLE_ROWS", 450)
+    fit_both(make_many(), {"oob_score": True}, "weight")
+
+
+def test_target_rates_of_files(tmp_path):
+    table = make_many()
+    pyarrow.csv.write_csv(table, tmp_path / "rows.csv")
+    pq.write_table(table, tmp_path / "rows.parquet", row_group_size=77)
+    for source in (tmp_path / "rows.csv", tmp_path / "rows.parquet", pl.DataFrame(table), table.to_pandas()):
+        fit_both(table, {"oob_score": True, "n_estimators": 20}, "weight", None, source)
+
+
+def test_a_warm_start_adds_trees_with_the_same_target_rates():
+    table = make_many().drop_columns(["customer", "weight"])
+    params = RATED | {"categorical_encoding": "interactions", "warm_start": True}
+    forest = make_forest(**params | {"n_estimators": 9})
+    fit_out_of_core(forest, table, "label")
+    fit_out_of_core(forest.set_params(n_estimators=40), table, "label")
+    X, y = table.drop_columns("label"), np.array(table["label"].to_pylist())
+    assert_same_forests(forest, make_forest(**params).fit(X, y))
+    forest.set_params(n_estimators=41, categorical_encoding="sets")
+    with pytest.raises(ValueError, match=r"^warm_start: target rates of other columns or interactions than"):
+        fit_out_of_core(forest, table, "label")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from aucforest.persistence.folded_trees import fold
+from tests.fitting.tables import assert_same_rates
 
 FITTED = (
     "classes_", "class_prior_", "shrinkage_", "threshold_", "threshold_std_", "oob_score_", "oob_decision_function_",
@@ -61,3 +62,4 @@ def assert_same(one: Any, other: Any) -> None:
     assert one.categories_.keys() == other.categories_.keys()
     for feature, categories in one.categories_.items():
         assert categories.tolist() == other.categories_[feature].tolist()
+    assert_same_rates(one.target_rates_, other.target_rates_)

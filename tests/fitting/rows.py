@@ -47,7 +47,8 @@ def code_rows(X, labels, params, sampler=None, weights=None, max_bins=255, by_se
     kinds = np.where(np.zeros(X.shape[1], bool) if by_set is None else by_set, CATEGORICAL, NUMERIC).astype(np.int8)
     n_codes = np.where(kinds != NUMERIC, np.nan_to_num(np.nanmax(X, axis=0)).astype(np.int64) + 1, 0)
     codes, n_bins, values = bin_matrix(X, max_bins=max_bins, weights=weights, n_codes=n_codes)
-    spec = SimpleNamespace(params=params, variants=(params,), sampler=sampler, weights=weights, numbers=range(1000))
-    coding = SimpleNamespace(n_bins=n_bins, values=values, kinds=kinds)
+    sampling = {"sampler": sampler, "weights": weights, "numbers": range(1000)}
+    spec = SimpleNamespace(params=params, variants=(params,), encodings=("sets",), max_features=None, **sampling)
+    coding = SimpleNamespace(n_bins=n_bins, values=values, kinds=kinds, rates=None)
     growth = Growth.of(spec, coding, len(labels), int(labels.max()) + 1)
     return growth, Part(codes, labels, weights, sampler)

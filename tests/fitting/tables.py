@@ -36,6 +36,31 @@ def make_rows(n=3000, seed=0, n_classes=2):
     })  # fmt: skip
 
 
+def make_many(n=900, seed=0, n_classes=2):
+    """Return a table with 120 shops and 70 postcodes, both with gaps, numbers, customers, weights and labels.
+
+    The effect of a shop flips with the sign of a number.
+    """
+    rng = np.random.default_rng(seed)
+    numbers, shop, postcode = rng.normal(size=(n, 2)), rng.integers(0, 120, n), rng.integers(0, 70, n)
+    effect, of_postcode = 2.0 * rng.normal(size=120), rng.normal(size=70)
+    level = effect[shop] * np.sign(numbers[:, 0]) + of_postcode[postcode] + rng.normal(size=n)
+    cuts = np.quantile(level, np.sqrt(np.linspace(0, 1, n_classes + 1)[1:-1]))
+    return pa.table({
+        "shop": pa.array(np.char.add("shop ", shop.astype(str)), mask=rng.random(n) < 0.1),
+        "sign": numbers[:, 0],
+        "postcode": pa.array(10_000 + postcode, mask=rng.random(n) < 0.1),
+        "other": numbers[:, 1],
+        "customer": rng.integers(0, 150, n),
+        "weight": rng.choice([0.0, 0.5, 1.0, 2.25], n),
+        "label": np.array(["a", "b", "c"])[np.searchsorted(cuts, level)],
+    })  # fmt: skip
+
+
+# Both columns of `make_many` get target rates; in another order than that of the columns.
+RATED = {"categorical_features": ["postcode", "shop"], "n_estimators": 40}
+
+
 def features_and_labels(table, drop=()):
     """Return what `fit` takes."""
     return table.drop_columns(["weight", "label", *drop]), np.array(table["label"].to_pylist())
@@ -45,8 +70,26 @@ def make_forest(**params):
     return AUCForestClassifier(**{"n_estimators": 6, "random_state": 3, "n_jobs": 2, **params})
 
 
+def assert_same_rates(one, other):
+    if one is None or other is None:
+        assert one is other
+        return
+    for mine, yours in zip(one.tables, other.tables, strict=True):
+        for name, value in mine._asdict().items():
+            assert np.array_equal(value, getattr(yours, name)), (mine.feature, mine.other, name)
+    for name in ("classes", "frequencies", "factors"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+
+
+def interactions_of(forest):
+    """Return the pairs of features whose cells have target rates."""
+    return [(table.feature, table.other) for table in forest.target_rates_.tables if table.is_interaction]
+
+
 def assert_same_forests(one, other):
     assert_same_trees(one.trees_, other.trees_)
+    assert_same_rates(one.target_rates_, other.target_rates_)
+    assert one.encodings_ == other.encodings_
     assert set(vars(one)) == set(vars(other))
     for name in ("classes_", "feature_names_in_", "oob_decision_function_", "class_prior_"):
         if hasattr(other, name):

@@ -1,5 +1,6 @@
 """Fits from parts of tables are, bit for bit, the fits of the whole table."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -8,9 +9,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from aucforest.fitting import target_rates
 from aucforest.fitting.coding import (
     choose_coding,
+    choose_target_rates,
     merge_all,
+    own_totals,
     places_within,
     sample_for_bins,
     summarize,
@@ -18,12 +22,16 @@ from aucforest.fitting.coding import (
 from aucforest.fitting.out_of_bag import RunningSums
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
-from aucforest.fitting.table import SomeRows
+from aucforest.fitting.table import RatedRows, SomeRows
 from aucforest.fitting.target import Target, code_part
+from aucforest.fitting.target_rates import CodedRows, Digits, RateRows, RateWeights, find_rated, sampled_rows
 from aucforest.tables.columns import as_table, find_categorical
+from aucforest.tables.target_rates import RateTable
 from aucforest.tree import binning
+from aucforest.tree.binning import BinValues
 from tests.estimators.data import digest, make_table, small_forest
 from tests.fitting.rows import grow_trees
+from tests.fitting.tables import RATED, features_and_labels, interactions_of, make_forest, make_many
 
 N_ROWS = 700
 X, Y = make_table(n_rows=N_ROWS, missing=0.1)
@@ -45,6 +53,8 @@ def parts_of(table, y, weight, bounds):
 class RowsInParts:
     """A training table that is held in parts."""
 
+    may_have_rates = True
+
     def __init__(self, parts, target):
         self.target, self.dates = target, {}
         self.tables = [as_table(rows) for rows, _, _ in parts]
@@ -63,6 +73,7 @@ class RowsInParts:
                 summarize(rows, chosen, some if chosen is None else chosen[some], categorical, spec.max_bins)
             )
         coding = choose_coding(merge_all(summaries, spec.max_bins), sample_weight, spec.max_bins, {}, map)
+        coding = coding.reading(spec.encodings)
         self.matrices = [coding.read(rows, chosen) for rows, chosen in zip(self.tables, self.kept)]
         kept, scored = self.target.kept, spec.scored
         of_parts = [places_within(scored, first, count) for first, count in zip(self.firsts, self.counts)]
@@ -70,8 +81,19 @@ class RowsInParts:
         self.X = SomeRows(scored if kept is None else kept[scored], values)
         codes = np.concatenate([coding.encode(matrix) for matrix in self.matrices], axis=1)
         self.part = Part(codes, self.target.kept_labels, spec.weights, spec.sampler)
+        if coding.rated:
+            coding = self.rate(coding, spec, codes)
         self.spec, self.growth = spec, Growth.of(spec, coding, self.part.n_rows, len(self.target.classes))
         return coding
+
+    def rate(self, coding, spec, codes):
+        target, weight = self.target, self.target.kept_weight
+        weights = RateWeights.of(weight, spec.sampler, len(target.classes))
+        rates = choose_target_rates(coding, target, weights, codes, interactions="interactions" in spec.encodings)
+        own = own_totals(coding, target, weights.integers(weight), rates, codes)
+        self.part = self.part._replace(rate_weights=weights.in_samples(weight))
+        self.X, self.matrices = RatedRows(self.X, rates, own), [rates.append_to(matrix) for matrix in self.matrices]
+        return replace(coding, rates=rates)
 
     def grow(self, variant_of):
         growth, seed = self.growth.of_trees(self.spec.seed, variant_of), self.spec.seed
@@ -183,3 +205,61 @@ def test_one_class_is_refused_and_leaves_all_as_it_was():
     with pytest.raises(ValueError, match="only one class"):
         fit_parts(forest, X, Y, (Y == 0).astype(float), BOUNDS["several"])
     assert vars(forest) == before
+
+
+N_CODED, N_CATEGORIES = 5000, 1000
+DRAWN = np.random.default_rng(0)
+CATEGORIES = DRAWN.integers(0, N_CATEGORIES, N_CODED).astype(float)
+CATEGORIES[DRAWN.random(N_CODED) < 0.1] = np.nan
+DIGITS = Digits(1, {0: N_CATEGORIES})
+MATRIX = CATEGORIES[:, None]
+CODES = np.concatenate((np.zeros((1, N_CODED), dtype=np.uint8), DIGITS.encode(MATRIX, np.uint8)))
+RATE_LABELS = DRAWN.integers(0, 3, N_CODED).astype(np.uint16)
+RATE_WEIGHTS = DRAWN.choice([0.5, 1.0, 2.25], N_CODED)
+
+
+def test_digits_are_those_of_the_categories():
+    assert np.array_equal(DIGITS.decode(CODES, 0), np.nan_to_num(CATEGORIES, nan=-1.0))
+    # what is no category is missing, so that kernels read no cell that does not exist
+    assert np.all(DIGITS._replace(n_categories={0: 500}).decode(CODES, 0) < 500)
+
+
+def test_columns_that_have_rates_are_sorted():
+    many, few = np.arange(100).astype(object), np.arange(9).astype(object)
+    assert find_rated({5: many, 3: few, 2: many}, ("rates",)) == [2, 5]
+    assert find_rated({5: many}, ("sets",)) == []
+
+
+@pytest.mark.parametrize("most", [400, 10_000])
+def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most):
+    monkeypatch.setattr(target_rates, "_SAMPLE_ROWS", most)
+    whole = sampled_rows(CODES, DIGITS, 0, N_CODED)
+    monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 333)
+    bounds = [0, 1, 700, 700, N_CODED]
+    parts = [start + sampled_rows(CODES[:, start:stop], DIGITS, 0, N_CODED) for start, stop in pairwise(bounds)]
+    assert np.array_equal(np.concatenate(parts), whole)
+    if most < N_CODED:
+        assert 0.5 * most < len(whole) < 2 * most
+        assert np.array_equal(whole, np.flatnonzero(np.isin(CATEGORIES, CATEGORIES[whole])))
+
+
+def test_totals_are_sums_over_parts(monkeypatch):
+    rows = RateRows(DIGITS, BinValues(np.array([0, 1]), np.zeros(1), np.zeros(1)), np.array([True]))
+    table = RateTable(0, -1, np.empty(0), 1, 1.0, np.empty((0, 3), dtype=np.int64))
+    weights = RateWeights.of(RATE_WEIGHTS, None, 3)
+    coded = CodedRows(CODES, RATE_LABELS, weights.integers(RATE_WEIGHTS))
+    (whole,) = rows.count_all([table], coded, 3)
+    monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 333)
+    parts = [rows.count(table, coded.some(slice(start, start + 1250)), 3) for start in range(0, N_CODED, 1250)]
+    assert np.array_equal(sum(parts), whole)
+    assert whole[7] * weights.factors == pytest.approx(
+        np.bincount(RATE_LABELS[CATEGORIES == 7], RATE_WEIGHTS[CATEGORIES == 7], minlength=3) / RATE_WEIGHTS.mean()
+    )
+
+
+def test_heavy_rows_do_not_choose_interactions_with_noise():
+    """Of a row of more weight than others, a part would be left in its cell, with its label."""
+    table = make_many()
+    X, y = features_and_labels(table, ["customer"])
+    forest = make_forest(**RATED).fit(X, y, np.random.default_rng(1).choice([0.5, 1.0, 2.25, 9.0], len(y)))
+    assert interactions_of(forest) == [(0, 1)]

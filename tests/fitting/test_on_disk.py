@@ -17,14 +17,14 @@ import pytest
 import aucforest
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import on_disk
-from aucforest.fitting.code_matrix import CODES, RECORD
+from aucforest.fitting.code_matrix import CODES, RECORD, CodeMatrix
 from aucforest.fitting.job import CODING, JobFolder
 from aucforest.fitting.on_disk import FeatureBatches
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import read_table
 from aucforest.tables.kinds import to_features
 from aucforest.tables.sources import open_source
-from tests.fitting.tables import assert_same_forests, features_and_labels, make_forest, make_rows
+from tests.fitting.tables import RATED, assert_same_forests, features_and_labels, make_forest, make_many, make_rows
 
 TABLE = make_rows()
 EXPECTED = make_forest(oob_score="average_precision", max_samples=0.5, n_estimators=16)
@@ -203,6 +203,40 @@ def test_another_fit_in_the_folder_is_refused(source, tmp_path):
     os.utime(source, ns=(1, 1))
     with pytest.raises(ValueError, match="another fit: files is"):
         fit(source, folder)
+
+
+@pytest.mark.usefixtures("mapped_files_stay")
+@pytest.mark.parametrize("moment", ["CodeMatrix.record", "JobFolder.save"])
+def test_a_fit_with_target_rates_goes_on_after_an_interruption(tmp_path, monkeypatch, moment):
+    table, params = make_many(), RATED | {"oob_score": True}
+    X, y = features_and_labels(table, ["customer"])
+    pq.write_table(table, tmp_path / "rows.parquet")
+    options = {"sample_weight": "weight", "drop": ["customer"], "folder": tmp_path / "folder"}
+
+    def fit(**others):
+        return fit_out_of_core(make_forest(**params | others), tmp_path / "rows.parquet", "label", **options)
+
+    owner = {"CodeMatrix": CodeMatrix, "JobFolder": JobFolder}[moment.partition(".")[0]]
+    name, called = moment.partition(".")[2], []
+    original = getattr(owner, name)
+
+    def interrupt(*arguments):
+        called.append(arguments)
+        if len(called) > 1:
+            raise KeyboardInterrupt
+        original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(on_disk, "_CHUNK_CELLS", 800)
+        patch.setattr(owner, name, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fit()
+    expected = make_forest(**params).fit(X, y, table["weight"].to_numpy())
+    assert_same_forests(fit(), expected)
+    monkeypatch.setattr(on_disk, "grow_batches", None)  # all trees are there
+    assert_same_forests(fit(), expected)
+    with pytest.raises(ValueError, match="categorical_encoding is 'auto' there, but 'rates' here"):
+        fit(categorical_encoding="rates")
 
 
 def test_a_folder_of_others_is_refused(source, tmp_path):

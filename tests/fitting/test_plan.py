@@ -14,11 +14,11 @@ import pytest
 from aucforest import AUCTreeClassifier, _memory
 from aucforest.fitting import in_memory
 from aucforest.fitting import plan as _plan
-from aucforest.fitting.plan import FitSize, bytes_in_memory, plan_on_disk
+from aucforest.fitting.plan import NO_RATES, FitSize, RateSize, bytes_in_memory, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from tests.estimators.data import make_table, small_forest
-from tests.fitting.tables import make_forest
+from tests.fitting.tables import make_forest, make_many
 
 N_ROWS = 10_000_000
 LABELS = (np.arange(N_ROWS) % 2).astype(np.uint16)
@@ -29,25 +29,26 @@ import sys
 from pathlib import Path
 import numpy as np
 from aucforest import AUCForestClassifier
-from aucforest.fitting.plan import FitSize, bytes_in_memory
-from aucforest.fitting.spec import FitSpec
-from aucforest.fitting.target import Target
+from aucforest.fitting import in_memory
 
 def status(name):
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])
 
-n_rows, n_classes = map(int, sys.argv[1:])
+n_rows, n_classes, n_categories = map(int, sys.argv[1:])
 X = np.random.default_rng(0).normal(size=(n_rows, 10))
 y = np.random.default_rng(1).permutation(np.arange(n_rows) % n_classes)
-forest = AUCForestClassifier(2, random_state=0, shrinkage=0.0, max_depth=6)
+params = {"categorical_features": [0], "categorical_encoding": "rates"} if n_categories else {}
+if n_categories:
+    X[:, 0] = np.arange(n_rows) % n_categories
+forest = AUCForestClassifier(2, random_state=0, shrinkage=0.0, max_depth=6, **params)
 forest.fit(X[:500], np.arange(500) % 3)
+planned, check_fit = [], in_memory.check_fit
+in_memory.check_fit = lambda size, n_bytes: planned.append(n_bytes)
 Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far, to which that of the parent belongs
 before = status("VmRSS")
 forest.set_params(max_depth=None).fit(X, y)
-target = Target(forest.classes_, y.astype(np.uint16), None)
-spec = FitSpec.resolve(forest.get_params(), target, None, 10, 0)
-print(status("VmHWM") - before, bytes_in_memory(FitSize.of(spec, n_rows, 10, n_classes, 256), 1))
+print(status("VmHWM") - before, planned[-1])
 """
 
 MEASURE_OUT_OF_CORE = """
@@ -167,6 +168,37 @@ def test_copies_of_branches_take_memory_where_there_are_any():
     assert with_copies - without > 4 * 100 * 0.63 * (N_ROWS // 8 + N_ROWS // 64)
 
 
+def test_target_rates_are_counted():
+    """Digits of categories, copies of the rows of trees with the codes of rates, and totals of cells."""
+    rates, size = (
+        RateSize(n_columns=1, n_digits=2, n_categories=900, n_cells=5000),
+        FitSize.of(resolve(n_jobs=1), N_ROWS, 3, 2),
+    )
+    rated = replace(size, rates=rates)
+    assert rated.matrix_bytes == 5 * N_ROWS
+    assert rated.total_bytes == 8 * 2 * 5000
+    of_thread = rated.thread_bytes(N_ROWS) - size.thread_bytes(N_ROWS)
+    assert of_thread > rated.copy_bytes + 32 * rated.tree_rows
+    # A matrix of the rows of a tree is not copied once more.
+    of_copy = rated.thread_bytes(rated.tree_rows) - size.thread_bytes(size.tree_rows)
+    assert of_thread - of_copy == rated.copy_bytes
+    plans = [plan_on_disk(resolve(), TARGET, 3, 2**40, of_rates) for of_rates in (NO_RATES, rates)]
+    assert plans[1].n_bytes - plans[0].n_bytes == 2 * N_ROWS + rated.total_bytes + 4 * of_thread
+
+
+def test_sizes_of_target_rates_are_those_of_the_codes():
+    frame = make_many().to_pandas()[["shop", "postcode", "sign"]]
+    forest = make_forest(categorical_features=["shop", "postcode"], n_estimators=1)
+    sizes = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(in_memory, "check_fit", lambda size, n_bytes: sizes.append(size))
+        forest.fit(frame, make_many()["label"].to_pandas())
+    rates = sizes[-1].rates
+    assert (rates.n_columns, rates.n_digits) == (2, 2)
+    assert rates.n_categories == max(map(len, forest.categories_.values()))
+    assert rates.n_cells >= sum(len(table.totals) for table in forest.target_rates_.tables)
+
+
 def test_rows_that_are_too_many_for_one_matrix_are_copied(monkeypatch):
     monkeypatch.setattr(_plan, "MOST_ROWS", N_ROWS)
     assert not plan(2**40).copies_rows
@@ -242,9 +274,12 @@ def test_what_is_too_large_is_refused(model, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are those that Linux tells")
-@pytest.mark.parametrize(("n_rows", "n_classes"), [(400_000, 2), (4000, 2000), (60_000, 300)])
-def test_estimates_are_near_measured_peaks(n_rows, n_classes):
-    call = [sys.executable, "-c", MEASURE, str(n_rows), str(n_classes)]
+@pytest.mark.parametrize(
+    ("n_rows", "n_classes", "n_categories"),
+    [(400_000, 2, 0), (4000, 2000, 0), (60_000, 300, 0), (800_000, 2, 50_000), (400_000, 8, 200)],
+)
+def test_estimates_are_near_measured_peaks(n_rows, n_classes, n_categories):
+    call = [sys.executable, "-c", MEASURE, str(n_rows), str(n_classes), str(n_categories)]
     printed = subprocess.run(call, capture_output=True, text=True, check=True).stdout
     measured, estimated = map(int, printed.split())
     # What the bins are chosen from, and what trees and their layout take, is left out where it is little.

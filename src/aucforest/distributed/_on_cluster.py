@@ -19,16 +19,18 @@ from aucforest.distributed._executor import ClusterError, DaskExecutor, merge_by
 from aucforest.distributed._growing import grow_gathered, grow_replicated
 from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.coding import Coding, places_within, sample_for_bins
+from aucforest.fitting.coding import Coding, own_totals, places_within, sample_for_bins
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, within
 from aucforest.fitting.parts import Grown, Growth
-from aucforest.fitting.plan import FitSize
+from aucforest.fitting.plan import NO_RATES, FitSize, RateSize
 from aucforest.fitting.spec import FitSpec, tree_keys
-from aucforest.fitting.table import SomeRows, TrainingTable
+from aucforest.fitting.table import RatedRows, SomeRows, TrainingTable
 from aucforest.fitting.target import Target
+from aucforest.fitting.target_rates import CodedRows, RateWeights, choose_rates, with_totals
 from aucforest.tables.columns import find_categorical, read_table
 from aucforest.tables.dates import Dates, find_dates, n_added
+from aucforest.tables.target_rates import INTERACTIONS, TargetRates
 from aucforest.tree.prediction import PackedTrees
 
 # Number of summaries that are merged in a task.
@@ -66,10 +68,13 @@ class RowsOnCluster(TrainingTable):
 
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
         self._executor, self._params, self._delayed = executor, params, partitions.X
+        self._rates: TargetRates | None = None
+        self._in_rates: RateWeights | None = None  # the weights in target rates, None if there are none
         names = _get_feature_names(partitions.meta)
         self._categorical, self.dates = find_columns(partitions.meta, partitions.n_features, params)
         self.n_features = partitions.n_features + n_added(self.dates)
         self.names = None if names is None else names.tolist()
+        self.may_have_rates = len(self._categorical) > 0
         self.target, self._labelled, self._X, self._first_rows = read_target(executor, partitions)
         kept = self.target.kept
         # The bounds of the partitions among the rows of positive weight.
@@ -77,21 +82,32 @@ class RowsOnCluster(TrainingTable):
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes from a summary of all rows, and encode them; raise ClusterError if memory is too small."""
-        self._spec, executor, target = spec, self._executor, self.target
-        self._plan = choose_plan(executor, self._params["strategy"], spec, target, self.n_features)
-        executor.advice = self._plan.advice
-        if self._plan.worker_bytes > self._plan.workers.memory:
-            raise ClusterError(f"too little memory: {executor.advice}")
-        self._coding = self._choose_coding(spec)
-        coding: Coding = executor.gather([self._coding])[0]
-        self._parts = self._make_parts(spec, self._encode(spec))
+        self._spec, target = spec, self.target
+        self._make_plan(NO_RATES)
+        self._coding = self._choose_coding()
+        coding: Coding = self._executor.gather([self._coding])[0]
+        if coding.rated:  # which columns these are is known only now
+            self._make_plan(RateSize.of(coding))
+        coded = self._encode()
+        if coding.rated:
+            coding = self._choose_rates(coding, coded)
+        self._parts = self._make_parts(spec, coded)
         self._growth = Growth.of(spec, coding, len(target.kept_labels), len(target.classes))
         if (folder := self._params["checkpoint_dir"]) is not None:
             self._job = JobFolder(folder, self._manifest(spec, coding))
         return coding
 
-    def _choose_coding(self, spec: FitSpec) -> Any:
+    def _make_plan(self, rates: RateSize) -> None:
+        """Choose where trees grow; raise ClusterError if memory is too small."""
+        strategy, executor = self._params["strategy"], self._executor
+        self._plan = choose_plan(executor, strategy, self._spec, self.target, self.n_features, rates)
+        executor.advice = self._plan.advice
+        if self._plan.worker_bytes > self._plan.workers.memory:
+            raise ClusterError(f"too little memory: {executor.advice}")
+
+    def _choose_coding(self) -> Any:
         """Return the future of the codes, which are chosen from a summary of all partitions."""
+        spec = self._spec
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         rows, executor, summaries = self.target.rows_at(sample), self._executor, []
         for place, (first, last) in enumerate(pairwise(self._first_rows.tolist())):
@@ -101,12 +117,12 @@ class RowsOnCluster(TrainingTable):
             )
             summaries.append(summary)
         merged = merge_by_groups(executor.submit, _tasks.merge_summaries, summaries, _MERGED, spec.max_bins)
-        return executor.submit(_tasks.choose_codes, merged, sample_weight, spec.max_bins, self.dates)
+        return executor.submit(_tasks.choose_codes, merged, sample_weight, spec.max_bins, self.dates, spec.encodings)
 
-    def _encode(self, spec: FitSpec) -> list[Any]:
+    def _encode(self) -> list[Any]:
         """Return futures of the codes of the partitions, and keep the values of `FitSpec.rows_with_values`."""
         executor, classes = self._executor, self._executor.share(self.target.classes)
-        coded, scored_rows, with_values = [], [], spec.rows_with_values
+        coded, scored_rows, with_values = [], [], self._spec.rows_with_values
         for place, (start, stop) in enumerate(pairwise(self._starts)):
             scored, labelled = places_within(with_values, start, stop - start), self._labelled[place]
             pair = executor.submit(_tasks.encode_partition, self._X[place], labelled, scored, classes, self._coding)
@@ -121,6 +137,31 @@ class RowsOnCluster(TrainingTable):
         self.X = SomeRows(self.target.rows_at(with_values), rows)
         return coded
 
+    def _choose_rates(self, coding: Coding, coded: list[Any]) -> Coding:
+        """Return the coding with target rates; the rows of `FitSpec.rows_with_values` get theirs as well."""
+        executor, target, spec, rows = self._executor, self.target, self._spec, coding.rate_rows
+        labels, sample_weight, n_classes = target.kept_labels, target.kept_weight, len(target.classes)
+        self._in_rates = weights = RateWeights.of(sample_weight, spec.sampler, n_classes)
+        pieces = [piece for piece, (start, stop) in zip(coded, pairwise(self._starts)) if start < stop]
+        samples = ((feature, self._sample_column(coding, pieces, feature)) for feature in coding.rated)
+        rates = choose_rates(rows, samples, labels, weights.by_class, INTERACTIONS in spec.encodings)
+        rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
+        shared = [executor.share(value) for value in (weights, rows, rates.tables)]
+        counted = [executor.submit(_tasks.count_cells, piece, *shared, n_classes) for piece in pieces]
+        merged = merge_by_groups(executor.submit, _tasks.add_totals, counted, _MERGED)
+        rates = with_totals(rates, executor.gather([merged])[0])
+        own = own_totals(coding, target, weights.integers(sample_weight), rates)
+        self._rates, self.X = rates, RatedRows(self.X, rates, own)
+        return replace(coding, rates=rates)
+
+    def _sample_column(self, coding: Coding, pieces: list[Any], feature: int) -> CodedRows:
+        """Return the rows from which the target rates of a column are chosen."""
+        n_rows, submit = len(self.target.kept_labels), self._executor.submit
+        arguments = coding.digits, feature, n_rows
+        return CodedRows.joined(
+            self._executor.gather([submit(_tasks.sample_column, piece, *arguments) for piece in pieces])
+        )
+
     def _make_parts(self, spec: FitSpec, coded: list[Any]) -> list[Any]:
         """Return futures of coded parts of about equal size, which are made of partitions."""
         executor, n_rows, is_gathered = self._executor, self._starts[-1], self._plan.strategy == "gather"
@@ -132,7 +173,8 @@ class RowsOnCluster(TrainingTable):
             sampler = of_part = replace(sampler, members=np.empty(0, dtype=np.uint16))
             if is_gathered:
                 sampler = sampler.of_trees(tree_keys(spec.seed, spec.numbers))
-        by_class = executor.share(spec.class_weights)
+        by_class, in_rates = executor.share(spec.class_weights), executor.share(self._in_rates)
+        copies_rows = is_gathered or (self._in_rates is not None and sampler is not None)
         parts = []
         for start, stop in pairwise(bounds):
             pieces = []
@@ -145,7 +187,7 @@ class RowsOnCluster(TrainingTable):
                 pieces.append(piece)
             if sampler is not None and is_gathered:
                 of_part = sampler.of_part(start, stop - start)
-            parts.append(executor.submit(_tasks.join_parts, of_part, by_class, is_gathered, pieces))
+            parts.append(executor.submit(_tasks.join_parts, of_part, by_class, copies_rows, pieces, in_rates))
         return parts
 
     def _manifest(self, spec: FitSpec, coding: Coding) -> dict[str, Any]:
@@ -175,6 +217,7 @@ class RowsOnCluster(TrainingTable):
         executor, target = self._executor, self.target
         running = RunningSums(bags.kept, len(ranges), len(target.labels), len(target.classes), chosen)
         (tables,) = executor.compute(self._delayed)
+        reading = executor.submit(_tasks.Reading, self._coding, target.classes, self._in_rates, self._rates)
         futures: list[Any] = [None] * len(tables)
         for group in cut_trees(packed, len(bags.keys)):
             # Each group is added to the sums of the groups before it, so that rounding errors are those of one group.
@@ -186,7 +229,7 @@ class RowsOnCluster(TrainingTable):
                     _tasks.add_out_of_bag,
                     tables[place],
                     self._labelled[place],
-                    self._coding,
+                    reading,
                     trees,
                     sampler.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first),
                     start - first,
@@ -202,17 +245,25 @@ class RowsOnCluster(TrainingTable):
         return running.sums
 
 
-def choose_plan(executor: DaskExecutor, strategy: str, spec: FitSpec, target: Target, n_features: int) -> ClusterPlan:
+def choose_plan(
+    executor: DaskExecutor,
+    strategy: str,
+    spec: FitSpec,
+    target: Target,
+    n_features: int,
+    rates: RateSize = NO_RATES,
+) -> ClusterPlan:
     """Return the plan of a fit on the current cluster."""
     size = FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes))
-    return plan_on_cluster(size, executor.workers(), strategy)
+    return plan_on_cluster(replace(size, rates=rates), executor.workers(), strategy)
 
 
 def explain_plan(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> ClusterPlan:
     """Return the plan of a fit, for collections of whole rows."""
     target, names = _read_target_only(executor, forest, X, y, sample_weight), _get_feature_names(X._meta)
-    dates = find_columns(X._meta, X.shape[1], forest._params())[1]
-    table = SimpleNamespace(target=target, names=names, n_features=X.shape[1] + n_added(dates), dates=dates)
+    categorical, dates = find_columns(X._meta, X.shape[1], forest._params())
+    sizes = {"n_features": X.shape[1] + n_added(dates), "may_have_rates": len(categorical) > 0}
+    table = SimpleNamespace(target=target, names=names, dates=dates, **sizes)
     # The plan does not depend on the seed, and a generator is left as it is.
     forest = copy(forest).set_params(random_state=0)
     spec = forest._resolve(table, forest._start())

@@ -9,7 +9,6 @@ from aucforest._optional import import_optional
 from aucforest.distributed._collections import as_rows, keep_partitions, refuse_sparse
 from aucforest.distributed._executor import identity
 from aucforest.tables.columns import check_table
-from aucforest.tables.dates import split_names
 
 
 def predict_lazily(forest: Any, X: Any, method: str) -> Any:
@@ -41,7 +40,10 @@ def _predict_part(part: Any, forest: Any, method: str) -> Any:
     pandas = import_optional("pandas", purpose="a Dask DataFrame", extra="dask")
     if method == "predict":
         return pandas.Series(values, index=part.index)
-    names = split_names(part.columns.tolist(), forest.dates_) if method == "encode" else None
+    names = None
+    if method == "encode":
+        is_split = forest.dates_ or forest.target_rates_ is not None
+        names = forest.split_features_.tolist() if is_split else part.columns.tolist()
     return pandas.DataFrame(values, index=part.index, columns=names)
 
 

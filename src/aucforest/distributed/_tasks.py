@@ -18,8 +18,10 @@ from aucforest.fitting.out_of_bag import Bags, Sums, sum_places
 from aucforest.fitting.parts import Part
 from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
+from aucforest.fitting.target_rates import CodedRows, Digits, RateRows, RateWeights, own_of_rows, sampled_rows
 from aucforest.tables.columns import decode_labels, read_table
 from aucforest.tables.dates import Dates, expand
+from aucforest.tables.target_rates import RateTable, TargetRates, append_rates
 from aucforest.tree.prediction import PackedTrees
 
 
@@ -29,6 +31,16 @@ class LabelledPart(NamedTuple):
     classes: NDArray[Any]
     labels: NDArray[np.uint16]
     sample_weight: NDArray[np.float64] | None
+
+    def kept(
+        self, classes: NDArray[Any]
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.uint16], NDArray[np.float64] | None]:
+        """Return the rows of positive weight, None for all, their labels as numbers of all classes, and weights."""
+        rows, weights = kept_rows(self.sample_weight), self.sample_weight
+        labels = np.searchsorted(classes, self.classes).astype(np.uint16)[self.labels]
+        if rows is not None and weights is not None:
+            labels, weights = labels[rows], weights[rows]
+        return rows, labels, weights
 
 
 def read_labels(place: int, y: Any, sample_weight: Any) -> LabelledPart:
@@ -73,12 +85,17 @@ def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Su
 
 
 def choose_codes(
-    summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, dates: Dates
+    summary: Summary,
+    sample_weight: NDArray[np.float64] | None,
+    max_bins: int | None,
+    dates: Dates,
+    encodings: Sequence[str],
 ) -> Coding:
     """Choose codes from the summary of all partitions, with all threads of the worker."""
     # Not by joblib, which uses one thread in processes that Dask starts.
     n_threads = import_distributed().get_worker().state.nthreads
-    return choose_coding(summary, sample_weight, max_bins, dates, partial(map_in_threads, n_threads=n_threads))
+    run = partial(map_in_threads, n_threads=n_threads)
+    return choose_coding(summary, sample_weight, max_bins, dates, run).reading(encodings)
 
 
 def encode_partition(
@@ -87,12 +104,28 @@ def encode_partition(
     """Return the codes of a partition, and its rows `scored` as input of trees, or None if it is empty."""
     if len(labelled.labels) == 0:
         return None, None
-    weights, rows = labelled.sample_weight, kept_rows(labelled.sample_weight)
-    labels = np.searchsorted(classes, labelled.classes).astype(np.uint16)[labelled.labels]
-    if rows is not None and weights is not None:
-        labels, weights = labels[rows], weights[rows]
+    rows, labels, weights = labelled.kept(classes)
     matrix = coding.read(read_table(X), rows)
     return Part(coding.encode(matrix), labels, weights), matrix[scored]
+
+
+def sample_column(part: Part, digits: Digits, feature: int, n_rows: int) -> CodedRows:
+    """Return the rows of a partition from which the target rates of a column are chosen; the fit has n_rows rows."""
+    rows = CodedRows(part.codes, part.labels, None)
+    return rows.some(sampled_rows(part.codes, digits, feature, n_rows))
+
+
+def count_cells(
+    part: Part, weights: RateWeights, rows: RateRows, tables: tuple[RateTable, ...], n_classes: int
+) -> list[NDArray[np.int64]]:
+    """Return the totals of the rows of a partition for every table of target rates."""
+    coded = CodedRows(part.codes, part.labels, weights.integers(part.weights))
+    return rows.count_all(tables, coded, n_classes)
+
+
+def add_totals(counted: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
+    """Return the sums of the totals of some partitions for every table."""
+    return [sum(of_table[1:], of_table[0]) for of_table in zip(*counted)]
 
 
 def cut_part(part: Part, start: int, stop: int) -> Part:
@@ -102,20 +135,46 @@ def cut_part(part: Part, start: int, stop: int) -> Part:
 
 
 def join_parts(
-    sampler: BootstrapSampler | None, by_class: NDArray[np.float64] | None, copies_rows: bool, parts: list[Part]
+    sampler: BootstrapSampler | None,
+    by_class: NDArray[np.float64] | None,
+    copies_rows: bool,
+    parts: list[Part],
+    in_rates: RateWeights | None = None,
 ) -> Part:
-    """Join rows with sample weights to one part, and compute the members of its sampler from the labels."""
+    """Join rows with sample weights to one part, and compute the members of its sampler from the labels.
+
+    `in_rates` are the weights in target rates, None if there are none.
+    """
     joined = Part.joined(parts)
     weights = combine_weights(joined.labels, joined.weights, by_class)
     if sampler is not None and len(sampler.sizes) > 1:
         sampler = replace(sampler, members=BootstrapSampler.of_strata(joined.labels, sampler.sizes).members)
-    return Part(joined.codes, joined.labels, weights, sampler, copies_rows)
+    rate_weights = None if in_rates is None else in_rates.in_samples(joined.weights)
+    return Part(joined.codes, joined.labels, weights, sampler, copies_rows, rate_weights=rate_weights)
+
+
+class Reading(NamedTuple):
+    """What the rows of partitions that are predicted out of bag are read by."""
+
+    coding: Coding
+    classes: NDArray[Any]
+    in_rates: RateWeights | None  # the weights in target rates, None if there are none
+    rates: TargetRates | None
+
+    def read(self, X: Any, labelled: LabelledPart) -> NDArray[Any]:
+        """Return the rows of positive weight of a partition, with target rates that do not count the row itself."""
+        rows, labels, weights = labelled.kept(self.classes)
+        matrix = self.coding.read(read_table(X), rows)
+        if self.in_rates is None:
+            return matrix
+        own = own_of_rows(labels, self.in_rates.integers(weights), len(self.classes))
+        return append_rates(matrix, self.rates, own)
 
 
 def add_out_of_bag(
     X: Any,
     labelled: LabelledPart,
-    coding: Coding,
+    reading: Reading,
     trees: tuple[PackedTrees, Sequence[range]],
     sampler: BootstrapSampler,
     start: int,
@@ -127,5 +186,5 @@ def add_out_of_bag(
     if len(labelled.labels if rows is None else rows) == 0:
         return None
     packed, ranges = trees
-    matrix = coding.read(read_table(X), rows)
+    matrix = reading.read(X, labelled)
     return sum_places(Bags(sampler, list(sampler.keys), None), packed, ranges, start, matrix, before, chosen)

@@ -227,7 +227,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         -------
         ClusterPlan
             Size of the binned data, memory of workers, the strategy and its reason, number of parts, and size of
-            messages; ``print`` shows it as a table.
+            messages; ``print`` shows it as a table. Target rates of columns of many categories are not in it: `fit`
+            counts them once it has read the categories.
         """
         rows = as_rows(X)
         self._validate_params()

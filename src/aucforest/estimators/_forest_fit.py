@@ -44,7 +44,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import encodings_of
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tables.dates import Dates, check_same_dates
-from aucforest.tables.target_rates import SETS, TargetRates, check_same_features
+from aucforest.tables.target_rates import SETS, TargetRates
 from aucforest.tree.random import SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
@@ -77,6 +77,15 @@ class Start(NamedTuple):
                 f" {self.classes.tolist()}"
             )
 
+    def check_rates(self, rates: TargetRates | None, encodings: Sequence[str]) -> None:
+        """Raise ValueError if the existing trees read other target rates, or are of encodings that no tree gets now."""
+        is_like = rates is self.rates if rates is None or self.rates is None else rates.is_like(self.rates)
+        if not (is_like and set(self.encodings) <= set(encodings)):
+            raise ValueError(
+                "warm_start: target rates of other columns or interactions than those of the existing trees: pass the"
+                " same data and categorical_encoding, or fit all trees again"
+            )
+
 
 class _Variants(NamedTuple):
     """The names of what the trees of a fit differ in, and which of them the existing trees of a warm start have."""
@@ -92,9 +101,8 @@ class _Variants(NamedTuple):
         """Return the names of a fit."""
         # Trees of a warm start may be of other variants.
         pairs = list(dict.fromkeys([*names, *start.variants]))
-        before = start.encodings or [SETS] * len(start.trees)
-        every = tuple(dict.fromkeys([*encodings, *before]))
-        return cls(pairs, len(names), every, list(map(pairs.index, start.variants)), list(map(every.index, before)))
+        before = start.encodings or [encodings[0]] * len(start.trees)
+        return cls(pairs, len(names), encodings, [*map(pairs.index, start.variants)], [*map(encodings.index, before)])
 
     def numbers(self, variants: Sequence[int], encodings: Sequence[int]) -> list[int]:
         """Return the numbers of the variants and encodings of trees together."""
@@ -166,7 +174,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if start.trees:
             check_same_categories(start.categories, coding.categories)
             check_same_dates(start.dates, coding.dates)
-            check_same_features(start.rates, coding.rates)
+            start.check_rates(coding.rates, encodings)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self.calibration_ = None
         if self.calibration is not None:
@@ -310,8 +318,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                         mixture.weigh(scores, named.groups[0])
                         encoding_mixture.weigh(scores, named.groups[1])
         self.variants_ = [named.pairs[variant] for variant in variants]
-        has_rates = self.target_rates_ is not None
-        self.encodings_ = [named.encodings[encoding] for encoding in encodings] if has_rates else []
+        of_trees = [named.encodings[encoding] for encoding in encodings]
+        self.encodings_ = [] if self.target_rates_ is None else of_trees
         if named.n_grown > 1:
             criteria, splitters = zip(*named.pairs[: named.n_grown])
             of_each = mixture.scores(scores, named.groups[0])

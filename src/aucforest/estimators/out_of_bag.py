@@ -250,7 +250,7 @@ def _with_rates(
     cells = cells_of(0)
     for weights in (weight, None):
         of_kept = None if weights is None else weights[kept]
-        integers = RateWeights.of(of_kept, None, n_classes).integers
+        integers = RateWeights.of(of_kept, None, n_classes).integers(of_kept)
         rows = CodedRows(np.empty((0, len(kept)), dtype=np.uint8), labels[kept], integers)
         if np.array_equal(count_totals(cells, len(rates.tables[0].totals), rows, n_classes), rates.tables[0].totals):
             own = OwnTotalsOf(labels, kept, integers, n_classes, forest._groups, cells_of)

@@ -104,7 +104,9 @@ def fit_out_of_core(
     Columns of text that look like numbers or dates are categorical, with a warning.
 
     The source is read three times: for labels and weights, for bins and categories, and for binning, which writes a
-    memory-mapped file with one byte for each value (unless ``max_bins=None``). It is read once more if `oob_score` or
+    memory-mapped file with one byte for each value (unless ``max_bins=None``), and one to three more for a value of a
+    column with target rates (`categorical_encoding`). The memory of these is known after the second reading: then a
+    `memory_limit` that is too small for them is an error. The source is read once more if `oob_score` or
     `threshold` needs out-of-bag probabilities. CSV files are first read once to infer column types.
 
     Examples
@@ -173,8 +175,9 @@ def fit_source(
     from aucforest.tables.kinds import to_features
 
     head = read_table(source.schema(columns["features"]).empty_table())
-    dates = find_dates(head, forest.date_parts, find_categorical(head, forest.categorical_features))
-    features = FeatureBatches(source, columns["features"], to_features, rows, dates)
+    categorical = find_categorical(head, forest.categorical_features)
+    dates = find_dates(head, forest.date_parts, categorical)
+    features = FeatureBatches(source, columns["features"], to_features, rows, dates, categorical)
     start, open_job = forest._start(), None
     if folder is not None:
         check_seed(forest._params(), "folder")

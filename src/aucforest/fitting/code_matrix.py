@@ -22,7 +22,7 @@ _BLOCK_BYTES = 2**24
 
 
 class CodeMatrix:
-    """A matrix of codes, (n_features, n_rows), that is filled from the first row to the last.
+    """A matrix of codes, (n_features + n_digits, n_rows), that is filled from the first row to the last.
 
     Its file is in the job folder; without one it is temporary, and nothing is recorded. `codes` is an ordinary array,
     whose pages are those of the file, and `scored` has the values of `FitSpec.rows_with_values`. So far `n_read` rows
@@ -30,22 +30,27 @@ class CodeMatrix:
     """
 
     def __init__(
-        self, job: JobFolder | None, n_bins: NDArray[np.int64], n_rows: int, rows_with_values: NDArray[np.int64]
+        self,
+        job: JobFolder | None,
+        n_codes: NDArray[np.int64],
+        n_rows: int,
+        rows_with_values: NDArray[np.int64],
+        n_digits: int = 0,
     ) -> None:
-        self._job, self._n_bins, self._rows_with_values = job, n_bins, rows_with_values
-        n_features, dtype = len(n_bins), code_dtype(int(n_bins.max()))
+        self._job, self._n_codes, self._rows_with_values = job, n_codes, rows_with_values
+        dtype = code_dtype(int(n_codes.max()))
         self._chunks: list[list[int]] = []
         path = None if job is None else job.folder / CODES
-        n_bytes = n_features * n_rows * np.dtype(dtype).itemsize
+        n_bytes = len(n_codes) * n_rows * np.dtype(dtype).itemsize
         exists = path is not None and path.exists() and path.stat().st_size == n_bytes
         if job is not None and not exists:
             (job.folder / RECORD).unlink(missing_ok=True)
         with path.open("r+b") if path is not None and exists else _allocate(path, n_bytes) as file:
             # writable, because kernels would be compiled again for read-only arrays
             self.codes: NDArray[np.unsignedinteger] = np.asarray(
-                np.memmap(file, dtype=dtype, mode="r+", shape=(n_features, n_rows))
+                np.memmap(file, dtype=dtype, mode="r+", shape=(len(n_codes), n_rows))
             )
-        self.scored = np.zeros((len(rows_with_values), n_features))
+        self.scored = np.zeros((len(rows_with_values), len(n_codes) - n_digits))
         self.n_read = self.n_written = 0
         if job is not None and exists:
             self._resume(job)
@@ -66,8 +71,8 @@ class CodeMatrix:
             if not (self.n_written < n_written <= self.codes.shape[1] and self.n_read < n_read):
                 return
             codes = self.codes[:, self.n_written : n_written]
-            # Compiled code cannot read greater codes than those of bins.
-            if checksum != self._checksum(self.n_written, n_written) or np.any(codes.max(axis=1) > self._n_bins):
+            # Compiled code cannot read greater codes.
+            if checksum != self._checksum(self.n_written, n_written) or np.any(codes.max(axis=1) > self._n_codes):
                 return
             self._chunks.append([n_read, n_written, checksum])
             self.n_read, self.n_written = n_read, n_written

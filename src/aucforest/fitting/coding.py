@@ -12,6 +12,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import (
     CodedRows,
     Digits,
+    OwnTotalsOf,
     RateRows,
     RateWeights,
     choose_rates,
@@ -200,11 +201,29 @@ def choose_target_rates(
     coding: Coding, target: Target, weights: RateWeights, codes: NDArray[np.unsignedinteger], *, interactions: bool
 ) -> TargetRates:
     """Return the target rates of a fit, given the codes of all rows of positive weight."""
-    rows, labels = coding.rate_rows, target.kept_labels
-    coded = CodedRows(codes, labels, weights.integers)
-    samples = {f: coded.some(sampled_rows(codes, coding.digits, f, len(labels))) for f in coding.rated}
-    rates = choose_rates(rows, samples, weights.frequencies(labels), weights.factors, with_interactions=interactions)
-    return with_totals(rates, [rows.count(table, coded, len(target.classes)) for table in rates.tables])
+    rows, labels, sample_weight = coding.rate_rows, target.kept_labels, target.kept_weight
+    coded = CodedRows(codes, labels, None)
+    samples = ((f, coded.some(sampled_rows(codes, coding.digits, f, len(labels)))) for f in coding.rated)
+    rates = choose_rates(rows, samples, labels, weights.by_class, interactions)
+    rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
+    coded = coded._replace(weights=weights.integers(sample_weight))
+    return with_totals(rates, rows.count_all(rates.tables, coded, len(target.classes)))
+
+
+def own_totals(
+    coding: Coding,
+    target: Target,
+    integers: NDArray[np.int64] | None,
+    rates: TargetRates,
+    codes: NDArray[np.unsignedinteger] | None = None,
+) -> OwnTotalsOf:
+    """Return the totals of the training rows themselves, given their weights as integers; groups need the codes."""
+
+    def cells_of(number: int) -> NDArray[np.int64]:
+        assert codes is not None
+        return coding.rate_rows.cells(rates.tables[number], codes)
+
+    return OwnTotalsOf(target.labels, target.kept, integers, len(target.classes), target.groups, cells_of)
 
 
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:

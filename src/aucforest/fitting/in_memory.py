@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.coding import Coding, choose_target_rates, with_coarse_times
+from aucforest.fitting.coding import Coding, choose_target_rates, own_totals, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.parts import Grown, Growth, Part
-from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit, warn_of_regression
+from aucforest.fitting.plan import NO_RATES, FitSize, RateSize, bytes_in_memory, check_fit, warn_of_regression
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.table import RatedRows, TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import OwnTotalsOf, RateWeights, find_rated
+from aucforest.fitting.target_rates import RateWeights, find_rated
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import Dates, times_in
 from aucforest.tables.sparse import SparseRows
@@ -56,7 +56,7 @@ class RowsInMemory(TrainingTable):
         else:
             codes, _, values = self._bin_sparse(self.X, spec)
         coding = Coding(self._categories, values, self.dates).reading(spec.encodings)
-        self._check(spec, int(coding.n_bins.max()) + 1)
+        self._check(spec, int(coding.n_bins.max()) + 1, RateSize.of(coding))
         rate_weights = None
         if coding.rated:
             codes = coding.with_digits(codes, self.X if target.kept is None else self.X[target.kept])
@@ -79,22 +79,14 @@ class RowsInMemory(TrainingTable):
         if rates is None:
             interactions = INTERACTIONS in spec.encodings
             rates = choose_target_rates(coding, target, weights, codes, interactions=interactions)
-        rows, tables = coding.rate_rows, rates.tables
-        own = OwnTotalsOf(
-            target.labels,
-            target.kept,
-            weights.integers,
-            len(target.classes),
-            target.groups,
-            lambda number: rows.cells(tables[number], codes),
-        )
+        own = own_totals(coding, target, weights.integers(sample_weight), rates, codes)
         self.X = RatedRows(self.X, rates, own)
-        return replace(coding, rates=rates), None if sample_weight is None else sample_weight / sample_weight.mean()
+        return replace(coding, rates=rates), weights.in_samples(sample_weight)
 
-    def _check(self, spec: FitSpec, n_codes: int) -> None:
+    def _check(self, spec: FitSpec, n_codes: int, rates: RateSize = NO_RATES) -> None:
         """Raise ValueError if the fit would take too much memory, and warn of a regression target."""
         n_rows, n_classes = len(self.target.kept_labels), len(self.target.classes)
-        size = FitSize.of(spec, n_rows, self.n_features, n_classes, n_codes)
+        size = replace(FitSize.of(spec, n_rows, self.n_features, n_classes, n_codes), rates=rates)
         if isinstance(self.X, SparseRows) and self.X.is_very_sparse:
             size = replace(size, n_stored=self.X.matrix.nnz)
         n_bytes = bytes_in_memory(size, spec.n_threads, spec.n_sums)

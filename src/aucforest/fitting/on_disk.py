@@ -4,6 +4,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ from aucforest.fitting.coding import (
     Coding,
     Summary,
     choose_coding,
+    choose_target_rates,
     merge_all,
+    own_totals,
     places_within,
     sample_for_bins,
     summarize,
@@ -26,13 +29,15 @@ from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums
 from aucforest.fitting.parts import Grown, Growth, Part
-from aucforest.fitting.plan import plan_on_disk
+from aucforest.fitting.plan import NO_RATES, RateSize, plan_on_disk
 from aucforest.fitting.spec import FitSpec
-from aucforest.fitting.table import SomeRows, TrainingTable
+from aucforest.fitting.table import RatedRows, SomeRows, TrainingTable
 from aucforest.fitting.target import Target
+from aucforest.fitting.target_rates import OwnTotalsOf, RateWeights
 from aucforest.tables.columns import Table, find_categorical, read_table, warn_of_text
 from aucforest.tables.dates import Dates, expand, n_added
 from aucforest.tables.integers import warn_of_rounding
+from aucforest.tables.target_rates import INTERACTIONS, append_rates
 from aucforest.tree.prediction import PackedTrees
 
 # Number of cells of a batch: several fit into memory, and Python's overhead is small.
@@ -49,6 +54,7 @@ class FeatureBatches(NamedTuple):
     to_frame: Callable[[Any], Any]  # converts a batch to a frame
     target: Target
     dates: Dates  # what is made of columns of dates
+    categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
         """Return the rows of positive weight in a table, None for all, the index of the first one, and their number."""
@@ -102,32 +108,58 @@ class RowsOnDisk(TrainingTable):
     ) -> None:
         self.names, self.target, self.dates = features.names, features.target, features.dates
         self.n_features = len(features.names) + n_added(features.dates)
+        self.may_have_rates = len(features.categorical) > 0
         self._features, self._limit = features, memory_limit
         self._open_job = open_job
+        self._rate_weights: NDArray[np.float64] | None = None
+        self._own: OwnTotalsOf | None = None  # what the target rates of a row out of bag do not count
 
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes and write those of all rows, unless they are in the job folder."""
-        self._spec, self._plan = spec, plan_on_disk(spec, self.target, self.n_features, self._limit)
+        self._spec, target = spec, self.target
+        self._make_plan(NO_RATES)
         if self._open_job is not None:
             self._job = self._open_job()
-        if spec.verbose:
-            fits = "fit into the limit"
-            if self._plan.copies_rows:
-                fits = "do not fit into the limit, copies of the rows of trees do"
-            how = f"the binned data {fits}, {self._plan.n_threads} threads"
-            what = f"{len(self.target.labels):,} rows of {self.n_features} features: {how}"
-            tqdm.write(f"{what}, up to {format_bytes(self._plan.n_bytes)} plus the trees", file=sys.stderr)
         coding = None if self._job is None else self._job.coding(self.n_features, self.dates)
         if coding is None:
             coding = self._choose_coding()
             if self._job is not None:
                 self._job.save_coding(coding)
-        self._coding = coding
-        self._growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
-        self._matrix = CodeMatrix(self._job, coding.n_bins, len(self.target.kept_labels), spec.rows_with_values)
+        self._coding = coding.reading(spec.encodings)
+        if self._coding.rated:  # which columns these are is known only now
+            self._make_plan(RateSize.of(self._coding))
+        n_codes, n_digits = self._coding.n_codes, self._coding.digits.n_rows
+        self._matrix = CodeMatrix(self._job, n_codes, len(target.kept_labels), spec.rows_with_values, n_digits)
         self._write_codes()
-        self.X = SomeRows(self.target.rows_at(spec.rows_with_values), self._matrix.scored)
-        return coding
+        self.X = SomeRows(target.rows_at(spec.rows_with_values), self._matrix.scored)
+        if self._coding.rated:
+            self._choose_rates()
+        self._growth = Growth.of(spec, self._coding, len(target.kept_labels), len(target.classes))
+        return self._coding
+
+    def _make_plan(self, rates: RateSize) -> None:
+        """Choose and tell how the rows are read and trees grow; ValueError if the limit is too small."""
+        self._plan = plan_on_disk(self._spec, self.target, self.n_features, self._limit, rates)
+        if self._spec.verbose:
+            fits = "fit into the limit"
+            if self._plan.copies_rows:
+                fits = "do not fit into the limit, copies of the rows of trees do"
+            how = f"the binned data {fits}, {self._plan.n_threads} threads"
+            features = f"{self.n_features} features"
+            if rates.n_columns > 0:
+                features += f", {rates.n_columns} with target rates"
+            what = f"{len(self.target.labels):,} rows of {features}: {how}"
+            tqdm.write(f"{what}, up to {format_bytes(self._plan.n_bytes)} plus the trees", file=sys.stderr)
+
+    def _choose_rates(self) -> None:
+        """Choose target rates by the codes; rows that are predicted out of bag get theirs as well."""
+        spec, target, codes = self._spec, self.target, self._matrix.codes
+        weights = RateWeights.of(target.kept_weight, spec.sampler, len(target.classes))
+        interactions = INTERACTIONS in spec.encodings
+        rates = choose_target_rates(self._coding, target, weights, codes, interactions=interactions)
+        self._own = own_totals(self._coding, target, weights.integers(target.kept_weight), rates, codes)
+        self._coding, self.X = replace(self._coding, rates=rates), RatedRows(self.X, rates, self._own)
+        self._rate_weights = weights.in_samples(target.kept_weight)
 
     def sum_rows(
         self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
@@ -137,7 +169,10 @@ class RowsOnDisk(TrainingTable):
 
         def add(start: int, table: Table) -> None:
             rows, place, _ = self._features.rows_of(start, table)
-            running.add(place, self._coding.read(table, rows), bags, packed, ranges)
+            X, rates = self._coding.read(table, rows), self._coding.rates
+            numbers = start + (np.arange(len(table)) if rows is None else rows)
+            own = None if self._own is None else self._own(numbers)
+            running.add(place, append_rates(X, rates, own), bags, packed, ranges)
 
         for _ in self._map(add, "out of bag"):
             pass
@@ -146,7 +181,9 @@ class RowsOnDisk(TrainingTable):
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
         spec, plan = self._spec, self._plan
-        part = Part(self._matrix.codes, self.target.kept_labels, spec.weights, spec.sampler, plan.copies_rows)
+        copies_rows = plan.copies_rows or (growth.rates is not None and spec.sampler is not None)
+        labels, in_rates = self.target.kept_labels, self._rate_weights
+        part = Part(self._matrix.codes, labels, spec.weights, spec.sampler, copies_rows, rate_weights=in_rates)
         return grow_batches(growth, part, keys, plan.n_threads)
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:

@@ -8,12 +8,21 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log2
+from typing import NamedTuple
 
 from joblib import effective_n_jobs
 
 from aucforest._memory import check_memory, format_bytes
+from aucforest.fitting.coding import Coding
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
+from aucforest.fitting.target_rates import (
+    INTERACTIONS_OF_TREE,
+    MOST_CELLS,
+    MOST_INTERACTIONS,
+    PARTS,
+    count_rated_classes,
+)
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
 from aucforest.tree.growing import branch_rows, rows_per_call
 from aucforest.tree.samples import MOST_ROWS
@@ -38,11 +47,36 @@ _BOUND_BYTES = 32  # of a bin of a sparse matrix while bins are chosen; a column
 _LOOKED_UP_BYTES = 25  # of a thread for a row of a sparse matrix
 _LINKED_BYTES = 20  # of a thread for a stored value that a node links
 _BRANCH_PART = 7  # one code in so many is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7
+_RATED_BYTES = 32  # of a row while its target rates are computed: its order, group and category, and it by category
+_CATEGORY_BYTES = 16  # of a category then: where its rows start and end
+_SORTED_GROUP_BYTES = 64  # of a row while the totals of groups in the cells of target rates are computed
 _SAMPLED_BYTES = 16  # of a sampled value while bins are computed
 _SORTED_BYTES = 8  # of a sampled value of the feature whose bins are computed, in addition
 _WEIGHED_BYTES = 40  # the same with weights
 _BATCH_BYTES = 2**26  # of the batches of a thread that reads, and of each of two that are read ahead
 _MOST_READERS = 8  # maximum number of threads that read
+
+
+class RateSize(NamedTuple):
+    """The sizes of the target rates of a fit."""
+
+    n_columns: int = 0  # that have rates
+    n_digits: int = 0  # codes of a row behind those of the features
+    n_categories: int = 0  # of the column that has most
+    n_cells: int = 0  # approximate maximum number of cells of all tables
+
+    @classmethod
+    def of(cls, coding: Coding) -> "RateSize":
+        """Return the sizes for the columns of a coding, whose interactions are not known."""
+        if not coding.rated:
+            return NO_RATES
+        n_categories = [len(coding.categories[feature]) for feature in coding.rated]
+        n_parts = max(*PARTS, *(int(coding.n_bins[feature]) for feature in coding.categories))
+        most = min(MOST_CELLS, MOST_INTERACTIONS * max(n_categories) * n_parts)
+        return cls(len(coding.rated), coding.digits.n_rows, max(n_categories), sum(n_categories) + most)
+
+
+NO_RATES = RateSize()
 
 
 @dataclass(frozen=True)
@@ -62,6 +96,7 @@ class FitSize:
     sample_bytes: int = 0  # of the sizes of all samples by block
     evidence_bytes: int = 0  # of the sums for the choice of shrinkage and variants
     n_stored: int | None = None  # number of stored values of a sparse matrix, or None if all values have codes
+    rates: RateSize = NO_RATES
 
     @classmethod
     def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
@@ -97,7 +132,12 @@ class FitSize:
             n_bounds = min(self.n_stored + self.n_features, self.n_codes * self.n_features)
             of_stored = self.n_stored * (_STORED_BYTES + 2 * self.code_bytes) + n_bounds * _BOUND_BYTES
             return of_stored + 8 * (self.n_rows + self.n_features)
-        return self.n_rows * self.n_features * self.code_bytes
+        return self.n_rows * self.row_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the codes of a row."""
+        return (self.n_features + self.rates.n_digits) * self.code_bytes
 
     @property
     def feature_bytes(self) -> int:
@@ -108,7 +148,25 @@ class FitSize:
     def copy_bytes(self) -> int:
         """Bytes of a copy of the rows of a tree."""
         weight_bytes = min(self.weight_bytes, _WEIGHT_BYTES)
-        return self.tree_rows * (self.n_features * self.code_bytes + _COPIED_BYTES + weight_bytes)
+        return self.tree_rows * (self.row_bytes + _COPIED_BYTES + weight_bytes)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the class totals of the cells of target rates."""
+        return 8 * self.n_classes * self.rates.n_cells
+
+    def _rate_bytes(self, n_rows: int) -> int:
+        """Return the bytes of a thread for the target rates of the rows of a tree, and for the codes that it grows on.
+
+        Rows that are not all in its sample are copied.
+        """
+        if self.rates.n_columns == 0:
+            return 0
+        n_classes = count_rated_classes(self.n_classes)
+        n_made = n_classes * (self.rates.n_columns + INTERACTIONS_OF_TREE)
+        of_row = (self.n_features + n_made) * self.code_bytes + _RATED_BYTES
+        copied = self.copy_bytes if n_rows > self.tree_rows else 0
+        return copied + self.tree_rows * of_row + _CATEGORY_BYTES * self.rates.n_categories
 
     def thread_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread that grows trees from a matrix of so many rows, without the matrix."""
@@ -123,7 +181,8 @@ class FitSize:
             n_linked = most_linked(self.n_stored, self.n_features, self.max_features)
             of_matrix += _LOOKED_UP_BYTES * n_rows + _LINKED_BYTES * n_linked + 8 * self.n_features
         histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
-        return of_matrix + self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + n_nodes * node_bytes + histograms
+        of_rows = self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + self._rate_bytes(n_rows)
+        return of_matrix + of_rows + n_nodes * node_bytes + histograms
 
     def _classes_of_node(self, n_leaves: int) -> float:
         """Return the approximate mean number of classes that are present in a node.
@@ -155,7 +214,7 @@ def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance."""
     growing = size.growing_bytes(n_threads)
     sums = n_sums * size.out_of_bag_bytes(size.n_rows) + size.evidence_bytes
-    return size.matrix_bytes + size.feature_bytes + size.sample_bytes + growing + sums
+    return size.matrix_bytes + size.feature_bytes + size.sample_bytes + size.total_bytes + growing + sums
 
 
 def check_fit(size: FitSize, n_bytes: int) -> None:
@@ -212,7 +271,7 @@ def _bytes_with_copies(size: FitSize, n_threads: int, fixed: int, reading: int, 
     return fixed + max(reading, min(n_threads, size.n_trees) * tree_bytes, sums)
 
 
-def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> DiskPlan:
+def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, rates: RateSize = NO_RATES) -> DiskPlan:
     """Choose the plan out of core, with a limit of bytes in addition to the trees.
 
     Trees grow from the mapped codes if they fit into the limit with at least one thread, else from copies of their
@@ -220,8 +279,9 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int) -> 
     if the limit is too small for both, or if the rows of a tree are too many.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
-    size = FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes))
-    fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes
+    size = replace(FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes)), rates=rates)
+    fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.total_bytes
+    fixed += _bytes_in_rates(size, target) if rates.n_columns > 0 else 0
     sums = size.out_of_bag_bytes(len(target.labels)) * spec.n_sums + size.evidence_bytes
     readers = range(min(n_threads, _MOST_READERS), 1, -1)
     n_readers = next((n for n in readers if fixed + _bytes_of_reading(spec, size, n) <= limit), 1)
@@ -251,6 +311,16 @@ def _bytes_of_reading(spec: FitSpec, size: FitSize, n_readers: int) -> int:
     n_sampled = size.n_rows if spec.max_bins is None else min(size.n_rows, SAMPLE_ROWS)
     sorting = n_readers * n_sampled * (_WEIGHED_BYTES if size.weight_bytes else _SORTED_BYTES)
     return _SAMPLED_BYTES * n_sampled * size.n_features + (n_readers + 2) * _BATCH_BYTES + sorting
+
+
+def _bytes_in_rates(size: FitSize, target: Target) -> int:
+    """Return the bytes of weights in target rates, as integers and in samples, and of the totals of groups in cells."""
+    row_bytes = 0 if target.sample_weight is None else 16
+    if target.groups is not None:
+        # Cells and groups of all rows are sorted, and every table keeps them with their totals.
+        n_tables = size.rates.n_columns + INTERACTIONS_OF_TREE
+        row_bytes += _SORTED_GROUP_BYTES + n_tables * 8 * (1 + size.n_classes)
+    return row_bytes * size.n_rows
 
 
 def _bytes_of_target(spec: FitSpec, target: Target) -> int:

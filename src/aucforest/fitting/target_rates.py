@@ -4,8 +4,9 @@ Everything is computed from codes and labels, so it is the same wherever the row
 a sample of whole categories, totals as sums over parts, and bins from the totals.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -24,11 +25,11 @@ MOST_IN_SETS = 50
 # Maximum number of classes that have rates.
 _MOST_CLASSES = 6
 # Maximum number of interactions of a fit, and of those that a tree sees.
-_MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
+MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
 # Maximum number of cells of all interactions, and the minimum gain of one in log likelihood.
-_MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
+MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
 # The numbers of parts that numbers are divided into at quantiles.
-_PARTS = (2, 4)
+PARTS = (2, 4)
 # The amounts of smoothing to choose from, in samples.
 _SMOOTHING = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0])
 # The maximum number of rows, and of their codes, from which interactions and smoothing are chosen.
@@ -46,7 +47,8 @@ def find_rated(categories: Categories, encodings: Sequence[str]) -> list[int]:
     """Return the columns that have rates."""
     if tuple(encodings) == (SETS,):
         return []
-    return [feature for feature, values in categories.items() if len(values) > MOST_IN_SETS]
+    # sorted, because the order of the categories is not the same wherever the rows are
+    return sorted(feature for feature, values in categories.items() if len(values) > MOST_IN_SETS)
 
 
 def encodings_of(given: Sequence[str], rates: TargetRates | None) -> tuple[str, ...]:
@@ -56,6 +58,11 @@ def encodings_of(given: Sequence[str], rates: TargetRates | None) -> tuple[str, 
     has_interactions = any(table.is_interaction for table in rates.tables)
     found = tuple(name for name in given if name != INTERACTIONS or has_interactions)
     return found or (RATES,)
+
+
+def count_rated_classes(n_classes: int) -> int:
+    """Return the number of classes that have rates: of two the second one."""
+    return 1 if n_classes == 2 else min(n_classes, _MOST_CLASSES)
 
 
 def count_digits(n_categories: int) -> int:
@@ -97,6 +104,8 @@ class Digits(NamedTuple):
         place = self.first + sum(count_digits(self.n_categories[column]) for column in before)
         categories = np.empty(codes.shape[1], dtype=np.int32)
         read_categories(codes[place : place + count_digits(self.n_categories[feature])], categories)
+        # Compiled code cannot read greater numbers than those of categories.
+        categories[categories >= self.n_categories[feature]] = -1
         return categories
 
 
@@ -111,6 +120,16 @@ class CodedRows(NamedTuple):
         """Return some of the rows."""
         weights = None if self.weights is None else self.weights[rows]
         return CodedRows(self.codes[:, rows], self.labels[rows], weights)
+
+    @classmethod
+    def joined(cls, parts: Sequence["CodedRows"]) -> "CodedRows":
+        """Return the rows of all parts, in order."""
+        weights = [part.weights for part in parts if part.weights is not None]
+        codes, labels = (
+            np.concatenate([part.codes for part in parts], 1),
+            np.concatenate([part.labels for part in parts]),
+        )
+        return cls(codes, labels, np.concatenate(weights) if weights else None)
 
 
 def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
@@ -128,28 +147,48 @@ def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_cl
 class RateWeights(NamedTuple):
     """The weights of training rows in target rates, which are sample weights: as integers, whose sums are exact."""
 
-    integers: NDArray[np.int64] | None  # None if all are 1
-    factors: NDArray[np.float64]  # (n_classes,) what 1 counts, in samples; less if a class is sampled at a lower rate
+    fixed: FixedPoint | None  # None if all are 1
+    mean: float  # the mean sample weight of all rows, which counts one sample
+    by_class: NDArray[np.float64]  # (n_classes,) what a weight counts; less if the class is sampled at a lower rate
 
     @classmethod
     def of(cls, sample_weight: NDArray[np.float64] | None, sampler: BootstrapSampler | None, n_classes: int) -> Self:
-        """Return the weights of the rows of positive weight."""
-        integers, factors = None, np.ones(n_classes)
+        """Return the conversion of weights, given those of all rows of positive weight."""
+        fixed, mean, by_class = None, 1.0, np.ones(n_classes)
         if sample_weight is not None:
-            fixed = FixedPoint.of(sample_weight, len(sample_weight))
-            integers, factors = fixed.apply(sample_weight), factors * (fixed.unit / sample_weight.mean())
+            fixed, mean = FixedPoint.of(sample_weight, len(sample_weight)), float(sample_weight.mean())
         if sampler is not None and len(sampler.sizes) == n_classes:
             # the proportion of rows that are in a sample of a tree, once or several times
             sampled = -np.expm1(-np.nan_to_num(sampler.rates))
-            factors = factors * sampled / sampled.max()
-        return cls(integers, factors)
+            by_class = sampled / sampled.max()
+        return cls(fixed, mean, by_class)
 
-    def frequencies(self, labels: NDArray[np.uint16]) -> NDArray[np.float64]:
-        """Return the class frequencies in the samples of trees."""
-        totals = np.zeros(len(self.factors), dtype=np.int64)
-        np.add.at(totals, labels, 1 if self.integers is None else self.integers)
-        weights: NDArray[np.float64] = totals * self.factors
-        return weights / weights.sum()
+    @property
+    def factors(self) -> NDArray[np.float64]:
+        """What the integer 1 counts, in samples, (n_classes,)."""
+        return self.by_class if self.fixed is None else self.by_class * (self.fixed.unit / self.mean)
+
+    def integers(self, sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
+        """Return the weights of some rows as integers."""
+        return None if self.fixed is None or sample_weight is None else self.fixed.apply(sample_weight)
+
+    def in_samples(self, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        """Return the weights of some rows in samples."""
+        return None if sample_weight is None else sample_weight / self.mean
+
+    def frequencies(self, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Return the class frequencies in the samples of trees, given all rows."""
+        return class_frequencies(labels, self.integers(sample_weight), self.by_class)
+
+
+def class_frequencies(
+    labels: NDArray[np.uint16], integers: NDArray[np.int64] | None, by_class: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the class frequencies of rows, given their weights as integers and what those of each class count."""
+    totals = np.zeros(len(by_class), dtype=np.int64)
+    np.add.at(totals, labels, 1 if integers is None else integers)
+    weights: NDArray[np.float64] = totals * by_class
+    return weights / weights.sum()
 
 
 def sampled_rows(codes: NDArray[np.unsignedinteger], digits: Digits, feature: int, n_rows: int) -> NDArray[np.int64]:
@@ -160,9 +199,12 @@ def sampled_rows(codes: NDArray[np.unsignedinteger], digits: Digits, feature: in
     most = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
     if n_rows <= most:
         return np.arange(codes.shape[1])
-    categories = digits.decode(codes, feature)
-    hashes = categories.astype(np.uint64) * _GOLDEN
-    return np.flatnonzero((categories >= 0) & (hashes < np.uint64(most / n_rows * 2.0**64)))
+    found = [np.empty(0, dtype=np.int64)]
+    for start in range(0, codes.shape[1], _BLOCK_ROWS):
+        categories = digits.decode(codes[:, start : start + _BLOCK_ROWS], feature)
+        hashes = categories.astype(np.uint64) * _GOLDEN
+        found.append(start + np.flatnonzero((categories >= 0) & (hashes < np.uint64(most / n_rows * 2.0**64))))
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True)
@@ -189,6 +231,10 @@ class RateRows:
             totals += count_totals(self.cells(table, some.codes), n_cells, some, n_classes)
         return totals
 
+    def count_all(self, tables: Sequence[RateTable], rows: CodedRows, n_classes: int) -> list[NDArray[np.int64]]:
+        """Return the totals of every table."""
+        return [self.count(table, rows, n_classes) for table in tables]
+
     def candidates(self, feature: int, codes: NDArray[np.unsignedinteger]) -> Iterator[RateTable]:
         """Yield the interactions of a column with every other feature; numbers are cut at quantiles of the codes."""
         nothing = np.empty((0, 0), dtype=np.int64)
@@ -200,7 +246,7 @@ class RateRows:
                 yield RateTable(feature, other, np.empty(0), n_bins, 0.0, nothing)
                 continue
             known = np.sort(codes[other][codes[other] < n_bins])
-            for n_parts in _PARTS if len(known) > 0 else ():
+            for n_parts in PARTS if len(known) > 0 else ():
                 cuts = known[len(known) * np.arange(1, n_parts) // n_parts].astype(np.int64)
                 cuts = np.unique(np.minimum(cuts, n_bins - 2))
                 if len(cuts) == n_parts - 1:
@@ -257,7 +303,7 @@ def choose_tables(
     table, found = RateTable(feature, -1, np.empty(0), 1, smoothing, nothing), []
     for candidate in rows.candidates(feature, sample.codes) if with_interactions else ():
         n_cells = rows.digits.n_categories[feature] * candidate.n_parts
-        if n_cells > _MOST_CELLS or n_categories * candidate.n_parts * n_classes > 4 * _MOST_CELLS:
+        if n_cells > MOST_CELLS or n_categories * candidate.n_parts * n_classes > 4 * MOST_CELLS:
             continue
         parts = candidate.parts_of_codes(rows.values)[sample.codes[candidate.other]]
         n_cells = n_categories * candidate.n_parts
@@ -295,24 +341,25 @@ def interaction_gain(
 
 def choose_rates(
     rows: RateRows,
-    samples: dict[int, CodedRows],
-    frequencies: NDArray[np.float64],
-    factors: NDArray[np.float64],
+    samples: Iterable[tuple[int, CodedRows]],
+    labels: NDArray[np.uint16],
+    by_class: NDArray[np.float64],
     with_interactions: bool,
 ) -> TargetRates:
-    """Return the rates of a fit without their totals, given a sample of rows for each column.
+    """Return the rates of a fit without their totals, given each column that has rates with a sample of rows.
 
-    `frequencies` are those of the classes, `factors` what the totals of each class count in samples.
+    `labels` are those of all rows, and `by_class` is what the rows of each class count. They have no other weights: of
+    the sums of a cell each row leaves out its own weight here, which the sums do not tell.
     """
+    frequencies = class_frequencies(labels, None, by_class)
     chosen = [
-        choose_tables(rows, feature, sample, frequencies, factors, with_interactions)
-        for feature, sample in samples.items()
+        choose_tables(rows, feature, sample, frequencies, by_class, with_interactions) for feature, sample in samples
     ]
     gains = sorted((item for _, found in chosen for item in found), key=lambda item: -item[0])
     kept: list[RateTable] = []
-    for _, table in gains[:_MOST_INTERACTIONS]:
+    for _, table in gains[:MOST_INTERACTIONS]:
         n_cells = sum(rows.digits.n_categories[one.feature] * one.n_parts for one in (*kept, table))
-        if n_cells <= _MOST_CELLS:
+        if n_cells <= MOST_CELLS:
             kept.append(table)
     tables: list[RateTable] = []
     for alone, _ in chosen:
@@ -320,8 +367,8 @@ def choose_rates(
         tables += [alone, *sorted(own, key=lambda table: table.other)]
     classes = np.array([1])
     if len(frequencies) > 2:
-        classes = np.sort(np.argsort(-frequencies, kind="stable")[:_MOST_CLASSES])
-    return TargetRates(tuple(tables), classes, frequencies, factors)
+        classes = np.sort(np.argsort(-frequencies, kind="stable")[: count_rated_classes(len(frequencies))])
+    return TargetRates(tuple(tables), classes, frequencies, by_class)
 
 
 def with_totals(rates: TargetRates, totals: Sequence[NDArray[np.int64]]) -> TargetRates:
@@ -368,6 +415,13 @@ def _bins_of_cells(
     return choose_bins(column, exact_weights(weight[positive]), np.array([MAX_BINS]))
 
 
+def own_of_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> OwnTotals:
+    """Return the totals of rows themselves, given their weights as integers."""
+    own = np.zeros((len(labels), n_classes), dtype=np.int64)
+    own[np.arange(len(labels)), labels] = 1 if weights is None else weights
+    return lambda number, cells: own
+
+
 class OwnTotalsOf:
     """The totals of training rows themselves, or of their groups, which their rates out of bag do not count.
 
@@ -387,6 +441,7 @@ class OwnTotalsOf:
         self._labels, self._kept, self._weights, self._n_classes = labels, kept, weights, n_classes
         self._groups, self._cells_of = groups, cells_of
         self._by_group: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+        self._lock = Lock()
 
     def __call__(self, rows: NDArray[np.int64]) -> OwnTotals:
         """Return the totals of some of the rows of positive weight, given by their numbers among all rows."""
@@ -394,21 +449,20 @@ class OwnTotalsOf:
         if self._groups is not None:
             groups = self._groups[places]
             return lambda number, cells: self._of_groups(number, cells, groups)
-        own = np.zeros((len(rows), self._n_classes), dtype=np.int64)
-        own[np.arange(len(rows)), self._labels[rows]] = 1 if self._weights is None else self._weights[places]
-        return lambda number, cells: own
+        weights = None if self._weights is None else self._weights[places]
+        return own_of_rows(self._labels[rows], weights, self._n_classes)
 
     def _of_groups(self, number: int, cells: NDArray[np.int64], groups: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the totals of groups in cells."""
         assert self._groups is not None
         n_groups = int(self._groups.max()) + 1
-        if number not in self._by_group:
-            labels = self._labels if self._kept is None else self._labels[self._kept]
-            keys, places = np.unique(
-                self._cells_of(number).astype(np.int64) * n_groups + self._groups, return_inverse=True
-            )
-            totals = np.zeros((len(keys), self._n_classes), dtype=np.int64)
-            np.add.at(totals, (places, labels), 1 if self._weights is None else self._weights)
-            self._by_group[number] = keys, totals
+        with self._lock:  # threads need the same totals at the same time
+            if number not in self._by_group:
+                labels = self._labels if self._kept is None else self._labels[self._kept]
+                cells_and_groups = self._cells_of(number).astype(np.int64) * n_groups + self._groups
+                keys, places = np.unique(cells_and_groups, return_inverse=True)
+                totals = np.zeros((len(keys), self._n_classes), dtype=np.int64)
+                np.add.at(totals, (places, labels), 1 if self._weights is None else self._weights)
+                self._by_group[number] = keys, totals
         keys, totals = self._by_group[number]
         return totals[np.searchsorted(keys, cells * n_groups + groups)]

@@ -40,6 +40,10 @@ class RateTable(NamedTuple):
         """Whether there is another feature."""
         return self.other >= 0
 
+    def is_like(self, other: "RateTable") -> bool:
+        """Return whether the cells of a table are the same."""
+        return self[:2] == other[:2] and self.n_parts == other.n_parts and np.array_equal(self.edges, other.edges)
+
     def parts_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Return the parts of values of the other feature, -1 for missing ones."""
         missing = np.isnan(values)
@@ -101,6 +105,11 @@ class TargetRates(NamedTuple):
                 made += [f"{what}: rate of {classes.tolist()[k]}" for k in self.classes]
         return made
 
+    def is_like(self, other: "TargetRates") -> bool:
+        """Return whether the features are of the same columns, interactions and classes."""
+        same = len(self.tables) == len(other.tables) and np.array_equal(self.classes, other.classes)
+        return same and all(map(RateTable.is_like, self.tables, other.tables))
+
     def places(self, number: int) -> slice:
         """Return the features of a table."""
         return slice(number * len(self.classes), (number + 1) * len(self.classes))
@@ -145,9 +154,9 @@ class TargetRates(NamedTuple):
         return np.hstack((X, self.of_rows(X, own).astype(X.dtype)))
 
 
-def append_rates(X: Any, rates: TargetRates | None) -> Any:
+def append_rates(X: Any, rates: TargetRates | None, own: OwnTotals | None = None) -> Any:
     """Return a matrix of features with those of rates, if there are any."""
-    return X if rates is None else rates.append_to(X)
+    return X if rates is None else rates.append_to(X, own)
 
 
 def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:
@@ -159,17 +168,3 @@ def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:
         *(pair for tables in zip(one.tables, other.tables) for pair in zip(*tables)),
     ]
     return all(np.array_equal(*pair) for pair in pairs)
-
-
-def check_same_features(before: TargetRates | None, now: TargetRates | None) -> None:
-    """Raise ValueError if other features are made than in the previous fit, which the existing trees read."""
-    of_before, of_now = (
-        None
-        if rates is None
-        else ([(t.feature, t.other, t.edges.tolist()) for t in rates.tables], rates.classes.tolist())
-        for rates in (before, now)
-    )
-    if of_before is None and of_now is not None:
-        raise ValueError('warm_start: the existing trees read no target rates: set categorical_encoding="sets"')
-    if of_before != of_now:
-        raise ValueError("warm_start: columns of many categories have other target rates than in the previous fit")
