@@ -138,8 +138,9 @@ class OutOfBagScores:
         places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
         self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
         n_rows, n_columns = len(rows), count_columns(n_classes)
+        # The whole is that of each encoding.
         self._sums = ShrunkSums(
-            np.zeros((_N_HALVES, n_rows, n_columns, len(amounts))),
+            np.zeros((_N_HALVES, n_encodings, n_rows, n_columns, len(amounts))),
             np.zeros((_N_HALVES, n_variants, n_rows if n_variants > 1 else 0, n_columns)),
             np.zeros((_N_HALVES, n_variants, n_rows), dtype=np.int64),
         )
@@ -188,20 +189,24 @@ class OutOfBagScores:
         vars(self).pop("_by_variant", None)
         of_trees = np.array(list(variants), dtype=np.int64)
         halves, amounts = self._halve(of_trees), self._unit * self._amounts
-        places = [np.flatnonzero(halves == half) for half in range(_N_HALVES)]
-        joined = [join_small([trees[place] for place in some.tolist()]) for some in places]
+        encodings, all_encodings = of_trees % self._n_encodings, range(self._n_encodings)
+        parts = [(half, encoding) for half in range(_N_HALVES) for encoding in all_encodings]
+        places = {part: np.flatnonzero((halves == part[0]) & (encodings == part[1])) for part in parts}
+        joined = {part: join_small([trees[place] for place in some.tolist()]) for part, some in places.items()}
 
         def add_half(half: int, rows: slice) -> None:
-            if not joined[half]:
-                return
-            of_half, counts = of_trees[places[half]], self._counts((first + places[half]).tolist(), rows)
-            sums = ShrunkSums(*(array[half] for array in self._sums))
-            for some, table in self._blocks(rows):
-                own = counts[:, some.start - rows.start : some.stop - rows.start]
-                add_shrunk(joined[half], of_half, amounts, self._weighed_place, table, own, some.start, sums)
+            for part in ((half, encoding) for encoding in all_encodings):
+                if not joined[part]:
+                    continue
+                of_part, counts = of_trees[places[part]], self._counts((first + places[part]).tolist(), rows)
+                whole, *by_variant = (array[half] for array in self._sums)
+                sums = ShrunkSums(whole[part[1]], *by_variant)
+                for some, table in self._blocks(rows):
+                    own = counts[:, some.start - rows.start : some.stop - rows.start]
+                    add_shrunk(joined[part], of_part, amounts, self._weighed_place, table, own, some.start, sums)
 
         # A row of a half is summed by one thread, so that rounding errors do not depend on n_jobs.
-        n_rows, n_columns = len(self._truth), self._sums.whole.shape[2]
+        n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
         n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
         bounds = np.linspace(0, n_rows, n_parts + 1).astype(np.int64)
@@ -240,7 +245,7 @@ class OutOfBagScores:
 
         The total of a candidate has the shape (n_columns, n_rows), and the result (n_candidates, n_weights).
         """
-        seconds = _RANK_TIME * self._sums.whole[0, ..., 0].size * len(candidates)
+        seconds = _RANK_TIME * self._sums.whole[0, 0, ..., 0].size * len(candidates)
         n_tasks = max(1, min(_TASKS_PER_THREAD * self._n_threads, int(seconds / _LEAST_TASK)))
         n_tasks -= n_tasks % self._n_threads if n_tasks > self._n_threads else 0
         step = -(-len(candidates) // n_tasks)
@@ -265,7 +270,8 @@ class OutOfBagScores:
 
     def _halves(self) -> list[Sums]:
         """Return the sums over two halves of the trees, for all amounts of shrinkage."""
-        return [Sums(whole, n_trees.sum(axis=0)) for whole, n_trees in zip(self._sums.whole, self._sums.n_trees)]
+        wholes, n_trees = self._sums.whole.sum(axis=1), self._sums.n_trees.sum(axis=1)
+        return [Sums(*pair) for pair in zip(wholes, n_trees)]
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
@@ -329,6 +335,23 @@ class OutOfBagScores:
         totals, all_trees = whole + factors[:, None, None] * more, n_whole + factors[:, None] * n_more
         candidates = [Sums(total.T, n_trees) for total, n_trees in zip(totals, all_trees)]
         scores = self._score(candidates, self._weights[None])[:, 0]
+        return scores[1:] - scores[0]
+
+    def encoding_gains(self) -> NDArray[np.float64]:
+        """Return the gain in AUC of all trees together if an encoding had as many more as encodings have on average.
+
+        It is that of the best amounts of shrinkage with and without them: few trees on rates, which can tell every
+        category apart, need a large amount, and at a small one would seem worse than they are in a whole forest.
+        """
+        wholes, n_encodings = self._sums.whole.sum(axis=0), self._n_encodings
+        n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, n_encodings, len(self._truth)).sum(axis=0)
+        n_added = self._n_added.reshape(-1, n_encodings).sum(axis=0)
+        candidates = []
+        for factors in (np.zeros(n_encodings), *np.diag(n_added.mean() / np.maximum(n_added, 1))):
+            weights = 1.0 + factors
+            total, n_more = np.tensordot(weights, wholes, axes=1), weights @ n_trees
+            candidates += [Sums(total[..., place].T, n_more) for place in range(len(self._amounts))]
+        scores = self._score(candidates, self._weights[None])[:, 0].reshape(n_encodings + 1, -1).max(axis=1)
         return scores[1:] - scores[0]
 
     def choose_amount(self, n_trees: int) -> float:

@@ -44,7 +44,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import encodings_of
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tables.dates import Dates, check_same_dates
-from aucforest.tables.target_rates import SETS, TargetRates
+from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.random import SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
@@ -302,21 +302,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                 scored = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
                 scores.add(numbers.start, trees[scored], assigned[scored])
                 if numbers.stop < self.n_estimators:
-                    mixture.weigh(scores, named.groups[0])
-                    encoding_mixture.weigh(scores, named.groups[1])
+                    self._weigh(mixture, encoding_mixture, scores, named)
                     if numbers.start == 0 and not start.trees and encoding_mixture.drop():
-                        kept = [
-                            encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings
-                        ]
-                        encodings = assign_encodings(encoding_mixture.weights, variants, kept)
-                        again = [number for number, encoding in enumerate(kept) if encoding is None]
-                        assigned = named.numbers(variants, encodings)
-                        for number, tree in zip(again, table.grow({number: assigned[number] for number in again})):
-                            trees[number] = tree
+                        encodings = self._grow_again(table, named, encoding_mixture, trees, variants, encodings)
                         scores.restart()
-                        scores.add(0, trees, assigned)
-                        mixture.weigh(scores, named.groups[0])
-                        encoding_mixture.weigh(scores, named.groups[1])
+                        scores.add(0, trees, named.numbers(variants, encodings))
+                        self._weigh(mixture, encoding_mixture, scores, named)
         self.variants_ = [named.pairs[variant] for variant in variants]
         of_trees = [named.encodings[encoding] for encoding in encodings]
         self.encodings_ = [] if self.target_rates_ is None else of_trees
@@ -329,6 +320,32 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             of_each = encoding_mixture.scores(scores, named.groups[1])
             self.encoding_mixture_ = describe_encodings(named.encodings, n_trees, *of_each)
         return trees
+
+    @staticmethod
+    def _grow_again(
+        table: TrainingTable,
+        named: "_Variants",
+        mixture: Mixture,
+        trees: list[Tree],
+        variants: list[int],
+        encodings: list[int],
+    ) -> list[int]:
+        """Replace the trees whose encodings were dropped by trees of others, and return the encodings of all trees."""
+        kept = [encoding if mixture.weights[encoding] > 0.0 else None for encoding in encodings]
+        encodings = assign_encodings(mixture.weights, variants, kept)
+        numbers = named.numbers(variants, encodings)
+        again = {place: numbers[place] for place, encoding in enumerate(kept) if encoding is None}
+        for place, tree in zip(again, table.grow(again)):
+            trees[place] = tree
+        return encodings
+
+    @staticmethod
+    def _weigh(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores, named: "_Variants") -> None:
+        """Set the weights of variants and encodings from the trees that are scored."""
+        if len(mixture.weights) > 1:
+            mixture.weigh(scores.variant_gains(named.groups[0])[: named.n_grown], scores.n_rows)
+        if len(encoding_mixture.weights) > 1:
+            encoding_mixture.weigh(scores.encoding_gains(), scores.n_rows)
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float, before: float) -> None:
         """Set the shrinkage of the trees: given, chosen out of bag, or as before; `unit` is the weight of a sample."""

@@ -110,15 +110,14 @@ class Mixture:
         if min(n_trees) > 0:
             self.weights = np.array(n_trees) / sum(n_trees)
 
-    def weigh(self, evidence: OutOfBagScores, groups: NDArray[np.int64]) -> None:
-        """Set the weights of the variants from the evidence; they stay as they are if an AUC is not defined.
+    def weigh(self, gains: NDArray[np.float64], n_rows: float) -> None:
+        """Set the weights of the variants from their gains; they stay as they are if an AUC is not defined.
 
-        `groups` are the variants here of each variant in the evidence.
+        `n_rows` is the effective number of rows of the gains.
         """
-        gains = evidence.variant_gains(groups)[: len(self.weights)]
         if not np.any(np.isnan(gains)):
-            gains[self._is_dropped] = -np.inf
-            weights = np.exp(_STRENGTH * evidence.n_rows * (gains - gains.max()))
+            gains = np.where(self._is_dropped, -np.inf, gains)
+            weights = np.exp(_STRENGTH * n_rows * (gains - gains.max()))
             self.weights = weights / weights.sum()
 
     def drop(self) -> bool:
