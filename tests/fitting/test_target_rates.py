@@ -1,7 +1,6 @@
 """The choice of target rates, their totals and those of training rows, against their definitions."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from aucforest.fitting.target_rates import (
@@ -35,13 +34,14 @@ def test_rates_of_training_rows_leave_them_out(weighted, n_groups):
     kept = None if sample_weight is None else np.flatnonzero(sample_weight)
     rows = np.arange(n) if kept is None else kept
     weights = RateWeights.of(None if sample_weight is None else sample_weight[kept], None, 2)
-    integers = np.ones(len(rows), dtype=np.int64) if weights.integers is None else weights.integers
+    given = weights.integers(None if sample_weight is None else sample_weight[kept])
+    integers = np.ones(len(rows), dtype=np.int64) if given is None else given
     groups = None if n_groups is None else rng.integers(0, n_groups, len(rows)).astype(np.int32)
     known = categories[rows] >= 0
     totals = np.zeros((n_categories, 2), dtype=np.int64)
     np.add.at(totals, (categories[rows][known], labels[rows][known]), integers[known])
     rates = make_rates(totals)._replace(factors=weights.factors)
-    own = OwnTotalsOf(labels, kept, weights.integers, 2, groups, lambda number: categories[rows])
+    own = OwnTotalsOf(labels, kept, given, 2, groups, lambda number: categories[rows])
     X = np.where(categories < 0, np.nan, categories)[:, None].astype(float)
     by_hand = np.ones(len(rows)) if sample_weight is None else sample_weight[kept] / sample_weight[kept].mean()
     towards = np.full((len(rows), 1), rates.frequencies[1])
@@ -115,28 +115,3 @@ def test_columns_with_rates():
     assert encodings_of(("interactions",), rates) == ("rates",)
     pair = rates.tables[0]._replace(other=1, n_parts=2)
     assert encodings_of(ENCODINGS, rates._replace(tables=(*rates.tables, pair))) == ENCODINGS
-
-
-def test_names():
-    pair = make_rates([[1, 1]]).tables[0]._replace(other=1, n_parts=2)
-    rates = make_rates([[1, 1]])._replace(tables=(*make_rates([[1, 1]]).tables, pair))
-    assert rates.names(["shop", "night"], np.array([False, True])) == ["shop: rate", "shop x night: rate"]
-    three = rates._replace(classes=np.array([0, 2]))
-    assert three.names(["shop", "night"], np.array(["a", "b", "c"]))[:2] == ["shop: rate of a", "shop: rate of c"]
-    assert three.columns == [0, 0, 0, 0]
-
-
-def test_parts_of_codes_are_those_of_values():
-    from aucforest.tree.binning import bin_matrix, encode_matrix
-
-    rng = np.random.default_rng(4)
-    column = np.round(rng.normal(size=500), 1)
-    column[::17] = np.nan
-    binned = bin_matrix(column[:, None], max_bins=20)
-    edges = np.array([binned.values.lower[7] - 1e-9])
-    table = RateTable(1, 0, edges, 2, 1.0, np.empty((0, 2), dtype=np.int64))
-    codes = encode_matrix(column[:, None], binned.values).codes[0]
-    np.testing.assert_array_equal(table.parts_of_codes(binned.values)[codes], table.parts_of(column))
-    frame = pd.Series(table.parts_of(column))
-    assert frame.value_counts().min() > 10
-    assert set(frame) == {-1, 0, 1}

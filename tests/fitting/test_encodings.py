@@ -1,0 +1,71 @@
+"""The features that trees grow on."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from aucforest import AUCForestClassifier
+from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE
+
+
+def make_table(seed=0, n_rows=3000, n_features=6):
+    """Return a column of 100 categories whose effect every number flips, and the labels."""
+    random = np.random.default_rng(seed)
+    shop, X = random.integers(0, 100, n_rows), random.normal(size=(n_rows, n_features))
+    effects = random.normal(size=(100, n_features))
+    logit = 1.5 * (effects[shop] * np.sign(X)).sum(axis=1)
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(n_features)])
+    table.insert(2, "shop", pd.Categorical(shop))
+    return table, random.logistic(size=n_rows) < logit
+
+
+@pytest.fixture(scope="module")
+def forest():
+    X, y = make_table()
+    return AUCForestClassifier(24, random_state=0, n_jobs=1).fit(X, y)
+
+
+def features_of(tree):
+    return set(tree.feature[~tree.is_leaf].tolist())
+
+
+def test_trees_split_what_their_encoding_reads(forest):
+    names = forest.split_features_.tolist()
+    alone = names.index("shop: rate")
+    interactions = {place for place, name in enumerate(names) if name.startswith("shop x ")}
+    assert len(interactions) > INTERACTIONS_OF_TREE
+    seen = {encoding: set() for encoding in ("sets", "rates", "interactions")}
+    for tree, encoding in zip(forest.trees_, forest.encodings_):
+        seen[encoding] |= features_of(tree)
+        assert len(features_of(tree) & interactions) <= INTERACTIONS_OF_TREE
+        tree.validate()
+    assert 2 in seen["sets"]
+    assert not seen["sets"] & ({alone} | interactions)
+    assert alone in seen["rates"]
+    assert not seen["rates"] & ({2} | interactions)
+    assert {alone} | interactions <= seen["interactions"]
+    assert 2 not in seen["interactions"]
+
+
+def test_trees_of_rates_do_not_depend_on_labels_out_of_bag():
+    X, y = make_table(n_rows=600)
+    params = {
+        "categorical_encoding": "rates",
+        "random_state": 0,
+        "shrinkage": 0,
+        "calibration": None,
+        "criterion": "gini",
+    }
+    forest = AUCForestClassifier(3, **params).fit(X, y)
+    sampled = set(forest.estimators_samples_[0].tolist())
+    # The labels of two samples of one category change places, so that no total, prior or smoothing differs.
+    out = [i for i in range(len(y)) if i not in sampled]
+    pair = next((i, j) for i in out for j in out if X.shop[i] == X.shop[j] and y[i] and not y[j])
+    other = y.copy()
+    other[list(pair)] = other[list(pair)][::-1]
+    again = AUCForestClassifier(3, **params).fit(X, other)
+    first, second = forest.trees_[0], again.trees_[0]
+    np.testing.assert_array_equal(first.feature, second.feature)
+    np.testing.assert_array_equal(first.threshold, second.threshold)
+    np.testing.assert_array_equal(first.value, second.value)
+    assert any(not np.array_equal(a.value, b.value) for a, b in zip(forest.trees_, again.trees_))
