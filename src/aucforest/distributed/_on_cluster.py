@@ -21,11 +21,11 @@ from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding, own_totals, places_within, sample_for_bins
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
-from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, within
+from aucforest.fitting.out_of_bag import Bags, RatedRows, RunningSums, Sums, within
 from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import NO_RATES, FitSize, RateSize
 from aucforest.fitting.spec import FitSpec, tree_keys
-from aucforest.fitting.table import RatedRows, SomeRows, TrainingTable
+from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CodedRows, RateWeights, choose_rates, with_totals
 from aucforest.tables.columns import find_categorical, read_table
@@ -142,9 +142,13 @@ class RowsOnCluster(TrainingTable):
         executor, target, spec, rows = self._executor, self.target, self._spec, coding.rate_rows
         labels, sample_weight, n_classes = target.kept_labels, target.kept_weight, len(target.classes)
         self._in_rates = weights = RateWeights.of(sample_weight, spec.sampler, n_classes)
-        pieces = [piece for piece, (start, stop) in zip(coded, pairwise(self._starts)) if start < stop]
-        samples = ((feature, self._sample_column(coding, pieces, feature)) for feature in coding.rated)
-        rates = choose_rates(rows, samples, labels, weights.by_class, INTERACTIONS in spec.encodings)
+        places = [place for place, (start, stop) in enumerate(pairwise(self._starts)) if start < stop]
+        pieces = [coded[place] for place in places]
+        rates = spec.rates
+        if rates is None:
+            firsts = [self._starts[place] for place in places]
+            samples = ((feature, self._sample_column(coding, pieces, firsts, feature)) for feature in coding.rated)
+            rates = choose_rates(rows, samples, labels, weights.by_class, INTERACTIONS in spec.encodings)
         rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
         shared = [executor.share(value) for value in (weights, rows, rates.tables)]
         counted = [executor.submit(_tasks.count_cells, piece, *shared, n_classes) for piece in pieces]
@@ -154,12 +158,14 @@ class RowsOnCluster(TrainingTable):
         self._rates, self.X = rates, RatedRows(self.X, rates, own)
         return replace(coding, rates=rates)
 
-    def _sample_column(self, coding: Coding, pieces: list[Any], feature: int) -> CodedRows:
-        """Return the rows from which the target rates of a column are chosen."""
+    def _sample_column(self, coding: Coding, pieces: list[Any], firsts: list[int], feature: int) -> CodedRows:
+        """Return the rows from which the target rates of a column are chosen; `firsts` are the pieces' first rows."""
         n_rows, submit = len(self.target.kept_labels), self._executor.submit
         arguments = coding.digits, feature, n_rows
         return CodedRows.joined(
-            self._executor.gather([submit(_tasks.sample_column, piece, *arguments) for piece in pieces])
+            self._executor.gather(
+                [submit(_tasks.sample_column, piece, first, *arguments) for piece, first in zip(pieces, firsts)]
+            )
         )
 
     def _make_parts(self, spec: FitSpec, coded: list[Any]) -> list[Any]:

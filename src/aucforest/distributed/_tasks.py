@@ -109,10 +109,10 @@ def encode_partition(
     return Part(coding.encode(matrix), labels, weights), matrix[scored]
 
 
-def sample_column(part: Part, digits: Digits, feature: int, n_rows: int) -> CodedRows:
+def sample_column(part: Part, first_row: int, digits: Digits, feature: int, n_rows: int) -> CodedRows:
     """Return the rows of a partition from which the target rates of a column are chosen; the fit has n_rows rows."""
     rows = CodedRows(part.codes, part.labels, None)
-    return rows.some(sampled_rows(part.codes, digits, feature, n_rows))
+    return rows.some(sampled_rows(part.codes, digits, feature, n_rows, first_row))
 
 
 def count_cells(

@@ -18,6 +18,7 @@ from aucforest.fitting.target import Target, check_groups, code_classes, kept_ro
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import decode_labels
 from aucforest.tables.dates import PARTS, n_added
+from aucforest.tables.frames import repeated
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria import CRITERIA
 
@@ -120,6 +121,8 @@ class TreeBasedClassifier(TreeExports):
         self.n_features_in_ = table.n_features - n_added(coding.dates)
         if table.names is not None:
             self.feature_names_in_ = np.array(table.names, dtype=object)
+            for name in repeated(self.split_features_.tolist()):
+                raise ValueError(f"X has a column {name!r}, which is also the name of a target rate: rename it")
         return coding
 
     @property

@@ -352,7 +352,8 @@ class OutOfBagScores:
             total, n_more = np.tensordot(weights, wholes, axes=1), weights @ n_trees
             candidates += [Sums(total[..., place].T, n_more) for place in range(len(self._amounts))]
         scores = self._score(candidates, self._weights[None])[:, 0].reshape(n_encodings + 1, -1).max(axis=1)
-        return scores[1:] - scores[0]
+        # Of an encoding without trees nothing is known: it was dropped.
+        return np.where(n_added > 0, scores[1:] - scores[0], -np.inf)
 
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount with the best AUC for a forest of n_trees trees.

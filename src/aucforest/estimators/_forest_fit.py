@@ -78,12 +78,11 @@ class Start(NamedTuple):
             )
 
     def check_rates(self, rates: TargetRates | None, encodings: Sequence[str]) -> None:
-        """Raise ValueError if the existing trees read other target rates, or are of encodings that no tree gets now."""
-        is_like = rates is self.rates if rates is None or self.rates is None else rates.is_like(self.rates)
-        if not (is_like and set(self.encodings) <= set(encodings)):
+        """Raise ValueError if the existing trees read target rates, or have encodings, that no tree has now."""
+        if (rates is None) != (self.rates is None) or not set(self.encodings) <= set(encodings):
             raise ValueError(
-                "warm_start: target rates of other columns or interactions than those of the existing trees: pass the"
-                " same data and categorical_encoding, or fit all trees again"
+                "warm_start: the existing trees read columns of many categories in another way: pass the"
+                " categorical_encoding of their fit, or fit all trees again"
             )
 
 
@@ -240,6 +239,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             n_sums=self._n_sums(n_classes),
             evidence_bytes=evidence_bytes,
             dates=table.dates,
+            rates=start.rates,
         )
 
     def _training_rows(self, table: TrainingTable, spec: FitSpec) -> TrainingRows | None:
@@ -421,7 +421,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         warn_of_never_out(n_always, n_kept, len(self.trees_), "oob_score_", stacklevel=6)
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
-        score = score_out_of_bag(self, rule, proba, lambda numbers: rows.X[numbers], rows.bags.groups_of)
+        score = score_out_of_bag(self, rule, proba, rows.without_rates, rows.bags.groups_of)
         if np.isfinite(score) and is_roc_auc(self.oob_score):
             pairs = pairs_of(self, rows, self.n_jobs)
             score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])

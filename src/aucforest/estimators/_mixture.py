@@ -83,7 +83,6 @@ class Mixture:
     def __init__(self, n_variants: int) -> None:
         self.weights = np.full(n_variants, 1.0 / n_variants)
         self.n_trees = np.zeros(n_variants, dtype=np.int64)
-        self._is_dropped = np.zeros(n_variants, dtype=np.bool_)
 
     def stages(self, n_trees: int, *, with_evidence: bool) -> list[range]:
         """Return the numbers of the trees that are grown between two evaluations."""
@@ -116,16 +115,15 @@ class Mixture:
         `n_rows` is the effective number of rows of the gains.
         """
         if not np.any(np.isnan(gains)):
-            gains = np.where(self._is_dropped, -np.inf, gains)
             weights = np.exp(_STRENGTH * n_rows * (gains - gains.max()))
             self.weights = weights / weights.sum()
 
     def drop(self) -> bool:
-        """Set small weights to 0, for good, and return whether there are some."""
-        self._is_dropped = self.weights < _LEAST_WEIGHT
-        self.weights = np.where(self._is_dropped, 0.0, self.weights)
+        """Set small weights to 0, and return whether there are some."""
+        is_small = self.weights < _LEAST_WEIGHT
+        self.weights = np.where(is_small, 0.0, self.weights)
         self.weights /= self.weights.sum()
-        return bool(np.any(self._is_dropped))
+        return bool(np.any(is_small))
 
     def scores(
         self, evidence: OutOfBagScores | None, groups: NDArray[np.int64]

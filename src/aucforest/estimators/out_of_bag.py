@@ -3,6 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,9 +22,8 @@ from aucforest.estimators.thresholds import (
     warn_of_positive,
 )
 from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
-from aucforest.fitting.out_of_bag import Bags, TrainingRows, dense_blocks
+from aucforest.fitting.out_of_bag import Bags, RatedRows, TrainingRows, dense_blocks
 from aucforest.fitting.spec import tree_keys
-from aucforest.fitting.table import RatedRows
 from aucforest.fitting.target import Target, find_few_groups
 from aucforest.fitting.target_rates import CodedRows, OwnTotalsOf, RateWeights, count_totals
 from aucforest.metrics.at_k import find_at_k, top_size
@@ -230,32 +230,49 @@ def training_rows(
         )
     assert sampler is not None
     bags = Bags(sampler, tree_keys(forest._seed, range(len(forest.trees_))), kept)
-    rows = TrainingRows(_with_rates(forest, X, labels, kept, weight), labels, weight, bags)
+    rows = _with_rates(forest, TrainingRows(X, labels, weight, bags))
     _check_leaves(forest, rows, same_weights)
     return rows
 
 
-def _with_rates(
-    forest: Any, X: Any, labels: NDArray[np.uint16], kept: NDArray[np.int64], weight: NDArray[np.float64] | None
-) -> Any:
+def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
     """Return training rows with target rates, if the forest has some; ValueError for other data or weights."""
-    rates, n_classes = forest.target_rates_, len(forest.classes_)
+    rates, n_classes, kept = forest.target_rates_, len(forest.classes_), rows.bags.all_kept
     if rates is None:
-        return X
+        return rows
 
     def cells_of(number: int) -> NDArray[np.int64]:
-        cells: NDArray[np.int64] = rates.tables[number].cells_of(X[kept])
+        cells: NDArray[np.int64] = rates.tables[number].cells_of(rows.X[kept])
         return cells
 
-    cells = cells_of(0)
-    for weights in (weight, None):
-        of_kept = None if weights is None else weights[kept]
-        integers = RateWeights.of(of_kept, None, n_classes).integers(of_kept)
-        rows = CodedRows(np.empty((0, len(kept)), dtype=np.uint8), labels[kept], integers)
-        if np.array_equal(count_totals(cells, len(rates.tables[0].totals), rows, n_classes), rates.tables[0].totals):
-            own = OwnTotalsOf(labels, kept, integers, n_classes, forest._groups, cells_of)
-            return RatedRows(X, rates, own)
+    for weight in (rows.weights_of(kept), None):
+        own = _own_weights(forest, weight, rows.labels[kept], cells_of)
+        if own is not None:
+            totals = OwnTotalsOf(rows.labels, kept, own, n_classes, forest._groups, cells_of)
+            return replace(rows, X=RatedRows(rows.X, rates, totals))
     raise ValueError("X, y and sample_weight must be those of fit, but categories have other numbers of labels")
+
+
+def _own_weights(
+    forest: Any, weight: NDArray[np.float64] | None, labels: NDArray[np.uint16], cells_of: Callable[[int], Any]
+) -> NDArray[np.int64] | None:
+    """Return the weights of training rows in the units of the totals of target rates; None if totals differ.
+
+    Only ratios of weights matter, so they may have another unit than in the fit.
+    """
+    rates, n_classes = forest.target_rates_, len(forest.classes_)
+    weights = RateWeights.of(weight, None, n_classes)
+    integers = weights.integers(weight)
+    rows = CodedRows(np.empty((0, len(labels)), dtype=np.uint8), labels, integers)
+    scale = 1.0
+    for number, table in enumerate(rates.tables):
+        totals = count_totals(cells_of(number), len(table.totals), rows, n_classes)
+        if number == 0:
+            scale = table.totals.sum() / max(totals.sum(), 1)
+        if not np.allclose(totals * scale, table.totals, rtol=_LEAF_TOLERANCE, atol=0.5):
+            return None
+    own = np.ones(len(labels)) if integers is None else integers
+    return np.rint(own * scale).astype(np.int64)
 
 
 def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import (
     CodedRows,
@@ -34,7 +35,7 @@ from aucforest.tables.columns import (
 )
 from aucforest.tables.dates import Dates, expand, times_in
 from aucforest.tables.integers import is_rounded
-from aucforest.tables.target_rates import TargetRates
+from aucforest.tables.target_rates import INTERACTIONS, TargetRates
 from aucforest.tree.binning import (
     MAX_BINS,
     SAMPLE_ROWS,
@@ -198,13 +199,14 @@ def choose_coding(
 
 
 def choose_target_rates(
-    coding: Coding, target: Target, weights: RateWeights, codes: NDArray[np.unsignedinteger], *, interactions: bool
+    coding: Coding, spec: FitSpec, target: Target, weights: RateWeights, codes: NDArray[np.unsignedinteger]
 ) -> TargetRates:
     """Return the target rates of a fit, given the codes of all rows of positive weight."""
     rows, labels, sample_weight = coding.rate_rows, target.kept_labels, target.kept_weight
-    coded = CodedRows(codes, labels, None)
-    samples = ((f, coded.some(sampled_rows(codes, coding.digits, f, len(labels)))) for f in coding.rated)
-    rates = choose_rates(rows, samples, labels, weights.by_class, interactions)
+    coded, rates = CodedRows(codes, labels, None), spec.rates
+    if rates is None:
+        samples = ((f, coded.some(sampled_rows(codes, coding.digits, f, len(labels)))) for f in coding.rated)
+        rates = choose_rates(rows, samples, labels, weights.by_class, INTERACTIONS in spec.encodings)
     rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
     coded = coded._replace(weights=weights.integers(sample_weight))
     return with_totals(rates, rows.count_all(rates.tables, coded, len(target.classes)))

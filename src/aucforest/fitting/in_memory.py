@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.coding import Coding, choose_target_rates, own_totals, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
+from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import NO_RATES, FitSize, RateSize, bytes_in_memory, check_fit, warn_of_regression
 from aucforest.fitting.spec import FitSpec
-from aucforest.fitting.table import RatedRows, TrainingTable
+from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import RateWeights, find_rated
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import Dates, times_in
 from aucforest.tables.sparse import SparseRows
-from aucforest.tables.target_rates import INTERACTIONS, RATES, TargetRates
+from aucforest.tables.target_rates import RATES, TargetRates
 from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
 from aucforest.tree.samples import SparseCodes
 from aucforest.tree.sparse_binning import bin_sparse
@@ -77,8 +78,7 @@ class RowsInMemory(TrainingTable):
         sample_weight = target.kept_weight if rates is None else self.rate_weight
         weights = RateWeights.of(sample_weight, spec.sampler, len(target.classes))
         if rates is None:
-            interactions = INTERACTIONS in spec.encodings
-            rates = choose_target_rates(coding, target, weights, codes, interactions=interactions)
+            rates = choose_target_rates(coding, spec, target, weights, codes)
         own = own_totals(coding, target, weights.integers(sample_weight), rates, codes)
         self.X = RatedRows(self.X, rates, own)
         return replace(coding, rates=rates), weights.in_samples(sample_weight)

@@ -17,6 +17,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ from aucforest.tree.tree import Tree
 
 CODING = "coding.safetensors"
 _MANIFEST, _LOCK = "manifest.json", "lock"
-_TREES = re.compile(r"trees-(\d+)-(\d+)\.safetensors")
+_TREES = re.compile(r"trees-(\d+)-(\d+)(-[0-9a-f]{8})?\.safetensors")
 _WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|co(ding|des)\.safetensors|{_TREES.pattern}")
 _FORMAT = 2
 # Maximum number of characters of a value in an error message.
@@ -210,7 +211,9 @@ class JobFolder:
 
     def save(self, numbers: Sequence[int], trees: Sequence[Tree], variants: Sequence[int]) -> None:
         """Write trees without shrinkage, in ascending order, to a new file; threads may call it concurrently."""
-        name = f"trees-{numbers[0]:06d}-{numbers[-1]:06d}.safetensors"
+        # Trees of the same numbers may be of other variants, in place of those that a mixed forest dropped.
+        digest = crc32(np.array([numbers, variants], dtype=np.int64).tobytes())
+        name = f"trees-{numbers[0]:06d}-{numbers[-1]:06d}-{digest:08x}.safetensors"
         arrays = {"numbers": np.array(numbers, dtype=np.int64), "variants": np.array(variants, dtype=np.int64)}
         try:
             self.write(name, fold(trees) | arrays)

@@ -27,17 +27,17 @@ from aucforest.fitting.coding import (
 )
 from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.job import JobFolder
-from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums
+from aucforest.fitting.out_of_bag import Bags, RatedRows, RunningSums, Sums
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import NO_RATES, RateSize, plan_on_disk
 from aucforest.fitting.spec import FitSpec
-from aucforest.fitting.table import RatedRows, SomeRows, TrainingTable
+from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import OwnTotalsOf, RateWeights
 from aucforest.tables.columns import Table, find_categorical, read_table, warn_of_text
 from aucforest.tables.dates import Dates, expand, n_added
 from aucforest.tables.integers import warn_of_rounding
-from aucforest.tables.target_rates import INTERACTIONS, append_rates
+from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
 
 # Number of cells of a batch: several fit into memory, and Python's overhead is small.
@@ -155,8 +155,7 @@ class RowsOnDisk(TrainingTable):
         """Choose target rates by the codes; rows that are predicted out of bag get theirs as well."""
         spec, target, codes = self._spec, self.target, self._matrix.codes
         weights = RateWeights.of(target.kept_weight, spec.sampler, len(target.classes))
-        interactions = INTERACTIONS in spec.encodings
-        rates = choose_target_rates(self._coding, target, weights, codes, interactions=interactions)
+        rates = choose_target_rates(self._coding, spec, target, weights, codes)
         self._own = own_totals(self._coding, target, weights.integers(target.kept_weight), rates, codes)
         self._coding, self.X = replace(self._coding, rates=rates), RatedRows(self.X, rates, self._own)
         self._rate_weights = weights.in_samples(target.kept_weight)

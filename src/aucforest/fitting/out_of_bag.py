@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
 from aucforest.fitting.growing import thread_map
+from aucforest.fitting.target_rates import OwnTotalsOf
 from aucforest.tables.sparse import SparseRows
+from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.prediction import PackedTrees, add_probabilities
 
 # Number of parts of the rows for what is estimated without the part of a row, or for a jackknife.
@@ -102,6 +104,22 @@ class Sums(NamedTuple):
         return cls(np.zeros((n_rows, n_classes)), np.zeros(n_rows, dtype=np.int64))
 
 
+class RatedRows:
+    """Training rows with target rates, each of which does not count the row itself or its group."""
+
+    def __init__(self, rows: Any, rates: TargetRates, own: OwnTotalsOf) -> None:
+        self._rows, self._rates, self._own = rows, rates, own
+
+    def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Return rows by their numbers."""
+        return self._rates.append_to(self._rows[numbers], self._own(numbers))
+
+    def without_rates(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
+        """Return rows by their numbers, without target rates."""
+        rows: NDArray[Any] = self._rows[numbers]
+        return rows
+
+
 # Computes sums over several ranges of trees; see `RunningSums`.
 SumRows = Callable[[Bags, PackedTrees, Sequence[range], NDArray[np.int64] | None], list[Sums]]
 
@@ -119,6 +137,10 @@ class TrainingRows:
     def take(self, rows: Any) -> Any:
         """Return some rows of X; those of a sparse matrix stay sparse."""
         return self.X.take(rows) if isinstance(self.X, SparseRows) else self.X[rows]
+
+    def without_rates(self, rows: Any) -> Any:
+        """Return some rows of X without target rates, as `fit` validated them."""
+        return self.X.without_rates(rows) if isinstance(self.X, RatedRows) else self.X[rows]
 
     def weights_of(self, rows: NDArray[Any]) -> NDArray[np.float64] | None:
         """Return the weights of some rows, given by numbers or a mask; None if all weights are 1."""

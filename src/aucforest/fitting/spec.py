@@ -18,7 +18,7 @@ from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import SECONDS, Dates, n_added
-from aucforest.tables.target_rates import ENCODINGS, SETS
+from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
 from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION
 from aucforest.tree.random import derive_tree_keys
 
@@ -95,6 +95,8 @@ class FitSpec:
         As the parameters of the estimators.
     encodings : tuple of str
         What trees may be grown from in place of a column of many categories.
+    rates : TargetRates or None
+        Those that the trees of a warm start read: the new trees read the same columns and interactions.
     seed : int
     numbers : range
         Those of the trees that the fit grows; the trees of a warm start come before them.
@@ -120,6 +122,7 @@ class FitSpec:
     categorical_features: Any
     max_features: Any
     encodings: tuple[str, ...]
+    rates: TargetRates | None
     seed: int
     numbers: range
     scored: NDArray[np.int64]
@@ -148,6 +151,7 @@ class FitSpec:
         n_sums: int = 0,
         evidence_bytes: int = 0,
         dates: Dates | None = None,
+        rates: TargetRates | None = None,
     ) -> "FitSpec":
         """Resolve the parameters of a tree or forest by name; raise ValueError or TypeError if one is not valid.
 
@@ -172,6 +176,7 @@ class FitSpec:
             categorical_features=params["categorical_features"],
             max_features=params["max_features"],
             encodings=resolve_encodings(params.get("categorical_encoding", SETS)),
+            rates=rates,
             seed=seed,
             numbers=range(n_trees_before, params.get("n_estimators", 1)),
             scored=np.empty(0, dtype=np.int64) if scored is None else scored,
@@ -230,7 +235,8 @@ def resolve_encodings(encoding: Any) -> tuple[str, ...]:
     """Return the encodings of columns of many categories, in the order of `ENCODINGS`."""
     if isinstance(encoding, str):
         return ENCODINGS if encoding == "auto" else (encoding,)
-    if len(encoding) == 0 or not set(encoding) <= set(ENCODINGS) or len(set(encoding)) < len(encoding):
+    are_names = all(isinstance(name, str) for name in encoding)
+    if len(encoding) == 0 or not are_names or not set(encoding) <= set(ENCODINGS) or len(set(encoding)) < len(encoding):
         names = ", ".join(map(repr, ENCODINGS))
         raise ValueError(f"categorical_encoding={encoding!r} must be 'auto', or one or several of {names}")
     return tuple(name for name in ENCODINGS if name in encoding)

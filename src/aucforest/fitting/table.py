@@ -15,9 +15,7 @@ from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import OwnTotalsOf
 from aucforest.tables.dates import Dates
-from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.tree import Tree
 
 
@@ -73,17 +71,6 @@ class TrainingTable(ABC):
         """Release the job folder."""
         if self._job is not None:
             self._job.close()
-
-
-class RatedRows:
-    """Training rows with target rates, each of which does not count the row itself or its group."""
-
-    def __init__(self, rows: Any, rates: TargetRates, own: OwnTotalsOf) -> None:
-        self._rows, self._rates, self._own = rows, rates, own
-
-    def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows by their numbers."""
-        return self._rates.append_to(self._rows[numbers], self._own(numbers))
 
 
 class SomeRows:

@@ -18,6 +18,7 @@ from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, OwnTotals, 
 from aucforest.tree.binning import MAX_BINS, Bins, BinValues, choose_bins, midway
 from aucforest.tree.ordered_rates import read_categories
 from aucforest.tree.samples import FixedPoint, exact_weights
+from aucforest.tree.tree import SHARED_CODE
 
 # All constants were chosen with benchmarks/many_categories.py.
 # Columns of more categories have rates.
@@ -191,10 +192,13 @@ def class_frequencies(
     return weights / weights.sum()
 
 
-def sampled_rows(codes: NDArray[np.unsignedinteger], digits: Digits, feature: int, n_rows: int) -> NDArray[np.int64]:
-    """Return the rows that interactions and smoothing of a column are chosen from: all rows of some categories.
+def sampled_rows(
+    codes: NDArray[np.unsignedinteger], digits: Digits, feature: int, n_rows: int, first_row: int = 0
+) -> NDArray[np.int64]:
+    """Return the rows that interactions and smoothing of a column are chosen from.
 
-    Which these are depends on the number of the category and on n_rows, the number of all rows of the fit, alone.
+    They are all rows of some categories, and of the most frequent ones some rows. Which these are depends on the
+    category, the number of the row among all n_rows rows of the fit, and n_rows alone.
     """
     most = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
     if n_rows <= most:
@@ -202,9 +206,18 @@ def sampled_rows(codes: NDArray[np.unsignedinteger], digits: Digits, feature: in
     found = [np.empty(0, dtype=np.int64)]
     for start in range(0, codes.shape[1], _BLOCK_ROWS):
         categories = digits.decode(codes[:, start : start + _BLOCK_ROWS], feature)
-        hashes = categories.astype(np.uint64) * _GOLDEN
+        numbers = first_row + start + np.arange(len(categories))
+        hashes = _hash(np.where(categories < SHARED_CODE, numbers, n_rows + categories.astype(np.int64)))
         found.append(start + np.flatnonzero((categories >= 0) & (hashes < np.uint64(most / n_rows * 2.0**64))))
     return np.concatenate(found)
+
+
+def _hash(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return a hash of each number, that of SplitMix64."""
+    hashes = numbers.astype(np.uint64) * _GOLDEN + _GOLDEN
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
+    return hashes
 
 
 @dataclass(frozen=True)
@@ -331,7 +344,9 @@ def interaction_gain(
         That of the rates of categories alone.
     """
     alone, by_part = totals.sum(axis=1, keepdims=True), totals.sum(axis=0) + frequencies
-    ratios = by_part / by_part.sum(axis=1, keepdims=True) / np.maximum(frequencies, _LEAST_RATE)
+    # Relative to the sample: it has whole categories, and so other frequencies than all rows.
+    own = by_part.sum(axis=0) / by_part.sum()
+    ratios = by_part / by_part.sum(axis=1, keepdims=True) / np.maximum(own, _LEAST_RATE)
     towards = towards_additive(alone, frequencies, smoothing, ratios)
     is_used = totals.sum(axis=2) > 0.0
     totals, towards = totals[is_used], towards[is_used]

@@ -15,8 +15,7 @@ from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, is_roc_auc, 
 from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import thread_map
-from aucforest.fitting.out_of_bag import TrainingRows, sum_out_of_bag, warn_of_never_out
-from aucforest.fitting.table import RatedRows
+from aucforest.fitting.out_of_bag import RatedRows, TrainingRows, sum_out_of_bag, warn_of_never_out
 from aucforest.inspection._permuted import MOST_FEATURES, PathFeatures, PermutedRows
 from aucforest.inspection.models import check_count, check_forest, input_names_of, inputs_of
 from aucforest.metrics.intervals import require_level, t_quantile

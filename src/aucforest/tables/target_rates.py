@@ -40,10 +40,6 @@ class RateTable(NamedTuple):
         """Whether there is another feature."""
         return self.other >= 0
 
-    def is_like(self, other: "RateTable") -> bool:
-        """Return whether the cells of a table are the same."""
-        return self[:2] == other[:2] and self.n_parts == other.n_parts and np.array_equal(self.edges, other.edges)
-
     def parts_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
         """Return the parts of values of the other feature, -1 for missing ones."""
         missing = np.isnan(values)
@@ -105,11 +101,6 @@ class TargetRates(NamedTuple):
                 made += [f"{what}: rate of {classes.tolist()[k]}" for k in self.classes]
         return made
 
-    def is_like(self, other: "TargetRates") -> bool:
-        """Return whether the features are of the same columns, interactions and classes."""
-        same = len(self.tables) == len(other.tables) and np.array_equal(self.classes, other.classes)
-        return same and all(map(RateTable.is_like, self.tables, other.tables))
-
     def places(self, number: int) -> slice:
         """Return the features of a table."""
         return slice(number * len(self.classes), (number + 1) * len(self.classes))
@@ -151,7 +142,7 @@ class TargetRates(NamedTuple):
 
     def append_to(self, X: NDArray[Any], own: OwnTotals | None = None) -> NDArray[Any]:
         """Return a matrix of the other features with those of rates behind them."""
-        return np.hstack((X, self.of_rows(X, own).astype(X.dtype)))
+        return np.hstack((X, self.of_rows(X, own)))
 
 
 def append_rates(X: Any, rates: TargetRates | None, own: OwnTotals | None = None) -> Any:
