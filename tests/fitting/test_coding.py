@@ -19,10 +19,10 @@ from aucforest.fitting.coding import (
     sample_for_bins,
     summarize,
 )
-from aucforest.fitting.out_of_bag import RunningSums
+from aucforest.fitting.out_of_bag import RatedRows, RunningSums
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
-from aucforest.fitting.table import RatedRows, SomeRows
+from aucforest.fitting.table import SomeRows
 from aucforest.fitting.target import Target, code_part
 from aucforest.fitting.target_rates import CodedRows, Digits, RateRows, RateWeights, find_rated, sampled_rows
 from aucforest.tables.columns import as_table, find_categorical
@@ -89,7 +89,7 @@ class RowsInParts:
     def rate(self, coding, spec, codes):
         target, weight = self.target, self.target.kept_weight
         weights = RateWeights.of(weight, spec.sampler, len(target.classes))
-        rates = choose_target_rates(coding, target, weights, codes, interactions="interactions" in spec.encodings)
+        rates = choose_target_rates(coding, spec, target, weights, codes)
         own = own_totals(coding, target, weights.integers(weight), rates, codes)
         self.part = self.part._replace(rate_weights=weights.in_samples(weight))
         self.X, self.matrices = RatedRows(self.X, rates, own), [rates.append_to(matrix) for matrix in self.matrices]
@@ -236,11 +236,13 @@ def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most
     whole = sampled_rows(CODES, DIGITS, 0, N_CODED)
     monkeypatch.setattr(target_rates, "_BLOCK_ROWS", 333)
     bounds = [0, 1, 700, 700, N_CODED]
-    parts = [start + sampled_rows(CODES[:, start:stop], DIGITS, 0, N_CODED) for start, stop in pairwise(bounds)]
+    parts = [start + sampled_rows(CODES[:, start:stop], DIGITS, 0, N_CODED, start) for start, stop in pairwise(bounds)]
     assert np.array_equal(np.concatenate(parts), whole)
     if most < N_CODED:
         assert 0.5 * most < len(whole) < 2 * most
-        assert np.array_equal(whole, np.flatnonzero(np.isin(CATEGORIES, CATEGORIES[whole])))
+        rare = CATEGORIES[whole][CATEGORIES[whole] >= 254]
+        found = whole[CATEGORIES[whole] >= 254]
+        assert np.array_equal(found, np.flatnonzero(np.isin(CATEGORIES, rare)))
 
 
 def test_totals_are_sums_over_parts(monkeypatch):
