@@ -32,8 +32,8 @@ def test_dropped_encodings_stay_dropped_in_a_warm_start(strong):
     np.testing.assert_array_equal(forest.predict_proba(X), more.predict_proba(X))
 
 
-def test_a_warm_start_with_more_rows_keeps_the_features(strong):
-    X, y = strong
+def test_a_warm_start_with_more_rows_keeps_the_features():
+    X, y = make_strong(n_categories=150)
     forest = AUCForestClassifier(40, random_state=0).fit(X, y)
     names = forest.split_features_.tolist()
     more = pd.concat((X, X[:300]), ignore_index=True).assign(amount=lambda frame: frame.amount + 0.01)
@@ -61,7 +61,7 @@ def test_a_scorer_sees_the_features_without_rates(strong):
         shapes.append(rows.shape[1])
         return 0.5
 
-    AUCForestClassifier(20, random_state=0, oob_score=score).fit(X, y)
+    AUCForestClassifier(40, random_state=0, oob_score=score).fit(X, y)
     assert shapes == [2]
 
 
