@@ -128,3 +128,24 @@ def test_exports_agree_with_the_model(rated, tmp_path):
     result = run("export", rated.model, *outs, "--check", rated.test)
     assert result.exit_code == 0, result.output
     assert "compared on 600 rows" in result.stdout
+
+
+def test_numbers_as_categories(tmp_path, rated):
+    table = pd.read_csv(rated.train)
+    table.insert(0, "code", np.random.default_rng(0).integers(0, 90, len(table)))
+    table["code"] = table["code"].map("{:05}".format)
+    path, model = tmp_path / "codes.csv", tmp_path / "model.aucforest"
+    table.to_csv(path, index=False)
+    for more, n_categories in (((), None), (("--categorical", "code"), 90)):
+        result = run("fit", path, "--target", "label", "--out", model, "--trees", 8, *more)
+        assert result.exit_code == 0, result.output
+        fitted = aucforest.load(model)
+        assert (0 in fitted.categories_) == (n_categories is not None)
+    assert fitted.categories_[0].tolist()[0] == "00000"
+    result = run("predict", model, path)
+    assert result.exit_code == 0, result.output
+    assert "Note" not in result.stderr
+    table.assign(code=table.code.astype(int)).to_parquet(tmp_path / "codes.parquet")
+    refused = run("fit", tmp_path / "codes.parquet", "--target", "label", "--out", model, "--categorical", "code")
+    assert refused.exit_code == 1
+    assert "--categorical: the column 'code' of codes.parquet is int64: store it as text" in refused.stderr

@@ -48,9 +48,10 @@ _MOST_ROWS, _BLOCKS = 2**16, 16
 
 
 class TrainingColumns(NamedTuple):
-    """The columns of a training table that are no features, by the options that name them.
+    """The columns of a training table that are no ordinary features, by the options that name them.
 
-    The columns `drop` are left out, and those in `keep` are copied to the output, whatever else they are.
+    The columns `drop` are left out, and those in `keep` are copied to the output, whatever else they are. The columns
+    `categorical` are text, whatever they hold.
     """
 
     target: str
@@ -60,6 +61,7 @@ class TrainingColumns(NamedTuple):
     groups: str | None = None
     time: str | None = None
     keep: Sequence[str] = ()
+    categorical: Sequence[str] = ()
 
 
 class Labelled(NamedTuple):
@@ -167,11 +169,12 @@ def read_training(
     file: Path, columns: TrainingColumns, csv_format: CsvFormat = DEFAULT_FORMAT, *, in_batches: bool = False
 ) -> Labelled:
     """Read training data, and say what is suspicious; if it is read `in_batches`, its features are left in the file."""
-    target, positive, weight, drop, groups, time, keep = columns
-    as_text = [name for name in (target, weight, groups) if name is not None]
-    others = [*as_text, *([] if time is None else [time])]
-    with open_again(file, csv_format, as_text) as table:
-        find_column(table, *others, *drop, *keep)
+    target, positive, weight, drop, groups, time, keep, categorical = columns
+    read_apart = [name for name in (target, weight, groups) if name is not None]
+    others = [*read_apart, *([] if time is None else [time])]
+    with open_again(file, csv_format, [*read_apart, *categorical]) as table:
+        find_column(table, *others, *drop, *keep, *categorical)
+        _check_categorical(table, categorical)
         features = feature_names(table, [*others, *drop])
         reader = LabelReader(table, target, positive, OPTION)
         classes, y, weights, group_numbers = read_target(table, reader, weight, groups)
@@ -191,6 +194,17 @@ def read_training(
             times=None if time is None else _read_times(table, content.column(time), time),
             kept=content.select(keep),
         )
+
+
+def _check_categorical(table: Source, names: Sequence[str]) -> None:
+    """Raise ValueError if a column that is named as categorical has another type, which only a CSV has not."""
+    for name in names if not table.is_text else ():
+        type_ = table.schema([name]).field(name).type
+        if not (holds_text(type_) or pa.types.is_boolean(type_)):
+            raise ValueError(
+                f"--categorical: the column {name!r} of {table.name} is {type_}: store it as text, as the types of a"
+                " Parquet file say which columns are categorical"
+            )
 
 
 def _already_rounded(table: Any) -> Any:

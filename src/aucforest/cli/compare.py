@@ -78,6 +78,12 @@ def compare(
     ] = "auto",
     weight: Weight = None,
     drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
+    categorical: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B", help="Columns of a CSV that are categorical though they hold numbers, such as postal codes."
+        ),
+    ] = None,
     csv_format: CsvFormat = DEFAULT_FORMAT,
     trees: Annotated[int, typer.Option(min=1, help="Number of trees of each forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Number of stratified folds.")] = 5,
@@ -108,7 +114,9 @@ def compare(
         raise typer.BadParameter("must name the column of class labels", param_hint="--target")
     check_outputs(json_out, plot_out, inputs=[file])
     if file is not None and target is not None:
-        columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time)
+        columns = TrainingColumns(
+            target, positive, weight, names_in(drop), groups, time, categorical=names_in(categorical)
+        )
         data = read_training(file, columns, csv_format)
     else:
         X, rings = load_abalone(return_X_y=True)

@@ -133,6 +133,12 @@ def fit(
     ] = "auto",
     weight: Weight = None,
     drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
+    categorical: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B", help="Columns of a CSV that are categorical though they hold numbers, such as postal codes."
+        ),
+    ] = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
     validate: Annotated[
@@ -207,7 +213,7 @@ def fit(
     own: dict[str, Any] = {"threshold": _rule(threshold), "oob_score": True}
     model = AUCStackingClassifier(forest, **own) if estimator == "stack" else forest.set_params(**own)
     kept = [name for name in names_in(keep) if name != target]
-    columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time, kept)
+    columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time, kept, names_in(categorical))
     data = read_training(train, columns, csv_format, in_batches=in_batches)
     if reference is not None:
         _check_names([*kept, target, *_prediction_names(data.classes)], train)

@@ -30,6 +30,7 @@ PRIOR = 5.0
 WEIGHED_BY = 1.0
 _PRIOR_PLACE = int(np.searchsorted(AMOUNTS, PRIOR))
 _STANDARD_ERRORS = 1.5
+_LEAST_ERROR = 1e-6  # of a difference in AUC
 # Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
 # number of classes, so for many classes the number is at most _ROWS_TIMES_CLASSES / n_classes, or if this is more, a
 # proportion of the training rows or _ROWS_OF_CLASS rows of each class.
@@ -340,20 +341,35 @@ class OutOfBagScores:
     def encoding_gains(self) -> NDArray[np.float64]:
         """Return the gain in AUC of all trees together if an encoding had as many more as encodings have on average.
 
-        It is that of the best amounts of shrinkage with and without them: few trees on rates, which can tell every
-        category apart, need a large amount, and at a small one would seem worse than they are in a whole forest.
+        It is less than that of the best encoding by so many standard errors of the difference, 0 for the best one and
+        -inf for encodings without trees, which were dropped. A gain is that at the best amounts of shrinkage: few trees
+        on rates, which can tell every category apart, need a large amount, and at a small one would seem worse than
+        they are in a whole forest.
         """
-        wholes, n_encodings = self._sums.whole.sum(axis=0), self._n_encodings
-        n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, n_encodings, len(self._truth)).sum(axis=0)
-        n_added = self._n_added.reshape(-1, n_encodings).sum(axis=0)
-        candidates = []
-        for factors in (np.zeros(n_encodings), *np.diag(n_added.mean() / np.maximum(n_added, 1))):
-            weights = 1.0 + factors
-            total, n_more = np.tensordot(weights, wholes, axes=1), weights @ n_trees
-            candidates += [Sums(total[..., place].T, n_more) for place in range(len(self._amounts))]
-        scores = self._score(candidates, self._weights[None])[:, 0].reshape(n_encodings + 1, -1).max(axis=1)
-        # Of an encoding without trees nothing is known: it was dropped.
-        return np.where(n_added > 0, scores[1:] - scores[0], -np.inf)
+        n_added = self._n_added.reshape(-1, self._n_encodings).sum(axis=0)
+        candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding, n_added)]
+        scores = self._score(candidates, self._weights[None])[:, 0].reshape(self._n_encodings, -1)
+        amounts = scores.argmax(axis=1)
+        best_scores = np.where(n_added > 0, scores.max(axis=1), -np.inf)
+        best = int(np.argmax(best_scores))
+        if np.any(np.isnan(scores)):
+            return np.full(self._n_encodings, np.nan)
+        # The delete-a-group jackknife, as in `choose_amount`.
+        is_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
+        chosen = [candidates[encoding * len(self._amounts) + place] for encoding, place in enumerate(amounts.tolist())]
+        without = self._score(chosen, np.where(is_out, 0.0, self._weights))
+        errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
+        # An encoding that predicts like the best one is as good.
+        differences: NDArray[np.float64] = (best_scores - best_scores[best]) / np.maximum(errors, _LEAST_ERROR)
+        return differences
+
+    def _with_more(self, encoding: int, n_added: NDArray[np.int64]) -> list[Sums]:
+        """Return the sums of all trees with more of an encoding, for every amount of shrinkage."""
+        weights = np.ones(len(n_added))
+        weights[encoding] += n_added.mean() / max(n_added[encoding], 1)
+        total = np.tensordot(weights, self._sums.whole.sum(axis=0), axes=1)
+        n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(n_added), len(self._truth)).sum(axis=0)
+        return [Sums(total[..., place].T, weights @ n_trees) for place in range(len(self._amounts))]
 
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount with the best AUC for a forest of n_trees trees.

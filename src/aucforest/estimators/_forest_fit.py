@@ -21,7 +21,14 @@ from aucforest.estimators._evidence import (
     row_weight,
     rows_to_score,
 )
-from aucforest.estimators._mixture import Mixture, assign_encodings, describe_encodings, describe_mixture
+from aucforest.estimators._mixture import (
+    ENCODING_STRENGTH,
+    STRENGTH,
+    Mixture,
+    assign_encodings,
+    describe_encodings,
+    describe_mixture,
+)
 from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows_to_compare
 from aucforest.estimators.thresholds import (
@@ -343,9 +350,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _weigh(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores, named: "_Variants") -> None:
         """Set the weights of variants and encodings from the trees that are scored."""
         if len(mixture.weights) > 1:
-            mixture.weigh(scores.variant_gains(named.groups[0])[: named.n_grown], scores.n_rows)
+            mixture.weigh(scores.variant_gains(named.groups[0])[: named.n_grown], STRENGTH * scores.n_rows)
         if len(encoding_mixture.weights) > 1:
-            encoding_mixture.weigh(scores.encoding_gains(), scores.n_rows)
+            encoding_mixture.weigh(scores.encoding_gains(), ENCODING_STRENGTH)
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float, before: float) -> None:
         """Set the shrinkage of the trees: given, chosen out of bag, or as before; `unit` is the weight of a sample."""

@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from aucforest.estimators._evidence import SCORED_TREES, OutOfBagScores
 
 # Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees, so that
-# a larger forest begins with the trees of a smaller one.
+# a larger forest begins with the trees of a smaller one, but for those of encodings that it dropped.
 _FIRST_TURNS = 4
-# The factor c in the weights, chosen with benchmarks/ranking.py.
-_STRENGTH = 2.0
+# The factor c in the weights, chosen with benchmarks/ranking.py; it is multiplied by the effective number of rows.
+STRENGTH = 2.0
+# The same for encodings, whose gains are in standard errors, chosen with benchmarks/many_categories.py: on noise they
+# differ more than variants, which read the same features.
+ENCODING_STRENGTH = 1.5
 # Encodings of smaller weights at the first evaluation have no trees.
 _LEAST_WEIGHT = 0.01
 
@@ -109,13 +112,10 @@ class Mixture:
         if min(n_trees) > 0:
             self.weights = np.array(n_trees) / sum(n_trees)
 
-    def weigh(self, gains: NDArray[np.float64], n_rows: float) -> None:
-        """Set the weights of the variants from their gains; they stay as they are if an AUC is not defined.
-
-        `n_rows` is the effective number of rows of the gains.
-        """
+    def weigh(self, gains: NDArray[np.float64], strength: float) -> None:
+        """Set the weights of the variants from their gains; they stay as they are if an AUC is not defined."""
         if not np.any(np.isnan(gains)):
-            weights = np.exp(_STRENGTH * n_rows * (gains - gains.max()))
+            weights = np.exp(strength * (gains - gains.max()))
             self.weights = weights / weights.sum()
 
     def drop(self) -> bool:

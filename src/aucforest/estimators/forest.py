@@ -264,6 +264,10 @@ class AUCForestClassifier(ForestFit):
     depends on the data, the parameters and `random_state`, but not on `n_jobs` or on where the data is stored. A forest
     with more trees starts with the trees of a smaller one.
 
+    Where a column has more than 50 categories, trees also have one of several encodings, which are weighed in the same
+    way. An encoding whose weight is below 1 % at the first evaluation is dropped, and its trees are replaced by others:
+    then a forest of fewer trees than those of the first evaluation starts in another way.
+
     References
     ----------
     .. [1] Breiman, L. (2001). Random forests. Machine Learning 45, 5-32.
