@@ -221,7 +221,7 @@ RATE_WEIGHTS = DRAWN.choice([0.5, 1.0, 2.25], N_CODED)
 def test_digits_are_those_of_the_categories():
     assert np.array_equal(DIGITS.decode(CODES, 0), np.nan_to_num(CATEGORIES, nan=-1.0))
     # what is no category is missing, so that kernels read no cell that does not exist
-    assert np.all(DIGITS._replace(n_categories={0: 500}).decode(CODES, 0) < 500)
+    assert np.all(replace(DIGITS, n_categories={0: 500}).decode(CODES, 0) < 500)
 
 
 def test_columns_that_have_rates_are_sorted():

@@ -27,7 +27,7 @@ from aucforest.fitting.plan import NO_RATES, FitSize, RateSize
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import CodedRows, RateWeights, choose_rates, with_totals
+from aucforest.fitting.target_rates import CodedRows, RateWeights, Sample, choose_rates, with_totals
 from aucforest.tables.columns import find_categorical, read_table
 from aucforest.tables.dates import Dates, find_dates, n_added
 from aucforest.tables.target_rates import INTERACTIONS, TargetRates
@@ -147,7 +147,7 @@ class RowsOnCluster(TrainingTable):
         rates = spec.rates
         if rates is None:
             firsts = [self._starts[place] for place in places]
-            samples = ((feature, self._sample_column(coding, pieces, firsts, feature)) for feature in coding.rated)
+            samples = (self._sample_column(coding, pieces, firsts, feature) for feature in coding.rated)
             rates = choose_rates(rows, samples, labels, weights.by_class, INTERACTIONS in spec.encodings)
         rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
         shared = [executor.share(value) for value in (weights, rows, rates.tables)]
@@ -158,15 +158,13 @@ class RowsOnCluster(TrainingTable):
         self._rates, self.X = rates, RatedRows(self.X, rates, own)
         return replace(coding, rates=rates)
 
-    def _sample_column(self, coding: Coding, pieces: list[Any], firsts: list[int], feature: int) -> CodedRows:
+    def _sample_column(self, coding: Coding, pieces: list[Any], firsts: list[int], feature: int) -> Sample:
         """Return the rows from which the target rates of a column are chosen; `firsts` are the pieces' first rows."""
         n_rows, submit = len(self.target.kept_labels), self._executor.submit
         arguments = coding.digits, feature, n_rows
-        return CodedRows.joined(
-            self._executor.gather(
-                [submit(_tasks.sample_column, piece, first, *arguments) for piece, first in zip(pieces, firsts)]
-            )
-        )
+        futures = [submit(_tasks.sample_column, piece, first, *arguments) for piece, first in zip(pieces, firsts)]
+        rows = CodedRows.joined(self._executor.gather(futures))
+        return Sample(feature, rows, np.arange(len(rows.labels)))
 
     def _make_parts(self, spec: FitSpec, coded: list[Any]) -> list[Any]:
         """Return futures of coded parts of about equal size, which are made of partitions."""

@@ -16,6 +16,7 @@ from aucforest.fitting.target_rates import (
     OwnTotalsOf,
     RateRows,
     RateWeights,
+    Sample,
     choose_rates,
     find_rated,
     sampled_rows,
@@ -205,7 +206,7 @@ def choose_target_rates(
     rows, labels, sample_weight = coding.rate_rows, target.kept_labels, target.kept_weight
     coded, rates = CodedRows(codes, labels, None), spec.rates
     if rates is None:
-        samples = ((f, coded.some(sampled_rows(codes, coding.digits, f, len(labels)))) for f in coding.rated)
+        samples = (Sample(f, coded, sampled_rows(codes, coding.digits, f, len(labels))) for f in coding.rated)
         rates = choose_rates(rows, samples, labels, weights.by_class, INTERACTIONS in spec.encodings)
     rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
     coded = coded._replace(weights=weights.integers(sample_weight))

@@ -55,8 +55,11 @@ def _write_rates(growth: Growth, part: Part, key: int, tables: list[int], codes:
     assert digits is not None
     groups = None if part.groups is None else np.unique(part.groups, return_inverse=True)[1].astype(np.int64)
     order, first = sample_order(key, part.n_rows, groups), 0
+    by_feature: dict[int, list[int]] = {feature: [] for feature in digits.n_categories}
+    for number in tables:
+        by_feature[rates.tables[number].feature].append(number)
     for feature, n_categories in digits.n_categories.items():
-        rule = _rule_of(growth, [number for number in tables if rates.tables[number].feature == feature])
+        rule = _rule_of(growth, by_feature[feature])
         by_category = sort_by_category(digits.decode(part.codes, feature), n_categories, order, part.labels)
         encoded = codes[first : first + rule.n_features]
         encode_rates(rule, by_category, part.codes, groups, part.rate_weights, encoded)

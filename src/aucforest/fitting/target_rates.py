@@ -6,6 +6,7 @@ a sample of whole categories, totals as sums over parts, and bins from the total
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple, Self
 
@@ -31,6 +32,8 @@ MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
 MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
 # The numbers of parts that numbers are divided into at quantiles.
 PARTS = (2, 4)
+# The maximum number of pairs of a column and another feature that are tried.
+_MOST_CANDIDATES = 512
 # The amounts of smoothing to choose from, in samples.
 _SMOOTHING = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0])
 # The maximum number of rows, and of their codes, from which interactions and smoothing are chosen.
@@ -71,7 +74,8 @@ def count_digits(n_categories: int) -> int:
     return (n_categories.bit_length() + 7) // 8
 
 
-class Digits(NamedTuple):
+@dataclass(frozen=True)
+class Digits:
     """The rows of a matrix of codes that hold the digits of the categories of some columns, behind all other rows."""
 
     first: int  # the number of other rows
@@ -87,6 +91,13 @@ class Digits(NamedTuple):
         """The number of rows that hold digits."""
         return sum(map(count_digits, self.n_categories.values()))
 
+    @cached_property
+    def _places(self) -> dict[int, slice]:
+        """The rows of each column."""
+        ends = self.first + np.cumsum(list(map(count_digits, self.n_categories.values())))
+        starts = [self.first, *ends[:-1].tolist()]
+        return dict(zip(self.n_categories, map(slice, starts, ends.tolist())))
+
     def encode(self, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
         """Return the digits of the categories in a matrix of features, (n_digits, n_rows)."""
         digits, place = np.empty((self.n_rows, len(X)), dtype=dtype), 0
@@ -100,11 +111,8 @@ class Digits(NamedTuple):
 
     def decode(self, codes: NDArray[np.unsignedinteger], feature: int) -> NDArray[np.int32]:
         """Return the categories of a column, -1 for missing ones."""
-        columns = list(self.n_categories)
-        before = columns[: columns.index(feature)]
-        place = self.first + sum(count_digits(self.n_categories[column]) for column in before)
         categories = np.empty(codes.shape[1], dtype=np.int32)
-        read_categories(codes[place : place + count_digits(self.n_categories[feature])], categories)
+        read_categories(codes[self._places[feature]], categories)
         # Compiled code cannot read greater numbers than those of categories.
         categories[categories >= self.n_categories[feature]] = -1
         return categories
@@ -131,6 +139,14 @@ class CodedRows(NamedTuple):
             np.concatenate([part.labels for part in parts]),
         )
         return cls(codes, labels, np.concatenate(weights) if weights else None)
+
+
+class Sample(NamedTuple):
+    """The rows that the rates of a column are chosen from: some of those that are given."""
+
+    feature: int
+    rows: CodedRows
+    chosen: NDArray[np.int64]
 
 
 def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
@@ -248,24 +264,31 @@ class RateRows:
         """Return the totals of every table."""
         return [self.count(table, rows, n_classes) for table in tables]
 
-    def candidates(self, feature: int, codes: NDArray[np.unsignedinteger]) -> Iterator[RateTable]:
-        """Yield the interactions of a column with every other feature; numbers are cut at quantiles of the codes."""
+    def others(self, feature: int) -> range:
+        """Return the other features that interactions of a column are tried with: all, or some of them if many are."""
+        n_features = len(self.by_set)
+        step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
+        return range(feature % step, n_features, step)
+
+    def candidates(self, feature: int, codes_of: Callable[[int], NDArray[Any]]) -> Iterator[tuple[RateTable, Any]]:
+        """Yield interactions of a column, and the codes of the other feature; numbers are cut at their quantiles."""
         nothing = np.empty((0, 0), dtype=np.int64)
-        for other in range(len(self.by_set)):
+        for other in self.others(feature):
             n_bins = int(self.values.first[other + 1] - self.values.first[other])
             if other == feature or n_bins < 2:
                 continue
+            codes = codes_of(other)
             if self.by_set[other]:
-                yield RateTable(feature, other, np.empty(0), n_bins, 0.0, nothing)
+                yield RateTable(feature, other, np.empty(0), n_bins, 0.0, nothing), codes
                 continue
-            known = np.sort(codes[other][codes[other] < n_bins])
+            known = np.sort(codes[codes < n_bins])
             for n_parts in PARTS if len(known) > 0 else ():
                 cuts = known[len(known) * np.arange(1, n_parts) // n_parts].astype(np.int64)
                 cuts = np.unique(np.minimum(cuts, n_bins - 2))
                 if len(cuts) == n_parts - 1:
                     at = self.values.first[other] + cuts
                     edges = np.array([midway(self.values.upper[i], self.values.lower[i + 1]) for i in at.tolist()])
-                    yield RateTable(feature, other, edges, n_parts, 0.0, nothing)
+                    yield RateTable(feature, other, edges, n_parts, 0.0, nothing), codes
 
 
 def leave_one_out(totals: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float) -> float:
@@ -298,29 +321,31 @@ def towards_additive(
 
 def choose_tables(
     rows: RateRows,
-    feature: int,
-    sample: CodedRows,
+    sample: Sample,
     frequencies: NDArray[np.float64],
     factors: NDArray[np.float64],
     with_interactions: bool,
 ) -> tuple[RateTable, list[tuple[float, RateTable]]]:
     """Return the table of a column alone, and its interactions with their gains in log likelihood, without totals."""
-    n_classes, decoded = len(frequencies), rows.digits.decode(sample.codes, feature)
-    sample, decoded = sample.some(decoded >= 0), decoded[decoded >= 0]
+    feature, (codes, labels, _), chosen = sample
+    n_classes, decoded = len(frequencies), rows.digits.decode(codes, feature)
+    # The codes of one feature are taken at a time: those of all, for every column, would be quadratic work.
+    chosen = chosen[decoded[chosen] >= 0]
+    taken = CodedRows(codes[:0], labels[chosen], None)
     # Only categories in the sample, so that tables are small.
-    categories = np.unique(decoded, return_inverse=True)[1].astype(np.int64)
+    categories = np.unique(decoded[chosen], return_inverse=True)[1].astype(np.int64)
     n_categories = int(categories.max(initial=-1)) + 1
-    alone = count_totals(categories, n_categories, sample, n_classes) * factors
+    alone = count_totals(categories, n_categories, taken, n_classes) * factors
     smoothing, _ = choose_smoothing(alone, frequencies)
     nothing = np.empty((0, n_classes), dtype=np.int64)
     table, found = RateTable(feature, -1, np.empty(0), 1, smoothing, nothing), []
-    for candidate in rows.candidates(feature, sample.codes) if with_interactions else ():
+    for candidate, others in rows.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ():
         n_cells = rows.digits.n_categories[feature] * candidate.n_parts
         if n_cells > MOST_CELLS or n_categories * candidate.n_parts * n_classes > 4 * MOST_CELLS:
             continue
-        parts = candidate.parts_of_codes(rows.values)[sample.codes[candidate.other]]
+        parts = candidate.parts_of_codes(rows.values)[others]
         n_cells = n_categories * candidate.n_parts
-        totals = count_totals(candidate.cells(categories, parts), n_cells, sample, n_classes) * factors
+        totals = count_totals(candidate.cells(categories, parts), n_cells, taken, n_classes) * factors
         amount, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
         if gain >= _LEAST_GAIN:
             found.append((gain, candidate._replace(smoothing=amount, totals=nothing)))
@@ -356,20 +381,18 @@ def interaction_gain(
 
 def choose_rates(
     rows: RateRows,
-    samples: Iterable[tuple[int, CodedRows]],
+    samples: Iterable[Sample],
     labels: NDArray[np.uint16],
     by_class: NDArray[np.float64],
     with_interactions: bool,
 ) -> TargetRates:
-    """Return the rates of a fit without their totals, given each column that has rates with a sample of rows.
+    """Return the rates of a fit without their totals, given a sample of rows for each column that has rates.
 
     `labels` are those of all rows, and `by_class` is what the rows of each class count. They have no other weights: of
     the sums of a cell each row leaves out its own weight here, which the sums do not tell.
     """
     frequencies = class_frequencies(labels, None, by_class)
-    chosen = [
-        choose_tables(rows, feature, sample, frequencies, by_class, with_interactions) for feature, sample in samples
-    ]
+    chosen = [choose_tables(rows, sample, frequencies, by_class, with_interactions) for sample in samples]
     gains = sorted((item for _, found in chosen for item in found), key=lambda item: -item[0])
     kept: list[RateTable] = []
     for _, table in gains[:MOST_INTERACTIONS]:
