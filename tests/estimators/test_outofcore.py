@@ -160,7 +160,7 @@ def test_a_warm_start_adds_trees_with_the_same_target_rates():
     X, y = table.drop_columns("label"), np.array(table["label"].to_pylist())
     assert_same_forests(forest, make_forest(**params).fit(X, y))
     forest.set_params(n_estimators=41, categorical_encoding="sets")
-    with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in another way"):
+    with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in "):
         fit_out_of_core(forest, table, "label")
 
 
