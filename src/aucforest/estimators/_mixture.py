@@ -16,7 +16,7 @@ _FIRST_TURNS = 4
 STRENGTH = 2.0
 # The same for encodings, whose gains are in standard errors, chosen with benchmarks/many_categories.py: on noise they
 # differ more than variants, which read the same features.
-ENCODING_STRENGTH = 3.0
+ENCODING_STRENGTH = 1.5
 # Encodings of smaller weights at the first evaluation have no trees.
 _LEAST_WEIGHT = 0.01
 
