@@ -264,9 +264,10 @@ class AUCForestClassifier(ForestFit):
     depends on the data, the parameters and `random_state`, but not on `n_jobs` or on where the data is stored. A forest
     with more trees starts with the trees of a smaller one.
 
-    Where a column has more than 50 categories, trees also have one of several encodings, which are weighed in the same
-    way. An encoding whose weight is below 1 % at the first evaluation is dropped, and its trees are replaced by others:
-    then a forest of fewer trees than those of the first evaluation starts in another way.
+    Where a column has more than 50 categories, trees also have one of several encodings, which are weighed at the same
+    times by exp(1.5 z). Here z is the gain of the encoding less that of the best one, in standard errors of the
+    difference. An encoding whose weight is below 1 % at the first evaluation is dropped, and its trees are replaced by
+    others: then a forest of fewer trees than those of the first evaluation starts in another way.
 
     References
     ----------
