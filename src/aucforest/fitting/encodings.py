@@ -9,7 +9,9 @@ from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE
 from aucforest.tables.target_rates import INTERACTIONS, SETS, TargetRates
 from aucforest.tree.ordered_rates import RateRule, encode_rates, sample_order, shuffle, sort_by_category
-from aucforest.tree.random import INTERACTION
+
+# The index of the random numbers for interactions, beyond those for the order of samples.
+_FIRST_OF_INTERACTIONS = 2**32
 
 
 class TreeSample(NamedTuple):
@@ -44,7 +46,7 @@ def _tables_of_tree(rates: TargetRates, encoding: str, key: int) -> list[int]:
     if encoding != INTERACTIONS:
         return alone
     others = np.array([i for i, table in enumerate(rates.tables) if table.is_interaction], dtype=np.int32)
-    shuffle(np.uint64(key), INTERACTION, others)
+    shuffle(np.uint64(key), _FIRST_OF_INTERACTIONS, others)
     return sorted(alone + others[:INTERACTIONS_OF_TREE].tolist())
 
 

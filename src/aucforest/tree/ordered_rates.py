@@ -49,10 +49,10 @@ class CategorySamples(NamedTuple):
 
 
 @bare_kernel
-def shuffle(key, purpose, numbers):
-    """Shuffle numbers (Fisher and Yates), given a key and a purpose of `tree.random`."""
+def shuffle(key, first, numbers):
+    """Shuffle numbers (Fisher and Yates) by the random numbers of a tree from the index `first` on."""
     for i in range(len(numbers) - 1, 0, -1):
-        j = bounded(derive_key(key, purpose, i), i + 1)
+        j = bounded(derive_key(key, RATE_ORDER, first + i), i + 1)
         numbers[i], numbers[j] = numbers[j], numbers[i]
 
 
@@ -60,10 +60,10 @@ def sample_order(key: int, n_samples: int, groups: NDArray[np.int64] | None) -> 
     """Return a random order of the samples of a tree, given its key and their groups; those of a group are together."""
     if groups is None:
         order = np.arange(n_samples, dtype=np.int32)
-        shuffle(np.uint64(key), RATE_ORDER, order)
+        shuffle(np.uint64(key), 0, order)
         return order
     rank_of = np.arange(int(groups.max(initial=-1)) + 1, dtype=np.int32)
-    shuffle(np.uint64(key), RATE_ORDER, rank_of)
+    shuffle(np.uint64(key), 0, rank_of)
     return np.argsort(rank_of[groups], kind="stable").astype(np.int32)
 
 

@@ -20,11 +20,11 @@ TREE = 0
 BLOCK, ROW = 1, 2  # bootstrap samples: a block of rows of a tree, a sampled row of a block
 CHILD, FEATURE, SPLIT = 3, 4, 5  # of a node: a child, a sampled feature, the random split of a feature
 ATTEMPT, CATEGORY = 6, 7  # random sets: an attempt to sample that of a split, the side of a category in it
-RATE_ORDER, INTERACTION = 15, 16  # of a tree: the order of samples in which rates are computed, and its interactions
 # Purposes of NumPy's generators, which are seeded with a pair of a key or seed and a purpose: the numbers of rows of
 # blocks, the rows scored out of bag, those compared in pairs and the halves of the trees for it, those for the spread
 # of a threshold and the trees resampled for it, and those of a stack.
 BLOCK_SIZES, SCORED_SAMPLE, PAIRED_SAMPLE, PAIRED_TREES, SPREAD_SAMPLE, RESAMPLED_TREES, STACK_SAMPLE = range(8, 15)
+RATE_ORDER = 15  # of a tree: the order of its samples in which rates of categories are computed, and its interactions
 # Indices below a key are less than 2**48 for each purpose.
 _INDEX_BITS = np.uint64(48)
 
