@@ -37,6 +37,13 @@ PositiveOfModel = Annotated[
     ),
 ]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of sample weights.")]
+Drop = Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")]
+Categorical = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B", help="Columns of a CSV that are categorical though they hold numbers, such as postal codes."
+    ),
+]
 
 Groups = Annotated[
     str | None,

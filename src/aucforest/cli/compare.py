@@ -15,6 +15,8 @@ from aucforest.cli._inputs import Labelled, TrainingColumns, read_training
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
+    Categorical,
+    Drop,
     Groups,
     Jobs,
     JsonOut,
@@ -77,13 +79,8 @@ def compare(
         ),
     ] = "auto",
     weight: Weight = None,
-    drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
-    categorical: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B", help="Columns of a CSV that are categorical though they hold numbers, such as postal codes."
-        ),
-    ] = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
     csv_format: CsvFormat = DEFAULT_FORMAT,
     trees: Annotated[int, typer.Option(min=1, help="Number of trees of each forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Number of stratified folds.")] = 5,

@@ -17,7 +17,9 @@ from aucforest.cli._options import (
     STANDARD,
     TABLE_HELP,
     TARGET_HELP,
+    Categorical,
     Criterion,
+    Drop,
     Groups,
     Jobs,
     JsonOut,
@@ -132,13 +134,8 @@ def fit(
         ),
     ] = "auto",
     weight: Weight = None,
-    drop: Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are not used as features.")] = None,
-    categorical: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B", help="Columns of a CSV that are categorical though they hold numbers, such as postal codes."
-        ),
-    ] = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
     seed: Seed = 0,
     jobs: Jobs = -1,
     validate: Annotated[

@@ -28,9 +28,7 @@ class RateRule(NamedTuple):
     classes: NDArray[np.int64]  # (n_classes,) the classes that have features
     prior: NDArray[np.float64]  # (n_classes,) their frequencies
     smoothing: NDArray[np.float64]  # (n_tables,) in samples
-    others: NDArray[
-        np.int64
-    ]  # (n_tables,) the rows of the other features in the matrix of codes; that of table 0 is unused
+    others: NDArray[np.int64]  # (n_tables,) the rows of the other features in the codes; that of table 0 is unused
     parts: NDArray[np.int64]  # (n_tables, n_codes) the part of each code of the other feature, -1 for none
     edges: NDArray[np.float64]  # those of all features
     first_edge: NDArray[np.int64]  # (n_features + 1,) where the edges of each feature begin
@@ -110,19 +108,6 @@ def sort_by_category(
 
 
 @bare_device
-def _encode(value, edges, first, stop):
-    """Return the code of a value: the number of edges below it."""
-    low, high = first, stop
-    while low < high:
-        middle = (low + high) >> 1
-        if edges[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low - first
-
-
-@bare_device
 def _part_of(rule, codes, table, sample):
     """Return the part of a sample in a table, 0 in that of categories alone and -1 for none."""
     return np.int64(0) if table == 0 else rule.parts[table, codes[rule.others[table], sample]]
@@ -142,7 +127,7 @@ def _encode_sample(rule, codes, sample, totals, counts, encoded):
                 rate = (counts[table, part, c] + smoothing * alone) / (totals[table, part] + smoothing)
             feature = table * n_classes + c
             first, stop = rule.first_edge[feature], rule.first_edge[feature + 1]
-            encoded[feature, sample] = _encode(rate, rule.edges, first, stop)
+            encoded[feature, sample] = np.searchsorted(rule.edges[first:stop], rate)
 
 
 @bare_device
