@@ -19,7 +19,7 @@ from aucforest.distributed._executor import ClusterError, DaskExecutor, merge_by
 from aucforest.distributed._growing import grow_gathered, grow_replicated
 from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.coding import Coding, own_totals, places_within, sample_for_bins
+from aucforest.fitting.coding import Coding, own_totals, places_within, rates_without_totals, sample_for_bins
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RatedRows, RunningSums, Sums, within
 from aucforest.fitting.parts import Grown, Growth
@@ -27,10 +27,10 @@ from aucforest.fitting.plan import NO_RATES, FitSize, RateSize
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import SomeRows, TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import CodedRows, RateWeights, Sample, choose_rates, with_totals
+from aucforest.fitting.target_rates import CodedRows, RateWeights, Sample, with_totals
 from aucforest.tables.columns import find_categorical, read_table
 from aucforest.tables.dates import Dates, find_dates, n_added
-from aucforest.tables.target_rates import INTERACTIONS, TargetRates
+from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.prediction import PackedTrees
 
 # Number of summaries that are merged in a task.
@@ -140,16 +140,13 @@ class RowsOnCluster(TrainingTable):
     def _choose_rates(self, coding: Coding, coded: list[Any]) -> Coding:
         """Return the coding with target rates; the rows of `FitSpec.rows_with_values` get theirs as well."""
         executor, target, spec, rows = self._executor, self.target, self._spec, coding.rate_rows
-        labels, sample_weight, n_classes = target.kept_labels, target.kept_weight, len(target.classes)
+        sample_weight, n_classes = target.kept_weight, len(target.classes)
         self._in_rates = weights = RateWeights.of(sample_weight, spec.sampler, n_classes)
         places = [place for place, (start, stop) in enumerate(pairwise(self._starts)) if start < stop]
         pieces = [coded[place] for place in places]
-        rates = spec.rates
-        if rates is None:
-            firsts = [self._starts[place] for place in places]
-            samples = (self._sample_column(coding, pieces, firsts, feature) for feature in coding.rated)
-            rates = choose_rates(rows, samples, labels, weights.by_class, INTERACTIONS in spec.encodings)
-        rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
+        firsts = [self._starts[place] for place in places]
+        samples = (self._sample_column(coding, pieces, firsts, feature) for feature in coding.rated)
+        rates = rates_without_totals(coding, spec, target, weights, samples)
         shared = [executor.share(value) for value in (weights, rows, rates.tables)]
         counted = [executor.submit(_tasks.count_cells, piece, *shared, n_classes) for piece in pieces]
         merged = merge_by_groups(executor.submit, _tasks.add_totals, counted, _MERGED)

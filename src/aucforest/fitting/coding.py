@@ -1,6 +1,6 @@
 """Coding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -203,14 +203,23 @@ def choose_target_rates(
     coding: Coding, spec: FitSpec, target: Target, weights: RateWeights, codes: NDArray[np.unsignedinteger]
 ) -> TargetRates:
     """Return the target rates of a fit, given the codes of all rows of positive weight."""
-    rows, labels, sample_weight = coding.rate_rows, target.kept_labels, target.kept_weight
-    coded, rates = CodedRows(codes, labels, None), spec.rates
+    labels = target.kept_labels
+    coded = CodedRows(codes, labels, None)
+    samples = (Sample(f, coded, sampled_rows(codes, coding.digits, f, len(labels))) for f in coding.rated)
+    rates = rates_without_totals(coding, spec, target, weights, samples)
+    coded = coded._replace(weights=weights.integers(target.kept_weight))
+    return with_totals(rates, coding.rate_rows.count_all(rates.tables, coded, len(target.classes)))
+
+
+def rates_without_totals(
+    coding: Coding, spec: FitSpec, target: Target, weights: RateWeights, samples: Iterable[Sample]
+) -> TargetRates:
+    """Return the target rates of a fit, those of a warm start or chosen from samples, before totals are counted."""
+    rates, labels = spec.rates, target.kept_labels
     if rates is None:
-        samples = (Sample(f, coded, sampled_rows(codes, coding.digits, f, len(labels))) for f in coding.rated)
-        rates = choose_rates(rows, samples, labels, weights.by_class, INTERACTIONS in spec.encodings)
-    rates = rates._replace(frequencies=weights.frequencies(labels, sample_weight), factors=weights.factors)
-    coded = coded._replace(weights=weights.integers(sample_weight))
-    return with_totals(rates, rows.count_all(rates.tables, coded, len(target.classes)))
+        interactions = INTERACTIONS in spec.encodings
+        rates = choose_rates(coding.rate_rows, samples, labels, weights.by_class, interactions)
+    return rates._replace(frequencies=weights.frequencies(labels, target.kept_weight), factors=weights.factors)
 
 
 def own_totals(
