@@ -10,10 +10,14 @@ from aucforest._optional import import_optional
 def main() -> None:
     """Run the command line, or say in one sentence how to get it."""
     try:
-        if sys.argv[1:] == ["warm-up"]:
+        if sys.argv[1:] in (["warm-up"], ["warm-up", "--native"]):
             from aucforest.cli.warm_up import warm_up
 
-            return warm_up()
+            return warm_up(native="--native" in sys.argv)
+        if not sys.argv[1:]:
+            from aucforest._machine_code import status
+
+            print(status())
         for module in ("typer", "rich", "pandas", "pyarrow"):
             import_optional(module, purpose="the command line", extra="cli")
         from aucforest.cli.app import app

@@ -10,32 +10,17 @@ bare_device      called by bare kernels; may not allocate; inlined into them
 outlined_device  called by bare kernels; may not allocate; compiled into them, but not inlined
 """
 
-import hashlib
-import os
-import sys
 from collections.abc import Callable
 from functools import lru_cache, update_wrapper
 from typing import Any, TypeVar, cast
 
+from aucforest._sources import digest_sources
+
 F = TypeVar("F", bound=Callable[..., object])
 
 
-def _digest_sources() -> str:
-    """Return a digest of the sources with kernels (none in an archive) and of the version of the package."""
-    # It covers all of these sources, because a kernel uses functions and constants of other files, and their contents,
-    # because modification times are not reliable for copied or checked-out files. It takes 4 ms.
-    digest = hashlib.sha256(sys.modules["aucforest"].__version__.encode())
-    root = os.path.dirname(__file__)
-    sources = (os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names)
-    for path in sorted(path for path in sources if path.endswith(".py")):
-        with open(path, "rb") as file:
-            if b"_compile" in (content := file.read()):
-                digest.update(path.removeprefix(root).encode() + hashlib.sha256(content).digest())
-    return digest.hexdigest()
-
-
 # computed at import, because the imported code is compiled and not later edits
-_SOURCES = _digest_sources()
+digest_sources()
 
 
 class Compiled:
@@ -84,7 +69,7 @@ def _dispatchers() -> Any:
 
 def _compiled(function: F, kind: str) -> F:
     """Return a function that is compiled when it is first called."""
-    compiled = Compiled(lambda: _dispatchers().make(function, kind, _SOURCES))
+    compiled = Compiled(lambda: _dispatchers().make(function, kind))
     return cast(F, update_wrapper(compiled, function))
 
 

@@ -5,12 +5,11 @@ division by zero. ``fastmath`` is never used: it would reorder sums, which chang
 """
 
 import gc
-import hashlib
 import time
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -20,6 +19,7 @@ from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
+from aucforest._machine_code import KernelCode, how_often
 from aucforest._progress import say
 
 # Seconds of compiling before a notice; seconds of pause after which a new notice is due.
@@ -38,7 +38,6 @@ class _Watch(event.Listener):
     """
 
     def __init__(self) -> None:
-        self.how_often = "once"
         self._depth, self._is_said, self._started, self._ended = 0, False, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
@@ -54,7 +53,7 @@ class _Watch(event.Listener):
         self._depth += 1
         if not self._is_said and now - self._started > _NOTICEABLE:
             self._is_said = True
-            say(f"aucforest is compiled for this machine, which takes 10 to 30 seconds, {self.how_often}")
+            say(f"aucforest is compiled for this machine, which takes 10 to 30 seconds, {how_often()}")
 
     def on_end(self, event: Any) -> None:
         """Take note of the end."""
@@ -72,31 +71,32 @@ event.register("numba:compile", _watch)
 
 
 @cache
-def _compilers() -> tuple[Any, Any]:
-    """Return what compiles kernels and devices; numba's own compiler if private parts of it are not as they were.
+def _device_compiler() -> Any:
+    """Return what compiles devices; numba's own compiler if private parts of it are not as they were.
 
-    It is called when the first function is compiled: code from the cache needs no compiler.
+    It is called when the first device is compiled: code from disk needs no compiler.
     """
-    if _numba_private is not None:
-        try:
-            _try_compilers(_numba_private.KernelCompiler, _numba_private.DeviceCompiler)
-            return _numba_private.KernelCompiler, _numba_private.DeviceCompiler
-        except Exception as error:
-            _do_without(error)
-    return Compiler, Compiler
+    try:
+        from aucforest._numba_private import DeviceCompiler
 
-
-def _compile_kernel(*arguments: Any) -> Any:
-    """Return the compiler of a kernel, as numba makes it of its arguments."""
-    return _compilers()[0](*arguments)
+        _try_compiler(DeviceCompiler)
+        return DeviceCompiler
+    except Exception as error:
+        warnings.warn(
+            f"aucforest is compiled more slowly, because it does not know numba {numba.__version__}:"
+            f" {type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return Compiler
 
 
 def _compile_device(*arguments: Any) -> Any:
     """Return the compiler of a device, as numba makes it of its arguments."""
-    return _compilers()[1](*arguments)
+    return _device_compiler()(*arguments)
 
 
-_PLAIN = {"nogil": True, "error_model": "numpy", "pipeline_class": _compile_kernel}
+_PLAIN = {"nogil": True, "error_model": "numpy"}
 # Without `_nrt` there is no reference counting: atomic counts of passed arrays cost more than the work on a small node.
 _BARE = {**_PLAIN, "_nrt": False, "no_cfunc_wrapper": True}
 _BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": _compile_device}
@@ -109,75 +109,28 @@ _OPTIONS = {
 }
 
 
-class _Row(NamedTuple):
-    """What the compilers are tried with: a named tuple of several types in one of a single type."""
-
-    values: Any
-    place: int
-
-
-class _Rows(NamedTuple):
-    """See `_Row`."""
-
-    first: _Row
-    second: _Row
-
-
-def _try_compilers(kernel_compiler: Any, device_compiler: Any) -> None:
-    """Raise an exception if the compilers do not compile a small kernel with a device and named tuples."""
+def _try_compiler(device_compiler: Any) -> None:
+    """Raise an exception if the compiler of devices does not compile a small one for a kernel."""
 
     @numba.njit(**{**_BARE_DEVICE, "pipeline_class": device_compiler})
-    def read(row):
-        return row.values[row.place]
+    def read(values, place):
+        return values[place]
 
-    @numba.njit(**{**_BARE, "pipeline_class": kernel_compiler})
-    def add(rows):
-        return read(rows.first) + read(rows.second)
+    @numba.njit(**_BARE)
+    def add(values):
+        return read(values, 1) + read(values, 2)
 
-    values = np.arange(3.0)
-    if add(_Rows(_Row(values, 1), _Row(values, 2))) != 3.0:
+    if add(np.arange(3.0)) != 3.0:
         raise RuntimeError("a compiled sum is wrong")
 
 
-def _do_without(error: Exception) -> None:
-    """Use no private parts of numba from now on, because one of them failed."""
-    global _numba_private
-    _numba_private = None  # type: ignore[assignment]
-    _watch.how_often = "in each process, because it cannot cache code of this version of numba"
-    warnings.warn(
-        f"aucforest is compiled more slowly and anew in each process, because it does not know numba"
-        f" {numba.__version__}: {type(error).__name__}: {error}",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-
-
-try:
-    from aucforest import _numba_private
-except (ImportError, AttributeError) as error:
-    _do_without(error)
-
-
-def make(function: Callable[..., Any], kind: str, sources: str) -> Any:
-    """Return the object of numba for a function of a kind of `_compile`; kernels are cached on disk if possible."""
+def make(function: Callable[..., Any], kind: str) -> Any:
+    """Return the object of numba for a function of a kind of `_compile`; the code of kernels is kept on disk."""
     if numba.config.DISABLE_JIT:
         return function
-    options = _OPTIONS[kind]
-    if not kind.endswith("kernel"):
-        return numba.njit(**options)(function)
-    if _numba_private is None:
-        return numba.njit(**options)(function)
-    try:
-        made = numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # there is no folder for a cache
-        _watch.how_often = "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
-        return numba.njit(**options)(function)
-    digest = hashlib.sha256(f"{sources} {numba.__version__}".encode()).hexdigest()[:16]
-    try:
-        _numba_private.use_code_files(made, digest)
-    except Exception as error:
-        _do_without(error)
-        return numba.njit(**options)(function)
+    made = numba.njit(**_OPTIONS[kind])(function)
+    if kind.endswith("kernel"):
+        made._cache = KernelCode(function)
     return made
 
 

@@ -507,6 +507,9 @@ def test_the_digest_is_of_code_that_decides(tmp_path):
     assert digest_with(tmp_path, ("fitting/bootstrap.py", "BLOCK_ROWS = 4096", "BLOCK_ROWS = 8192")) != here
 
 
+DECIDE_NOTHING = {"_files", "_machine_code", "_memory", "_numba_private", "_progress", "_optional", "_sources"}
+
+
 def test_all_that_trees_depend_on_is_in_the_digest():
     deciding = [set(PACKAGE.glob(pattern)) for pattern in DECIDING]
     assert all(deciding)
@@ -518,7 +521,7 @@ def test_all_that_trees_depend_on_is_in_the_digest():
     while waiting:
         name = waiting.pop()
         # checks of what users give, files, memory, time, progress and imports of extras decide nothing
-        if name not in found and part(name) not in ("_files", "_memory", "_numba_private", "_progress", "_optional"):
+        if name not in found and part(name) not in DECIDE_NOTHING:
             found.add(name)
             waiting += graph[name]
     files = {path.relative_to(PACKAGE.parent).with_suffix("").as_posix() for path in set().union(*deciding)}

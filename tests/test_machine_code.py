@@ -1,0 +1,229 @@
+"""Machine code on disk: that of this machine, and what an installation has brought."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+
+from aucforest import _machine_code
+from aucforest._compile import kernel
+from aucforest._machine_code import LEVELS, MANIFEST, how_often, levels, shipped, status
+from tests.test_compile import small_package
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def add_one(x):
+    return x + 1
+
+
+def element(values, i):
+    return values[i]
+
+
+def n_hits(compiled):
+    return sum(compiled.stats.cache_hits.values())
+
+
+def test_processes_that_compile_at_the_same_moment_keep_their_code_apart(cache, monkeypatch):
+    first, second, later = (kernel(add_one) for _ in range(3))
+    write_whole = _machine_code.write_whole
+
+    def write_after_the_second(path, content):
+        monkeypatch.setattr(_machine_code, "write_whole", write_whole)
+        second(1)
+        write_whole(path, content)
+
+    monkeypatch.setattr(_machine_code, "write_whole", write_after_the_second)
+    assert first(1.5) == 2.5
+    assert [later(1.5), later(1), n_hits(later)] == [2.5, 2, 2]
+
+
+def spoil(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[-400] ^= 0x80
+    file.write_bytes(content)
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:999])
+
+
+DAMAGES = [Path.unlink, lambda file: file.write_bytes(b""), truncate, spoil]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_code_is_found_again_unless_it_is_damaged(damage, cache):
+    for expected in (0, 1, 0, 1):
+        compiled = kernel(add_one)
+        assert compiled(1) == 2
+        assert n_hits(compiled) == expected
+        (file,) = cache.rglob("*.nbc")
+        if expected == 1:
+            damage(file)
+    compiled.recompile()
+    assert sum(compiled.stats.cache_misses.values()) == 1
+
+
+def test_code_that_checks_bounds_is_other_code(cache, monkeypatch):
+    values = np.arange(3)
+    assert kernel(element)(values, 1) == 1
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", 1)
+    with pytest.raises(IndexError):
+        kernel(element)(values, 3)
+    monkeypatch.setattr(numba.config, "BOUNDSCHECK", None)
+    again = kernel(element)
+    again(values, 1)
+    assert n_hits(again) == 1
+
+
+def test_a_file_that_cannot_be_written_is_no_error(cache, monkeypatch):
+    def refuse(*_):
+        raise TypeError("it takes another argument now")
+
+    monkeypatch.setattr(_machine_code, "dumps", refuse)
+    assert kernel(add_one)(1) == 2
+    assert not list(cache.rglob("*.nbc"))
+
+
+def test_without_a_folder_code_is_compiled_in_each_process(monkeypatch):
+    monkeypatch.setattr(_machine_code, "own_folder", lambda: None)
+    assert kernel(add_one)(1) == 2
+    assert how_often() == "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
+
+
+def test_the_levels_are_those_whose_features_a_processor_has(monkeypatch):
+    def have(machine, *features):
+        monkeypatch.setattr(_machine_code.platform, "machine", lambda: machine)
+        monkeypatch.setattr(_machine_code, "get_host_cpu_features", lambda: ",".join(features))
+        return levels()
+
+    first, second = LEVELS["x86_64"].values()
+    assert have("x86_64", *(f"+{name}" for name in first)) == ["x86-64-v3", "x86-64-v2"]
+    assert have("AMD64", *(f"+{name}" for name in first - {"avx2"}), "-avx2") == ["x86-64-v2"]
+    assert have("x86_64", *(f"+{name}" for name in second - {"popcnt"})) == []
+    assert have("arm64", "+neon") == have("aarch64") == ["generic"]
+    assert have("riscv64", "+m") == []
+
+
+SUM = """
+import json
+from aucforest import _dispatchers, _machine_code
+from aucforest.caller import caller
+result = caller(1)
+hits = sum(caller.stats.cache_hits.values())
+print(json.dumps([result, hits, _machine_code.shipped().level, _machine_code.how_often(), _machine_code.status()]))
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Return a small package with code for all levels of this processor, and what runs it with an empty cache."""
+    folder = tmp_path_factory.mktemp("installed")
+    package, program = small_package(folder)
+    program.write_text(SUM)
+
+    def run(**settings):
+        cache = tmp_path_factory.mktemp("cache")
+        given = {"PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(cache), **settings}
+        finished = subprocess.run(
+            [sys.executable, program], env={**os.environ, **given}, capture_output=True, text=True, check=True
+        )
+        return SimpleNamespace(
+            **dict(zip(("result", "hits", "level", "how_often", "status"), json.loads(finished.stdout))),
+            files=list(cache.rglob("*.nbc")),
+        )
+
+    for level in levels():
+        compiled = run(NUMBA_CPU_NAME=level, NUMBA_CPU_FEATURES="")
+        assert (compiled.result, compiled.hits, compiled.level) == (2, 0, "")
+        (file,) = compiled.files
+        (package / "compiled" / level).mkdir(parents=True)
+        file.rename(package / "compiled" / level / file.name)
+    manifest = "import json; from aucforest._machine_code import *; print(json.dumps(compiled_with()))"
+    made = subprocess.run(
+        [sys.executable, "-c", manifest], env={**os.environ, "PYTHONPATH": str(package.parent)}, capture_output=True
+    )
+    (package / "compiled" / MANIFEST).write_bytes(made.stdout)
+    return SimpleNamespace(run=run, folder=package / "compiled")
+
+
+def is_shipped(found, level):
+    return (found.result, found.hits, found.level, found.files) == (2, 1, level, [])
+
+
+needs_levels = pytest.mark.skipif(len(levels()) < 2, reason="the processor has one level only")
+
+
+def test_code_of_the_best_level_is_loaded(installed):
+    found = installed.run()
+    assert is_shipped(found, levels()[0])
+    assert found.status == f"machine code: shipped for {levels()[0]}"
+
+
+@needs_levels
+def test_a_processor_without_avx_takes_the_code_of_the_next_level(installed):
+    assert is_shipped(installed.run(NUMBA_ENABLE_AVX="0"), "x86-64-v2")
+
+
+def test_code_is_compiled_for_this_machine_on_request(installed):
+    found = installed.run(AUCFOREST_NATIVE="1")
+    assert (found.result, found.hits, len(found.files)) == (2, 0, 1)
+    assert found.status == "machine code: compiled for this machine (1 kernels)"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_shipped_code_that_is_damaged_is_passed_over(damage, installed):
+    (file,) = (installed.folder / levels()[0]).iterdir()
+    content = file.read_bytes()
+    damage(file)
+    found = installed.run()
+    file.write_bytes(content)
+    assert (found.result, found.hits, len(found.files)) == (2, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"numba": "0.1.0"}, f"the installed machine code is of numba 0.1.0, not {numba.__version__}"),
+        ({"Python": "py20"}, "the installed machine code is of Python py20, not py3"),
+        ({"a machine": "amiga m68k"}, "the installed machine code is of a machine amiga m68k, not "),
+        ({"sources": "0"}, "the installed machine code is of other sources"),
+    ],
+)
+def test_code_of_other_versions_is_not_loaded_and_the_notice_says_why(entry, reason, installed):
+    manifest = installed.folder / MANIFEST
+    given = manifest.read_text()
+    manifest.write_text(json.dumps({**json.loads(given), **entry}))
+    found = installed.run()
+    manifest.write_text(given)
+    assert (found.result, found.hits, found.level, len(found.files)) == (2, 0, "", 1)
+    assert found.how_often.startswith(f"once, because {reason}")
+    assert found.status == "machine code: compiled for this machine (1 kernels)"
+
+
+def test_an_installation_that_cannot_be_written_to_needs_no_cache(installed):
+    found = installed.run(NUMBA_CACHE_LOCATOR_CLASSES="IPythonCacheLocator")
+    assert is_shipped(found, levels()[0])
+    assert found.how_often == "in each process: set NUMBA_CACHE_DIR to a folder for its cache"
+
+
+def test_the_status_without_machine_code(monkeypatch, cache):
+    monkeypatch.setattr(_machine_code, "shipped", lambda: _machine_code.Shipped())
+    assert status() == "machine code: none yet"
+    monkeypatch.setattr(_machine_code, "shipped", lambda: _machine_code.Shipped(why_not="it is of numba 0.1"))
+    assert status() == "machine code: none yet, because it is of numba 0.1"
+
+
+def test_a_checkout_has_no_shipped_code():
+    assert not shipped().why_not
