@@ -21,7 +21,7 @@ help:
 	@echo "make lint    ruff, mypy, notebooks without outputs, the workflow file; make format repairs what can be repaired"
 	@echo "make bench   the benchmarks, each against its named peer"
 	@echo "make picture the pictures of the README and of the page on criteria"
-	@echo "make package the sdist and the wheel, in dist"
+	@echo "make package the sdist, and the wheel with machine code, checked in a clean environment; in dist"
 	@echo "make docs    the documentation, in docs/_build/html, notebooks run anew; a warning is an error"
 
 demo: .venv/.demo
@@ -63,10 +63,16 @@ docs: .venv/.docs
 	rm -rf $(pages)
 	$(bin)/sphinx-build --quiet --fail-on-warning --builder html docs docs/_build/html
 
+# The wheel is for this Python and machine. Its first calls must not compile.
+package: clean_python := build/clean/$(notdir $(bin))/python
 package: .venv/.dev
-	rm -rf dist
-	$(bin)/python -m build --quiet
+	rm -rf dist build/clean
+	$(bin)/python -m build
 	$(bin)/twine check --strict dist/*
+	$(bin)/python -m venv build/clean
+	$(clean_python) -m pip install --quiet dist/*.whl
+	$(bin)/python benchmarks/first_calls.py $(clean_python) --rounds 1
+	ls -l dist
 
 picture: .venv/.cli
 	$(bin)/python docs/readme_picture.py
@@ -78,5 +84,5 @@ clean:
 .venv/.%: pyproject.toml
 	@test -n "$(base_python)" || { echo "no working Python 3.11 or newer: name one with make PYTHON=..." >&2; exit 1; }
 	test -d $(bin) || $(base_python) -m venv .venv
-	$(bin)/python -m pip install --quiet --no-compile --editable ".[$*]"
+	AUCFOREST_PURE=1 $(bin)/python -m pip install --quiet --no-compile --editable ".[$*]"
 	touch $@

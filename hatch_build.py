@@ -55,7 +55,7 @@ class MachineCodeHook(BuildHookInterface):
         for level, process in running.items():
             errors = process.communicate()[1]
             if process.returncode:
-                raise RuntimeError(f"level {level}: {(errors.strip().splitlines() or ['no message'])[-1]}")
+                raise RuntimeError(f"{level}: {(errors.strip().splitlines() or ['no message'])[-1]}")
         (folder / MANIFEST).write_text(json.dumps(compiled_with(), indent=2) + "\n")
         inside = SHIPPED_FOLDER.relative_to(sources)
         files = {str(path): str(inside / path.parents[1].name / path.name) for path in folder.glob("*/*/*.nbc")}

@@ -1,16 +1,19 @@
 """How fast are fit and prediction, against an earlier revision of the package? In turn, ratios of medians.
 
-    python benchmarks/before_after.py REVISION [CASE ...]
+    python benchmarks/before_after.py REVISION [CASE ...] [--restarts N]
+    python benchmarks/before_after.py --level LEVEL [CASE ...] [--restarts N]
 
-checks the sources of a revision out to a temporary folder and lets two processes, one for each state, run every case in
-turn, on one thread, 30 trees, shrinkage off but for the cases "defaults", "out of core" (of Parquet) and "Dask" (of a
-cluster of one thread in the same process). Each pair of processes is started several times: where its arrays happen to
-lie in memory makes a process faster or slower by up to 15 % for as long as it lives. Seconds are those of the
-processor. A prediction is the second one after a fit, because revisions differ in whether the fit or the first
-prediction prepares the trees. A ratio above 1 says that the present sources are faster. Cases are chosen by the start
-of their names.
+The first checks the sources of a revision out to a temporary folder and lets two processes, one for each state, run
+every case in turn, on one thread, 30 trees, shrinkage off but for the cases "defaults", "out of core" (of Parquet) and
+"Dask" (of a cluster of one thread in the same process). Each pair of processes is started several times: where its
+arrays happen to lie in memory makes a process faster or slower by up to 15 % for as long as it lives. Seconds are those
+of the processor. A prediction is the second one after a fit, because revisions differ in whether the fit or the first
+prediction prepares the trees. A ratio above 1 says that the second state is faster. Cases are chosen by the start of
+their names. The second command compares code for a level of processors, as a wheel has it (x86-64-v3, x86-64-v2,
+generic), with code for this very processor, of the present sources.
 """
 
+import argparse
 import os
 import subprocess
 import sys
@@ -121,10 +124,10 @@ def prepare_elsewhere(held: str, X: np.ndarray, y: np.ndarray, options: dict[str
     return lambda: dask_forest.fit(*parts), lambda: dask_forest.predict_proba(X)
 
 
-def start(sources: Path) -> subprocess.Popen:
-    """Start a process that runs the package of some sources."""
+def start(state: dict[str, str]) -> subprocess.Popen:
+    """Start a process with the environment of a state."""
     code = WORKER.format(benchmarks=str(ROOT / "benchmarks"))
-    environment = os.environ | {"PYTHONPATH": str(sources)}
+    environment = os.environ | state
     return subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
     )
@@ -139,22 +142,33 @@ def ask(process: subprocess.Popen, name: str, what: str) -> float:
 
 def main() -> None:
     """Print the medians and their ratios."""
-    revision, *chosen = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("chosen", nargs="*")
+    parser.add_argument("--level")
+    parser.add_argument("--restarts", type=int, default=RESTARTS)
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        states = check_out(revision, folder), ROOT / "src"
-        print(f"{revision} and now, {N_TREES} trees, one thread, medians of {RESTARTS} starts; numpy {np.__version__}")
-        print(f"{'':<28}{'fit s, before':>14}{'now':>8}{'ratio':>7}{'predict':>10}{'now':>8}{'ratio':>7}")
+        now = {"PYTHONPATH": str(ROOT / "src")}
+        if given.level:
+            level = {"NUMBA_CPU_NAME": given.level, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": folder}
+            names, chosen, states = ("native", given.level), given.chosen, (now, now | level)
+        else:
+            revision, *chosen = given.chosen
+            names, states = (revision[:8], "now"), ({"PYTHONPATH": str(check_out(revision, folder))}, now)
+        print(f"{N_TREES} trees, one thread, medians of {given.restarts} starts; numpy {np.__version__}")
+        titles = [f"{f'{what} s, {names[0]}':>18}{names[1]:>10}{'ratio':>7}" for what in ("fit", "predict")]
+        print(f"{'':<28}{''.join(titles)}")
         for name in CASES:
             if chosen and not any(name.startswith(start_of_name) for start_of_name in chosen):
                 continue
-            seconds = np.array([time_pair(states, name) for _ in range(RESTARTS)])
+            seconds = np.array([time_pair(states, name) for _ in range(given.restarts)])
             row = f"{name:<28}"
-            for (before, now), width in zip(np.median(seconds, axis=0), (14, 10)):
-                row += f"{before:>{width}.3f}{now:>8.3f}{before / now:>7.2f}"
+            for first, second in np.median(seconds, axis=0):
+                row += f"{first:>18.3f}{second:>10.3f}{first / second:>7.2f}"
             print(row, flush=True)
 
 
-def time_pair(states: tuple[Path, ...], name: str) -> list[list[float]]:
+def time_pair(states: tuple[dict[str, str], ...], name: str) -> list[list[float]]:
     """Return the least seconds of fit and of prediction, for each state, of processes that run in turn."""
     processes = [start(state) for state in states]
     for process in processes:

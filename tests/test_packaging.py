@@ -1,20 +1,28 @@
-"""sdist and wheel: what is in them, and that the wheel works with the lowest versions and with the newest Python."""
+"""sdist and wheel: what is in them, and that the wheel works: with its machine code, and with other versions.
+
+A wheel is built from the sdist with the packages of this environment, and one without machine code for other Pythons.
+"""
 
 import os
+import pickle
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
 
+import llvmlite.binding
 import pytest
 from packaging.requirements import Requirement
 
 import aucforest
+from aucforest._machine_code import levels
 
 ROOT = Path(__file__).parents[1]
+BUILD = [sys.executable, "-m", "build", "--no-isolation"]
 pytestmark = pytest.mark.slow
 
 FIT = """
@@ -45,10 +53,10 @@ QUICK_TESTS = [
 ]
 
 
-def run(*command, **options):
-    """Return a finished process; nothing of this checkout is on its path."""
+def run(*command, settings=None, **options):
+    """Return a finished process; nothing of this checkout is on its path. `settings` are environment variables."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, **options)
+    return subprocess.run(command, env=environment | (settings or {}), capture_output=True, text=True, **options)
 
 
 def newest_python():
@@ -64,14 +72,33 @@ def newest_python():
 def built(tmp_path_factory):
     """Return a folder with the sdist, and the wheel that was built from it."""
     folder = tmp_path_factory.mktemp("built")
-    finished = run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
+    finished = run(*BUILD, "--outdir", folder, ROOT)
     assert finished.returncode == 0, finished.stderr
+    assert f"Machine code for {' and '.join(levels())} is compiled" in finished.stdout + finished.stderr
     return folder
 
 
 @pytest.fixture(scope="module")
 def wheel(built):
     return next(built.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def pure_wheel(tmp_path_factory):
+    """Return a wheel without machine code."""
+    folder = tmp_path_factory.mktemp("pure")
+    finished = run(*BUILD, "--wheel", "--outdir", folder, ROOT, settings={"AUCFOREST_PURE": "1"})
+    assert finished.returncode == 0, finished.stderr
+    return next(folder.glob("*-py3-none-any.whl"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel, tmp_path_factory):
+    """Return what sets the package of the wheel before that of this checkout, with an empty cache."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "package")
+    return {"PYTHONPATH": str(folder / "package"), "NUMBA_CACHE_DIR": str(folder / "cache")}
 
 
 def lowest_versions():
@@ -103,15 +130,16 @@ def environment(folder, python, constraints):
 
 
 @pytest.fixture(scope="module", params=["the lowest versions", "the newest Python"])
-def clean(request, wheel, tmp_path_factory):
-    """Return the interpreter and the installer of an environment that has the wheel without extras."""
+def clean(request, wheel, pure_wheel, tmp_path_factory):
+    """Return the interpreter, the installer and the wheel of an environment that has the wheel without extras."""
     lowest = request.param == "the lowest versions"
     folder = tmp_path_factory.mktemp("installed")
     python, install = environment(
         folder, sys.executable if lowest else newest_python(), lowest_versions() if lowest else ""
     )
-    install(wheel)
-    return python, install
+    installed = wheel if lowest else pure_wheel
+    install(installed)
+    return python, install, installed
 
 
 def test_twine_finds_no_fault(built):
@@ -137,9 +165,61 @@ def test_the_versions_agree():
 
 def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    code = {name for name in held if name.startswith("aucforest/compiled/")}
     tracked = run("git", "ls-files", "src/aucforest", cwd=ROOT, check=True).stdout.split()
-    assert held == {name.removeprefix("src/") for name in tracked}
+    assert held - code == {name.removeprefix("src/") for name in tracked}
     assert "aucforest/py.typed" in held
+    assert code >= {"aucforest/compiled/compiled_with.json"}
+    numbers = [sum(f"/{level}/" in name for name in code) for level in levels()]
+    assert len(set(numbers)) == 1
+    assert numbers[0] > 60
+    assert wheel.stat().st_size < 15e6
+
+
+def test_machine_code_needs_nothing_that_may_be_absent_elsewhere(wheel):
+    """Only functions of the C library, of Python and of numba itself."""
+    needed = set()
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if name.endswith(".nbc"):
+                (_, _, (machine_code, intermediate)), *_ = pickle.loads(archive.read(name)[32:])
+                assert b"svml" not in machine_code
+                functions = list(llvmlite.binding.parse_bitcode(intermediate).functions)
+                needed |= {function.name for function in functions if function.is_declaration}
+    others = {name for name in needed if not name.startswith(("llvm.", "Py", "_Py", "NRT_", "numba_"))}
+    assert others <= {"exp", "log", "log1p", "expm1", "pow", "sqrt", "fmod", "memcpy", "memcmp", "nextafter"}, others
+
+
+def test_first_calls_of_the_wheel_compile_nothing(unpacked):
+    """At any level, and where nothing can be written."""
+    command = [sys.executable, ROOT / "benchmarks" / "first_calls.py", sys.executable, "--rounds", "1"]
+    finished = run(*command, "--sources", unpacked["PYTHONPATH"])
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+@pytest.mark.parametrize("level", levels())
+def test_golden_forests_are_the_same_with_shipped_code(level, unpacked):
+    settings = {**unpacked, "NUMBA_ENABLE_AVX": str(int(level != "x86-64-v2"))}
+    said = run(sys.executable, "-m", "aucforest", settings=settings)
+    assert said.stdout.startswith(f"machine code: shipped for {level}\n")
+    options = ["-q", "-p", "no:cacheprovider", "tests/estimators/test_golden.py"]
+    finished = run(sys.executable, "-m", "pytest", *options, cwd=ROOT, settings=settings)
+    assert finished.returncode == 0, finished.stdout[-5000:]
+
+
+def test_a_wheel_is_pure_if_compiling_fails(built, tmp_path):
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    warm_up = folder / "src" / "aucforest" / "cli" / "warm_up.py"
+    warm_up.write_text(warm_up.read_text() + "\n\nraise RuntimeError('no compiler here')\n")
+    finished = run(*BUILD, "--wheel", "--outdir", tmp_path, folder)
+    assert finished.returncode == 0, finished.stderr
+    assert next(tmp_path.glob("*.whl")).name.endswith("-py3-none-any.whl")
+    sentence = (
+        "aucforest is built without machine code, so its first fit compiles: x86-64-v3: RuntimeError: no compiler"
+    )
+    assert sentence in " ".join((finished.stdout + finished.stderr).split())
 
 
 def test_it_needs_its_dependencies_alone(clean, tmp_path):
@@ -148,16 +228,17 @@ def test_it_needs_its_dependencies_alone(clean, tmp_path):
 
 
 def test_the_command_line_says_how_to_get_it(clean, tmp_path):
-    python, _ = clean
+    python, _, _ = clean
     finished = run(python, "-m", "aucforest", cwd=tmp_path)
     assert finished.returncode == 1
+    assert finished.stdout.startswith("machine code: compiled for this machine (")  # by the test before this one
     assert finished.stderr == "the command line needs typer: pip install aucforest[cli]\n"
     assert run(python.with_name("aucforest"), cwd=tmp_path).stderr == finished.stderr
 
 
-def test_quick_tests_pass(clean, wheel):
+def test_quick_tests_pass(clean):
     """Last of all, since extras are installed. Warnings are none of ours: versions that are years apart meet there."""
-    python, install = clean
+    python, install, wheel = clean
     install(f"{wheel}[{','.join(EXTRAS)}]", *TOOLS)
     options = ["-q", "-p", "no:cacheprovider", "-o", "filterwarnings="]
     finished = run(python, "-m", "pytest", *options, *QUICK_TESTS, cwd=ROOT)
