@@ -1,6 +1,8 @@
 """The command as a whole: help, and examples that run."""
 
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -62,6 +64,13 @@ def test_the_version_and_the_exit_codes():
     assert result.exit_code == 0
     assert result.stdout == f"aucforest {aucforest.__version__}\n"
     assert "Exit codes: 0 success, 1 data error, 2 usage error, 3 alert" in " ".join(run("--help").stdout.split())
+
+
+def test_without_arguments_it_says_where_the_machine_code_comes_from():
+    finished = subprocess.run([sys.executable, "-m", "aucforest"], capture_output=True, text=True)
+    assert re.match(r"machine code: (compiled for this machine|none yet|shipped)", finished.stdout)
+    assert "Usage:" in finished.stdout
+    assert finished.returncode == 2
 
 
 def test_an_interrupt_during_imports_is_no_traceback(monkeypatch):

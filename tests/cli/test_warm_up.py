@@ -3,9 +3,55 @@
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from aucforest.__main__ import main
+
+module = import_module("aucforest.cli.warm_up")  # the package has the command of this name
+
+
+@pytest.mark.parametrize(("arguments", "is_native"), [(["warm-up"], None), (["warm-up", "--native"], "1")])
+def test_native_passes_shipped_code_over(arguments, is_native, monkeypatch):
+    seen = []
+    monkeypatch.setenv("AUCFOREST_NATIVE", "")  # so that it is restored
+    monkeypatch.delenv("AUCFOREST_NATIVE")
+    monkeypatch.setattr(module, "cpu_count", lambda: 1)
+    monkeypatch.setattr(module, "compile_kernels", lambda: seen.append(os.environ.get("AUCFOREST_NATIVE")))
+    monkeypatch.setattr(sys, "argv", ["aucforest", *arguments])
+    main()
+    assert seen == [is_native]
+
+
+def test_the_second_process_goes_backward_and_ends_with_the_first(monkeypatch):
+    started = []
+
+    class Process:
+        def __init__(self, command, **_):
+            started.append(command[-1])
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            started.append("waited for")
+
+        def kill(self):
+            started.append("killed")
+
+    monkeypatch.setattr(module, "cpu_count", lambda: 2)
+    monkeypatch.setattr(module.subprocess, "Popen", Process)
+    monkeypatch.setattr(module, "compile_kernels", lambda: None)
+    module.warm_up()
+    backward = "from aucforest.cli.warm_up import compile_kernels; compile_kernels(-1)"
+    assert started == [backward, "waited for"]
+    monkeypatch.setattr(module, "compile_kernels", lambda: {}["interrupted"])
+    with pytest.raises(KeyError):
+        module.warm_up()
+    assert started[2:] == [backward, "killed", "waited for"]
+
 
 # without the packages of the command line
 WARM_UP = """
