@@ -1,11 +1,12 @@
 """How long do the first calls of an installation take, each in a process of its own with an empty cache?
 
-    python benchmarks/first_calls.py [PYTHON] [--sources FOLDER] [--rounds N]
+    python benchmarks/first_calls.py [PYTHON] [--sources FOLDER] [--rounds N] [--calls NAME ...]
 
 PYTHON is the interpreter of an environment where a wheel is installed, whose machine code is used; or FOLDER is where a
 wheel is unpacked. Without either, the present sources compile. Data have 1,000 rows and 5 columns; forests have 10
 trees unless it says otherwise. Imports, of dependencies and of the package, are timed apart. The second call of the
-same process tells what is work. Seconds are medians. It ends with an error if anything was compiled.
+same process tells what is work. Seconds are medians. Calls are chosen by the start of their names. It ends with an
+error if anything was compiled.
 """
 
 import argparse
@@ -96,12 +97,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("python", nargs="?")
     parser.add_argument("--sources")
+    parser.add_argument("--calls", nargs="*", default=[""])
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     python, sources = given.python or sys.executable, given.sources or ("" if given.python else str(ROOT / "src"))
     print(f"{'':<40}{'imports':>10}{'first call':>12}{'second':>10}{'compiled':>10}")
     total = 0
-    for name in CALLS:
+    for name in filter(lambda name: name.startswith(tuple(given.calls)), CALLS):
         for words, setting in SETTINGS.items() if name == "fit, two classes" else (("", {}),):
             rounds = [run(python, sources, name, setting) for _ in range(given.rounds)]
             seconds, compiled = np.median([times for times, _ in rounds], axis=0), rounds[0][1]
