@@ -56,8 +56,10 @@ format: .venv/.dev
 	$(bin)/ruff format
 	$(bin)/nbstripout notebooks/*.ipynb
 
+# before_after.py asks what to compare
 bench: .venv/.bench
-	set -e; for script in benchmarks/[!_]*.py; do echo "== $$script"; $(bin)/python $$script; done
+	set -e; for script in $(filter-out %/before_after.py,$(wildcard benchmarks/[!_]*.py)); do \
+		echo "== $$script"; $(bin)/python $$script; done
 
 docs: .venv/.docs
 	rm -rf $(pages)

@@ -27,7 +27,7 @@ class MachineCodeHook(BuildHookInterface):
         """Compile, and add the files; without machine code, the wheel is pure."""
         if IS_PURE or version == "editable":
             return
-        self._folder = TemporaryDirectory()
+        self._folder = TemporaryDirectory(ignore_cleanup_errors=True)
         try:
             files = self._compile(Path(self._folder.name))
         except Exception as error:
@@ -47,30 +47,42 @@ class MachineCodeHook(BuildHookInterface):
         sys.path.insert(0, str(sources))
         from aucforest._machine_code import MANIFEST, SHIPPED_FOLDER, compiled_with, levels
 
+        if not (here := levels()):
+            raise RuntimeError("there is no level for this processor")
         self.app.display_waiting(
-            f"Machine code for {' and '.join(levels())} is compiled, which takes one to two minutes ..."
+            f"Machine code for {' and '.join(here)} is compiled, which takes one to two minutes ..."
         )
-        n_cpus = max((os.cpu_count() or 1) // len(levels()), 1)
-        running = {level: _warm_up(level, folder / level, sources, n_cpus) for level in levels()}
-        for level, process in running.items():
-            errors = process.communicate()[1]
-            if process.returncode:
-                raise RuntimeError(f"{level}: {(errors.strip().splitlines() or ['no message'])[-1]}")
-        (folder / MANIFEST).write_text(json.dumps(compiled_with(), indent=2) + "\n")
+        _warm_up(here, folder, sources)
+        files = {level: list((folder / level).rglob("*.nbc")) for level in here}
+        if min(map(len, files.values())) == 0:
+            raise RuntimeError("no code was written")
         inside = SHIPPED_FOLDER.relative_to(sources)
-        files = {str(path): str(inside / path.parents[1].name / path.name) for path in folder.glob("*/*/*.nbc")}
-        return {str(folder / MANIFEST): str(inside / MANIFEST), **files}
+        (folder / MANIFEST).write_text(json.dumps(compiled_with(), indent=2) + "\n")
+        included = {str(path): str(inside / level / path.name) for level in here for path in files[level]}
+        return {str(folder / MANIFEST): str(inside / MANIFEST), **included}
 
 
-def _warm_up(level: str, folder: Path, sources: Path, n_cpus: int) -> subprocess.Popen:
-    """Start to compile for a level into a folder, on some of the processors."""
-    own = {
-        "PYTHONPATH": os.pathsep.join([str(sources), *sys.path]),
-        "NUMBA_CACHE_DIR": str(folder),
-        "NUMBA_CPU_NAME": level,
-        "NUMBA_CPU_FEATURES": "",
-        "LOKY_MAX_CPU_COUNT": str(n_cpus),
-        "NUMBA_DISABLE_INTEL_SVML": "1",  # a library that may be absent elsewhere
-    }
+def _warm_up(levels: list[str], folder: Path, sources: Path) -> None:
+    """Compile for each level into a folder of its name."""
+    # settings of whoever builds would make other code, or none
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "AUCFOREST_"))}
+    inherited["PYTHONPATH"] = os.pathsep.join([str(sources), *sys.path])
+    inherited["NUMBA_CPU_FEATURES"] = ""
+    inherited["NUMBA_DISABLE_INTEL_SVML"] = "1"  # a library that may be absent elsewhere
+    inherited["LOKY_MAX_CPU_COUNT"] = str(max((os.cpu_count() or 1) // len(levels), 1))
     command = [sys.executable, "-m", "aucforest", "warm-up"]
-    return subprocess.Popen(command, env={**os.environ, **own}, stderr=subprocess.PIPE, text=True)
+    running = {}
+    try:
+        for level in levels:
+            own = {"NUMBA_CPU_NAME": level, "NUMBA_CACHE_DIR": str(folder / level)}
+            running[level] = subprocess.Popen(command, env=inherited | own, stderr=subprocess.PIPE, text=True)
+        for level, process in running.items():
+            _, errors = process.communicate()
+            if process.returncode:
+                raise RuntimeError(
+                    f"{level}: {(errors.strip().splitlines() or [f'the process ended with {process.returncode}'])[-1]}"
+                )
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()

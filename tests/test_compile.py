@@ -166,12 +166,13 @@ def test_an_edit_of_any_kernel_is_seen_and_leaves_no_orphans(tmp_path):
     (package / "__init__.py").write_text((package / "__init__.py").read_text() + "# a comment\n")
     assert run(program, package.parent) == [2, 1]
     (first,) = tmp_path.rglob("*.nbc")
-    first.with_name("aucforest.gone-5.py{}{}.0123456789abcdef.0f.nbc".format(*sys.version_info)).touch()
-    of_another_python = first.with_name("aucforest.caller.caller-5.py201.1.0f.nbc")
+    for left in ("gone.gone.py{}{}.0123456789abcdef.0f.0f.nbc", ".gone.gone.py{}{}.0123456789abcdef.0f.0f.nbc.0f"):
+        first.with_name(left.format(*sys.version_info)).touch()
+    of_another_python = first.with_name("caller.caller.py201.1.0f.0f.nbc")
     of_another_python.touch()
     (package / "callee.py").write_text(CALLEE.format(2))
     assert run(program, package.parent) == [3, 0]
-    (second,) = set(first.parent.glob("*.nbc")) - {of_another_python}
+    (second,) = set(first.parent.iterdir()) - {of_another_python}
     assert second != first
 
 
@@ -190,3 +191,12 @@ def test_kernels_use_only_what_their_digest_covers():
                 outside += [f"{name}.{function.name} uses {one}" for one in used]
     assert len(covered) > 20
     assert not outside
+
+
+def test_parts_of_numba_that_keep_code_may_go(tmp_path):
+    package, program = small_package(tmp_path)
+    program.write_text(
+        f"import sys, warnings\nwarnings.simplefilter('ignore')\nsys.modules['aucforest._machine_code'] = None\n{CALL}"
+    )
+    assert run(program, package.parent) == [2, 0]
+    assert not list(tmp_path.rglob("*.nb[ci]"))

@@ -2,13 +2,13 @@
 
 from types import SimpleNamespace
 
-from aucforest import _dispatchers
+from aucforest import _dispatchers, _machine_code
 
 
 def test_compilation_is_told_once_until_there_is_a_pause(monkeypatch):
     said, now = [], [100.0]
     monkeypatch.setattr(_dispatchers, "say", said.append)
-    monkeypatch.setattr(_dispatchers, "how_often", lambda: "once")
+    monkeypatch.setattr(_machine_code, "how_often", lambda: "once")
     monkeypatch.setattr(_dispatchers, "time", SimpleNamespace(monotonic=lambda: now[0]))
     watch = _dispatchers._Watch()
 

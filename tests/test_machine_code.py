@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,6 +30,10 @@ def add_one(x):
 
 def element(values, i):
     return values[i]
+
+
+# as if they were of the package, whose code alone is kept
+add_one.__module__ = element.__module__ = "aucforest._compile"
 
 
 def n_hits(compiled):
@@ -89,10 +94,29 @@ def test_code_that_checks_bounds_is_other_code(cache, monkeypatch):
 
 def test_a_file_that_cannot_be_written_is_no_error(cache, monkeypatch):
     def refuse(*_):
-        raise TypeError("it takes another argument now")
+        raise OSError("the disk is full")
 
-    monkeypatch.setattr(_machine_code, "dumps", refuse)
+    monkeypatch.setattr(_machine_code, "write_whole", refuse)
     assert kernel(add_one)(1) == 2
+    assert not list(cache.rglob("*.nbc"))
+
+
+def test_a_numba_whose_code_cannot_be_kept_is_named(cache, monkeypatch):
+    monkeypatch.setattr(_machine_code, "dumps", lambda: None)
+    with pytest.warns(RuntimeWarning, match=r"^aucforest is compiled in each process, because it cannot be kept with "):
+        assert kernel(add_one)(1) == 2
+
+
+def test_code_of_functions_outside_the_package_and_of_closures_is_not_kept(cache):
+    """The sources of the one are not in the name of its file, nor is what the other holds."""
+    for module in ("tests.test_compile", "aucforest._compile"):
+        for number in (1, 2):
+            add = lambda x: x + number  # noqa: B023, E731
+            add.__module__ = module
+            assert kernel(add)(1) == 1 + number
+    of_tests = type(add_one)(add_one.__code__, {}, "add_one")
+    of_tests.__module__ = "tests.test_compile"
+    assert kernel(of_tests)(1) == 2
     assert not list(cache.rglob("*.nbc"))
 
 
@@ -117,11 +141,12 @@ def test_the_levels_are_those_whose_features_a_processor_has(monkeypatch):
 
 
 SUM = """
-import json
+import json, os
 from aucforest import _dispatchers, _machine_code
 from aucforest.caller import caller
-result = caller(1)
-hits = sum(caller.stats.cache_hits.values())
+called = os.environ.get("AUCFOREST_CALL", "1") == "1"
+result = caller(1) if called else None
+hits = sum(caller.stats.cache_hits.values()) if called and hasattr(caller.made, "stats") else 0
 print(json.dumps([result, hits, _machine_code.shipped().level, _machine_code.how_often(), _machine_code.status()]))
 """
 
@@ -132,17 +157,15 @@ def installed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("installed")
     package, program = small_package(folder)
     program.write_text(SUM)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "AUCFOREST_"))}
+    inherited["PYTHONPATH"] = str(package.parent)
 
     def run(**settings):
         cache = tmp_path_factory.mktemp("cache")
-        given = {"PYTHONPATH": str(package.parent), "NUMBA_CACHE_DIR": str(cache), **settings}
-        finished = subprocess.run(
-            [sys.executable, program], env={**os.environ, **given}, capture_output=True, text=True, check=True
-        )
-        return SimpleNamespace(
-            **dict(zip(("result", "hits", "level", "how_often", "status"), json.loads(finished.stdout))),
-            files=list(cache.rglob("*.nbc")),
-        )
+        given = inherited | {"NUMBA_CACHE_DIR": str(cache), **settings}
+        finished = subprocess.run([sys.executable, program], env=given, capture_output=True, text=True, check=True)
+        said = dict(zip(("result", "hits", "level", "how_often", "status"), json.loads(finished.stdout)))
+        return SimpleNamespace(**said, files=list(cache.rglob("*.nbc")))
 
     for level in levels():
         compiled = run(NUMBA_CPU_NAME=level, NUMBA_CPU_FEATURES="")
@@ -151,11 +174,20 @@ def installed(tmp_path_factory):
         (package / "compiled" / level).mkdir(parents=True)
         file.rename(package / "compiled" / level / file.name)
     manifest = "import json; from aucforest._machine_code import *; print(json.dumps(compiled_with()))"
-    made = subprocess.run(
-        [sys.executable, "-c", manifest], env={**os.environ, "PYTHONPATH": str(package.parent)}, capture_output=True
-    )
+    made = subprocess.run([sys.executable, "-c", manifest], env=inherited, capture_output=True, check=True)
     (package / "compiled" / MANIFEST).write_bytes(made.stdout)
     return SimpleNamespace(run=run, folder=package / "compiled")
+
+
+@contextmanager
+def changed(file, change):
+    """Change a file of an installation, and restore it."""
+    content = file.read_bytes()
+    try:
+        change(file)
+        yield
+    finally:
+        file.write_bytes(content)
 
 
 def is_shipped(found, level):
@@ -179,37 +211,59 @@ def test_a_processor_without_avx_takes_the_code_of_the_next_level(installed):
 def test_code_is_compiled_for_this_machine_on_request(installed):
     found = installed.run(AUCFOREST_NATIVE="1")
     assert (found.result, found.hits, len(found.files)) == (2, 0, 1)
-    assert found.status == "machine code: compiled for this machine (1 kernels)"
+    assert found.status == "machine code: compiled for this machine"
+    assert is_shipped(installed.run(AUCFOREST_NATIVE="0"), levels()[0])
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_shipped_code_that_is_damaged_is_passed_over(damage, installed):
     (file,) = (installed.folder / levels()[0]).iterdir()
-    content = file.read_bytes()
-    damage(file)
-    found = installed.run()
-    file.write_bytes(content)
+    with changed(file, damage):
+        found = installed.run()
     assert (found.result, found.hits, len(found.files)) == (2, 0, 1)
+    assert found.status == f"machine code: shipped for {levels()[0]}, and some compiled for this machine"
+
+
+@pytest.mark.parametrize("text", ["", "[]", "[1]", '"text"', "{"])
+def test_a_damaged_manifest_is_none(text, installed):
+    with changed(installed.folder / MANIFEST, lambda file: file.write_text(text)):
+        found = installed.run()
+    assert (found.result, found.level, len(found.files)) == (2, "", 1)
 
 
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({"numba": "0.1.0"}, f"the installed machine code is of numba 0.1.0, not {numba.__version__}"),
-        ({"Python": "py20"}, "the installed machine code is of Python py20, not py3"),
-        ({"a machine": "amiga m68k"}, "the installed machine code is of a machine amiga m68k, not "),
-        ({"sources": "0"}, "the installed machine code is of other sources"),
+        ({"numba": "0.1.0"}, f"for numba 0.1.0, and this is {numba.__version__}"),
+        ({"Python": "py20"}, "for Python py20, and this is py3"),
+        ({"machine": "amiga m68k"}, "for machine amiga m68k, and this is "),
+        ({"sources": "0"}, "from other sources"),
     ],
 )
 def test_code_of_other_versions_is_not_loaded_and_the_notice_says_why(entry, reason, installed):
-    manifest = installed.folder / MANIFEST
-    given = manifest.read_text()
-    manifest.write_text(json.dumps({**json.loads(given), **entry}))
-    found = installed.run()
-    manifest.write_text(given)
+    def change(manifest):
+        manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **entry}))
+
+    with changed(installed.folder / MANIFEST, change):
+        found = installed.run()
     assert (found.result, found.hits, found.level, len(found.files)) == (2, 0, "", 1)
-    assert found.how_often.startswith(f"once, because {reason}")
-    assert found.status == "machine code: compiled for this machine (1 kernels)"
+    assert found.how_often.startswith(f"once, because the installed machine code was compiled {reason}")
+    assert found.status == "machine code: compiled for this machine"
+
+
+@pytest.mark.parametrize("setting", [{"NUMBA_CPU_NAME": "generic"}, {"NUMBA_BOUNDSCHECK": "1"}])
+def test_the_status_leaves_out_code_that_this_process_would_not_load(setting, installed, tmp_path):
+    where = {"NUMBA_CACHE_DIR": str(tmp_path), "AUCFOREST_NATIVE": "1"}
+    assert installed.run(**where).status == "machine code: compiled for this machine"
+    assert installed.run(**where, NUMBA_DISABLE_JIT="1").status == "machine code: compiled for this machine"
+    (file,) = tmp_path.rglob("*.nbc")
+    file.rename(tmp_path / "kept")
+    installed.run(**where, **setting)
+    (tmp_path / "kept").rename(file)
+    assert len(list(tmp_path.rglob("*.nbc"))) == 2
+    file.unlink()
+    status_alone = {"AUCFOREST_CALL": "0", **where}
+    assert installed.run(**status_alone).status == "machine code: none yet"
 
 
 def test_an_installation_that_cannot_be_written_to_needs_no_cache(installed):
@@ -226,4 +280,4 @@ def test_the_status_without_machine_code(monkeypatch, cache):
 
 
 def test_a_checkout_has_no_shipped_code():
-    assert not shipped().why_not
+    assert shipped() == _machine_code.Shipped()

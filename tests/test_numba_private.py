@@ -52,8 +52,12 @@ def test_without_a_part_that_numba_has_changed_code_is_compiled_by_numba_alone(o
 
 
 def test_a_compiler_that_computes_something_else_is_not_used(monkeypatch):
-    wrong = type("Wrong", (_numba_private.DeviceCompiler,), {})
-    monkeypatch.setattr(_dispatchers, "_try_compiler", lambda compiler: refuse() if compiler is wrong else None)
-    monkeypatch.setattr(_numba_private, "DeviceCompiler", wrong)
-    with pytest.warns(RuntimeWarning, match="it takes another argument now$"):
+    class Wrong(_numba_private.DeviceCompiler):
+        """Compiles another function than it is given."""
+
+        def compile_extra(self, function):
+            return super().compile_extra(lambda values, place: values[0])
+
+    monkeypatch.setattr(_numba_private, "DeviceCompiler", Wrong)
+    with pytest.warns(RuntimeWarning, match="a compiled sum is wrong$"):
         assert second_and_third() == 3

@@ -12,6 +12,6 @@ def test_it_is_a_digest_of_the_version_and_of_all_files_that_name_the_compiler()
     digest = hashlib.sha256(aucforest.__version__.encode())
     for path in sorted(package.rglob("*.py"), key=str):
         if b"_compile" in path.read_bytes():
-            name = f"/{path.relative_to(package).as_posix()}"
+            name = str(path).removeprefix(str(package))
             digest.update(name.encode() + hashlib.sha256(path.read_bytes()).digest())
     assert digest_sources() == digest.hexdigest()

@@ -21,7 +21,7 @@ def main() -> None:
         for module in ("typer", "rich", "pandas", "pyarrow"):
             import_optional(module, purpose="the command line", extra="cli")
         from aucforest.cli.app import app
-    except ImportError as error:
+    except (ImportError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:  # imports take a second
         sys.exit(130)

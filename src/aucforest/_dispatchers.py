@@ -19,8 +19,17 @@ from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from aucforest._machine_code import KernelCode, how_often
 from aucforest._progress import say
+
+try:
+    from aucforest import _machine_code
+except ImportError as changed:
+    _machine_code = None  # type: ignore[assignment]
+    warnings.warn(
+        f"aucforest is compiled in each process, because it does not know numba {numba.__version__}: {changed}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 # Seconds of compiling before a notice; seconds of pause after which a new notice is due.
 _NOTICEABLE, _PAUSE = 1.0, 3.0
@@ -53,7 +62,8 @@ class _Watch(event.Listener):
         self._depth += 1
         if not self._is_said and now - self._started > _NOTICEABLE:
             self._is_said = True
-            say(f"aucforest is compiled for this machine, which takes 10 to 30 seconds, {how_often()}")
+            how_often = _machine_code.how_often() if _machine_code else "in each process"
+            say(f"aucforest is compiled for this machine, which takes 10 to 30 seconds, {how_often}")
 
     def on_end(self, event: Any) -> None:
         """Take note of the end."""
@@ -125,12 +135,16 @@ def _try_compiler(device_compiler: Any) -> None:
 
 
 def make(function: Callable[..., Any], kind: str) -> Any:
-    """Return the object of numba for a function of a kind of `_compile`; the code of kernels is kept on disk."""
+    """Return the object of numba for a function of a kind of `_compile`.
+
+    The code of a kernel is kept on disk if it has a name in the package, whose sources are in the name of its file.
+    """
     if numba.config.DISABLE_JIT:
         return function
     made = numba.njit(**_OPTIONS[kind])(function)
-    if kind.endswith("kernel"):
-        made._cache = KernelCode(function)
+    has_name = function.__module__.startswith("aucforest.") and "<" not in function.__qualname__
+    if kind.endswith("kernel") and has_name and _machine_code:
+        made._cache = _machine_code.KernelCode(function)
     return made
 
 

@@ -10,6 +10,7 @@ import os
 import pickle
 import platform
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -17,9 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
-from numba.core.caching import NullCache
+from numba.core.caching import FunctionCache, NullCache
 from numba.core.codegen import get_host_cpu_features
 from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
 from aucforest._files import write_whole
@@ -29,17 +31,23 @@ _V2 = frozenset({"cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"})
 _V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
 _X86: dict[str, frozenset[str]] = {"x86-64-v3": _V3, "x86-64-v2": _V2}
 _ARM: dict[str, frozenset[str]] = {"generic": frozenset()}
-# Levels by the architecture, the best first, and the features that a processor of a level has. numpy needs x86-64-v2.
+# Levels by the architecture, the best first, and the features that a processor of a level has.
 LEVELS = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
 
 SHIPPED_FOLDER = Path(__file__).with_name("compiled")
 MANIFEST = "compiled_with.json"
 
-_PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
-# What the names of files have of the versions of Python, numba and the sources
-_VERSION = f"{_PYTHON}.{hashlib.sha256(f'{digest_sources()} {numba.__version__}'.encode()).hexdigest()[:16]}"
 _MACHINE = f"{sys.platform} {platform.machine().lower()}"
 _DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+def _digest(*values: object) -> str:
+    """Return a short digest of values, for the names of files."""
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:16]
+
+
+_PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
+_VERSION = f"{_PYTHON}.{_digest(digest_sources(), numba.__version__)}"
 
 
 class Shipped(NamedTuple):
@@ -57,27 +65,32 @@ def levels() -> list[str]:
 
 
 def compiled_with() -> dict[str, str]:
-    """Return what all machine code of this process depends on, with a digest of the sources."""
-    return {"Python": _PYTHON, "numba": numba.__version__, "a machine": _MACHINE, "sources": digest_sources()}
+    """Return what all shipped machine code depends on."""
+    return {"Python": _PYTHON, "numba": numba.__version__, "machine": _MACHINE, "sources": digest_sources()}
+
+
+def is_set(variable: str) -> bool:
+    """Return whether an environment variable is set to something other than 0."""
+    return os.environ.get(variable, "0") not in ("", "0")
 
 
 @cache
 def shipped() -> Shipped:
     """Return which of the shipped code this process can use; none at all if AUCFOREST_NATIVE is set."""
-    if os.environ.get("AUCFOREST_NATIVE"):
+    if is_set("AUCFOREST_NATIVE"):
         return Shipped()
     try:
-        given = json.loads((SHIPPED_FOLDER / MANIFEST).read_text())
-    except (OSError, ValueError):
+        given = dict(json.loads((SHIPPED_FOLDER / MANIFEST).read_text()))
+    except (OSError, ValueError, TypeError):
         return Shipped()
     for name, here in compiled_with().items():
         if given.get(name) != here:
-            of = "other sources" if name == "sources" else f"{name} {given.get(name)}, not {here}"
-            return Shipped(why_not=f"the installed machine code is of {of}")
+            of = "from other sources" if name == "sources" else f"for {name} {given.get(name)}, and this is {here}"
+            return Shipped(why_not=f"the installed machine code was compiled {of}")
     for level in levels():
         if (SHIPPED_FOLDER / level).is_dir():
             return Shipped(level)
-    return Shipped(why_not="there is no installed machine code for this processor")
+    return Shipped(why_not="the installed machine code is for other processors")
 
 
 def _locate() -> None:
@@ -88,7 +101,7 @@ def _locate() -> None:
 def _own_folder(setting: str) -> Path | None:
     """Return the folder for code that is compiled here, given NUMBA_CACHE_DIR; None if none can be written to."""
     try:
-        return Path(numba.njit(cache=True)(_locate).stats.cache_path)
+        return Path(FunctionCache(_locate).cache_path)
     except RuntimeError:
         return None
 
@@ -98,14 +111,27 @@ def own_folder() -> Path | None:
     return _own_folder(numba.config.CACHE_DIR)
 
 
+def _processor(name: str, features: str) -> str:
+    """Return what the names of files have of the processor."""
+    return _digest(_MACHINE, name, features, numba.config.BOUNDSCHECK)
+
+
+def _own_processor() -> str:
+    """Return the same for the processor that numba compiles for."""
+    return _processor(*cpu_target.target_context.codegen().magic_tuple()[1:])
+
+
 def status() -> str:
     """Return a sentence on where the machine code of this installation comes from."""
     found, own = shipped(), own_folder()
-    n_own = 0 if own is None else sum(1 for _ in own.glob(f"aucforest.*.{_VERSION}.*.nbc"))
-    parts = [f"shipped for {found.level}"] if found.level else []
-    parts += [f"compiled for this machine ({n_own} kernels)"] if n_own else []
-    none = f"none yet, because {found.why_not}" if found.why_not else "none yet"
-    return f"machine code: {' and '.join(parts) or none}"
+    is_own = own is not None and any(own.glob(f"*.{_VERSION}.{_own_processor()}.*.nbc"))
+    if found.level:
+        text = f"shipped for {found.level}" + (", and some compiled for this machine" if is_own else "")
+    elif is_own:
+        text = "compiled for this machine"
+    else:
+        text = f"none yet, because {found.why_not}" if found.why_not else "none yet"
+    return f"machine code: {text}"
 
 
 def how_often() -> str:
@@ -121,41 +147,33 @@ class KernelCode(NullCache):
 
     It replaces the files that numba keeps for a kernel, which depend on the file of the kernel only, so that edits of
     the functions that it calls would be missed, and whose index two processes could overwrite at once. Here, the names
-    of files have a digest of all sources, the signature, and the processor.
+    of files have a digest of all sources, the processor and the signature.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        code = function.__code__
-        name = f"{function.__module__}.{function.__qualname__}".translate({ord("<"): None, ord(">"): None})
-        self._name = f"{name}-{code.co_firstlineno}.{_VERSION}"
-        self._bytecode = hashlib.sha256(code.co_code).hexdigest()
+        self._name = f"{function.__module__}.{function.__qualname__}".removeprefix("aucforest.") + f".{_VERSION}"
 
     @property
     def cache_path(self) -> Path | None:
         """The folder for code that is compiled on this machine."""
         return own_folder()
 
-    def _file(self, signature: Any, processor: tuple[str, str]) -> str:
-        """Return the name of a file; processor: its name and its features."""
-        key = signature, _MACHINE, processor, self._bytecode, numba.config.BOUNDSCHECK
-        return f"{self._name}.{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.nbc"
-
-    def _own_file(self, signature: Any, context: Any) -> Path | None:
+    def _own_file(self, signature: Any) -> Path | None:
         """Return the path of code that is compiled on this machine."""
-        folder, (_, *processor) = own_folder(), context.codegen().magic_tuple()
-        return folder and folder / self._file(signature, tuple(processor))
+        folder = own_folder()
+        return folder and folder / f"{self._name}.{_own_processor()}.{_digest(signature)}.nbc"
 
-    def _files(self, signature: Any, context: Any) -> Iterator[Path]:
+    def _files(self, signature: Any) -> Iterator[Path]:
         """Yield the files that may have the code for a signature, the best first."""
-        if own := self._own_file(signature, context):
+        if own := self._own_file(signature):
             yield own
         if level := shipped().level:
-            yield SHIPPED_FOLDER / level / self._file(signature, (level, ""))
+            yield SHIPPED_FOLDER / level / f"{self._name}.{_processor(level, '')}.{_digest(signature)}.nbc"
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return the code for a signature, or None if there is none that can be read; then it is compiled."""
         context.refresh()
-        for path in self._files(signature, context):
+        for path in self._files(signature):
             with suppress(Exception):
                 content = path.read_bytes()
                 # Damaged code would end the process.
@@ -165,15 +183,20 @@ class KernelCode(NullCache):
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Write the code for a signature, and remove the code of other versions of the sources."""
-        with suppress(Exception):  # without a file, the kernel is compiled again
-            path = self._own_file(signature, compiled.target_context)
-            if path is None or compiled.library.has_dynamic_globals:
-                return
+        path = self._own_file(signature)
+        if path is None or compiled.library.has_dynamic_globals:
+            return
+        try:
             saved = dumps(compiled._reduce())
+        except Exception as error:
+            reason = f"it cannot be kept with numba {numba.__version__}: {type(error).__name__}: {error}"
+            warnings.warn(f"aucforest is compiled in each process, because {reason}", RuntimeWarning, stacklevel=2)
+            return
+        with suppress(OSError):  # without a file, the kernel is compiled again
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, hashlib.sha256(saved).digest() + saved)
-            # code of other versions of Python stays
-            for other in path.parent.glob(f"aucforest.*.{_PYTHON}.*.nbc"):
+            # with what was half written; code of other versions of Python stays
+            for other in path.parent.glob(f"*.{_PYTHON}.*.nbc*"):
                 if f".{_VERSION}." not in other.name:
                     other.unlink(missing_ok=True)
 

@@ -17,6 +17,5 @@ def digest_sources() -> str:
     for path in sorted(path for path in sources if path.endswith(".py")):
         with open(path, "rb") as file:
             if b"_compile" in (content := file.read()):
-                name = path.removeprefix(root).replace(os.sep, "/")
-                digest.update(name.encode() + hashlib.sha256(content).digest())
+                digest.update(path.removeprefix(root).encode() + hashlib.sha256(content).digest())
     return digest.hexdigest()

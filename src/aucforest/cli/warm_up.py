@@ -15,7 +15,7 @@ from joblib import cpu_count
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from aucforest._machine_code import own_folder
+from aucforest._machine_code import own_folder, shipped
 from aucforest.estimators import AUCForestClassifier, LinearAUCClassifier, load
 from aucforest.inspection import explain, oob_permutation_importance
 from aucforest.losses import pairwise_loss
@@ -32,14 +32,16 @@ from aucforest.tree.binning import SAMPLE_ROWS, bin_matrix
 def warm_up(native: bool = False) -> None:
     """Compile for this machine, so that the first fit does not have to, as for a container image.
 
-    What the installation has brought is not compiled again, unless --native is given: code for this very processor is
-    up to a sixth faster.
+    What the installation has brought is not compiled again, unless --native is given, for code that is made for exactly
+    this processor.
 
     Example: aucforest warm-up
     """
     if native:
         os.environ["AUCFOREST_NATIVE"] = "1"
-    if own_folder() is None or cpu_count() == 1:
+    if own_folder() is None and not shipped().level:
+        raise OSError("there is no folder to keep machine code in: set NUMBA_CACHE_DIR to one that can be written to")
+    if own_folder() is None or cpu_count() == 1 or getattr(sys, "frozen", False):
         compile_kernels()
         return
     # Each finds on disk what the other has compiled, until they meet.
