@@ -77,12 +77,12 @@ def _warm_up(levels: list[str], folder: Path, sources: Path) -> None:
             own = {"NUMBA_CPU_NAME": level, "NUMBA_CACHE_DIR": str(folder / level)}
             running[level] = subprocess.Popen(command, env=inherited | own, stderr=subprocess.PIPE, text=True)
         for level, process in running.items():
-            _, errors = process.communicate()
+            errors = process.communicate()[1].strip()
             if process.returncode:
-                raise RuntimeError(
-                    f"{level}: {(errors.strip().splitlines() or [f'the process ended with {process.returncode}'])[-1]}"
-                )
+                reason = errors.splitlines()[-1] if errors else f"the process ended with {process.returncode}"
+                raise RuntimeError(f"{level}: {reason}")
     finally:
         for process in running.values():
             process.kill()
             process.wait()
+            process.stderr.close()
