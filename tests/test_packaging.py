@@ -22,6 +22,7 @@ from packaging.requirements import Requirement
 
 import aucforest
 from aucforest._machine_code import levels
+from tests.cli.test_warm_up import BY_EVENT, FIRST_DAY
 
 ROOT = Path(__file__).parents[1]
 BUILD = [sys.executable, "-m", "build", "--no-isolation"]
@@ -199,10 +200,16 @@ def test_machine_code_needs_nothing_that_may_be_absent_elsewhere(wheel):
     assert others <= {"exp", "log", "log1p", "expm1", "pow", "fmod", "memcpy", "memset", "nextafter"}, others
 
 
+def test_a_first_day_of_the_wheel_compiles_nothing(unpacked, tmp_path):
+    (tmp_path / "day.py").write_text(FIRST_DAY + BY_EVENT)
+    finished = run(sys.executable, tmp_path / "day.py", settings=unpacked)
+    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
+
+
 def test_first_calls_of_the_wheel_compile_nothing(unpacked):
     """At any level, and where nothing can be written."""
     command = [sys.executable, ROOT / "benchmarks" / "first_calls.py", "--sources", unpacked["PYTHONPATH"]]
-    finished = run(*command, "--rounds", "1", "--calls", "fit, two", "stack", "CBPE")
+    finished = run(*command, "--rounds", "1", "--calls", "fit, two")
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 

@@ -1,4 +1,4 @@
-"""What is compiled beforehand is what a first day needs."""
+"""What is compiled beforehand is what a first day needs; that of a wheel, too, which is tested with the wheel."""
 
 import os
 import subprocess
@@ -251,6 +251,7 @@ def check(step):
 first_day(check, whole=False)
 """
 
+# The same of a process that finds on disk what a wheel brings; tests/test_packaging.py runs it.
 BY_EVENT = """
 class Compiled(event.Listener):
     def on_start(self, event):
@@ -278,6 +279,5 @@ def test_a_first_day_compiles_nothing_afterwards(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_first_day_finds_all_on_disk_and_warming_up_needs_no_extra(tmp_path):
-    run(tmp_path, WARM_UP, NUMBA_CACHE_DIR=str(tmp_path))
-    run(tmp_path, FIRST_DAY + BY_EVENT, NUMBA_CACHE_DIR=str(tmp_path))
+def test_warming_up_needs_no_extra(tmp_path):
+    run(tmp_path, WARM_UP)
