@@ -58,8 +58,8 @@ class MachineCodeHook(BuildHookInterface):
             raise RuntimeError("no code was written")
         inside = SHIPPED_FOLDER.relative_to(sources)
         (folder / MANIFEST).write_text(json.dumps(compiled_with(), indent=2) + "\n")
-        included = {str(path): str(inside / level / path.name) for level in here for path in files[level]}
-        return {str(folder / MANIFEST): str(inside / MANIFEST), **included}
+        included = {str(path): (inside / level / path.name).as_posix() for level in here for path in files[level]}
+        return {str(folder / MANIFEST): (inside / MANIFEST).as_posix(), **included}
 
 
 def _warm_up(levels: list[str], folder: Path, sources: Path) -> None:
