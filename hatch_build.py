@@ -13,6 +13,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+INSIDE = "aucforest/compiled"
 IS_PURE = os.environ.get("AUCFOREST_PURE", "0") not in ("", "0")
 
 
@@ -28,38 +29,37 @@ class MachineCodeHook(BuildHookInterface):
         if IS_PURE or version == "editable":
             return
         self._folder = TemporaryDirectory(ignore_cleanup_errors=True)
+        folder = Path(self._folder.name)
         try:
-            files = self._compile(Path(self._folder.name))
+            files, manifest = self._compile(folder)
+            build_data["pure_python"], build_data["infer_tag"] = False, True
         except Exception as error:
             self.app.display_warning(f"aucforest is built without machine code, so its first fit compiles: {error}")
-            return
-        build_data["force_include"].update(files)
-        build_data["pure_python"], build_data["infer_tag"] = False, True
+            # pip hides the warning; `python -m aucforest` says it
+            files, manifest = {}, {"error": str(error)}
+        (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+        build_data["force_include"] |= {**files, str(folder / "manifest.json"): f"{INSIDE}/compiled_with.json"}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove what the wheel has now."""
         if hasattr(self, "_folder"):
             self._folder.cleanup()
 
-    def _compile(self, folder: Path) -> dict[str, str]:
-        """Compile for all levels at once; return the files with their paths in the wheel."""
+    def _compile(self, folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+        """Compile for all levels at once; return the files with their paths in the wheel, and what they depend on."""
         sources = Path(self.root, "src")
         sys.path.insert(0, str(sources))
-        from aucforest._machine_code import MANIFEST, SHIPPED_FOLDER, compiled_with, levels
+        from aucforest._machine_code import compiled_with, levels
 
         if not (here := levels()):
             raise RuntimeError("there is no level for this processor")
-        self.app.display_waiting(
-            f"Machine code for {' and '.join(here)} is compiled, which takes one to two minutes ..."
-        )
+        self.app.display_waiting(f"Machine code for {' and '.join(here)} is compiled, which takes some minutes ...")
         _warm_up(here, folder, sources)
         files = {level: list((folder / level).rglob("*.nbc")) for level in here}
         if min(map(len, files.values())) == 0:
             raise RuntimeError("no code was written")
-        inside = SHIPPED_FOLDER.relative_to(sources)
-        (folder / MANIFEST).write_text(json.dumps(compiled_with(), indent=2) + "\n")
-        included = {str(path): (inside / level / path.name).as_posix() for level in here for path in files[level]}
-        return {str(folder / MANIFEST): (inside / MANIFEST).as_posix(), **included}
+        included = {str(path): f"{INSIDE}/{level}/{path.name}" for level in here for path in files[level]}
+        return included, compiled_with()
 
 
 def _warm_up(levels: list[str], folder: Path, sources: Path) -> None:

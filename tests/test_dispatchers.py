@@ -28,7 +28,7 @@ def test_compilation_is_told_once_until_there_is_a_pause(monkeypatch):
     assert said == []
     compile_for(2.0)
     compile_for(2.0)
-    sentence = "aucforest is compiled for this machine, which takes 10 to 30 seconds, once"
+    sentence = "aucforest is compiled for this machine, which takes a minute or two, once"
     assert said == [sentence]
     now[0] += 60.0
     compile_for(2.0)

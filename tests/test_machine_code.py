@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -211,7 +212,7 @@ def test_a_processor_without_avx_takes_the_code_of_the_next_level(installed):
 def test_code_is_compiled_for_this_machine_on_request(installed):
     found = installed.run(AUCFOREST_NATIVE="1")
     assert (found.result, found.hits, len(found.files)) == (2, 0, 1)
-    assert found.status == "machine code: compiled for this machine"
+    assert found.status == "machine code: compiled for this machine, 1 files so far"
     assert is_shipped(installed.run(AUCFOREST_NATIVE="0"), levels()[0])
 
 
@@ -221,14 +222,21 @@ def test_shipped_code_that_is_damaged_is_passed_over(damage, installed):
     with changed(file, damage):
         found = installed.run()
     assert (found.result, found.hits, len(found.files)) == (2, 0, 1)
-    assert found.status == f"machine code: shipped for {levels()[0]}, and some compiled for this machine"
+    assert found.status == f"machine code: shipped for {levels()[0]}, and 1 files compiled for this machine"
 
 
-@pytest.mark.parametrize("text", ["", "[]", "[1]", '"text"', "{"])
-def test_a_damaged_manifest_is_none(text, installed):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        *((text, r"\S*compiled_with.json is damaged$") for text in ("", "[1]", '"text"', "{")),
+        ('{"error": "no memory"}', "the package was installed, but could not be compiled: no memory$"),
+    ],
+)
+def test_without_what_code_depends_on_the_notice_says_why(text, reason, installed):
     with changed(installed.folder / MANIFEST, lambda file: file.write_text(text)):
         found = installed.run()
     assert (found.result, found.level, len(found.files)) == (2, "", 1)
+    assert re.match(f"once, because {reason}", found.how_often)
 
 
 @pytest.mark.parametrize(
@@ -248,14 +256,15 @@ def test_code_of_other_versions_is_not_loaded_and_the_notice_says_why(entry, rea
         found = installed.run()
     assert (found.result, found.hits, found.level, len(found.files)) == (2, 0, "", 1)
     assert found.how_often.startswith(f"once, because the installed machine code was compiled {reason}")
-    assert found.status == "machine code: compiled for this machine"
+    assert found.status == "machine code: compiled for this machine, 1 files so far"
 
 
 @pytest.mark.parametrize("setting", [{"NUMBA_CPU_NAME": "generic"}, {"NUMBA_BOUNDSCHECK": "1"}])
 def test_the_status_leaves_out_code_that_this_process_would_not_load(setting, installed, tmp_path):
     where = {"NUMBA_CACHE_DIR": str(tmp_path), "AUCFOREST_NATIVE": "1"}
-    assert installed.run(**where).status == "machine code: compiled for this machine"
-    assert installed.run(**where, NUMBA_DISABLE_JIT="1").status == "machine code: compiled for this machine"
+    assert installed.run(**where).status == "machine code: compiled for this machine, 1 files so far"
+    without = installed.run(**where, NUMBA_DISABLE_JIT="1")
+    assert without.status == "machine code: not used, because NUMBA_DISABLE_JIT is set"
     (file,) = tmp_path.rglob("*.nbc")
     file.rename(tmp_path / "kept")
     installed.run(**where, **setting)

@@ -18,10 +18,13 @@ def main() -> None:
             from aucforest._machine_code import status
 
             print(status())
+            sys.argv.append("--help")
         for module in ("typer", "rich", "pandas", "pyarrow"):
             import_optional(module, purpose="the command line", extra="cli")
         from aucforest.cli.app import app
-    except (ImportError, OSError) as error:
+    except (ImportError, OSError, ValueError) as error:
+        if sys.argv[1:] == ["--help"]:
+            return print(error)
         sys.exit(str(error))
     except KeyboardInterrupt:  # imports take a second
         sys.exit(130)

@@ -63,7 +63,7 @@ class _Watch(event.Listener):
         if not self._is_said and now - self._started > _NOTICEABLE:
             self._is_said = True
             how_often = _machine_code.how_often() if _machine_code else "in each process"
-            say(f"aucforest is compiled for this machine, which takes 10 to 30 seconds, {how_often}")
+            say(f"aucforest is compiled for this machine, which takes a minute or two, {how_often}")
 
     def on_end(self, event: Any) -> None:
         """Take note of the end."""

@@ -81,8 +81,12 @@ def shipped() -> Shipped:
         return Shipped()
     try:
         given = dict(json.loads((SHIPPED_FOLDER / MANIFEST).read_text()))
-    except (OSError, ValueError, TypeError):
+    except OSError:
         return Shipped()
+    except (ValueError, TypeError):
+        return Shipped(why_not=f"{SHIPPED_FOLDER / MANIFEST} is damaged")
+    if "error" in given:
+        return Shipped(why_not=f"the package was installed, but could not be compiled: {given['error']}")
     for name, here in compiled_with().items():
         if given.get(name) != here:
             of = "from other sources" if name == "sources" else f"for {name} {given.get(name)}, and this is {here}"
@@ -124,11 +128,13 @@ def _own_processor() -> str:
 def status() -> str:
     """Return a sentence on where the machine code of this installation comes from."""
     found, own = shipped(), own_folder()
-    is_own = own is not None and any(own.glob(f"*.{_VERSION}.{_own_processor()}.*.nbc"))
-    if found.level:
-        text = f"shipped for {found.level}" + (", and some compiled for this machine" if is_own else "")
-    elif is_own:
-        text = "compiled for this machine"
+    n_own = 0 if own is None else sum(1 for _ in own.glob(f"*.{_VERSION}.{_own_processor()}.*.nbc"))
+    if numba.config.DISABLE_JIT:
+        text = "not used, because NUMBA_DISABLE_JIT is set"
+    elif found.level:
+        text = f"shipped for {found.level}" + (f", and {n_own} files compiled for this machine" if n_own else "")
+    elif n_own:
+        text = f"compiled for this machine, {n_own} files so far"
     else:
         text = f"none yet, because {found.why_not}" if found.why_not else "none yet"
     return f"machine code: {text}"

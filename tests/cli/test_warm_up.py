@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from aucforest.__main__ import main
+from aucforest._machine_code import status
 
 module = import_module("aucforest.cli.warm_up")  # the package has the command of this name
 
 
 @pytest.mark.parametrize(("arguments", "is_native"), [(["warm-up"], None), (["warm-up", "--native"], "1")])
-def test_native_passes_shipped_code_over(arguments, is_native, monkeypatch):
+def test_native_passes_shipped_code_over(arguments, is_native, monkeypatch, capsys):
     seen = []
     monkeypatch.setenv("AUCFOREST_NATIVE", "")  # so that it is restored
     monkeypatch.delenv("AUCFOREST_NATIVE")
@@ -23,6 +24,22 @@ def test_native_passes_shipped_code_over(arguments, is_native, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["aucforest", *arguments])
     main()
     assert seen == [is_native]
+    assert capsys.readouterr().out == f"{status()}\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"NUMBA_DISABLE_JIT": "1"}, "NUMBA_DISABLE_JIT is set, so nothing can be compiled: unset it"),
+        ({"NUMBA_CACHE_LOCATOR_CLASSES": "IPythonCacheLocator"}, "there is no folder to keep machine code in: set NUM"),
+    ],
+)
+def test_what_cannot_be_compiled_is_said_in_a_sentence(settings, reason):
+    command = [sys.executable, "-m", "aucforest", "warm-up"]
+    finished = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
+    assert (finished.returncode, finished.stdout) == (1, "")
+    assert finished.stderr.startswith(reason)
+    assert finished.stderr.count("\n") == 1
 
 
 def test_the_second_process_goes_backward_and_ends_with_the_first(monkeypatch):
@@ -270,7 +287,7 @@ def run(folder: Path, program: str, **environment: str) -> None:
     file = folder / "program.py"
     file.write_text(program)
     finished = subprocess.run([sys.executable, file], capture_output=True, text=True, env={**os.environ, **environment})
-    assert (finished.returncode, finished.stdout, finished.stderr) == (0, "", "")
+    assert (finished.returncode, finished.stderr) == (0, "")
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from joblib import cpu_count
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from aucforest._machine_code import own_folder, shipped
+from aucforest._machine_code import is_set, own_folder, shipped, status
 from aucforest.estimators import AUCForestClassifier, LinearAUCClassifier, load
 from aucforest.inspection import explain, oob_permutation_importance
 from aucforest.losses import pairwise_loss
@@ -39,11 +39,13 @@ def warm_up(native: bool = False) -> None:
     """
     if native:
         os.environ["AUCFOREST_NATIVE"] = "1"
+    if is_set("NUMBA_DISABLE_JIT"):
+        raise ValueError("NUMBA_DISABLE_JIT is set, so nothing can be compiled: unset it")
     if own_folder() is None and not shipped().level:
         raise OSError("there is no folder to keep machine code in: set NUMBA_CACHE_DIR to one that can be written to")
     if own_folder() is None or cpu_count() == 1 or getattr(sys, "frozen", False):
         compile_kernels()
-        return
+        return print(status())
     # Each finds on disk what the other has compiled, until they meet.
     backward = [sys.executable, "-c", "from aucforest.cli.warm_up import compile_kernels; compile_kernels(-1)"]
     with subprocess.Popen(backward, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
@@ -52,6 +54,7 @@ def warm_up(native: bool = False) -> None:
         except BaseException:
             other.kill()
             raise
+    print(status())
 
 
 def compile_kernels(direction: int = 1) -> None:
