@@ -235,6 +235,6 @@ def test_the_module_runs_as_a_command(tmp_path):
 
 def test_a_missing_extra_is_named():
     program = "import sys; sys.modules['typer'] = None; from aucforest.__main__ import main; main()"
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    finished = subprocess.run([sys.executable, "-c", program, "compare"], capture_output=True, text=True)
     assert finished.returncode == 1
     assert finished.stderr == "the command line needs typer: pip install aucforest[cli]\n"
