@@ -114,7 +114,9 @@ def main() -> None:
     parser.add_argument("--calls", nargs="*", default=[""])
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    python, sources = given.python or sys.executable, given.sources or ("" if given.python else str(ROOT / "src"))
+    # not resolved, as the interpreter of an environment is a link
+    python = os.path.abspath(given.python or sys.executable)
+    sources = given.sources or ("" if given.python else str(ROOT / "src"))
     print(f"{'':<40}{'imports':>10}{'first call':>12}{'second':>10}{'compiled':>10}")
     total = 0
     chosen = [name for name in CALLS if name.startswith(tuple(given.calls))]
