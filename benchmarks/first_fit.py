@@ -1,4 +1,4 @@
-"""How long does the first fit of an installation take, which compiles, and the first of a process, which need not?
+"""How long does the first fit of a checkout take, which compiles, and the first of a process, which need not?
 
     python benchmarks/first_fit.py [DATA ...] [--before REVISION]
 

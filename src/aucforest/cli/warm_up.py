@@ -45,8 +45,13 @@ def warm_up(native: bool = False) -> None:
         raise OSError("there is no folder to keep machine code in: set NUMBA_CACHE_DIR to one that can be written to")
     if own_folder() is None or cpu_count() == 1 or getattr(sys, "frozen", False):
         compile_kernels()
-        return print(status())
-    # Each finds on disk what the other has compiled, until they meet.
+    else:
+        _use_two_processes()
+    print(status())
+
+
+def _use_two_processes() -> None:
+    """Compile from both ends of the list of calls: each process finds on disk what the other has compiled."""
     backward = [sys.executable, "-c", "from aucforest.cli.warm_up import compile_kernels; compile_kernels(-1)"]
     with subprocess.Popen(backward, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as other:
         try:
@@ -54,7 +59,6 @@ def warm_up(native: bool = False) -> None:
         except BaseException:
             other.kill()
             raise
-    print(status())
 
 
 def compile_kernels(direction: int = 1) -> None:
@@ -72,14 +76,14 @@ def _steps() -> list[Callable[[], object]]:
         partial(_fit_options, X, two_classes, {"threshold": "gmean", "max_leaf_nodes": 9}),
         partial(_fit_sparse, X, two_classes),
         partial(_fit_rates, X, two_classes),
-        partial(_fit_and_look, X, two_classes, []),
+        partial(_look_into, X, two_classes, _forest()),
         # more rows than bins are computed from
         partial(bin_matrix, np.zeros((SAMPLE_ROWS + 1, 1))),
         *(partial(pairwise_loss, two_classes, X[:, 0], loss=loss) for loss in ("exp", "logistic", "squared_hinge")),
         partial(LinearAUCClassifier().fit, X, two_classes),
         partial(_measure, two_classes, X[:, :2]),
         partial(_measure, three_classes, X[:, :3]),
-        partial(_fit_and_look, X, three_classes, [3]),
+        partial(_look_into, X, three_classes, _forest(categorical_features=[3])),
         partial(_fit_options, X, three_classes, {}),
     ]
 
@@ -112,16 +116,14 @@ def _fit_rates(X: NDArray[np.float64], y: NDArray[Any]) -> None:
     rows, forest = X.copy(), _forest(categorical_features=[3])
     rows[:, 3] = np.arange(len(X)) % 60
     for groups in (None, np.arange(len(X)) // 2):
-        _look_into(rows, y, forest.fit(rows, y, groups=groups))
+        _look_into(rows, y, forest, groups)
 
 
-def _fit_and_look(X: NDArray[np.float64], y: NDArray[Any], categorical_features: list[int]) -> None:
+def _look_into(
+    X: NDArray[np.float64], y: NDArray[Any], forest: AUCForestClassifier, groups: NDArray[Any] | None = None
+) -> None:
     """Fit a forest and ask it for all that needs kernels of its own."""
-    _look_into(X, y, _forest(categorical_features=categorical_features).fit(X, y))
-
-
-def _look_into(X: NDArray[np.float64], y: NDArray[Any], forest: AUCForestClassifier) -> None:
-    """Ask a fitted forest for all that needs kernels of its own."""
+    forest.fit(X, y, groups=groups)
     forest.apply(X)
     forest.decision_path(X)
     explain(forest, X[:2])
