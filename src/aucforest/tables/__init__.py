@@ -1,1 +1,1 @@
-"""Tables as columns: frames, Arrow, Parquet and CSV; their categories, labels and weights."""
+"""Tables as columns: frames, Arrow, Parquet and text; their categories, labels and weights."""

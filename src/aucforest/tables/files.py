@@ -28,6 +28,11 @@ class Files:
                 raise ValueError(f"{file} changed while it was read")
             yield file
 
+    def check_unchanged(self) -> None:
+        """Raise ValueError if a file has changed."""
+        for _ in self.unchanged():
+            pass
+
     def file_of(self, row: int) -> tuple[Path, int]:
         """Return the file that has a row, and the index of the row in this file."""
         at = max(i for i, first in enumerate(self._first_rows[:-1]) if first <= row)
@@ -48,9 +53,12 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def check_names(name: str, columns: Sequence[str]) -> None:
-    """Raise ValueError if two columns have the same name."""
+    """Raise ValueError if two columns have the same name, or one has a character that ends names in C."""
     for column in repeated(columns):
         raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
+    for column in columns:
+        if "\0" in str(column):
+            raise ValueError(f"{name} has the column {column!r}: column names must not have the character 0")
 
 
 def check_same_names(first: Path, first_names: Sequence[str], file: Path, names: Sequence[str]) -> None:

@@ -4,7 +4,8 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from aucforest.tables.csv import parse_labels
 from aucforest.tables.kinds import NUMBER, Columns, as_kind, as_text, decode, holds_text, is_number
 from aucforest.tables.sources import Source
 from aucforest.tables.texts import alike_note
@@ -21,6 +21,8 @@ _MOST_CLASSES = 2**16
 _NO_CLASS = _MOST_CLASSES - 1
 # The maximum number of distinct labels that are kept for the error message if none is the positive label.
 _MOST_SEEN = 1000
+# Numbers without leading zeros.
+_INTEGER = re.compile(r"\s*[-+]?(0|[1-9]\d*)(\.\d*)?([eE][-+]?\d+)?\s*")
 _COMPARISONS = {">=": pc.greater_equal, ">": pc.greater, "<=": pc.less_equal, "<": pc.less}
 
 
@@ -199,6 +201,28 @@ class LabelReader:
         return _encode(self._typed(column), lambda value: self._classes.get(value, _NO_CLASS))
 
 
+def parse_labels(distinct: Any) -> Any:
+    """Return distinct labels of text as integers or booleans, if that does not change how they are written.
+
+    They stay strings if one has a leading zero, as "007" has, or if they are other booleans than "True" and "False".
+    """
+    labels = set(distinct.to_pylist())
+    if labels <= {"True", "False"}:
+        return pc.equal(distinct, "True")
+    if all(_INTEGER.fullmatch(label) for label in labels):
+        with suppress(pa.ArrowInvalid):  # of more than 64 bits
+            return pc.utf8_trim_whitespace(distinct).cast(
+                pa.float64() if re.search("[.eE]", "".join(labels)) else pa.int64()
+            )
+    return distinct
+
+
+def typed_labels(column: Any) -> Any:
+    """Return a column of labels of text as integers or booleans; see `parse_labels`."""
+    distinct = pc.unique(column.drop_null())
+    return parse_labels(distinct).take(pc.index_in(column, distinct))
+
+
 def not_label(label: str) -> str:
     """Return the name of the class of all other labels."""
     return f"not {label}"
@@ -224,6 +248,8 @@ def _encode(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) 
 
 class SteadyRows:
     """A source whose labels are compared at each reading, because a query can return its rows in another order."""
+
+    text_formats: Mapping[str, Mapping[str, str]] = {}
 
     def __init__(self, source: Source, reader: LabelReader, labels: NDArray[np.uint16]) -> None:
         self.name, self._source, self._reader, self._labels = source.name, source, reader, labels

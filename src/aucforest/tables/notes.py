@@ -20,7 +20,7 @@ from aucforest.tables.columns import (
     read_table,
 )
 from aucforest.tables.integers import ROUNDED, rounded_features
-from aucforest.tables.texts import text_note, unseen_note
+from aucforest.tables.texts import MOST_NAMES, listed_columns, text_note, unseen_note
 
 _UNUSED = ", never used in a split"
 _EMPTY = f"no values{_UNUSED}"
@@ -35,8 +35,6 @@ _LEAST_ROWS = 20
 _SEPARATES, _LEAST_OF_CLASS = 0.999, 5
 # All pairs of classes are compared, unless there are more classes than this.
 _MOST_CLASSES = 10
-# The maximum number of columns that a note lists by name.
-_MOST_NAMES = 10
 
 
 def suspicious_columns(
@@ -153,8 +151,8 @@ def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.boo
 
 def _sentence(kind: str, names: list[str], drop: bool) -> str:
     """Return the sentence of a note with the names of its columns."""
-    option = "; consider --drop" if names[_MOST_NAMES:] else f"; consider --drop {shlex.quote(','.join(names))}"
-    return f"{_columns(list(map(repr, names)))}: {kind}{option if drop and kind == _IDENTIFIER else ''}"
+    option = "; consider --drop" if names[MOST_NAMES:] else f"; consider --drop {shlex.quote(','.join(names))}"
+    return f"{listed_columns(list(map(repr, names)))}: {kind}{option if drop and kind == _IDENTIFIER else ''}"
 
 
 def _leak_sentence(aucs: dict[str, float]) -> str:
@@ -162,14 +160,8 @@ def _leak_sentence(aucs: dict[str, float]) -> str:
     if len(aucs) == 1:
         ((name, auc),) = aucs.items()
         return f"{name!r} separates the classes alone (ROC AUC {auc:.4f}): is it known at prediction time?"
-    listed = _columns([f"{name!r} (ROC AUC {auc:.4f})" for name, auc in aucs.items()])
+    listed = listed_columns([f"{name!r} (ROC AUC {auc:.4f})" for name, auc in aucs.items()])
     return f"{listed} each separate the classes alone: are they known at prediction time?"
-
-
-def _columns(names: list[str]) -> str:
-    """Return the words that begin a sentence on some columns."""
-    more = f" and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else ""
-    return f"column{'s' if names[1:] else ''} {', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def unseen_categories(table: Any, categories: Categories) -> list[str]:

@@ -1,23 +1,33 @@
-"""Tables that are read in batches, several times: Parquet and CSV files, and objects with an Arrow stream."""
+"""Tables that are read in batches, several times: Parquet and text files, and objects with an Arrow stream."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from numpy.typing import NDArray
 
+from aucforest.tables.copies import STANDARD, Readable
 from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, is_csv
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.database import columns_of, rows_where
 from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
 from aucforest.tables.integers import ROUNDED
-from aucforest.tables.kinds import Canonical, canonical_type
-from aucforest.tables.texts import StrayText, read_as_missing
+from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
+from aucforest.tables.kinds import Canonical, canonical_type, find_column
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from aucforest.tables.spreadsheets import SPREADSHEET
+from aucforest.tables.text_files import TextFiles
+from aucforest.tables.texts import StrayText, listed_columns, read_as_missing
 
-_SUFFIXES = (".parquet", *CSV_SUFFIXES)
+SUFFIXES = (".parquet", *CSV_SUFFIXES, *JSON_SUFFIXES, SPREADSHEET)
+# These as a sentence has them.
+NAMES = ".csv, .tsv, .txt, .jsonl or .ndjson (or .gz or .zst of these), .xlsx or .parquet"
 
 
 class _Typed:
@@ -27,8 +37,10 @@ class _Typed:
     hint = ""
     missing: Sequence[str] = ()
     stray: Mapping[str, StrayText] = {}
-    remarks: Mapping[str, Sequence[str]] = {}
+    remarks: Mapping[str, str] = {}
+    text_formats: Mapping[str, Mapping[str, str]] = {}
     rounded: frozenset[str] = frozenset()
+    can_be_text = False
     _schema: Any
 
     def schema(self, columns: Sequence[str]) -> Any:
@@ -43,7 +55,7 @@ class ParquetFiles(_Typed, Files):
         super().__init__(files, name)
         self._first_rows = [0]
         for file in files:
-            with _open(file) as content:
+            with _open_parquet(file) as content:
                 schema = _canonical_schema(content.schema_arrow)
                 self._first_rows.append(self._first_rows[-1] + content.metadata.num_rows)
             if file is files[0]:
@@ -65,7 +77,7 @@ class ParquetFiles(_Typed, Files):
         for file, start, stop in zip(self.unchanged(), self._first_rows, self._first_rows[1:]):
             if stop <= first_row:
                 continue
-            with _open(file) as content:
+            with _open_parquet(file) as content:
                 skipped, groups = _groups_from(content.metadata, first_row - start)
                 for batch in content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
                     rest = batch.slice(max(0, first_row - start - skipped))
@@ -110,6 +122,9 @@ class Streams(_Typed):
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
         return split(_canonical_batches(self._reader(), self.schema(columns)), first_row, rows)
 
+    def done(self, n_rows: int) -> None:
+        """Return None: how many rows there are is not known."""
+
     def place(self, row: int) -> str:
         """Return the name of the source and the number of the row, counted from 1."""
         return f"{self.name}, row {row + 1}"
@@ -118,36 +133,91 @@ class Streams(_Typed):
         """Return None, because a change of the table cannot be detected."""
 
 
+class SelectedRows:
+    """Some rows of a source, by their numbers, in ascending order. What is not defined here is that of the source."""
+
+    def __init__(self, source: Any, rows: NDArray[np.int64]) -> None:
+        self._source, self._rows = source, rows
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
+
+    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
+        return split(self._selected(columns), first_row, rows)
+
+    def _selected(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield record batches of the rows."""
+        start = 0
+        for batch in self._source.batches(columns):
+            stop = start + batch.num_rows
+            first, last = np.searchsorted(self._rows, (start, stop))
+            if first < last:
+                yield batch.take(pa.array(self._rows[first:last] - start))
+            start = stop
+
+    def place(self, row: int) -> str:
+        """Return the place of a row in the source."""
+        place: str = self._source.place(int(self._rows[row]))
+        return place
+
+    def done(self, n_rows: int) -> float:
+        """Return `n_rows` as a proportion of the rows."""
+        return n_rows / len(self._rows)
+
+    def fingerprint(self) -> dict[str, Any] | None:
+        """Return the fingerprint of the source and a digest of the rows."""
+        whole = self._source.fingerprint()
+        return None if whole is None else whole | {"rows": sha256(self._rows.tobytes()).hexdigest()}
+
+
 # A table that can be read several times, with its rows in the same order each time.
-Source = CsvFiles | ParquetFiles | Streams
+Source = TextFiles | ParquetFiles | Streams
 
 
 def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
-    """Return sentences on stray text in columns that are read as numbers or dates, after their types are known."""
-    table.schema(columns)  # for which all rows are read
-    notes = [read_as_missing(name, stray) for name, stray in table.stray.items()]
-    notes += [f"column {name!r}: {remark}" for name, listed in table.remarks.items() for remark in listed]
-    return notes + [f"column {name!r}: {ROUNDED}" for name in table.columns if name in table.rounded]
+    """Return sentences on how columns are read, after their types are known.
+
+    A fit itself warns of integers that it rounds; here are those of columns that are read as float64.
+    """
+    schema = table.schema(columns)  # for which all rows are read
+    notes = [read_as_missing(name, stray, table.can_be_text) for name, stray in table.stray.items()]
+    names_by_remark: dict[str, list[str]] = {}
+    for name, remark in table.remarks.items():
+        names_by_remark.setdefault(remark, []).append(repr(name))
+    notes += [f"{listed_columns(names)}: {remark}" for remark, names in names_by_remark.items()]
+    integers = {field.name for field in schema if pa.types.is_integer(field.type)}
+    return notes + [f"column {name!r}: {ROUNDED}" for name in table.columns if name in table.rounded - integers]
 
 
-def open_source(source: Any, as_text: Sequence[str] | None = (), csv_format: CsvFormat = DEFAULT_FORMAT) -> Source:
+def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOptions = DEFAULT_OPTIONS) -> Source:
     """Return the source of a file, a folder, a list of files, or a table.
 
-    `as_text` and `csv_format` are for CSV: the columns that stay strings (None for all), and how it is written. Files
-    of a folder that begin with a point or an underscore are ignored, as they are temporary or describe the others.
+    `as_text` are the columns of text files that stay strings, None for all. Files of a folder that begin with a point
+    or an underscore are ignored, as they are temporary or describe the others.
     """
+    options = options.check()
+    if options.where is None and options.sample is None:
+        return _open(source, as_text, options)
+    whole = _open(source, (), options)
+    rows = _selected_rows(whole, options)
+    return cast(Source, SelectedRows(whole.with_text(as_text) if isinstance(whole, TextFiles) else whole, rows))
+
+
+def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> Any:
+    """Return the source of all rows."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.is_dir():
-            return _open_files([path], path.name, as_text, csv_format)
+            return _open_files([path], path.name, as_text, options)
         files = sorted(file for file in path.iterdir() if is_table(file) and file.name[0] not in "._")
         if not files:
-            raise ValueError(f"the folder {path} has no {' or '.join(_SUFFIXES)} files")
-        return _open_files(files, path.name, as_text, csv_format)
+            raise ValueError(f"the folder {path} has no tables: {NAMES}")
+        return _open_files(files, path.name, as_text, options)
     if isinstance(source, list | tuple) and len(source) == 0:
         raise ValueError("source is an empty list: pass at least one file")
     if isinstance(source, list | tuple) and all(isinstance(file, str | os.PathLike) for file in source):
-        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text, csv_format)
+        return _open_files([Path(file) for file in source], f"{len(source)} files", as_text, options)
     if hasattr(source, "__next__"):
         raise TypeError(
             f"a {type(source).__name__} can be read only once, but the fit reads the rows three times: pass a table, a"
@@ -162,22 +232,69 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), csv_format: Csv
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "scanner"):
         return Streams(source)
     raise TypeError(
-        "source must be a Parquet or CSV file, a list or a folder of such files, or a table of pyarrow, polars, pandas"
-        f" or duckdb, but is a {type(source).__name__}"
+        "source must be a table in a file, a list or a folder of such files, or a table of pyarrow, polars, pandas or"
+        f" duckdb, but is a {type(source).__name__}"
     )
 
 
 def is_table(file: Path) -> bool:
-    """Return whether the name of a file is that of a Parquet or CSV file."""
-    return file.name.lower().endswith(_SUFFIXES)
+    """Return whether the name of a file is that of a table."""
+    return file.name.lower().endswith(SUFFIXES)
 
 
-def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, csv_format: CsvFormat) -> Source:
-    """Return files of one format as a source: CSV if the names say so, else Parquet."""
-    are_csv = [is_csv(file) for file in files]
-    if any(are_csv) and not all(are_csv):
-        raise ValueError(f"{name}: some are CSV files and others are not; pass files of one type")
-    return CsvFiles(files, name, as_text, csv_format) if all(are_csv) else ParquetFiles(files, name)
+def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, options: ReadOptions) -> Source:
+    """Return files of one format as a source, CSV if they are streams, Parquet if their names say nothing."""
+    kinds = {format_of(file) for file in files}
+    if len(kinds) > 1:
+        raise ValueError(f"{name}: some are {' and others '.join(sorted(kinds))} files; pass files of one format")
+    (kind,) = kinds
+    if kind == "Parquet":
+        return ParquetFiles(files, name)
+    readable = [Readable(file, options.encoding) for file in files]
+    name = readable[0].file.name if files == [STANDARD] else name
+    return (JsonFiles if kind == "JSON" else CsvFiles)(readable, name, as_text, options)
+
+
+def format_of(file: Path) -> str:
+    """Return the format of a table by the name of its file; Parquet if it says nothing."""
+    name = file.name.lower()
+    if name.endswith(JSON_SUFFIXES):
+        return "JSON"
+    is_stream = file == STANDARD or (file.exists() and not file.is_file())
+    return "CSV" if is_csv(file) or name.endswith(SPREADSHEET) or is_stream else "Parquet"
+
+
+def _selected_rows(whole: Any, options: ReadOptions) -> NDArray[np.int64]:
+    """Return the numbers of the rows that the options select; ValueError if there are none."""
+    if options.where is None:
+        rows = np.arange(sum(batch.num_rows for batch in whole.batches(whole.columns[:1])))
+    else:
+        columns = [_same_name(name, whole.columns) for name in columns_of(options.where)]
+        find_column(whole, *columns)
+        columns = list(dict.fromkeys(columns)) or whole.columns[:1]
+        _check_twins(columns)
+        rows = rows_where(whole.batches(columns), whole.schema(columns), options.where)
+        if len(rows) == 0:
+            raise ValueError(f"{whole.name} has no rows where {options.where}")
+    if options.sample is not None and options.sample < len(rows):
+        rows = np.sort(np.random.default_rng(0).choice(rows, options.sample, replace=False, shuffle=False))
+    return rows
+
+
+def _same_name(name: str, columns: Sequence[str]) -> str:
+    """Return the column of a name in SQL, where lower case and upper case are the same."""
+    if name in columns:
+        return name
+    same = [column for column in columns if column.lower() == name.lower()]
+    return same[0] if len(same) == 1 else name
+
+
+def _check_twins(columns: Sequence[str]) -> None:
+    """Raise ValueError if SQL takes two columns for one."""
+    names: dict[str, str] = {}
+    for column in columns:
+        if (twin := names.setdefault(column.lower(), column)) != column:
+            raise ValueError(f"where has columns that differ in upper and lower case alone: {twin!r} and {column!r}")
 
 
 def _canonical_schema(schema: Any) -> Any:
@@ -193,10 +310,11 @@ def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _open(file: Path) -> Any:
+def _open_parquet(file: Path) -> Any:
     """Open a Parquet file with a small buffer instead of whole row groups; ValueError if it cannot be read."""
     try:
-        return pyarrow.parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20)
+        # A relative path that begins with ~ would be one in the home of a user.
+        return pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20)
     except FileNotFoundError:
         raise ValueError(f"there is no file {file}") from None
     except pa.ArrowInvalid as error:

@@ -2,25 +2,22 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from aucforest.tables.spellings import Spelling, read_spelling, spelling_note
+from aucforest.tables.number_texts import MOST_STRAY, PLAIN, as_number, count_readings, is_number
 from aucforest.tables.values import readable
 
-# Numbers as Arrow parses them. The pattern means the same to `re` and to Arrow's regular expressions.
-NUMBER_PATTERN = r"^\s*[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan))\s*$"
-# A column of text is nearly all numbers if less than this proportion of its values is something else.
-MOST_STRAY = 0.1
 # With this many distinct numbers, text that is up to half of the values is noted as well; fewer may be categories.
 _LEAST_NUMBERS = 20
 # The number of values that a sentence quotes.
 _EXAMPLES = 3
-# The number of values that are kept, to see whether some are numbers in another spelling.
-_MOST_KEPT = 100
 # Columns of more distinct texts are not searched for spellings that differ by case and spaces, and of these so many are
 # quoted.
 _MOST_ALIKE, _MOST_LISTED = 1000, 5
+# The maximum number of columns that a sentence lists by name.
+MOST_NAMES = 10
 
-_NUMBER = re.compile(NUMBER_PATTERN)
+_PLAIN = re.compile(PLAIN)
 _YEAR = r"\d{4}"
 _DATE = re.compile(
     rf"\s*({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)"
@@ -30,50 +27,37 @@ _DATE = re.compile(
 _ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")
 
 
-class StrayText:
-    """The number of values of a column of text, how many of them are no numbers, and the first ones of these.
+class StrayText(NamedTuple):
+    """How many of the values of a column are no numbers, or no dates, and some of these."""
 
-    They are counted among values of another kind, such as dates, if its pattern and name are given.
-    """
-
-    def __init__(self, pattern: re.Pattern[str] = _NUMBER, kind: str = "number") -> None:
-        self._pattern, self._kind = pattern, kind
-        self.n_values = self.n_stray = 0
-        # The number of distinct values that are no numbers, if each is added once.
-        self.n_distinct = 0
-        self.examples: list[str] = []
-        # The row of the first one, for an error message.
-        self.first_row: int | None = None
-
-    def add(self, values: Iterable[str], counts: Iterable[int]) -> None:
-        """Add distinct values and how often each of them occurs."""
-        for value, count in zip(values, counts):
-            self.n_values += count
-            if self._pattern.fullmatch(value) is None:
-                self.add_stray([value], count)
-
-    def add_stray(self, values: Iterable[str], n_rows: int) -> None:
-        """Add values that are no numbers, which are in so many rows."""
-        self.n_stray += n_rows
-        for value in values:
-            self.n_distinct += 1
-            if len(self.examples) < _MOST_KEPT and value not in self.examples:
-                self.examples.append(value)
+    n_stray: int
+    n_values: int
+    examples: Sequence[str]
+    kind: str = "number"
 
     @property
     def is_rare(self) -> bool:
-        """Whether some of the values are no numbers, but few enough that the column is one of numbers."""
+        """Whether some of the values are others, but few enough that the column is one of numbers or dates."""
         return 0 < self.n_stray < MOST_STRAY * self.n_values
 
     def __str__(self) -> str:
-        are = f"is no {self._kind}" if self.n_stray == 1 else f"are no {self._kind}s"
+        are = f"is no {self.kind}" if self.n_stray == 1 else f"are no {self.kind}s"
         return f"{self.n_stray:,} of {self.n_values:,} values {are} ({', '.join(map(repr, self.examples[:_EXAMPLES]))})"
 
     @property
     def advice(self) -> str:
         """What to do about values that are numbers in another spelling, as a clause, or "" if none is seen."""
-        spelled = next(filter(read_spelling, self.examples), None)
-        return "" if spelled is None else f"; write numbers such as {spelled!r} with digits and a decimal point alone"
+        spelled = next(filter(is_number, self.examples), None) if self.kind == "number" else None
+        if spelled is None:
+            return ""
+        options = "--decimal or --thousands (in Python, decimal or thousands)"
+        return f"; numbers such as {spelled!r} need the unit of the others, and perhaps {options}"
+
+
+def _stray_among(pattern: re.Pattern[str], kind: str, texts: Sequence[str], counts: Sequence[int]) -> StrayText:
+    """Return the texts that do not match a pattern."""
+    stray = [(text, count) for text, count in zip(texts, counts) if pattern.fullmatch(text) is None]
+    return StrayText(sum(count for _, count in stray), sum(counts), [text for text, _ in stray], kind)
 
 
 def text_note(values: Sequence[object], counts: Iterable[int]) -> str | None:
@@ -91,15 +75,13 @@ def _other_kind_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     # Few columns of text have dates or numbers, and most of the others show it at once.
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
     if 2 * len(dates) > len(texts[:100]):
-        stray = StrayText(_DATE, "date")
-        stray.add(texts, counts)
+        stray = _stray_among(_DATE, "date", texts, counts)
         return _date_note(dates[0], stray) if stray.is_rare or stray.n_stray == 0 else None
     some = _from_all_over(texts)
-    if sum(_NUMBER.match(text) is not None for text in some) * 2 < len(some):
+    if sum(_PLAIN.match(text) is not None for text in some) * 2 < len(some):
         return None
-    stray = StrayText()
-    stray.add(texts, counts)
-    is_mixed = 0 < 2 * stray.n_stray <= stray.n_values and len(texts) - stray.n_distinct >= _LEAST_NUMBERS
+    stray = _stray_among(_PLAIN, "number", texts, counts)
+    is_mixed = 0 < 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
     if not (stray.is_rare or is_mixed):
         return None
     return (
@@ -114,23 +96,28 @@ def _from_all_over(texts: Sequence[str]) -> Sequence[str]:
 
 def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     """Return the note on a column of text that holds numbers as people write them, and perhaps some other values."""
-    some = [read_spelling(text) for text in _from_all_over(texts)]
-    if 2 * (len(some) - some.count(None)) < len(some):
+    some = _from_all_over(texts)
+    if 2 * sum(map(is_number, some)) < len(some) or all(_PLAIN.match(text) for text in some):
         return None
-    stray, read, plain = StrayText(), dict[str, Spelling](), list[str]()
-    for text, count in zip(texts, counts):
-        stray.n_values += count
-        if _NUMBER.match(text) is not None:
-            plain.append(text)
-        elif (spelling := read_spelling(text)) is not None:
-            read[text] = spelling
-        else:
-            stray.add_stray([text], count)
-    is_mixed = 2 * stray.n_stray <= stray.n_values and len(read) + len(plain) >= _LEAST_NUMBERS
-    if not read or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
+    spelled = [text for text in texts if is_number(text) and not _PLAIN.match(text)]
+    readings = count_readings(texts, counts)
+    stray = StrayText(readings.n_values - readings.n_read_any, readings.n_values, [
+        text for text in texts if not is_number(text)
+    ])  # fmt: skip
+    is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
+    if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
         return None
-    note = spelling_note(read, plain)
-    return note if note is None or stray.n_stray == 0 else f"{note}; {_leave_empty(stray)}"
+    decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)
+    if decimal is None:
+        return None
+    first = spelled[0]
+    if decimal == "":
+        marks = {mark: as_number(first, mark) for mark in ".,"}
+        option = "--decimal (in Python, decimal) says which for a file; convert a column in memory"
+        note = f"{first!r} is {marks['.']} with a decimal point, but {marks[',']} with a decimal comma: {option}"
+        return f"numbers are read as text, so that each is a category: {note}"
+    note = f"numbers such as {first!r} are read as text, so that each is a category: write {as_number(first, decimal)}"
+    return note if stray.n_stray == 0 else f"{note}; {_leave_empty(stray)}"
 
 
 def _leave_empty(stray: StrayText) -> str:
@@ -173,10 +160,16 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def read_as_missing(name: str, stray: StrayText, can_be_text: bool = True) -> str:
-    """Return the sentence on stray text in a column that was read as numbers, with the option if it can be text."""
+def read_as_missing(name: str, stray: StrayText, can_be_text: bool) -> str:
+    """Return the sentence on stray text in a column that is read as another type, with the option if it can be text."""
     option = "; --stray-text text (in Python, stray_text='text') reads the column as text" if can_be_text else ""
     return f"column {name!r}: {stray}, read as missing{option}{stray.advice}"
+
+
+def listed_columns(names: Sequence[str]) -> str:
+    """Return the words that begin a sentence on some columns, whose names are in quotes."""
+    more = f" and {len(names) - MOST_NAMES:,} more" if names[MOST_NAMES:] else ""
+    return f"column{'s' if names[1:] else ''} {', '.join(names[:MOST_NAMES])}{more}"
 
 
 def unseen_note(name: str, n_unseen: int, n_rows: int, examples: Sequence[str]) -> str:

@@ -1,0 +1,185 @@
+"""The database engine, DuckDB: a connection, text in SQL, and the rows for which an expression of a user is true."""
+
+import json
+from collections.abc import Iterator, Sequence
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from aucforest._memory import machine_memory
+from aucforest._optional import import_optional
+from aucforest._progress import is_watched, progress_bar
+
+# The memory that the engine may take beside its buffers, and the part of that of the machine.
+_MEMORY, _PART = 2**30, 4
+# What no statement needs: other code, which the engine would download, the variables of Python, and some joins.
+_OWN = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+    # A join, which a long list after IN would become, loses the order of the rows.
+    "disabled_optimizers": "in_clause",
+}
+# In an expression of a user nothing is reached but the rows, and nothing is written.
+_CLOSED = {"enable_external_access": "false", "lock_configuration": "true", "temp_directory": ""}
+_ROWS = "rows"
+# Parts of expressions that are not values of one row, by their classes in a parsed expression.
+_REFUSED = {
+    "SUBQUERY": "a subquery",
+    "WINDOW": "a window function",
+    "STAR": "all columns",
+    "POSITIONAL_REFERENCE": "the number of a column",
+}
+# Functions that have effects or differ each time, and others that tell about the machine or make values of any size,
+# which the limit of memory does not count.
+_IMPURE = "SELECT function_name FROM duckdb_functions() WHERE has_side_effects"
+_OTHERS = {"current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad"}
+# The longest part of an expression in a sentence.
+_SHOWN = 200
+
+
+def connect(**settings: str) -> Any:
+    """Return a connection to a new database in memory."""
+    duckdb = import_optional("duckdb", purpose="reading text, and --where", extra="arrow")
+    memory = min(_MEMORY, machine_memory() // _PART)
+    return duckdb.connect(config={"memory_limit": f"{memory}B", **_OWN, **settings})
+
+
+def connect_to(paths: Sequence[str], temporary: str) -> Any:
+    """Return a connection that reads some files, writes what exceeds memory to a folder, and reaches nothing else."""
+    connection = connect(temp_directory=temporary)
+    for setting in (f"allowed_paths = [{texts(paths)}]", "enable_external_access = false", "lock_configuration = true"):
+        connection.execute(f"SET {setting}")
+    return connection
+
+
+def text(value: str) -> str:
+    """Return a text as SQL."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def texts(values: Sequence[str]) -> str:
+    """Return texts as SQL, separated by commas."""
+    return ", ".join(map(text, values))
+
+
+def name_of(column: str) -> str:
+    """Return the name of a column as SQL."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
+    """Return the rows of the result of a statement, which shows its progress and can be interrupted."""
+    results: list[Any] = []
+
+    def execute() -> None:
+        try:
+            results.append(connection.execute(sql).fetchall())
+        except Exception as error:  # which is raised below, by the thread that waits
+            results.append(error)
+
+    thread = Thread(target=execute, daemon=True)
+    bar = progress_bar(desc=doing, total=100, unit="%", leave=False, delay=1.0, verbose=is_watched())
+    thread.start()
+    try:
+        with bar:
+            while thread.is_alive():
+                thread.join(0.1)
+                bar.update(max(0.0, connection.query_progress() - bar.n))
+    except BaseException:
+        while thread.is_alive():  # as an interrupt before the statement has begun is lost
+            connection.interrupt()
+            thread.join(0.1)
+        raise
+    if isinstance(results[0], Exception):
+        raise results[0]
+    found: list[Any] = results[0]
+    return found
+
+
+def columns_of(expression: str) -> list[str]:
+    """Return the names in an SQL expression of a user; ValueError if it is none, or has a query in it."""
+    shown = _shown(expression)
+    with connect(**_CLOSED) as connection:
+        condition, rest = _parsed(connection, expression)
+        # An expression may close the parenthesis that it is put in.
+        if rest != _parsed(connection, "true")[1]:
+            raise ValueError(f"where must be one SQL expression, such as \"age > 18 AND channel = 'web'\": {shown}")
+        parts = list(_parts(condition))
+        functions = {part["function_name"].lower() for part in parts if part.get("class") == "FUNCTION"}
+        refused = _OTHERS.union(name for (name,) in connection.execute(_IMPURE).fetchall()) if functions else ()
+    found = [_REFUSED[part["class"]] for part in parts if part.get("class") in _REFUSED]
+    found += [f"{name}()" for name in sorted(functions.intersection(refused))]
+    if found:
+        raise ValueError(f"where must compare the values of one row, but has {found[0]}: {shown}")
+    names = [part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"]
+    return list(dict.fromkeys(names))
+
+
+def check_where(expression: str) -> str:
+    """Return an SQL expression of a user; ValueError if it is none, or has a query in it."""
+    columns_of(expression)
+    return expression
+
+
+def _condition(expression: str) -> str:
+    """Return the end of a statement that selects rows; an expression may end in a comment."""
+    return f"FROM {_ROWS} WHERE (\n{expression}\n)"
+
+
+def _shown(expression: str) -> str:
+    """Return an expression for a sentence."""
+    return repr(expression if len(expression) <= _SHOWN else f"{expression[:_SHOWN]}...")
+
+
+def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
+    """Return an expression as the engine parses it, and what else is in a statement that selects rows by it."""
+    try:
+        sql = f"SELECT 1 {_condition(expression)}".encode().decode()
+        parsed = json.loads(connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()[0])
+        reason = parsed["error"] and parsed["error_message"].splitlines()[0][:_SHOWN]
+    except UnicodeEncodeError:
+        reason = "it is no valid text"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    if reason:
+        raise ValueError(f"where is no SQL expression: {_shown(expression)}: {reason}") from None
+    return parsed["statements"][0]["node"].pop("where_clause", None), parsed
+
+
+def _parts(node: Any) -> Iterator[dict[str, Any]]:
+    """Yield all dictionaries of a parsed expression."""
+    if isinstance(node, dict):
+        yield node
+    for part in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _parts(part)
+
+
+def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[np.int64]:
+    """Return the numbers of the rows of record batches for which an expression of their columns is true.
+
+    The engine has the batches alone, and reaches no file.
+    """
+    duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
+
+    def numbered() -> Iterator[Any]:
+        start = 0
+        for batch in batches:
+            numbers = pa.array(np.arange(start, start + batch.num_rows))
+            start += batch.num_rows
+            yield pa.record_batch([numbers, *batch.columns], schema=with_number)
+
+    number = max(schema.names, key=len) + "\n"  # which no column is named
+    with_number = pa.schema([(number, pa.int64()), *schema])
+    with connect(**_CLOSED) as connection:
+        connection.register(_ROWS, pa.RecordBatchReader.from_batches(with_number, numbered()))
+        try:
+            (found,) = connection.execute(f"SELECT {name_of(number)} {_condition(expression)}").fetchnumpy().values()
+        except duckdb.Error as error:
+            reason = str(error).splitlines()[0][:_SHOWN]
+            raise ValueError(f"where cannot be evaluated: {_shown(expression)}: {reason}") from error
+    rows: NDArray[np.int64] = np.sort(np.asarray(found, dtype=np.int64))
+    return rows

@@ -1,0 +1,71 @@
+"""Files with one JSON object in each line."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from aucforest.tables.copies import Readable
+from aucforest.tables.database import fetch, name_of, text, texts
+from aucforest.tables.files import check_names
+from aucforest.tables.kinds import MISSING
+from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.text_files import TextFiles
+from aucforest.tables.text_types import NESTED
+
+JSON_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".jsonl", ".ndjson"))
+
+# What the engine makes of a key that it has already, in upper or lower case.
+_NUMBERED = re.compile(r"(.+)_\d+", re.DOTALL)
+
+
+class JsonFiles(TextFiles):
+    """Files of JSON lines as one table, with the columns of all objects; see `TextFiles`."""
+
+    _reads_types = False
+    _has_numbers = True
+
+    def __init__(
+        self, readable: Sequence[Readable], name: str, as_text: Sequence[str] | None, options: ReadOptions
+    ) -> None:
+        super().__init__(readable, name, as_text, options)
+        self._lines = f"[{self._paths}], format='newline_delimited', compression='{self._compression}'"
+        # Names of folders make no columns.
+        self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
+        # Objects of many keys stay objects, instead of maps.
+        sample = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
+        with self._explaining():
+            described = fetch(self._connection, f"DESCRIBE FROM {self._source}, {sample})", f"reading {name}")
+        self.columns = [column[0] for column in described]
+        check_names(name, self.columns)
+        self._check_twins()
+        nested = [column for column, type_, *_ in described if "(" in type_ or type_.endswith("]")]
+        self._types = dict.fromkeys(nested, NESTED)
+
+    def _check_twins(self) -> None:
+        """Raise ValueError if keys differ in case alone: the engine renames one, and reads the other for both."""
+        lower = {column.lower() for column in self.columns}
+        if any(re.sub(r"_\d+$", "", column).lower() in lower - {column.lower()} for column in self.columns):
+            keys = self._fetch(f"SELECT DISTINCT unnest(json_keys(json)) FROM read_json_objects({self._lines})")
+            for (key,) in keys:
+                if key not in self.columns:
+                    raise ValueError(f"{self.name}: the key {key!r} differs from another in upper and lower case alone")
+
+    def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
+        columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in self.columns)
+        values = (f"{name_of(name)} AS c{place}" for place, name in enumerate(self.columns))
+        table = f"(SELECT {', '.join(values)} FROM {self._source}, columns={{{columns}}}))"
+        if raw:
+            return table
+        known = (
+            f"CASE WHEN c{place} NOT IN ({texts(MISSING)}) THEN c{place} END AS c{place}"
+            for place in range(len(self.columns))
+        )
+        return f"(SELECT {', '.join(known)} FROM {table})"
+
+    def _explained(self, sentence: str) -> str:
+        if "expected records" in sentence:
+            return f"cannot read {self.name}: each line must be an object with a name for each value"
+        return f"cannot read {self.name}: {sentence.split(':', 1)[-1].strip().splitlines()[0]}"
+
+    def place(self, row: int) -> str:
+        """Return the name of the table and the number of the row, counted from 1."""
+        return f"{self.name}, row {row + 1}"

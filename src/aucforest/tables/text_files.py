@@ -1,0 +1,283 @@
+"""Files whose values are text, read by the database engine in types that nearly all values of a column have."""
+
+import copy
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn, Self
+
+import pyarrow as pa
+
+from aucforest._optional import import_optional
+from aucforest.tables.copies import Readable
+from aucforest.tables.database import connect_to, fetch, texts
+from aucforest.tables.files import Files, rows_of_batch, split
+from aucforest.tables.inference import infer_types
+from aucforest.tables.kinds import MISSING
+from aucforest.tables.number_texts import MOST_STRAY, is_few
+from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.text_types import EMPTY, N_VALUES, N_ZEROS, NESTED, RAW, TEXT, TextType
+from aucforest.tables.texts import StrayText
+
+# The number of values that are no numbers, or no dates, that are kept of a column for sentences.
+_MOST_EXAMPLES = 20
+
+
+class TextFiles(Files):
+    """Files with the same columns of text as one table, in types that nearly all values have.
+
+    The columns `as_text` (None for all) stay strings. If `stray_text` of the options is "number", text among nearly
+    only numbers or dates is missing, and `stray` has what that was. `remarks` has what else is to be said on columns,
+    `rounded` the columns of numbers in which float64 rounds an integer, and `text_formats` how values are written.
+    """
+
+    is_text = True
+    missing: Sequence[str] = MISSING
+    columns: list[str]
+    hint = ""
+    # Whether numbers in the file are no text, as in JSON and spreadsheets.
+    _has_numbers = False
+    # Whether an option can make text of columns; types of a model are what they are.
+    can_be_text = True
+    # Whether the engine can read columns as numbers, instead of making numbers of their text.
+    _reads_types = True
+
+    def __init__(
+        self, readable: Sequence[Readable], name: str, as_text: Sequence[str] | None, options: ReadOptions
+    ) -> None:
+        super().__init__([file.stamped for file in readable], name)
+        self._readable = readable
+        packed = {file.compression for file in readable}
+        if len(packed) > 1:
+            raise ValueError(f"{name}: some files are compressed and others are not, or in another way")
+        (self._compression,) = packed
+        self._options, self._as_text = options, as_text
+        paths = [str(file.path.absolute()) for file in readable]
+        # None of the paths is a pattern of names.
+        self._patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
+        self._connection = connect_to([*paths, *self._patterns], str(readable[0].temporary_folder()))
+        self._types: dict[str, TextType] = {}
+        self._numbers: dict[str, int] = {}
+        self._n_rows = 0
+        self.stray: dict[str, StrayText] = {}
+        self.remarks: dict[str, str] = {}
+        self.rounded: set[str] = set()
+
+    def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
+        """Return the SQL of the table with the columns c0, c1, and so on, some of them in a type of the engine.
+
+        Missing-value markers are null, unless they are kept because values are to be `raw`.
+        """
+        raise NotImplementedError
+
+    def _explained(self, sentence: str) -> str:
+        """Return what is wrong with the files by a sentence of the engine."""
+        raise NotImplementedError
+
+    def place(self, row: int) -> str:
+        """Return the file of a row and the line number at which it starts."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Raise errors of the engine as ValueError; those within a stream are an OSError of Arrow."""
+        duckdb = import_optional("duckdb", purpose=f"reading {self.name}", extra="arrow")
+        try:
+            yield
+        except (duckdb.Error, OSError) as error:
+            if "Out of Memory Error" in str(error):
+                raise ValueError(f"reading {self.name} takes too much memory: write it to a Parquet file") from error
+            raise ValueError(self._explained(str(error).removeprefix("Invalid Input Error: "))) from error
+
+    @property
+    def _paths(self) -> str:
+        """The paths of the files as SQL."""
+        return texts(self._patterns)
+
+    def with_text(self, as_text: Sequence[str] | None) -> Self:
+        """Return the same files with other columns that stay strings."""
+        other = copy.copy(self)
+        other._as_text = as_text
+        other._types = {name: type_ for name, type_ in self._types.items() if type_ == NESTED}
+        other.stray, other.remarks, other.rounded = {}, {}, set()
+        return other
+
+    def _column(self, name: str) -> str:
+        """Return the name of a column in the table of the engine."""
+        if not self._numbers:
+            self._numbers = {name: number for number, name in enumerate(self.columns)}
+        return f"c{self._numbers[name]}"
+
+    def _of(self, name: str, sql: str) -> str:
+        """Return SQL of a column in place of {0}."""
+        return sql.replace("{0}", self._column(name))
+
+    def as_written(self, names: Sequence[str]) -> list[str]:
+        """Return the names of new columns with the text of others, whatever types these have."""
+        added = [f"{name} as it is written\n" for name in names]
+        for name, new in zip(names, added):
+            self._column(name)  # which numbers the columns of the files
+            self._numbers[new], self._types[new] = self._numbers[name], RAW
+        return added
+
+    def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
+        """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
+        schema = self.schema(columns)
+        return split(self._read(columns, schema), first_row, rows)
+
+    def _read(self, columns: Sequence[str], schema: Any) -> Iterator[Any]:
+        """Yield record batches of the given columns with a schema."""
+        types = [self._types[name] for name in columns]
+        raw, engine = RAW in types, dict[str, str]()
+        for name, type_ in zip(columns, types):
+            if self._reads_types and not raw and type_.engine and type_.is_sure:
+                engine[self._column(name)] = type_.engine
+        known = f"CASE WHEN {{0}} NOT IN ({texts(self.missing)}) THEN {{0}} END"
+        selected = [
+            self._of(name, known if raw and type_ == TEXT else "{0}" if self._column(name) in engine else type_.sql)
+            for name, type_ in zip(columns, types)
+        ]
+        self.check_unchanged()
+        with self._explaining(), self._connection.cursor() as cursor:
+            relation = cursor.sql(f"SELECT {', '.join(selected)} FROM {self._table(engine, raw=raw)}")
+            for batch in relation.to_arrow_reader(rows_of_batch(len(columns))):
+                typed = zip(batch.columns, schema.types)
+                arrays = [column if column.type == type_ else column.cast(type_) for column, type_ in typed]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        self.check_unchanged()
+
+    def schema(self, columns: Sequence[str]) -> Any:
+        """Return the schema of the given columns; for types that are not known yet all rows are read."""
+        for name in columns if self._as_text is None else self._as_text:
+            self._types.setdefault(name, RAW if self._as_text is None else TEXT)
+        if unknown := [name for name in dict.fromkeys(columns) if name not in self._types]:
+            types, rounded = infer_types(unknown, self._count, self._options, has_numbers=self._has_numbers)
+            self._set_types(types)
+            self.remarks |= {name: type_.note for name, type_ in types.items() if type_.note}
+            self.rounded |= rounded
+        return pa.schema([(name, self._types[name].arrow) for name in columns])
+
+    def read_as(self, types: Mapping[str, TextType]) -> None:
+        """Set the types of columns for a model; ValueError if too many values of one are others.
+
+        How numbers and dates are written is inferred; what the types say of it decides where it may be several.
+        Zeros in place of dates are missing, however many they are.
+        """
+        self.can_be_text = False
+        unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
+        options = self._options._replace(**_only_formats(types, self._options))
+        inferred, self.rounded = infer_types(unknown, self._count, options, has_numbers=self._has_numbers)
+        fitting = {
+            name: type_._replace(arrow=types[name].arrow if type_.kind == "date" else type_.arrow)
+            for name, type_ in inferred.items()
+            if _fits(type_, types[name])
+        }
+        self._set_types({**types, **fitting})
+        for name, stray in self.stray.items():
+            may_be = options.stray_text == "number" and stray.kind in ("number", "date")
+            n_zeros = self._count([name], [N_ZEROS])[name][0] if stray.kind == "date" else 0
+            if not (may_be and is_few(stray.n_stray - n_zeros, stray.n_values, MOST_STRAY)):
+                self._raise_stray(name, stray)
+
+    @property
+    def text_formats(self) -> dict[str, dict[str, str]]:
+        """How numbers and dates are written, of columns where it is not as Python writes them."""
+        return {name: dict(type_.format) for name, type_ in self._types.items() if type_.format}
+
+    def _count(
+        self, names: Sequence[str], expressions: Sequence[str], *, distinct: bool = False
+    ) -> dict[str, Sequence[Any]]:
+        """Return the values of some expressions of each column over all rows, or distinct values that are in n rows.
+
+        A group of the engine for each column is much faster than its expressions in thousands of columns.
+        """
+        if not names:
+            return {}
+        columns = {self._column(name): name for name in names}
+        counts = ", ".join(expressions).replace("{0}", "value")
+        table = self._long_table(columns)
+        if distinct:
+            table = f"(SELECT name, value, count(*) AS n FROM {table} GROUP BY name, value)"
+        sql = f"SELECT name, {'sum(n)' if distinct else 'count(*)'}, {counts} FROM {table} GROUP BY name"
+        rows = {columns[column]: row for column, *row in self._fetch(sql)}
+        nothing = [0] * (1 + len(expressions))  # of a table without rows
+        self._n_rows = rows.get(names[0], nothing)[0]
+        return {name: rows.get(name, nothing)[1:] for name in names}
+
+    def _long_table(self, columns: Iterable[str]) -> str:
+        """Return the SQL of the table of all values of some columns, with the name of the column."""
+        listed = ", ".join(columns)
+        table = f"(SELECT {listed} FROM {self._table({})})"
+        return f"{table} UNPIVOT INCLUDE NULLS (value FOR name IN ({listed}))"
+
+    def _fetch(self, sql: str) -> list[Any]:
+        """Return the rows of the result of a statement."""
+        self.check_unchanged()
+        with self._explaining():
+            return fetch(self._connection, sql, f"reading {self.name}")
+
+    def _set_types(self, types: Mapping[str, TextType]) -> None:
+        """Set the types of columns, and find the values that they do not read."""
+        self._types |= types
+        names_by_sql: dict[str, list[str]] = {}
+        for name, type_ in types.items():
+            if type_ not in (RAW, TEXT, EMPTY) and not type_.is_sure:
+                names_by_sql.setdefault(type_.sql, []).append(name)
+        for sql, names in names_by_sql.items():
+            counted = self._count(names, [N_VALUES, f"count({sql})"])
+            counted = {name: row for name, row in counted.items() if row[0] > row[1]}
+            for name, examples in self._examples(list(counted), sql).items():
+                n_values, n_read = counted[name]
+                self.stray[name] = StrayText(n_values - n_read, n_values, examples, types[name].kind)
+
+    def _examples(self, names: Sequence[str], sql: str) -> dict[str, list[str]]:
+        """Return the most frequent values of columns that a type does not read."""
+        if not names:
+            return {}
+        columns = {self._column(name): name for name in names}
+        counted = (
+            f"SELECT name, value, count(*) n FROM {self._long_table(columns)}"
+            f" WHERE value IS NOT NULL AND ({sql.replace('{0}', 'value')}) IS NULL GROUP BY name, value"
+        )
+        found = self._fetch(
+            f"SELECT name, list(value ORDER BY n DESC, value)[:{_MOST_EXAMPLES}] FROM ({counted}) GROUP BY name"
+        )
+        return {columns[column]: examples for column, examples in found}
+
+    def _raise_stray(self, name: str, stray: StrayText) -> NoReturn:
+        """Raise ValueError for the first value of a column that has another type."""
+        read = f"{{0}} AS value, ({self._types[name].sql}) IS NULL AS is_stray"
+        sql = (
+            f"SELECT row, value FROM (SELECT row_number() OVER () - 1 AS row, {self._of(name, read)} FROM"
+            f" {self._table({})}) WHERE is_stray AND value IS NOT NULL LIMIT 1"
+        )
+        ((row, found),) = self._fetch(sql)
+        what = f"column {name!r} has the value {found!r}, which is not a {stray.kind}"
+        raise ValueError(f"{self.place(row)}: {what}; {stray}{stray.advice}")
+
+    def done(self, n_rows: int) -> float | None:
+        """Return `n_rows` as a proportion of all rows, or None if these have not been counted."""
+        return n_rows / self._n_rows if self._n_rows else None
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return paths, sizes and modification times of the files, the column names, and the options."""
+        return {"files": self.stamps(), "columns": self.columns, **self._options._asdict()}
+
+
+def _only_formats(types: Mapping[str, TextType], options: ReadOptions) -> dict[str, Any]:
+    """Return the options of numbers and dates that are not given, if all of the types have the same."""
+    found = {}
+    for option, key, given in (
+        ("decimal", "decimal", options.point_or_comma),
+        ("date_format", "date", options.date_format),
+    ):
+        values = {type_.format[key] for type_ in types.values() if key in type_.format}
+        if given is None and len(values) == 1:
+            (found[option],) = values
+    return found
+
+
+def _fits(inferred: TextType, wanted: TextType) -> bool:
+    """Return whether a type is one of the kind that a model needs, in the unit that it knows."""
+    known, unit = wanted.format.get("unit"), inferred.format.get("unit")
+    return inferred.kind == wanted.kind and (known is None or unit in (None, known))

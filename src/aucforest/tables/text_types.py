@@ -1,0 +1,266 @@
+"""Types of columns of text, decided by counts over all rows, each with the SQL that reads it.
+
+In SQL `{0}` stands for the column.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from aucforest.tables import date_texts, number_texts
+from aucforest.tables.database import text, texts
+from aucforest.tables.number_texts import Readings, is_few
+
+# Larger integers are rounded by float64, and do not fit into 64 bits.
+EXACT, _MOST = 2**53, 2**63
+_WORDS = {True: ("true", "True", "TRUE"), False: ("false", "False", "FALSE")}
+
+
+def _matches(pattern: str) -> str:
+    return f"regexp_matches({{0}}, {text(pattern)})"
+
+
+def _if(pattern: str, sql: str) -> str:
+    """Return SQL that is NULL for text that does not match a pattern."""
+    return f"CASE WHEN {_matches(pattern)} THEN {sql} END"
+
+
+# Numbers as Python writes them; the engine would also take 1_000 as one. Its reader fails at casts without conditions.
+_PLAIN = "CASE WHEN NOT contains({0}, '_') THEN try_cast({0} AS DOUBLE) END"
+_INTEGER = (
+    "CASE WHEN NOT contains({0}, '.') AND NOT contains({0}, '_') AND NOT contains({0}, 'e') AND NOT contains({0}, 'E')"
+    " THEN try_cast({0} AS HUGEINT) END"
+)
+_TIME = _if(date_texts.TIME_OF_DAY, "try_cast({0} AS TIME)")
+_ISO = _if(date_texts.ISO, "try_cast({0} AS TIMESTAMP)")
+# Without an offset the engine would take the zone of the machine, and before one it takes no space.
+_ZONED = _if(
+    date_texts.ISO,
+    f"CASE WHEN regexp_matches({{0}}, {text(date_texts.OFFSET)}) THEN"
+    r" epoch_us(try_cast(regexp_replace({0}, '\s+([-+])', '\1') AS TIMESTAMPTZ)) END",
+)
+# As the engine writes days and a clock.
+_CLOCK = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
+_DAYS = _if(date_texts.DURATION, f"epoch_us(try_cast({_CLOCK} AS INTERVAL))")
+_DURATION = f"coalesce({_DAYS}, {_if(date_texts.TIME_OF_DAY, 'epoch_us(try_cast({0} AS INTERVAL))')})"
+_FLAG = (
+    f"CASE WHEN {{0}} IN ('1', {texts(_WORDS[True])}) THEN true"
+    f" WHEN {{0}} IN ('0', {texts(_WORDS[False])}) THEN false END"
+)
+
+
+class TextType(NamedTuple):
+    """The type of a column of text: its type in Arrow, the SQL that reads it, and the type that the engine reads.
+
+    A model keeps the `format`, how values are written, for other tables: {"decimal": ",", "unit": "kg"} for numbers,
+    {"date": "%d.%m.%Y"} for dates. `kind` and `note` are for sentences.
+    If `is_sure`, all values of the column have been seen to be of the type.
+    """
+
+    arrow: Any
+    sql: str
+    kind: str
+    engine: str = ""
+    format: Mapping[str, str] = {}
+    note: str = ""
+    is_sure: bool = False
+
+
+RAW, TEXT = TextType(pa.string(), "{0}", "raw text"), TextType(pa.string(), "{0}", "text")
+EMPTY = TextType(pa.null(), "NULL", "text")
+# Objects and lists of JSON, which are no features.
+NESTED = TextType(pa.struct([("json", pa.string())]), "{'json': {0}}", "text")
+NUMBER = TextType(pa.float64(), _PLAIN, "number", "DOUBLE")
+INTEGER = TextType(pa.int64(), f"CAST({_INTEGER} AS BIGINT)", "number", "BIGINT")
+FLAG = TextType(pa.bool_(), _FLAG, "boolean")
+TIME = TextType(pa.time32("s"), _TIME, "time of day")
+DURATION = TextType(pa.duration("us"), _DURATION, "duration")
+DAY = TextType(pa.date32(), f"CAST({_ISO} AS DATE)", "date", "DATE")
+MOMENT = TextType(pa.timestamp("us"), _ISO, "date", "TIMESTAMP")
+ZONED = TextType(pa.timestamp("us", "UTC"), _ZONED, "zoned date")
+
+
+def spelled_numbers(written: Mapping[str, str], note: str = "") -> TextType:
+    """Return the type of numbers with a decimal mark, and perhaps with marks between thousands and a unit."""
+    decimal, unit = written["decimal"], written.get("unit", "")
+    digits = f"regexp_extract({{0}}, {text(number_texts.DIGITS)})"
+    kept = f"replace(regexp_replace({digits}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
+    factors = " ".join(f"WHEN {text(letter)} THEN {value!r}" for letter, value in number_texts.FACTORS.items())
+    number = _if(
+        number_texts.PATTERNS[decimal],
+        f"CASE WHEN {_UNIT} IN ('', {text(unit)}) THEN"
+        f" try_cast({kept} AS DOUBLE) * CASE WHEN regexp_matches({{0}}, {text(number_texts.MINUS)}) THEN -1 ELSE 1 END"
+        f" * CASE regexp_extract({{0}}, {text(number_texts.FACTOR)}, 1) {factors} ELSE 1 END END",
+    )
+    sql = f"coalesce({_PLAIN}, {number})" if decimal == "." else number
+    return TextType(pa.float64(), sql, "number", format=written, note=note)
+
+
+def spelled_dates(written: Mapping[str, str], arrow: Any, note: str = "") -> TextType:
+    """Return the type of dates in a format, beside dates that begin with the year."""
+    return TextType(arrow, dates_in(written["date"]), "date", format=written, note=note)
+
+
+def dates_in(date_format: str) -> str:
+    """Return the SQL that reads dates in a format, with any time of day unless the format has one."""
+    has_clock = any(directive in date_format for directive in ("%H", "%I", "%c", "%X", "%T", "%R", "%p"))
+    formats = [date_format] if has_clock else date_texts.with_clocks(date_format)
+    pattern = date_texts.pattern_of(date_format)
+    may_be = "{0} IS NOT NULL" if pattern is None else _matches(pattern)
+    return f"coalesce({_ISO}, CASE WHEN {may_be} THEN try_strptime(trim({{0}}), [{texts(formats)}]) END)"
+
+
+N_VALUES = "count({0})"
+# The counts that decide whether a column has plain numbers: values, numbers, integers, the largest (of negative ones
+# less 1, as 64 bits have one more of these), and integers padded by zeros.
+OF_NUMBERS = [
+    N_VALUES, f"count({_PLAIN})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
+    f"count_if({{0}} >= '00' AND {{0}} < '0:' AND ({_INTEGER}) IS NOT NULL)",
+]  # fmt: skip
+N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
+
+
+def plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
+    """Return the type of a column whose values are all plain numbers, or are codes with leading zeros; else None.
+
+    `counts` are those of `OF_NUMBERS`. Codes with some stray text are codes.
+    """
+    n_values, n_numbers, n_integers, largest, n_padded = counts
+    if n_values == 0:
+        return EMPTY
+    if n_padded > 0 and n_integers == n_numbers and is_few(n_values - n_numbers, n_values, most_stray):
+        return TEXT._replace(note="codes with leading zeros are read as text")
+    if n_numbers < n_values:
+        return None
+    fits = n_integers == n_values and largest is not None and largest < _MOST
+    return (INTEGER if fits else NUMBER)._replace(is_sure=True)
+
+
+# What numbers, dates and times begin with. Few words do.
+_START = (
+    rf"^\s*([-+(.,0-9{number_texts.MINUSES}€$£¥₹₩₽₺¢]|[A-Z]{{1,3}}[€$£¥₹₩₽₺¢]?[-0-9 {number_texts.MINUSES}]"
+    r"|Rs|[A-Za-z]{3,9}\.? [0-9])"
+)
+# The counts that tell words: values, missing ones included, booleans, and what may be something else.
+OF_WORDS = [N_VALUES, f"count({_FLAG})", f"count_if(regexp_matches({{0}}, {text(_START)}))"]
+
+
+def type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
+    """Return the type of booleans and of text, or None if the values may be something else; see `OF_WORDS`."""
+    n_values, n_flags, n_others = counts
+    if n_flags == n_values:
+        return FLAG._replace(is_sure=True)
+    return None if is_few(n_values - n_others, n_values, most_stray) else TEXT
+
+
+def is_clock(times: str) -> str:
+    """Return the condition that a time is not midnight."""
+    return f"{times} <> date_trunc('day', {times})"
+
+
+def n_rows(condition: str) -> str:
+    """Return the number of rows for which a condition holds, of a table of distinct values that are in n rows."""
+    return f"coalesce(sum(n) FILTER ({condition}), 0)::BIGINT"
+
+
+_UNIT = f"regexp_replace({{0}}, {text(number_texts.NO_UNIT)}, '', 'g')"
+_MAY_BE_DATE = _matches(date_texts.MAY_BE)
+_POINT, COMMA = (_matches(pattern) for pattern in number_texts.PATTERNS.values())
+# Numbers with a point that are others with a decimal comma do not count.
+FIRST_WITH_POINT = "min({0}) FILTER (contains({0}, '.'))"
+N_SURE_OF_POINT = f"count_if(contains({{0}}, '.') AND NOT {COMMA})"
+N_ZEROS = f"count_if({_matches(date_texts.ZEROS)})"
+# What decides about all other columns, by the names of the fields of `Counts`: conditions, and some of their values.
+_CONDITIONS = {
+    "n_values": "{0} IS NOT NULL",
+    "n_times": f"({_TIME}) IS NOT NULL",
+    "n_durations": f"({_DURATION}) IS NOT NULL",
+    "n_iso": f"({_ISO}) IS NOT NULL",
+    "n_clocks": is_clock(_ISO),
+    "n_offsets": f"{_matches(date_texts.ISO)} AND {_matches(date_texts.OFFSET)}",
+    "n_utc": f"{_matches(date_texts.ISO)} AND {_matches(date_texts.UTC)}",
+    "n_zeros": _matches(date_texts.ZEROS),
+    "n_may_be_dates": _MAY_BE_DATE,
+    "n_point": _POINT,
+    "n_comma": COMMA,
+    "n_both": f"{_POINT} AND {COMMA}",
+    "n_either": f"{_POINT} AND {COMMA} AND {_matches('[.,]')}",
+}
+OF_TEXT = [
+    *map(n_rows, _CONDITIONS.values()),
+    f"list(DISTINCT {_UNIT}) FILTER ({_POINT} OR {COMMA})",
+    f"min({{0}}) FILTER (({_POINT} OR {COMMA}) AND {_PLAIN} IS NULL)",
+    f"[min({{0}}) FILTER ({_MAY_BE_DATE}), max({{0}}) FILTER ({_MAY_BE_DATE})]",
+]
+
+
+class Counts(NamedTuple):
+    """How many values of a column of text match what, see `_CONDITIONS`, some examples, and the format of its dates."""
+
+    n_values: int
+    n_times: int
+    n_durations: int
+    n_iso: int
+    n_clocks: int
+    n_offsets: int
+    n_utc: int
+    n_zeros: int
+    n_may_be_dates: int
+    n_point: int
+    n_comma: int
+    n_both: int
+    n_either: int
+    units: Sequence[str] | None
+    first_number: str | None
+    dates: Sequence[str]
+
+    @property
+    def readings(self) -> Readings:
+        """The numbers among the values."""
+        counts = (self.n_values, self.n_point, self.n_comma, self.n_both, self.n_either)
+        return Readings(*counts, self.units or ())
+
+    def are_dates(self, n_dates: int, most_stray: float) -> bool:
+        """Return whether nearly all values are dates, or zeros in place of them where some may be stray."""
+        n_zeros = self.n_zeros if most_stray > 0.0 else 0
+        return n_dates > 0 and is_few(self.n_values - n_zeros - n_dates, self.n_values, most_stray)
+
+
+def type_of_clocks(counts: Counts) -> TextType | None:
+    """Return the type of times of day and of durations, if all values are; else None."""
+    for type_, count in ((TIME, counts.n_times), (DURATION, counts.n_durations)):
+        if count == counts.n_values:
+            return type_._replace(is_sure=True)
+    return None
+
+
+def type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
+    """Return the type of dates that begin with the year; None if they are others."""
+    if not counts.are_dates(counts.n_iso, most_stray):
+        return None
+    is_sure = counts.n_iso == counts.n_values
+    if counts.n_offsets == 0:
+        return (MOMENT if counts.n_clocks else DAY)._replace(is_sure=is_sure)
+    if counts.n_offsets < counts.n_iso:
+        return TEXT
+    note = "times have an offset, but no time zone: month, day of week and hour are those of UTC"
+    return ZONED._replace(is_sure=is_sure, note="" if counts.n_utc == counts.n_offsets else note)
+
+
+def type_of_numbers(counts: Counts, most_stray: float, given: str | None) -> TextType | None:
+    """Return the type of numbers in any spelling, or None if the column is text.
+
+    `given` is the decimal mark if both may be it; without it such a column is text.
+    """
+    decimal = counts.readings.decimal(most_stray, given)
+    if not decimal:
+        return None
+    if counts.first_number is None:
+        return NUMBER
+    written = {"decimal": decimal}
+    if unit := next(filter(None, counts.readings.units), ""):
+        written["unit"] = unit
+    read = number_texts.as_number(counts.first_number, decimal)
+    type_ = spelled_numbers(written, f"numbers such as {counts.first_number!r} are read as {read}")
+    return type_._replace(is_sure=counts.readings.n_read(decimal) == counts.n_values)
