@@ -1,5 +1,6 @@
 """``python -m aucforest`` and the command ``aucforest``."""
 
+import atexit
 import os
 import sys
 from contextlib import suppress
@@ -34,6 +35,7 @@ def main() -> None:
         if not ended.code:
             raise
         # A thread of Arrow may still wait for standard input: if it wakes up while Python ends, the process aborts.
+        atexit._run_exitfuncs()  # which remove temporary files
         with suppress(OSError):
             sys.stdout.flush()
             sys.stderr.flush()

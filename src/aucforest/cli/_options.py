@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from aucforest.tables.csv_format import CsvFormat, check_date_format, check_encoding, check_separator
+from aucforest.tables.database import check_where
+from aucforest.tables.read_options import (
+    ReadOptions,
+    check_date_format,
+    check_encoding,
+    check_mark,
+    check_separator,
+    check_thousands,
+)
 from aucforest.tree.criteria import CRITERIA
 
-STANDARD = Path("-")
-
 TABLE_HELP = (
-    "A .csv, .tsv (or .gz of these), .xlsx or .parquet table, or a folder of CSV or Parquet files; - is CSV on standard"
-    " input."
+    "A .csv, .tsv or .jsonl table (or .gz or .zst of these), .xlsx or .parquet, or a folder of such files; - is CSV on"
+    " standard input."
 )
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=TABLE_HELP)]
@@ -41,7 +47,7 @@ Drop = Annotated[str | None, typer.Option(metavar="A,B", help="Columns that are 
 Categorical = Annotated[
     str | None,
     typer.Option(
-        metavar="A,B", help="Columns of a CSV that are categorical though they hold numbers, such as postal codes."
+        metavar="A,B", help="Columns of text files that are categorical though they hold numbers, such as postal codes."
     ),
 ]
 
@@ -79,46 +85,59 @@ def _checked_option(metavar: str, check: Callable[[str], Any], text: str) -> Any
 _SEPARATOR = _checked_option(
     "CHARACTER",
     check_separator,
-    r"The character between the values of a CSV, such as ';' or '\t'. Default: a comma, for .tsv a tab.",
+    r"The character between the values of a CSV, such as ';' or '\t'. Default: the one that the header shows.",
 )
-_ENCODING = _checked_option("NAME", check_encoding, "The encoding of a CSV, such as cp1252 or utf-16. Default: UTF-8.")
+_ENCODING = _checked_option("NAME", check_encoding, "The encoding of text, such as cp1252. Default: UTF-8 or UTF-16.")
 _DATE_FORMAT = _checked_option(
     "FORMAT",
     check_date_format,
-    "The format of dates in a CSV, such as %d.%m.%Y or '%m/%d/%Y %H:%M'; 2024-12-31 and 31-Dec-2024 need none.",
+    "The format of dates in text, such as '%m/%d/%Y %H:%M'. Default: the only one that fits nearly all of a column.",
 )
+_DECIMAL = _checked_option(
+    "MARK", check_mark, "The decimal mark of numbers in text that may have either, such as 12,345: '.' or ','."
+)
+_THOUSANDS = _checked_option("MARK", check_thousands, "The mark between thousands of such numbers: ',' or '.'.")
+_WHERE = _checked_option(
+    "SQL",
+    check_where,
+    "Read only rows for which an SQL expression is true, such as \"channel = 'web' AND amount > 10\".",
+)
+_SAMPLE = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Read only N of the rows, chosen at random, the same each time.")
+]
 _STRAY_TEXT = (
-    "What becomes of a CSV's column of numbers with a few other values, such as 'unknown' or '1,234.5' (fewer than"
-    " 10 %): a column of numbers, where these are missing, or a column of text."
+    "What becomes of a column of numbers or dates in text with a few other values, such as 'unknown' (fewer than"
+    " 10 %): these are missing, or all is text."
 )
 _STRAY_TEXT_FOR_MODEL = (
-    "What values such as 'unknown' are in a column of numbers: missing (number), as long as they are fewer than 10 %,"
-    " or an error (text)."
+    "What values such as 'unknown' are in a column of numbers or dates: missing (number), as long as they are fewer"
+    " than 10 %, or an error (text)."
 )
 
 
-def takes_csv_format(*, for_model: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that puts the options of a CSV in place of the parameter `csv_format` of a command.
+def takes_read_options(*, for_model: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that puts the options of reading in place of the parameter `read_options` of a command.
 
     With `for_model` True, the types of columns are those that a model expects.
     """
     stray_text = typer.Option("--stray-text", help=_STRAY_TEXT_FOR_MODEL if for_model else _STRAY_TEXT)
-    types = (_SEPARATOR, _ENCODING, _DATE_FORMAT, Annotated[Literal["number", "text"], stray_text])
+    of_stray_text = Annotated[Literal["number", "text"], stray_text]
+    types = (_SEPARATOR, _ENCODING, _DECIMAL, _THOUSANDS, _DATE_FORMAT, of_stray_text, _WHERE, _SAMPLE)
     options = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=type_)
-        for (name, default), type_ in zip(CsvFormat()._asdict().items(), types)
+        for (name, default), type_ in zip(ReadOptions()._asdict().items(), types)
     ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def with_options(**values: Any) -> None:
-            csv_format = CsvFormat(**{name: values.pop(name) for name in CsvFormat._fields})
-            command(csv_format=csv_format, **values)
+            read_options = ReadOptions(**{name: values.pop(name) for name in ReadOptions._fields})
+            command(read_options=read_options, **values)
 
         own, parameters = signature(command), list[Parameter]()
         for parameter in own.parameters.values():
             parameter = parameter.replace(kind=Parameter.KEYWORD_ONLY)
-            parameters += options if parameter.name == "csv_format" else [parameter]
+            parameters += options if parameter.name == "read_options" else [parameter]
         with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
         return with_options
 

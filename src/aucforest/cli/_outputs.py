@@ -23,9 +23,9 @@ from rich.table import Table
 from rich.text import Text
 
 from aucforest._files import file_beside, write_whole
-from aucforest.cli._options import STANDARD
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.validation import positive_last
+from aucforest.tables.copies import STANDARD
 from aucforest.tables.kinds import holds_text
 from aucforest.tables.sources import is_table
 

@@ -60,7 +60,7 @@ def _commands(
 ) -> None:
     """Fit random forests that rank the samples of rare classes well, and evaluate, explain and monitor them.
 
-    Tables are CSV files with a header, spreadsheets (.xlsx), Parquet files, or folders of CSV or Parquet files.
+    Tables are files of CSV with a header, JSON lines (.jsonl), .xlsx or Parquet, or folders of such files.
 
     Exit codes: 0 success, 1 data error, 2 usage error, 3 alert (aucforest estimate --fail-on-alert), 130 interrupted.
     """

@@ -26,7 +26,7 @@ from aucforest.cli._options import (
     Time,
     Weight,
     names_in,
-    takes_csv_format,
+    takes_read_options,
     usage,
 )
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
@@ -35,9 +35,9 @@ from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_crit
 from aucforest.inspection.comparison import STACK, decimals
 from aucforest.inspection.scoring import find_metric
 from aucforest.tables.columns import read_table
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.dates import find_dates, n_added
 from aucforest.tables.kinds import nearest
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tree.criteria import CRITERIA
 
 SIGNIFICANT = 0.05
@@ -52,7 +52,7 @@ def _check_criteria(criteria: str) -> str:
     return criteria
 
 
-@takes_csv_format()
+@takes_read_options()
 def compare(
     file: Annotated[
         Path | None,
@@ -81,7 +81,7 @@ def compare(
     weight: Weight = None,
     drop: Drop = None,
     categorical: Categorical = None,
-    csv_format: CsvFormat = DEFAULT_FORMAT,
+    read_options: ReadOptions = DEFAULT_OPTIONS,
     trees: Annotated[int, typer.Option(min=1, help="Number of trees of each forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Number of stratified folds.")] = 5,
     repeats: Annotated[
@@ -114,7 +114,7 @@ def compare(
         columns = TrainingColumns(
             target, positive, weight, names_in(drop), groups, time, categorical=names_in(categorical)
         )
-        data = read_training(file, columns, csv_format)
+        data = read_training(file, columns, read_options)
     else:
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))

@@ -14,15 +14,15 @@ from rich.table import Table
 from rich.text import Text
 
 from aucforest._files import write_whole
-from aucforest.cli._inputs import open_again, read_columns, say
-from aucforest.cli._options import STANDARD, TABLE_HELP, JsonOut, PlotOut, names_in, takes_csv_format, usage
+from aucforest.cli._inputs import open_table, read_columns, say
+from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, names_in, takes_read_options, usage
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
-from aucforest.tables.csv import typed_labels
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.copies import STANDARD
 from aucforest.tables.kinds import nearest
-from aucforest.tables.labels import check_has_rows
+from aucforest.tables.labels import check_has_rows, typed_labels
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
 # The exit code of --fail-on-alert.
@@ -43,7 +43,7 @@ def _check_metrics(metrics: str) -> str:
     return metrics
 
 
-@takes_csv_format()
+@takes_read_options()
 def estimate(
     reference: Annotated[
         Path,
@@ -121,7 +121,7 @@ def estimate(
             " reference is too small for limits.",
         ),
     ] = False,
-    csv_format: CsvFormat = DEFAULT_FORMAT,
+    read_options: ReadOptions = DEFAULT_OPTIONS,
     json_out: JsonOut = None,
     csv_out: Annotated[
         Path | None, typer.Option("--csv", metavar="OUT", help="CSV file for the table; - is standard output.")
@@ -150,9 +150,9 @@ def estimate(
         )
     columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
     columns |= {"features": names_in(features), "time": names_in(time)}
-    known = _read(reference, columns, csv_format, time or "")
+    known = _read(reference, columns, read_options, time or "")
     of_text = [name for name in columns["features"] if not pd.api.types.is_numeric_dtype(known[name])]
-    frames = known, _read(new, columns, csv_format, target, of_text)
+    frames = known, _read(new, columns, read_options, target, of_text)
     of_reference = columns if time in frames[0] else columns | {"time": []}
     classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
     labelled, rows = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
@@ -221,7 +221,11 @@ def _by_parameter(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def _read(
-    file: Path, columns: dict[str, list[str]], csv_format: CsvFormat, optional: str = "", of_text: Sequence[str] = ()
+    file: Path,
+    columns: dict[str, list[str]],
+    read_options: ReadOptions,
+    optional: str = "",
+    of_text: Sequence[str] = (),
 ) -> Any:
     """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one.
 
@@ -229,13 +233,13 @@ def _read(
     """
     names = list(dict.fromkeys(name for of_option in columns.values() for name in of_option))
     labels = [*columns["target"], *columns["prediction"]]
-    with open_again(file, csv_format, as_text=[*labels, *of_text]) as table:
-        names = [name for name in names if name != optional or name in table.columns]
-        content = read_columns(table, names)
-        check_has_rows(table, content.num_rows)
-        say(stray_notes(table, names))
-        for name in set(labels) & set(names) if table.is_text else ():
-            content = content.set_column(names.index(name), name, typed_labels(content.column(name)))
+    table = open_table(file, [*labels, *of_text], read_options)
+    names = [name for name in names if name != optional or name in table.columns]
+    content = read_columns(table, names)
+    check_has_rows(table, content.num_rows)
+    say(stray_notes(table, names))
+    for name in set(labels) & set(names) if table.is_text else ():
+        content = content.set_column(names.index(name), name, typed_labels(content.column(name)))
     return content.to_pandas(date_as_object=False)
 
 

@@ -8,7 +8,7 @@ import typer
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli._inputs import Labelled, read_for_model, read_model, say
-from aucforest.cli._options import Data, Jobs, JsonOut, Model, PositiveOfModel, Target, Weight, takes_csv_format
+from aucforest.cli._options import Data, Jobs, JsonOut, Model, PositiveOfModel, Target, Weight, takes_read_options
 from aucforest.cli._outputs import (
     QUALITY,
     MetricValue,
@@ -27,8 +27,8 @@ from aucforest.metrics import auc_confidence_interval, metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number
 from aucforest.metrics.validation import positive_last
 from aucforest.report.data import trained_on
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
 from aucforest.tables.predictions import labels_of
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
 def _check_alerts(alerts: str) -> str:
@@ -41,7 +41,7 @@ def _check_alerts(alerts: str) -> str:
     raise typer.BadParameter(f"must be a proportion of the rows, such as 0.01, or a number from 1 on, but is {alerts}")
 
 
-@takes_csv_format(for_model=True)
+@takes_read_options(for_model=True)
 def evaluate(
     model: Model,
     data: Data,
@@ -65,7 +65,7 @@ def evaluate(
             " proportion such as 0.01, or a number such as 100. For two classes.",
         ),
     ] = "0.01",
-    csv_format: CsvFormat = DEFAULT_FORMAT,
+    read_options: ReadOptions = DEFAULT_OPTIONS,
     json_out: JsonOut = None,
     jobs: Jobs = -1,
 ) -> None:
@@ -80,7 +80,7 @@ def evaluate(
     check_outputs(json_out, inputs=[model, data])
     forest = read_model(model, jobs)
     rule = _set_threshold(forest, threshold)
-    rows = read_for_model(forest, data, target, positive, weight, csv_format)
+    rows = read_for_model(forest, data, target, positive, weight, read_options)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
     if len(forest.classes_) == 2:

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
-from aucforest.cli._inputs import open_once, read_model, say
-from aucforest.cli._options import TABLE_HELP, Model, takes_csv_format
+from aucforest.cli._inputs import open_table, read_model, say
+from aucforest.cli._options import TABLE_HELP, Model, takes_read_options
 from aucforest.cli._outputs import check_outputs, check_suffix
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
-from aucforest.tables.kinds import ModelColumns
 from aucforest.tables.labels import check_has_rows
+from aucforest.tables.model_columns import ModelColumns
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
+from aucforest.tables.sources import stray_notes
 
 # Maximum difference of probabilities, which are float32 in ONNX.
 _TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}
@@ -25,7 +26,7 @@ _TOLERANCES = {"ONNX": 1e-6, "scikit-learn": 1e-9}
 PredictProba = Callable[[NDArray[np.float64]], NDArray[Any]]
 
 
-@takes_csv_format(for_model=True)
+@takes_read_options(for_model=True)
 def export(
     model: Model,
     onnx: Annotated[Path | None, typer.Option(metavar="OUT", help="The .onnx file to write.")] = None,
@@ -36,7 +37,7 @@ def export(
         Path | None,
         typer.Option(metavar="DATA", help=f"Rows on which the files and the model must agree. {TABLE_HELP}"),
     ] = None,
-    csv_format: CsvFormat = DEFAULT_FORMAT,
+    read_options: ReadOptions = DEFAULT_OPTIONS,
 ) -> None:
     """Write a model as an ONNX file, or a forest as a scikit-learn forest in a skops file.
 
@@ -69,7 +70,7 @@ def export(
             skops.dump(forest.to_sklearn(), beside["scikit-learn"])
         if check is not None:
             readers = {"ONNX": _read_onnx, "scikit-learn": _read_skops}
-            _compare(forest, {kind: readers[kind](file) for kind, file in beside.items()}, check, csv_format)
+            _compare(forest, {kind: readers[kind](file) for kind, file in beside.items()}, check, read_options)
     for kind, out in outs.items():
         typer.echo(f"{kind}: {out}", err=True)
 
@@ -88,28 +89,28 @@ def _read_skops(file: Path) -> PredictProba:
     return lambda X: model.predict_proba(X if names is None else pd.DataFrame(X, columns=names))
 
 
-def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, csv_format: CsvFormat) -> None:
+def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_options: ReadOptions) -> None:
     """Compare probabilities on the rows of a table, and say how far they differ; raise ValueError if it is too far.
 
     scikit-learn rounds values to float32, so there the model is also asked for rounded ones, and these have to agree.
     """
     n_rows, n_moved, moved, largest = 0, 0, 0.0, dict.fromkeys(exported, 0.0)
-    with open_once(data, csv_format) as table:
-        columns = ModelColumns(forest, table, csv_format=csv_format)
-        for batch in table.batches(columns.names):
-            features = columns.features(columns.typed(batch, n_rows))
-            proba, X = forest.predict_proba(features), np.asarray(forest.encode(features))
-            for kind, predict_proba in exported.items():
-                differences = _differences(predict_proba(X), proba)
-                if kind == "scikit-learn":
-                    moved = max(moved, differences.max(initial=0.0))
-                    n_moved += int(np.count_nonzero(differences > _TOLERANCES[kind]))
-                    rounded = X.astype(np.float32).astype(np.float64)
-                    differences = _differences(predict_proba(rounded), forest._predict_valid(rounded))
-                largest[kind] = max(largest[kind], differences.max(initial=0.0))
-            n_rows += batch.num_rows
-        check_has_rows(table, n_rows)
-        say([*columns.stray_notes(), *columns.unseen_notes()])
+    table = open_table(data, None, read_options)
+    columns = ModelColumns(forest, table)
+    for batch in table.batches(columns.names):
+        features = columns.features(columns.typed(batch, n_rows))
+        proba, X = forest.predict_proba(features), np.asarray(forest.encode(features))
+        for kind, predict_proba in exported.items():
+            differences = _differences(predict_proba(X), proba)
+            if kind == "scikit-learn":
+                moved = max(moved, differences.max(initial=0.0))
+                n_moved += int(np.count_nonzero(differences > _TOLERANCES[kind]))
+                rounded = X.astype(np.float32).astype(np.float64)
+                differences = _differences(predict_proba(rounded), forest._predict_valid(rounded))
+            largest[kind] = max(largest[kind], differences.max(initial=0.0))
+        n_rows += batch.num_rows
+    check_has_rows(table, n_rows)
+    say([*stray_notes(table, columns.names), *columns.unseen_notes()])
     typer.echo(f"compared on {n_rows:,} rows")
     for kind, difference in largest.items():
         typer.echo(f"{kind}: largest difference of probabilities {difference:.2g}")

@@ -10,11 +10,10 @@ import typer
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from aucforest._memory import parse_bytes
+from aucforest._memory import machine_memory, parse_bytes
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, TrainingColumns, read_training
 from aucforest.cli._options import (
-    STANDARD,
     TABLE_HELP,
     TARGET_HELP,
     Categorical,
@@ -27,7 +26,7 @@ from aucforest.cli._options import (
     Seed,
     Weight,
     names_in,
-    takes_csv_format,
+    takes_read_options,
     usage,
 )
 from aucforest.cli._outputs import (
@@ -58,21 +57,20 @@ from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.confidence import interval_around
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
 from aucforest.metrics.validation import positive_last
-from aucforest.tables.csv import is_csv
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import PARTS
 from aucforest.tables.frames import repeated
 from aucforest.tables.kinds import decode
-from aucforest.tables.sources import is_table
-from aucforest.tables.spreadsheets import SPREADSHEET
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.target_rates import ENCODINGS
 
 _Model = AUCForestClassifier | AUCStackingClassifier
-# Maximum bytes of a CSV that is read into memory, where it takes up to 1 GB, unless a limit or a folder is given.
-_SMALL = 2**25
+# Maximum bytes of text that is read into memory, unless a limit or a folder is given, and the part of the memory of the
+# machine: values of one digit take about 30 times their bytes.
+_SMALL, _PART = 2**26, 64
 
 
-@takes_csv_format()
+@takes_read_options()
 def fit(
     train: Annotated[Path, typer.Argument(metavar="TRAIN", help=TABLE_HELP)],
     target: Annotated[str, typer.Option(metavar="COLUMN", help=TARGET_HELP)],
@@ -168,7 +166,7 @@ def fit(
         ),
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
-    csv_format: CsvFormat = DEFAULT_FORMAT,
+    read_options: ReadOptions = DEFAULT_OPTIONS,
     json_out: JsonOut = None,
 ) -> None:
     """Fit a forest or a stack to a labelled table and write it to a model file.
@@ -211,7 +209,7 @@ def fit(
     model = AUCStackingClassifier(forest, **own) if estimator == "stack" else forest.set_params(**own)
     kept = [name for name in names_in(keep) if name != target]
     columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time, kept, names_in(categorical))
-    data = read_training(train, columns, csv_format, in_batches=in_batches)
+    data = read_training(train, columns, read_options, in_batches=in_batches)
     if reference is not None:
         _check_names([*kept, target, *_prediction_names(data.classes)], train)
     validated, time_folds = _validate(model, data, columns, validate, seed)
@@ -247,6 +245,8 @@ def _fit(
         model.set_params(pos_label=data.classes.tolist()[1])
     if data.source is None:
         model.fit(data.X, data.classes[data.y], sample_weight=data.weight, groups=data.groups)
+        if data.text_formats:
+            model.text_formats_ = data.text_formats
     else:
         assert isinstance(model, AUCForestClassifier)
         names: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
@@ -306,22 +306,14 @@ def _print(
 
 def _reads_batches(train: Path, is_stack: bool, is_validated: bool, limit: str | None) -> bool:
     """Return whether a table is read batch by batch; raise a usage error if it cannot be, but an option limits it."""
-    if is_stack:
+    if is_stack or is_validated:
         if limit is not None:
-            raise typer.BadParameter("is for --model forest: a stack is fitted in memory", param_hint=limit)
+            what = "--model forest: a stack is" if is_stack else "fits without --validate: folds are"
+            raise typer.BadParameter(f"is for {what} fitted in memory", param_hint=limit)
         return False
-    can_stream = train.is_dir() or (train.is_file() and is_table(train))
-    is_small = train.is_file() and is_csv(train) and train.stat().st_size <= _SMALL
-    if can_stream and not is_validated:
-        return limit is not None or not is_small
-    if limit is None:
-        return False
-    what = "files: standard input and pipes cannot be read twice"
-    if can_stream:
-        what = "files, without --validate"
-    elif train.suffix.lower() == SPREADSHEET:
-        what = "CSV and Parquet files"
-    raise typer.BadParameter(f"is for {what}", param_hint=limit)
+    most = min(_SMALL, machine_memory() // _PART)
+    is_small = train.is_file() and train.suffix.lower() != ".parquet" and train.stat().st_size <= most
+    return limit is not None or not is_small
 
 
 def _date_parts(listed: str) -> str | list[str] | None:

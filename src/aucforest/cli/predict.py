@@ -8,20 +8,21 @@ import typer
 from numpy.typing import NDArray
 
 from aucforest._progress import is_watched, progress_bar
-from aucforest.cli._inputs import open_once, read_model, say
-from aucforest.cli._options import STANDARD, Data, Jobs, Model, names_in, takes_csv_format
+from aucforest.cli._inputs import open_table, read_model, say
+from aucforest.cli._options import Data, Jobs, Model, names_in, takes_read_options
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import explain
 from aucforest.metrics.validation import positive_last
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import n_added
 from aucforest.tables.predictions import Notes, Predictions, labels_of
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 _EXPLAINED = "explained_probability"
 
 
-@takes_csv_format(for_model=True)
+@takes_read_options(for_model=True)
 def predict(
     model: Model,
     data: Data,
@@ -31,7 +32,7 @@ def predict(
     reasons: Annotated[
         int, typer.Option(min=0, metavar="K", help="Add columns with the K features that move each prediction most.")
     ] = 0,
-    csv_format: CsvFormat = DEFAULT_FORMAT,
+    read_options: ReadOptions = DEFAULT_OPTIONS,
     jobs: Jobs = -1,
 ) -> None:
     """Predict the rows of a table of any size, batch by batch.
@@ -51,16 +52,16 @@ def predict(
     check_suffix("--out", None if out == STANDARD else out, TABLES)
     check_outputs(out, inputs=[model, data])
     forest, kept = read_model(model, jobs), names_in(keep)
-    with open_once(data, csv_format) as table:
-        predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons), csv_format), 0
-        bar = progress_bar(desc="predicting", unit=" rows", leave=False, verbose=is_watched())
-        with table_writer(out, predictions.schema) as write, bar as progress:
-            for batch in predictions.batches():
-                write(pa.table(batch))
-                n_rows += batch.num_rows
-                if done := table.done(n_rows):
-                    progress.total = round(n_rows / done)
-                progress.update(batch.num_rows)
+    table = open_table(data, None, read_options)
+    predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons)), 0
+    bar = progress_bar(desc="predicting", unit=" rows", leave=False, verbose=is_watched())
+    with table_writer(out, predictions.schema) as write, bar as progress:
+        for batch in predictions.batches():
+            write(pa.table(batch))
+            n_rows += batch.num_rows
+            if done := table.done(n_rows):
+                progress.total = round(n_rows / done)
+            progress.update(batch.num_rows)
     say([*_scale_of_reasons(forest, reasons), *predictions.stray, *predictions.unseen])
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)
 

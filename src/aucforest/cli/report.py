@@ -7,14 +7,24 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from aucforest.cli._inputs import Labelled, can_read_again, open_again, read_columns, read_for_model, read_model
-from aucforest.cli._options import Data, Jobs, Model, PositiveOfModel, Seed, Target, Weight, names_in, takes_csv_format
+from aucforest.cli._inputs import Labelled, can_read_again, open_table, read_columns, read_for_model, read_model
+from aucforest.cli._options import (
+    Data,
+    Jobs,
+    Model,
+    PositiveOfModel,
+    Seed,
+    Target,
+    Weight,
+    names_in,
+    takes_read_options,
+)
 from aucforest.cli._outputs import check_outputs, check_suffix, positive_class
 from aucforest.report import report as report_on
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
-@takes_csv_format(for_model=True)
+@takes_read_options(for_model=True)
 def report(
     model: Model,
     data: Data,
@@ -37,7 +47,7 @@ def report(
     intended_use: Annotated[
         str | None, typer.Option(metavar="TEXT", help="For which decisions the model is meant; shown on the page.")
     ] = None,
-    csv_format: CsvFormat = DEFAULT_FORMAT,
+    read_options: ReadOptions = DEFAULT_OPTIONS,
     seed: Seed = 0,
     jobs: Jobs = -1,
 ) -> None:
@@ -48,10 +58,10 @@ def report(
     check_suffix("--out", out, (".html", ".htm"))
     check_outputs(out, inputs=[model, data, train])
     forest = read_model(model, jobs)
-    test = read_for_model(forest, data, target, positive, weight, csv_format)
+    test = read_for_model(forest, data, target, positive, weight, read_options)
     training = Labelled("", None, None)
     if train is not None:
-        training = read_for_model(forest, train, target, positive, weight, csv_format)
+        training = read_for_model(forest, train, target, positive, weight, read_options)
     label = f", positive: {positive_class(forest)}" if len(forest.classes_) == 2 else ""
     facts = {"Target": f"{target}{label}", "Data": data.name}
     if train is not None:
@@ -67,7 +77,7 @@ def report(
         title=title or f"{model.name}, evaluated on {test.title}",
         facts=facts,
         intended_use=intended_use,
-        by=None if by is None else _read_groups(data, names_in(by), csv_format),
+        by=None if by is None else _read_groups(data, names_in(by), read_options),
         n_jobs=jobs,
         random_state=seed,
         verbose=int(sys.stderr.isatty()),
@@ -76,9 +86,9 @@ def report(
     typer.echo(f"report: {out}", err=True)
 
 
-def _read_groups(data: Path, names: list[str], csv_format: CsvFormat) -> Any:
+def _read_groups(data: Path, names: list[str], read_options: ReadOptions) -> Any:
     """Read the columns of subgroups, which need not be those of the model."""
     if not can_read_again(data):
         raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint="--by")
-    with open_again(data, csv_format._replace(stray_text="text")) as table:
-        return read_columns(table, names).to_pandas()
+    table = open_table(data, (), read_options)
+    return read_columns(table, names).to_pandas()

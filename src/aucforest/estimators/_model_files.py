@@ -1,6 +1,7 @@
 """Model files: the parameters and fitted attributes of an estimator, written by `save`, checked by `load`."""
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -275,6 +276,8 @@ def _store_data(model: Any) -> tuple[Arrays, dict[str, Any]]:
         metadata["positive"] = 0
     if hasattr(model, "feature_names_in_"):
         metadata["feature_names"] = labels_to_plain(model.feature_names_in_)
+    if formats := getattr(model, "text_formats_", None):
+        metadata["text_formats"] = formats
     return {}, metadata
 
 
@@ -299,6 +302,20 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
         is_text = names.dtype == object and all(isinstance(name, str) for name in names)
         require(is_text and len(names) == n_features, f"feature_names are not {n_features} strings")
         model.feature_names_in_ = names
+    if "text_formats" in stored:
+        model.text_formats_ = _text_formats(stored.take("text_formats", dict), getattr(model, "feature_names_in_", ()))
+
+
+def _text_formats(formats: dict[str, Any], names: Any) -> dict[str, dict[str, str]]:
+    """Return how numbers and dates were written in the file that a model was fitted to, by column."""
+    for name, written in formats.items():
+        require(name in set(names), f"text_formats has {name!r}, which is no feature")
+        require(isinstance(written, dict) and written, f"the text format of {name!r} is {written!r}")
+        for key, value in written.items():
+            known = {"decimal": r"[.,]", "unit": r"[^\s{}]{1,30}", "date": r"[^\0{}]{1,100}"}.get(key, "")
+            is_known = isinstance(value, str) and re.fullmatch(known, value) is not None
+            require(is_known and {"decimal", "date"} & written.keys(), f"the text format of {name!r} is {written!r}")
+    return formats
 
 
 _DATA_PART = Part(_store_data, _restore_data)

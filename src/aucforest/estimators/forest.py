@@ -203,6 +203,11 @@ class AUCForestClassifier(ForestFit):
     dates_ : dict of int to DateColumn
         What is made of each column of dates by column index: ``parts``, the features, and ``zone``, the time zone of
         the calendar or None. The first feature takes the place of the column, the others come after the last column.
+    text_formats_ : dict of dict
+        How numbers and dates were written in the file that the forest was fitted to, by column name, such as
+        ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``: other files are read in the same way. Only
+        exists after `fit_out_of_core`, or a fit in the command line, to a file of text in which some are not written as
+        in Python.
     target_rates_ : TargetRates or None
         The class frequencies that are features in place of columns of many categories, by `categorical_encoding`:
         ``tables``, with the class totals of the categories, or of pairs, of each. They come after all other features.

@@ -30,6 +30,8 @@ def fit_out_of_core(
     drop: Sequence[str] = (),
     separator: str | None = None,
     encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     date_format: str | None = None,
     stray_text: Literal["number", "text"] = "number",
     memory_limit: int | str = "2GiB",
@@ -44,9 +46,10 @@ def fit_out_of_core(
     forest : AUCForestClassifier
         The forest to fit.
     source : path, list of paths, or table
-        A Parquet or CSV file, a list of such files with the same columns, or a folder of them (read in the order of
-        their names); or a pyarrow, polars, pandas or duckdb table or query. It is read several times and must return
-        its rows in the same order. CSV files need a header, and may be compressed (.csv.gz).
+        A Parquet, CSV (.csv, .tsv), JSON lines (.jsonl) or Excel (.xlsx) file, a list of such files with the same
+        columns, or a folder of them (read in the order of their names); or a pyarrow, polars, pandas or duckdb table or
+        query. It is read several times and must return its rows in the same order. CSV files need a header. Text may be
+        compressed (.csv.gz, .csv.zst).
     target : str
         The column of class labels: strings, booleans, integers, or a dictionary of them.
     sample_weight : str, default=None
@@ -61,17 +64,19 @@ def fit_out_of_core(
         Columns to ignore. All other columns are features: strings, booleans and dictionaries are categorical, and
         several features are made of dates (`date_parts`).
     separator : str, default=None
-        The character between the values of a CSV file. By default a comma, or a tab if the name ends in .tsv.
+        The character between the values of a CSV file. By default the one by which the header has most columns.
     encoding : str, default=None
-        The encoding of a CSV file, such as ``"cp1252"``. By default UTF-8.
+        The encoding of text, such as ``"cp1252"``. By default UTF-8, or UTF-16 if the file is marked so.
+    decimal, thousands : {".", ","}, default=None
+        The decimal mark, or the mark between thousands, of numbers in text that may have either, such as 12,345.
+        Without them such a column is read like the others of the file, or else as text, with a warning.
     date_format : str, default=None
-        The format of dates in a CSV file, such as ``"%d.%m.%Y"``. Dates of ISO 8601 need none, nor do those with the
-        English name of the month.
+        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only one that fits nearly all values of a
+        column.
     stray_text : {"number", "text"}, default="number"
-        What becomes of a column of a CSV file if fewer than 10 % of its values, but some, are no numbers, such as
-        "unknown" or "1,234.5": with "number" a column of numbers in which these values are missing, with "text" a
-        categorical column of text. A warning names the column, their number and three of them. The same holds for any
-        number of dates of zeros, such as 0000-00-00, in a column of dates.
+        What becomes of a column of text if fewer than 10 % of its values, but some, are no numbers or no dates, such as
+        "unknown": with "number" these values are missing, with "text" the column is categorical. A warning names the
+        column, their number and three of them. The same holds for any number of dates of zeros, such as 0000-00-00.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
         interpreter and its libraries. If the binned data do not fit, trees grow from copies of their rows: with
@@ -95,19 +100,20 @@ def fit_out_of_core(
         If the source can be read only once, `drop` is not a list, or the forest is an `AUCStackingClassifier`, which
         is fitted in memory.
     ImportError
-        If pyarrow is not installed.
+        If pyarrow is not installed, or duckdb for files of text.
     OSError
         If files cannot be read or written.
 
     Notes
     -----
-    Columns of text that look like numbers or dates are categorical, with a warning.
+    Columns of text whose numbers or dates may be read in two ways are categorical, with a warning.
 
     The source is read three times: for labels and weights, for bins and categories, and for binning, which writes a
     memory-mapped file with one byte for each value (unless ``max_bins=None``), and one to three more for a value of a
     column with target rates (`categorical_encoding`). The memory of these is known after the second reading: then a
     `memory_limit` that is too small for them is an error. The source is read once more if `oob_score` or
-    `threshold` needs out-of-bag probabilities. CSV files are first read once to infer column types.
+    `threshold` needs out-of-bag probabilities. Files of text are first read several times to decide the types of their
+    columns; warnings say how numbers and dates are read.
 
     Examples
     --------
@@ -121,8 +127,8 @@ def fit_out_of_core(
     (569, 2)
     """
     import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
-    from aucforest.tables.csv_format import CsvFormat
     from aucforest.tables.labels import LabelReader, SteadyRows, read_target
+    from aucforest.tables.read_options import ReadOptions
     from aucforest.tables.sources import stray_notes
 
     if not isinstance(forest, AUCForestClassifier):
@@ -131,8 +137,8 @@ def fit_out_of_core(
     check_option("stray_text", stray_text, ("number", "text"))
     parse_bytes(memory_limit, "memory_limit")
     others = [target, *(name for name in (sample_weight, groups) if name is not None)]
-    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
-    table, names = open_training(source, others, _as_names("drop", drop), csv_format)
+    read_options = ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text)
+    table, names = open_training(source, others, _as_names("drop", drop), read_options)
     for sentence in stray_notes(table, names):
         warnings.warn(sentence, stacklevel=2)
     reader = LabelReader(table, target, positive)
@@ -146,7 +152,7 @@ def fit_out_of_core(
     return fit_source(forest, steady, columns, rows, memory_limit=memory_limit, folder=folder)
 
 
-def open_training(source: Any, others: Sequence[str], drop: Sequence[str], csv_format: Any) -> tuple[Any, list[str]]:
+def open_training(source: Any, others: Sequence[str], drop: Sequence[str], read_options: Any) -> tuple[Any, list[str]]:
     """Return an opened source and the names of its features: all columns but `others`, such as the target, and `drop`.
 
     In a CSV the values of `others` stay strings, which need not be read once more for their types.
@@ -154,7 +160,7 @@ def open_training(source: Any, others: Sequence[str], drop: Sequence[str], csv_f
     from aucforest.tables.kinds import feature_names, find_column
     from aucforest.tables.sources import open_source
 
-    table = open_source(source, as_text=others, csv_format=csv_format)
+    table = open_source(source, others, read_options)
     find_column(table, *others, *drop)
     return table, feature_names(table, [*others, *drop])
 
@@ -188,6 +194,9 @@ def fit_source(
     limit = parse_bytes(memory_limit, "memory_limit")
     with closing(RowsOnDisk(features, limit, open_job)) as held, forest._fitting():
         forest._fit_rows(held, start)
+    features_read = set(columns["features"])
+    if formats := {name: written for name, written in source.text_formats.items() if name in features_read}:
+        forest.text_formats_ = formats
     return forest
 
 
@@ -207,6 +216,8 @@ def predict_out_of_core(
     proba: bool | None = None,
     separator: str | None = None,
     encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     date_format: str | None = None,
     stray_text: Literal["number", "text"] = "number",
 ) -> Any:
@@ -218,18 +229,19 @@ def predict_out_of_core(
         A fitted classifier.
     source : path, list of paths, or table
         As in `fit_out_of_core`. Columns are found by name, in any order; columns that the model does not use are
-        ignored. Columns of CSV files are converted to the types seen in `fit`.
+        ignored. Columns of text files are converted to the types seen in `fit`.
     out : path-like, default=None
         A Parquet file to write.
     keep : sequence of str, default=()
         Columns of the source to include in the result.
     proba : bool, default=None
         Whether to return probabilities only (True) or labels only (False). By default both.
-    separator, encoding, date_format : str, default=None
-        The form of CSV files, as in `fit_out_of_core`.
+    separator, encoding, decimal, thousands, date_format : str, default=None
+        How text is written, as in `fit_out_of_core`. By default numbers and dates are read as in the file that the
+        model was fitted to.
     stray_text : {"number", "text"}, default="number"
-        What text in a numeric column is: with "number" it is missing, with a warning after the last batch, if it is
-        fewer than 10 % of the values of the column; with "text" it is an error.
+        What text in a numeric column is: with "number" it is missing, with a warning before the first batch, if it
+        is fewer than 10 % of the values of the column; with "text" it is an error.
 
     Returns
     -------
@@ -240,12 +252,11 @@ def predict_out_of_core(
     Raises
     ------
     ValueError
-        If columns are missing or their type differs from that seen in `fit`; for text in a numeric column, which has to
-        be counted, after the last batch.
+        If columns are missing or their type differs from that seen in `fit`, or for text in a numeric column.
     TypeError
         If the source can be read only once, or `keep` is not a list.
     ImportError
-        If pyarrow is not installed.
+        If pyarrow is not installed, or duckdb for files of text.
     OSError
         If files cannot be read or written.
 
@@ -262,14 +273,14 @@ def predict_out_of_core(
     ['target', 'prediction']
     """
     parquet = import_optional("pyarrow.parquet", purpose="prediction out of core", extra="arrow")
-    from aucforest.tables.csv_format import CsvFormat
     from aucforest.tables.predictions import Predictions
+    from aucforest.tables.read_options import ReadOptions
     from aucforest.tables.sources import open_source
 
     check_option("stray_text", stray_text, ("number", "text"))
-    csv_format = CsvFormat(separator, encoding, date_format, stray_text)
-    table = open_source(source, as_text=None, csv_format=csv_format)
-    predictions = Predictions(model, table, _as_names("keep", keep), proba, csv_format=csv_format)
+    read_options = ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text)
+    table = open_source(source, None, read_options)
+    predictions = Predictions(model, table, _as_names("keep", keep), proba)
     if out is None:
         return _with_warnings(predictions)
     n_rows = 0
@@ -281,7 +292,7 @@ def predict_out_of_core(
 
 
 def _with_warnings(predictions: Any) -> Iterator[Any]:
-    """Yield the batches of predictions, and warn of what was read as missing."""
-    yield from predictions.batches()
+    """Yield the batches of predictions, and warn of what is read as missing."""
     for sentence in predictions.stray:
         warnings.warn(sentence, stacklevel=3)
+    yield from predictions.batches()

@@ -64,8 +64,8 @@ class AUCStackingClassifier(StackFit):
         The intercepts of the classes; only their differences matter.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies of the training data, by sample weight.
-    classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, target_rates_, split_features_, \
-    threshold_, oob_score_
+    classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, text_formats_, target_rates_, \
+    split_features_, threshold_, oob_score_
         As in `AUCForestClassifier`.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples by forests that have not seen them, and by an additive model that was
