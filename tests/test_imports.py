@@ -35,7 +35,7 @@ OPEN_SECRETS = {"estimators._base", "estimators._model_files"}
 
 OPTIONAL = {
     "pandas", "pyarrow", "matplotlib", "typer", "rich", "dask", "distributed", "jinja2", "onnx", "onnxruntime", "skops",
-    "python_calamine",
+    "python_calamine", "duckdb",
 }  # fmt: skip
 
 

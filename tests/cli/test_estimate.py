@@ -227,7 +227,7 @@ def test_semicolons(files, tmp_path):
     expected, found = run(*files, *NAMES), run(reference, new, *NAMES, "--separator", ";")
     assert found.exit_code == 0, found.output
     assert found.stdout.splitlines()[1:] == expected.stdout.splitlines()[1:]
-    check_refusal(run(files[0], new, *NAMES), "the header has no comma but 4 semicolons: pass --separator ';'")
+    assert run(files[0], new, *NAMES).stdout == found.stdout.replace(reference.name, files[0].name)
 
 
 def test_stray_text_in_features_is_missing_as_in_fit(files, tmp_path):

@@ -1,7 +1,6 @@
 """`aucforest fit`: the model it writes, the figures it prints, what it refuses."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ import aucforest
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.metrics import roc_auc_score
 from aucforest.metrics.confidence import interval_around
+from aucforest.tables.text_files import TextFiles
 from tests.cli.data import check_refusal, check_usage, mixed, run
 
 
@@ -350,24 +350,29 @@ def test_a_threshold_within_a_bound(files, tmp_path):
     assert 20 < (pd.read_csv(tmp_path / "r.csv")["prediction"] == "yes").sum() <= 30
 
 
+def count_readings(monkeypatch):
+    """Return a list to which the columns of each reading of a text file are added."""
+    readings, read = [], TextFiles._read
+
+    def read_and_count(table, columns, schema):
+        readings.append(list(columns))
+        return read(table, columns, schema)
+
+    monkeypatch.setattr(TextFiles, "_read", read_and_count)
+    return readings
+
+
 @pytest.mark.parametrize(
     ("options", "in_memory"), [([], True), (["--memory-limit", "1GB"], False), (["--folder"], False)]
 )
 def test_a_small_csv_is_read_into_memory(files, tmp_path, monkeypatch, options, in_memory):
     """The model is the same; within a limit of memory, or with a folder, the file is read again and again."""
     options = [*options, tmp_path / "folder"] if "--folder" in options else options
-    opened, open_file = [], Path.open
-
-    def open_and_count(path, *arguments, **keywords):
-        opened.append(path)
-        return open_file(path, *arguments, **keywords)
-
-    monkeypatch.setattr(Path, "open", open_and_count)
+    readings = count_readings(monkeypatch)
     arguments = ["--drop", "id,weight", "--threshold", "gmean", "--trees", 20, *options]
     result = run("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
     assert result.exit_code == 0, result.output
-    readings = ["header", "types", "labels", "rows"]
-    assert (opened.count(files.train_csv) == len(readings)) == in_memory
+    assert (readings == [["label"], ["width", "colour", "count", "flag"]]) == in_memory
     assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
 
 
@@ -400,7 +405,7 @@ def refusals(folder):
     no_id = ("--drop", "id")
     return [
         ((folder / "none.csv",), "there is no file"),
-        ((folder,), "some are CSV files and others are not"),
+        ((folder,), "some are CSV and others Parquet files"),
         ((path(b""),), "it is empty"),
         ((path(b"\nlabel\n"),), "has no header"),
         ((path(rows[:0]),), "has a header, but no rows"),
@@ -409,11 +414,11 @@ def refusals(folder):
         ((path(text.replace("width", "count").encode()),), "has two columns named 'count'"),
         ((path(f"{text}1,2\n{text}".encode()),), "line 42: the header has 7 columns, but the row has 2"),
         ((path(f'{text}\n\n"1\n2",2\n'.encode()),), "line 44: the header has 7 columns, but the row has 2"),
-        ((path(f'{text}"1,2\n{text}'.encode()),), "line 42: the header has 7 columns, but the row has 5"),
-        ((path(text.replace("red", "grün").encode("latin-1")),), "column 'colour' is not encoded in UTF-8"),
+        ((path(f'{text}"1,2\n{text}'.encode()),), "line 42: a quote is not closed"),
+        ((path(text.replace("red", "grün").encode("latin-1")),), "line 15 is not encoded in UTF-8"),
         ((path(text.replace("width", "größe").encode("latin-1")),), "the header is not encoded in UTF-8"),
         ((path(b"PAR1", "parquet"),), "cannot read"),
-        ((path(b"PK", "xls"),), "the name of a table must end in .csv, .tsv, .csv.gz, .tsv.gz, .xlsx or .parquet, got"),
+        ((path(b"PK", "xls"),), "the name of a table must end in .csv, .tsv, .txt, .jsonl or .ndjson (or .gz"),
         ((table, "--target", "lable"), "has no column 'lable'; did you mean 'label'?"),
         ((table, "--drop", "i"), "has no column 'i'"),
         ((table, "--drop", "id,width,colour,count,flag,weight"), "has no feature columns besides 'label'"),
@@ -457,7 +462,7 @@ WRONG_CALLS = [
     ),
     (["--target", "label", "--out", "m", "--shrinkage", "some"], "must be auto or a number, but is 'some'"),
     (["--target", "label", "--out", "m", "--reference", "out.txt"], "must end in .csv, .parquet, got out.txt"),
-    (["--target", "label", "--out", "m", "--folder", "f", "--validate", "2"], "is for files, without --validate"),
+    (["--target", "label", "--out", "m", "--folder", "f", "--validate", "2"], "is for fits without --validate"),
     (["--target", "label", "--out", "m", "--time", "id"], "--time: needs --validate"),
     (["--target", "label", "--out", "-"], "--out: must be a file: a model is not written to standard output"),
     (["--target", "label", "--out", "m", "--reference", "-"], "must end in .csv, .parquet, got -"),
@@ -479,9 +484,12 @@ def test_groups_are_not_sampled_by_class(visits, tmp_path):
     check_refusal(result, "groups need sampling='bootstrap' or 'subsample', but it is 'balanced'")
 
 
-def test_standard_input_cannot_be_read_twice(tmp_path):
-    result = run("fit", "-", "--target", "label", "--out", tmp_path / "m", "--memory-limit", "1GB", input="label,a\n")
-    check_usage(result, "is for files: standard input and pipes cannot be read twice")
+def test_standard_input_is_read_batch_by_batch(files, tmp_path):
+    arguments = "--target", "label", "--drop", "id,weight", "--threshold", "gmean", "--trees", 20
+    limit = "--memory-limit", "1GB", "--out", tmp_path / "m"
+    result = run("fit", "-", *arguments, *limit, input=files.train_csv.read_bytes())
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
 
 
 def test_the_positive_class_is_the_one_that_is_ranked(files):
@@ -602,16 +610,11 @@ def test_the_model_is_there_if_the_reference_cannot_be_written(files, tmp_path):
 @pytest.mark.parametrize("weight", [None, "weight"])
 def test_labels_of_a_csv_are_read_once(files, tmp_path, monkeypatch, weight):
     """With weights."""
-    opened, open_file = [], Path.open
-
-    def open_and_count(path, *arguments, **keywords):
-        opened.append(path)
-        return open_file(path, *arguments, **keywords)
-
-    monkeypatch.setattr(Path, "open", open_and_count)
+    readings = count_readings(monkeypatch)
     arguments = ["--drop", "id" if weight else "id,weight", "--trees", 20, "--memory-limit", "1GB"]
     arguments += ["--weight", weight] if weight else []
     result = run("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
     assert result.exit_code == 0, result.output
-    readings = ["header", "types", "labels", "notes", "first batch", "bins", "codes", "out of bag"]
-    assert opened.count(files.train_csv) == len(readings)
+    assert sum("label" in columns for columns in readings) == 1
+    assert sum("weight" in columns for columns in readings) == (weight is not None)
+    assert len(readings) == len(["labels", "notes", "first batch", "bins", "codes", "out of bag"])

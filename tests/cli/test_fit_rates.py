@@ -133,7 +133,7 @@ def test_exports_agree_with_the_model(rated, tmp_path):
 def test_numbers_as_categories(tmp_path, rated):
     table = pd.read_csv(rated.train)
     table.insert(0, "code", np.random.default_rng(0).integers(0, 90, len(table)))
-    table["code"] = table["code"].map("{:05}".format)
+    table["code"] = table["code"].map("1{:04}".format)
     path, model = tmp_path / "codes.csv", tmp_path / "model.aucforest"
     table.to_csv(path, index=False)
     for more, n_categories in (((), None), (("--categorical", "code"), 90)):
@@ -141,7 +141,7 @@ def test_numbers_as_categories(tmp_path, rated):
         assert result.exit_code == 0, result.output
         fitted = aucforest.load(model)
         assert (0 in fitted.categories_) == (n_categories is not None)
-    assert fitted.categories_[0].tolist()[0] == "00000"
+    assert fitted.categories_[0].tolist()[0] == "10000"
     result = run("predict", model, path)
     assert result.exit_code == 0, result.output
     assert "Note" not in result.stderr

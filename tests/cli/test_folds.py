@@ -83,15 +83,15 @@ BAD = [
         "date",
         {3: "soon"},
         "--time date",
-        "line 5: column 'date' has the value 'soon', which is no date",
+        "column 'date': 1 of 300 values is no date ('soon'), but times must be dates or numbers",
     ),
     (
         "date",
         {0: "soon"},
         "--time date",
-        "line 2: column 'date' has the value 'soon', which is no date",
+        "column 'date': 1 of 300 values is no date ('soon'), but times",
     ),
-    ("date", {3: "13.1.24"}, "--time date", "'13.1.24', which is no date, or not in the format of the others"),
+    ("date", {3: "13.1.24"}, "--time date", "('13.1.24'), but times must be dates or numbers"),
     ("date", {3: None}, "--time date", "visits.csv, line 5: column 'date' has no date"),
     (
         "date",

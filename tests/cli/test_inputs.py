@@ -50,11 +50,11 @@ def test_folders_that_are_no_tables(files, tmp_path):
     write_folder(tmp_path / "t", mixed(100, 0), "parquet")
     arguments = ["predict", files.model_aucforest]
     (tmp_path / "empty").mkdir()
-    check_refusal(run(*arguments, tmp_path / "empty"), "empty has no .parquet or .csv or .tsv or .csv.gz or .tsv.gz")
+    check_refusal(run(*arguments, tmp_path / "empty"), "empty has no tables: .csv, .tsv, .txt, .jsonl")
     within = run(*arguments, tmp_path / "t", "--out", tmp_path / "t" / "p.parquet")
     check_refusal(within, "p.parquet would be in the folder that is read")
     mixed(100, 0).to_csv(tmp_path / "t" / "more.csv", index=False)
-    check_refusal(run(*arguments, tmp_path / "t"), "t: some are CSV files and others are not")
+    check_refusal(run(*arguments, tmp_path / "t"), "t: some are CSV and others Parquet files")
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_an_encoding_is_read_by_every_command(tmp_path, monkeypatch):
         assert result.exit_code == 0, result.output
         assert result.stderr.count("u.csv is valid UTF-8, but is read as cp1252: leave out --encoding") == 1
     refused = run("predict", "m", "t.csv")
-    check_refusal(refused, "column 'colour' is not encoded in UTF-8: pass its encoding, such as --encoding cp1252")
+    check_refusal(refused, "line 3 is not encoded in UTF-8: pass its encoding, such as --encoding cp1252")
     check_usage(run("predict", "m", "t.csv", "--encoding", "cp999"), "the encoding must be one that Python has")
 
 
@@ -144,10 +144,7 @@ def test_the_same_dates_in_files_of_every_kind(tables, tmp_path):
         assert predict(tmp_path / model, train) == expected
     assert predict(tmp_path / "csv", tables / "train.parquet") == expected
     assert predict(tmp_path / "csv", tables / "other.csv", *format_) == expected
-    check_refusal(
-        run("predict", tmp_path / "csv", tables / "other.csv"),
-        "which is not a date such as 2024-12-31 or 2024-12-31 23:59; --date-format (in Python, date_format) gives",
-    )
+    assert predict(tmp_path / "csv", tables / "other.csv") == expected
     for table, options in ((train, ()), (tables / "other.csv", format_)):
         assert run("evaluate", tmp_path / "csv", table, "--target", "label", *options).exit_code == 0
     shown = run("inspect", tmp_path / "csv").stdout
@@ -198,7 +195,7 @@ def test_zones(tables, tmp_path):
     assert predict(tmp_path / "m", tmp_path / "zoned.csv") == predict(tmp_path / "m", tmp_path / "tokyo.parquet")
     assert fit(tmp_path / "tokyo.parquet", tmp_path / "t").dates_[0].zone == "Asia/Tokyo"
     assert predict(tmp_path / "t", tmp_path / "zoned.csv") == predict(tmp_path / "t", tmp_path / "tokyo.parquet")
-    check_refusal(run("predict", tmp_path / "m", tables / "train.csv"), "which is not a date with a time zone such as")
+    check_refusal(run("predict", tmp_path / "m", tables / "train.csv"), "which is not a zoned date; 188 of 188 values")
 
 
 def test_options_of_dates(tables, tmp_path):
@@ -206,7 +203,7 @@ def test_options_of_dates(tables, tmp_path):
     assert model.split_features_.tolist() == ["booked: year", "amount", "booked: day of week"]
     refused = run("fit", tables / "train.csv", "--target", "label", "--out", tmp_path / "n", "--date-parts", "none")
     assert refused.exit_code == 1
-    assert "Error: X: column 'booked' is not numeric but timestamp[s]; encode dates and times" in refused.stderr
+    assert "Error: X: column 'booked' is not numeric but timestamp[us]; encode dates and times" in refused.stderr
     usual = "fit", tables / "train.csv", "--target", "label", "--out", tmp_path / "n"
     check_usage(
         run(*usual, "--date-parts", "week"), "must be auto, none or some of time, year, month, day, day of week,"

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from aucforest.cli._inputs import open_once
+from aucforest.cli._inputs import open_table
 from aucforest.cli._outputs import table_writer
 
 SCHEMA = pa.schema({"name, with a comma": pa.string(), "value": pa.float64()})
@@ -18,10 +18,10 @@ def test_what_is_written_is_read_again(tmp_path, kind):
             write(pa.table([names, [1 / 3, 1e300]], schema=SCHEMA))
         assert not path.exists()
     assert list(tmp_path.iterdir()) == [path]
-    with open_once(path) as table:
-        assert table.columns == SCHEMA.names
-        rows = [row for batch in table.batches(table.columns) for row in batch.to_pylist()]
-    assert [row["name, with a comma"] for row in rows] == [name for names in BATCHES for name in names]
+    table = open_table(path, None)
+    assert table.columns == SCHEMA.names
+    rows = [row for batch in table.batches(table.columns) for row in batch.to_pylist()]
+    assert [row["name, with a comma"] or "" for row in rows] == [name for names in BATCHES for name in names]
     assert [float(row["value"]) for row in rows] == [1 / 3, 1e300] * 4
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import aucforest
 from aucforest.inspection import explain
-from aucforest.tables import csv
 from aucforest.tables import files as table_files
+from aucforest.tables import text_files
 from tests.cli.data import check_refusal, check_usage, mixed, run
 
 
@@ -65,8 +65,8 @@ def test_a_stack_has_no_reasons(files, stack, tmp_path):
     assert not (tmp_path / "p.csv").exists()
 
 
-def test_blocks_of_a_csv_give_what_all_at_once_gives(files, expected, monkeypatch):
-    monkeypatch.setattr(csv, "_BLOCK", 1000)
+def test_batches_of_a_csv_give_what_all_at_once_gives(files, expected, monkeypatch):
+    monkeypatch.setattr(text_files, "rows_of_batch", lambda n_columns: 7)
     result = run("predict", files.model_aucforest, files.test_csv)
     check_same(pd.read_csv(io.StringIO(result.stdout)), expected)
 
@@ -140,15 +140,16 @@ def test_a_reader_that_has_seen_enough(files, tmp_path):
 
 @pytest.mark.slow
 def test_an_interrupted_command_leaves_no_file(files, tmp_path):
-    out = tmp_path / "p.csv"
-    command = [sys.executable, "-m", "aucforest", "predict", str(files.model_aucforest), "-", "--out", str(out)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    """While standard input is copied to a temporary folder."""
+    command = [sys.executable, "-m", "aucforest", "predict", str(files.model_aucforest), "-", "--out", "p.csv"]
+    options = {"env": {**os.environ, "TMPDIR": str(tmp_path)}, "cwd": tmp_path, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, **options) as process:
         process.stdin.write(files.test_csv.read_bytes())
         process.stdin.flush()
         deadline = time.monotonic() + 300
-        while not os.listdir(tmp_path) and time.monotonic() < deadline:
+        while not list(tmp_path.glob("*/copy")) and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert len(os.listdir(tmp_path)) == 1  # the file beside, which has another name
+        assert len(list(tmp_path.glob("*/copy"))) == 1
         process.send_signal(signal.SIGINT)
         process.stdin.close()  # as the whole pipeline is interrupted at a terminal
         process.wait(60)
@@ -260,7 +261,7 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
             (model, tmp_path / "flags.csv"),
             f"line {first_flag}: column 'flag' has the value 'perhaps', which is not a boolean",
         ),
-        ((model, tmp_path / "latin.csv"), "column 'colour' is not encoded in UTF-8"),
+        ((model, tmp_path / "latin.csv"), "is not encoded in UTF-8: pass its encoding, such as --encoding cp1252"),
         ((model, tmp_path / "dates.parquet"), "column 'width' has type timestamp[us], but the model needs a number"),
         ((model, tmp_path / "numbers.parquet"), "column 'colour' has type int64, but the model needs a string"),
         ((model, files.test_csv, "--keep", "idd"), "has no column 'idd'; did you mean 'id'?"),

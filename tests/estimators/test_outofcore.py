@@ -18,7 +18,7 @@ from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.fitting import on_disk, target_rates
 from aucforest.metrics import roc_auc_score
-from aucforest.tables import csv, files
+from aucforest.tables import files, text_files
 from tests.fitting.tables import (
     RATED,
     assert_same_forests,
@@ -205,7 +205,7 @@ READ = {
 @pytest.mark.parametrize("positive", [None, pytest.param("b", marks=pytest.mark.slow)])
 def test_the_forest_of_a_csv_is_that_of_parquet_and_of_memory(monkeypatch, tmp_path, positive):
     """With a column that one word in the last row makes text, quotes around line breaks, and gaps."""
-    monkeypatch.setattr(csv, "_BLOCK", 10_000)
+    monkeypatch.setattr(text_files, "rows_of_batch", lambda n_columns: 70)
     comma, parquet = written(THREE[:1000], tmp_path)
     params = {"oob_score": True, "n_estimators": 30, "max_samples": 0.5}
     X, y = features_and_labels(pq.read_table(parquet))
@@ -528,15 +528,18 @@ def test_predictions_that_are_refused(forest):
         predict_out_of_core(forest, NEW.to_reader())
 
 
-def test_rare_text_in_a_column_of_numbers_is_missing_with_a_warning():
+def test_rare_text_in_a_column_of_numbers_is_missing_with_a_warning(tmp_path):
+    """In a file of text. In other tables it is an error, because their types say what they hold."""
     frame = pa.table({"a": [*range(40)], "b": ["x", "y"] * 20})
     forest = AUCForestClassifier(5, random_state=0).fit(frame, np.arange(40) % 2)
-    text = pa.array([str(value) if value else "n/k" for value in range(40)])
+    text = frame.set_column(0, "a", pa.array([str(value) if value else "n/k" for value in range(40)]))
+    pyarrow.csv.write_csv(text, tmp_path / "t.csv")
     with pytest.warns(UserWarning, match=r"column 'a': 1 of 40 values is no number \('n/k'\), read as missing"):
-        got = pa.Table.from_batches(predict_out_of_core(forest, frame.set_column(0, "a", text)))
+        got = pa.Table.from_batches(predict_out_of_core(forest, tmp_path / "t.csv"))
     missing = frame.set_column(0, "a", pa.array([None, *range(1, 40)], pa.float64()))
     assert np.array_equal(got["probability_1"], forest.predict_proba(missing)[:, 1])
-    with pytest.raises(ValueError, match="the Table, row 1: column 'a' has the value 'n/k', which is not a number"):
-        list(predict_out_of_core(forest, frame.set_column(0, "a", text), stray_text="text"))
+    for source, place in ((text, "the Table, row 1"), (tmp_path / "t.csv", "t.csv, line 2")):
+        with pytest.raises(ValueError, match=f"{place}: column 'a' has the value 'n/k', which is not a number"):
+            list(predict_out_of_core(forest, source, stray_text="text"))
     with pytest.raises(ValueError, match="stray_text"):
         predict_out_of_core(forest, frame, stray_text="missing")

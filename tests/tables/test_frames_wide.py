@@ -23,6 +23,7 @@ from aucforest.fitting import on_disk
 from aucforest.inspection import column_notes, compare_criteria, explain, forest_summary, oob_permutation_importance
 from aucforest.monitoring import CBPE, Chunks
 from aucforest.report import report
+from aucforest.tables import csv
 from tests.cli.data import run
 from tests.estimators.data import small_forest
 
@@ -184,6 +185,7 @@ CASES = [
 @pytest.mark.parametrize(("form", "name"), CASES)
 def test_work_grows_with_the_columns(form, name, tmp_path, monkeypatch):
     monkeypatch.setattr(on_disk, "_in_order", lambda function, arguments, _: (function(*each) for each in arguments))
+    monkeypatch.setattr(csv, "_LONGEST", 2**23)  # so that the larger file is read in one batch, too
     few, many = (Table(form, n_columns, tmp_path) for n_columns in (N_COLUMNS, 2 * N_COLUMNS))
     function = FUNCTIONS[name]
     function(few), function(many)  # fits, and compiles

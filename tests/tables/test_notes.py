@@ -34,10 +34,14 @@ def columns():
         },
         "no values": {"nothing": [None] * N, "not a number": [np.nan] * N},
         "the same value": {"one": [1] * N, "same word": ["a"] * N, "same flag": [True] * N},
-        "percent sign": {"fee": [f"€ {i}.50" for i in range(N)], "rate": ["12 %", "-3.5%", None] * (N // 3)},
-        "decimal comma": {"price": [f"{i},50" for i in range(N)], "euro": ["1.234,5", "-7", None] * (N // 3)},
-        "with commas between thousands": {"sales": [f"{1000.5 + i:,.2f}" for i in range(N)]},
-        "if commas separate thousands, but": {"visits": [f"{1000 + i:,}" for i in range(N)]},
+        "each is a category: write": {
+            "fee": [f"€ {i}.50" for i in range(N)],
+            "rate": ["12 %", "-3.5%", None] * (N // 3),
+            "price": [f"{i},50" for i in range(N)],
+            "euro": ["1.234,5", "-7", None] * (N // 3),
+            "sales": [f"{1000.5 + i:,.2f}" for i in range(N)],
+        },
+        "with a decimal point, but": {"visits": [f"{1000 + i:,}" for i in range(N)]},
         "differ only by case and spaces": {"answer": ["Yes", "yes ", "no"] * (N // 3)},
         "1 of 1,500 values is no number ('unknown')": {"amount": ["unknown", *(f"{i % 7}.5" for i in range(N - 1))]},
         "300 of 1,500 values are no numbers ('?')": {
@@ -67,7 +71,7 @@ def test_which_columns_get_a_note(library):
 
 def test_categories_of_arrow_and_pandas():
     words = pd.Series([f"{i},5" for i in range(30)], dtype="category")
-    assert "decimal comma" in suspicious_columns(pd.DataFrame({"a": words}))[0]
+    assert "numbers such as '0,5'" in suspicious_columns(pd.DataFrame({"a": words}))[0]
     (note,) = suspicious_columns(pa.table({"a": pa.array([f"k{i}" for i in range(30)]).dictionary_encode()}))
     assert "distinct" in note
 

@@ -1,5 +1,7 @@
 """Tables that are read again and again: files of one schema, tables of other packages, from any row on."""
 
+from pathlib import Path
+
 import duckdb
 import pandas as pd
 import polars as pl
@@ -8,7 +10,9 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from aucforest.tables.sources import ParquetFiles, open_source
+from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.sources import ParquetFiles, format_of, open_source, stray_notes
+from tests.tables.text_tables import read_all, write_column
 
 
 def table(n=50):
@@ -21,7 +25,7 @@ def folder(tmp_path):
     rows = table()
     for name, part, size in [("2", rows[20:20], 5), ("1", rows[:20], 7), ("3", rows[20:], 40)]:
         pq.write_table(part, tmp_path / f"part{name}.parquet", row_group_size=size)
-    for name in ("notes.txt", ".hidden.parquet", "_temporary.parquet"):
+    for name in ("notes.md", ".hidden.parquet", "_temporary.parquet"):
         (tmp_path / name).write_text("no table")
     return tmp_path
 
@@ -93,7 +97,11 @@ def test_refusals(tmp_path, folder):
     repeated = pa.table([[1], [2]], names=["a", "a"])
     cases = [
         (tmp_path / "none.parquet", ValueError, "there is no file"),
-        (tmp_path / "empty", ValueError, "has no .parquet or .csv or .tsv or .csv.gz or .tsv.gz files"),
+        (
+            tmp_path / "empty",
+            ValueError,
+            "has no tables: .csv, .tsv, .txt, .jsonl or .ndjson",
+        ),
         (tmp_path / "broken.parquet", ValueError, "cannot read .*broken.parquet"),
         (repeated, ValueError, "the Table has two columns named 'a'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "the DataFrame has two columns named 'a'"),
@@ -125,3 +133,53 @@ def test_pandas_metadata_do_not_change_the_schema(tmp_path):
     pq.write_table(pa.Table.from_pandas(frame[25:], preserve_index=False), tmp_path / "2.parquet")
     batches = open_source(tmp_path).batches(["a"])
     assert pd.concat([batch.to_pandas() for batch in batches])["a"].tolist() == list(range(50))
+
+
+@pytest.mark.parametrize("of", ["parquet", "csv", "table"])
+def test_selected_rows(tmp_path, of):
+    """Those for which an expression is true, and a random sample of them, the same each time."""
+    if of == "csv":
+        table().to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    else:
+        pq.write_table(table(), tmp_path / "t.parquet", row_group_size=7)
+    given = table() if of == "table" else tmp_path
+    frame = table().to_pandas()
+    source = open_source(given, options=ReadOptions(where="A > 5 AND b <> 't3'"))
+    wanted = frame[(frame["a"] > 5) & (frame["b"] != "t3")]
+    pd.testing.assert_frame_equal(read_all(source).to_pandas(), wanted.reset_index(drop=True), check_dtype=False)
+    rows = [batch.num_rows for batch in source.batches(["a"], 3, 10)]
+    assert (sum(rows), max(rows)) == (len(wanted) - 3, 10)
+    assert source.place(0).rpartition(" ")[2] == str(int(wanted["a"].iloc[0]) + (2 if of == "csv" else 1))
+    assert (source.done(len(wanted)), source.columns) == (1.0, ["a", "b", "c"])
+    sample = [open_source(given, options=ReadOptions(where="a > 5", sample=9)) for _ in range(2)]
+    assert read_all(sample[0]).equals(read_all(sample[1]))
+    values = read_all(sample[0])["a"].to_pylist()
+    assert (len(values), sorted(set(values)), min(values) > 5) == (9, values, True)
+    assert read_all(open_source(given, options=ReadOptions(sample=99))).num_rows == 50
+    prints = [open_source(given, options=ReadOptions(sample=n)).fingerprint() for n in (9, 9, 10)]
+    assert prints[0] == prints[1]
+    assert (prints[0] == prints[2]) == (of == "table")
+    for where, sentence in (("a > 99", "has no rows where a > 99"), ("d > 1", "no column 'd'"), ("a >", "no SQL")):
+        with pytest.raises(ValueError, match=sentence):
+            open_source(given, options=ReadOptions(where=where))
+
+
+def test_selected_rows_of_text_keep_the_columns_that_stay_text(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    source = open_source(tmp_path / "t.csv", ["b"], ReadOptions(where="b > 2"))
+    assert read_all(source).to_pylist() == [{"a": 3, "b": "4"}]
+
+
+def test_formats_by_name():
+    names = ["t.parquet", "t", "T.CSV", "t.txt.zst", "-", "t.xlsx", "t.ndjson.gz", "t.JSONL"]
+    assert [format_of(Path(name)) for name in names] == ["Parquet"] * 2 + ["CSV"] * 4 + ["JSON"] * 2
+
+
+def test_notes_on_how_columns_are_read(tmp_path):
+    source = write_column(
+        tmp_path, ["1,5"] * 20 + ["?"], e=["1,5"] * 21, key=[str(2**64 + 1)] * 21, small=[str(2**53 + 1)] * 21
+    )
+    notes = stray_notes(source, source.columns)
+    assert [note.partition(":")[0] for note in notes] == ["column 'd'", "columns 'd', 'e'", "column 'key'"]
+    assert notes[1] == "columns 'd', 'e': numbers such as '1,5' are read as 1.5"
+    assert stray_notes(open_source(table()), ["a"]) == []

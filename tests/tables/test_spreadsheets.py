@@ -6,15 +6,10 @@ from datetime import date
 import pandas as pd
 import pytest
 
-from aucforest.cli._inputs import open_again, open_once, read_columns
-from aucforest.tables.csv_format import DEFAULT_FORMAT, CsvFormat
-from tests.cli.data import check_refusal, check_usage, mixed, run
-
-
-def read(path, csv_format=DEFAULT_FORMAT):
-    """Return all columns of a table."""
-    with open_again(path, csv_format) as table:
-        return read_columns(table, table.columns)
+from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.sources import open_source
+from tests.cli.data import check_refusal, mixed, run
+from tests.tables.text_tables import read_all
 
 
 @pytest.fixture
@@ -35,9 +30,9 @@ def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path, spreadshe
     dates = {"day": pd.date_range("2024-01-31", periods=250).astype("M8[s]"), "at": pd.Timestamp("2024-02-29 10:30")}
     rows = mixed(250, 1).round({"width": 6, "weight": 2}).assign(**dates)
     with pytest.warns(UserWarning, match="^t.xlsx has 2 sheets: the first, 'rows', is read$"):
-        table = read(spreadsheet(rows, notes=rows[:3]))
+        table = read_all(spreadsheet(rows, notes=rows[:3]))
     rows.assign(day=rows["day"].dt.strftime("%Y-%m-%d")).to_csv(tmp_path / "t.csv", index=False)
-    assert table.equals(read(tmp_path / "t.csv"))
+    assert table.equals(read_all(tmp_path / "t.csv"))
     written = []
     for name in ("t.xlsx", "t.csv"):
         spreadsheet(rows)
@@ -51,21 +46,18 @@ def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path, spreadshe
 
 def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
     path = spreadsheet(pd.DataFrame({"day": ["31.12.2024", None, "01.02.2024"]}))
-    (column,) = read(path, CsvFormat(";", "utf-16", "%d.%m.%Y")).columns
+    (column,) = read_all(open_source(path, options=ReadOptions(date_format="%d.%m.%Y"))).columns
     assert column.to_pylist() == [date(2024, 12, 31), None, date(2024, 2, 1)]
 
 
-def test_the_place_of_a_row_that_is_read_once_is_its_number(spreadsheet):
-    with open_once(spreadsheet(pd.DataFrame({"a": [1, 2]}))) as table:
-        assert table.place(1) == "t.xlsx, row 2"
+def test_the_place_of_a_row_is_its_number(spreadsheet):
+    assert open_source(spreadsheet(pd.DataFrame({"a": [1, 2]}))).place(1) == "t.xlsx, line 3"
 
 
 def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):
     path, fit = spreadsheet(mixed(10, 0).assign(label=None)), ("--target", "label", "--out", tmp_path / "m")
     refused = run("fit", path, *fit)
     check_refusal(refused, "column 'label' has 10 missing labels, the first in t.xlsx, line 2")
-    limited = run("fit", path, *fit, "--memory-limit", "1GB")
-    check_usage(limited, "--memory-limit: is for CSV and Parquet files")
     (tmp_path / "no.xlsx").write_bytes(b"PK")
     check_refusal(run("fit", tmp_path / "no.xlsx", *fit), "cannot read no.xlsx: ")
     check_refusal(run("fit", spreadsheet(mixed(0, 0)[[]]), *fit), "cannot read t.xlsx: it is empty")

@@ -1,44 +1,91 @@
-"""Stray text among numbers: what counts as a number, and as few; what Arrow reads is what `re` matches."""
+"""Columns of text that are something else: what a note says, and what is few."""
 
-import re
+import ast
 
-import pyarrow as pa
+import numpy as np
 import pytest
 
-from aucforest.tables.kinds import to_numbers
-from aucforest.tables.texts import NUMBER_PATTERN, StrayText, text_note, unseen_note
+from aucforest.tables.texts import StrayText, listed_columns, read_as_missing, text_note, unseen_note
 
-NUMBERS = ["1", "-1", "+1.5", " .5", "5.", "1e5", "-1.5E-3 ", "inf", "-Infinity", "NaN", "1e999"]
-OTHERS = ["unknown", "1,234.5", "1 2", "12 EUR", "0x10", "1_000", ".", "e5", "-", "\u0661", "1e", "١"]
+# Amounts from 1.01 to some 100,000, of which some are below 1,000.
+AMOUNTS = [round(float(x), 2) + 1.01 for x in np.random.default_rng(0).lognormal(7, 2, 60)]
 
 
-def test_what_is_a_number_is_the_same_for_arrow_and_python():
-    stray, of_python = StrayText(), StrayText()
-    numbers = to_numbers(pa.array([*OTHERS, None, *NUMBERS]), stray, first_row=7)
-    assert numbers.null_count == len(OTHERS) + 1
-    assert [bool(re.match(NUMBER_PATTERN, text)) for text in [*NUMBERS, *OTHERS]] == [True] * len(NUMBERS) + [
-        False
-    ] * 12
-    of_python.add([*OTHERS, *NUMBERS], [1] * (len(OTHERS) + len(NUMBERS)))
-    assert str(stray) == str(of_python) == "12 of 23 values are no numbers ('unknown', '1,234.5', '1 2')"
-    assert stray.first_row == 7
+def swapped(text):
+    """Exchange points and commas."""
+    return text.translate(str.maketrans(",.", ".,"))
+
+
+# Spellings of a number.
+SPELLINGS = [
+    lambda x: f"{x:,.2f}",
+    lambda x: swapped(f"{x:,.2f}"),
+    lambda x: swapped(f"{x:.2f}"),
+    lambda x: f"{x:,.2f}".replace(",", "\u202f"),
+    lambda x: f"{x:.2f} kg",
+    lambda x: f"${x:,.2f}",
+    lambda x: f"{-x:.2f}-" if x < 0 else f"{x:.2f}",
+    lambda x: f"({-x:.2f})" if x < 0 else f"{x:.2f}",
+    lambda x: f"{x:.2f}".replace("-", "\u2212"),
+]
+
+
+def note_on(texts):
+    """Return the note on a column."""
+    distinct = list(dict.fromkeys(texts))
+    return text_note(distinct, [texts.count(text) for text in distinct])
+
+
+@pytest.mark.parametrize("share", [0.03, 0.3, 0.97], ids=["few", "some", "most"])
+@pytest.mark.parametrize("spell", SPELLINGS)
+def test_the_note_says_what_to_write(spell, share):
+    """Whatever share of the numbers is negative."""
+    numbers = [-x if i < share * len(AMOUNTS) else x for i, x in enumerate(AMOUNTS)]
+    spelled = {spell(x): x for x in numbers}
+    note = note_on([spell(x) for x in numbers])
+    start, _, written = note.partition(" are read as text, so that each is a category: write ")
+    assert start.startswith("numbers such as "), note
+    assert float(written) == pytest.approx(spelled[ast.literal_eval(start.removeprefix("numbers such as "))], abs=1e-9)
+    assert note_on([f"{x:.2f}" for x in numbers]) is None
+
+
+def test_both_readings_of_a_comma_are_named():
+    texts = [f"{x:,}" for x in range(1001, 1050)]
+    assert "'1,001' is 1001 with a decimal point, but 1.001 with a decimal comma: --decimal" in note_on(texts)
+    assert note_on([*texts, "12.5"]).endswith("write 1001")
+    assert note_on([*texts, "12,5"]).endswith("write 1.001")
+
+
+def test_other_values_among_numbers():
+    texts = [f"{x:,.2f}" for x in AMOUNTS]
+    assert note_on([*texts, "n/k"]).endswith("; 1 of 61 values is no number ('n/k'): leave it empty")
+    assert note_on([*texts, *(["n/k"] * 40)]).endswith("; 40 of 100 values are no numbers ('n/k'): leave these empty")
+    assert note_on([*texts[:19], *(["n/k"] * 19)]) is None
+    for others in (["1.5 kg", "2.5 g"], [f"{x}A" for x in range(50)], ["1.2.3", "10.0.12"], ["0-5", "6-10"]):
+        assert note_on(others) is None
 
 
 @pytest.mark.parametrize(("n_stray", "is_rare"), [(0, False), (1, True), (99, True), (100, False)])
 def test_few_is_fewer_than_a_tenth(n_stray, is_rare):
-    stray = StrayText()
-    to_numbers(pa.array(["?"] * n_stray + ["1"] * (1000 - n_stray)), stray)
-    assert stray.is_rare == is_rare
+    assert StrayText(n_stray, 1000, ["?"]).is_rare == is_rare
 
 
-def test_batches_add_up():
-    whole, parts = StrayText(), StrayText()
-    column = pa.chunked_array([["1", "?", None], ["2"] * 30, ["n/k", "?"]])
-    to_numbers(column, whole)
-    for start in (0, 2, 20):
-        to_numbers(column[start : {0: 2, 2: 20, 20: 40}[start]], parts, start)
-    assert (str(whole), whole.first_row) == (str(parts), parts.first_row)
-    assert str(whole) == "3 of 34 values are no numbers ('?', 'n/k')"
+def test_sentences_on_stray_text():
+    stray = StrayText(5, 1095, ["n/k", "?", "-", "1,234.5"])
+    assert str(stray) == "5 of 1,095 values are no numbers ('n/k', '?', '-')"
+    assert stray.advice.startswith("; numbers such as '1,234.5' need the unit of the others, and perhaps --decimal")
+    option = "; --stray-text text (in Python, stray_text='text') reads the column as text"
+    assert (
+        read_as_missing("a", stray, can_be_text=True) == f"column 'a': {stray}, read as missing{option}{stray.advice}"
+    )
+    one = StrayText(1, 9, ["1,5"], "date")
+    assert (str(one), one.advice) == ("1 of 9 values is no date ('1,5')", "")
+    assert read_as_missing("a", one, can_be_text=False) == f"column 'a': {one}, read as missing"
+
+
+def test_many_columns_are_not_all_named():
+    assert listed_columns(["a"]) == "column 'a'"
+    assert listed_columns([f"c{i}" for i in range(12)]).endswith("'c9' and 2 more")
 
 
 def test_text_is_only_text():

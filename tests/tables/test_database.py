@@ -1,0 +1,711 @@
+"""The database engine: --where and --sample select the right rows, and no expression, file or name does more."""
+
+import gzip
+import io
+import os
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import aucforest
+from aucforest.tables.copies import STANDARD
+from aucforest.tables.database import columns_of, connect, connect_to, fetch, rows_where, text
+from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.sources import open_source
+from tests.cli.data import check_refusal, check_usage, run
+
+SECRET = "hunter2"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working folder with a table and a canary, in which nothing may appear or change, nor at home."""
+    home, folder = tmp_path / "home", tmp_path / "folder"
+    home.mkdir()
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(folder)
+    (folder / "canary.csv").write_text(f"n,t\n77,{SECRET}\n")
+    (folder / "table.csv").write_text("n,t,label\n1,red,no\n2,blue,yes\n3,,no\n4,red,yes\n")
+    before = contents(folder)
+    yield folder
+    after = contents(folder)
+    assert {path: after.get(path) for path in before} == before
+    assert list(home.iterdir()) == []
+
+
+def contents(folder):
+    """Return the bytes of all files in a folder, by path."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def read(source, **options):
+    """Return all columns of a source as lists."""
+    table = open_source(source, options=ReadOptions(**options))
+    batches = table.batches(table.columns)
+    return pa.Table.from_batches(batches, schema=table.schema(table.columns)).to_pydict()
+
+
+def check_sentence(error):
+    """A bare ValueError with one line, which does not hold the secret."""
+    assert type(error) is ValueError
+    assert len(str(error).splitlines()) == 1, str(error)
+    assert SECRET not in str(error)
+    assert len(str(error)) < 700
+
+
+READS = "SELECT t FROM read_csv('canary.csv')"
+REFUSED = {
+    "subquery": f"t IN ({READS})",
+    "exists": f"EXISTS ({READS})",
+    "from_first": "EXISTS (FROM 'canary.csv')",
+    "scalar_subquery": f"({READS}) > 'hunter'",
+    "any": f"t = ANY ({READS})",
+    "array": f"array_length(ARRAY({READS})) > 0",
+    "read_text": "(SELECT content FROM read_text('canary.csv')) LIKE '%hunter%'",
+    "read_blob": "(SELECT size FROM read_blob('canary.csv')) > 0",
+    "glob": "(SELECT count(*) FROM glob('*')) > 0",
+    "read_parquet": "(SELECT count(*) FROM read_parquet('canary.csv')) > 0",
+    "sniff_csv": "(SELECT count(*) FROM sniff_csv('canary.csv')) > 0",
+    "read_json": "n = (SELECT max(n) FROM read_json('canary.csv'))",
+    "query": f"(FROM query('{READS.replace(chr(39), chr(39) * 2)}')) IS NULL",
+    "query_table": "EXISTS (FROM query_table(['rows']))",
+    "own_rows": "n = (SELECT max(n) FROM rows)",
+    "values": "n IN (VALUES (1))",
+    "table_function": "read_text('canary.csv') IS NULL",
+    "table_function_by_point": "'canary.csv'.read_text() IS NULL",
+    "serialized": "json_execute_serialized_sql('{}') IS NULL",
+    "in_struct": f"{{'a': ({READS})}} IS NULL",
+    "in_map": f"MAP {{'a': ({READS})}} IS NULL",
+    "in_list": f"[({READS})][1] IS NULL",
+    "in_lambda": f"list_transform([n], lambda n: ({READS}))[1] IS NULL",
+    "in_filter_of_list": f"len([n FOR n IN [1] IF EXISTS ({READS})]) > 0",
+    "in_case": f"CASE WHEN ({READS}) IS NULL THEN true END",
+    "in_between": f"n BETWEEN 0 AND ({READS})",
+    "in_cast": f"CAST(({READS}) AS BOOLEAN)",
+    "in_order_of_aggregate": f"list(n ORDER BY ({READS})) IS NULL",
+    "copy_behind": "n > 1; COPY (SELECT 1) TO 'new.csv'",
+    "copy_between": "true); COPY (SELECT 1) TO 'new.csv'; SELECT (true",
+    "select_between": "true); SELECT 1 FROM rows WHERE (true",
+    "attach": "true); ATTACH 'new.duckdb'; SELECT (true",
+    "install": "true); INSTALL httpfs; SELECT (true",
+    "load": "true); LOAD httpfs; SELECT (true",
+    "export": "true); EXPORT DATABASE 'new'; SELECT (true",
+    "pragma": "true); PRAGMA enable_logging; SELECT (true",
+    "set": "true); SET enable_external_access = true; SELECT (true",
+    "create_macro": "true); CREATE MACRO m() AS 1; SELECT (true",
+    "behind_comment": "n > 1 -- \n; COPY (SELECT 1) TO 'new.csv' --",
+    "within_comment_that_ends": "n > 1 /* */; COPY (SELECT 1) TO 'new.csv' /* */",
+    "open_comment": "true) /*",
+    "line_comment": "true) --",
+    "union": "true UNION SELECT 1",
+    "union_in_parentheses": f"true) UNION ALL ({READS}",
+    "except": "true) EXCEPT (SELECT 1",
+    "with": f"(WITH c AS ({READS}) SELECT count(*) FROM c) > 0",
+    "group": "true) GROUP BY (n",
+    "group_by_all": "true) GROUP BY ALL HAVING (count(*) > 0",
+    "having": f"true) HAVING (({READS}) IS NOT NULL",
+    "qualify": "true) QUALIFY (row_number() OVER () = 1",
+    "limit": "true) LIMIT (1",
+    "order": f"true) ORDER BY (({READS})",
+    "sampled": "true) USING SAMPLE (1",
+    "window_clause": f"sum(n) OVER w > 1) WINDOW w AS (ORDER BY ({READS})",
+    "window_function": "row_number() OVER () = 1",
+    "aggregate": "sum(n) > 1",
+    "aggregate_with_filter": "count(*) FILTER (n > 1) > 0",
+    "unnest": "unnest([n]) > 1",
+    "all_columns": "COLUMNS(*) > 1",
+    "some_columns": "COLUMNS('n') > 1",
+    "star": "count(*) > 0",
+    "position": "#1 > 0",
+    "parameter": "n = ?",
+    "named_parameter": "n = $n",
+    "default": "n = DEFAULT",
+    "whole_row": "rows IS NULL",
+    "row_number": "rowid = 1",
+    "own_number": '"number of the row\n" = 1',
+    "replacement_scan": "n IN (SELECT z FROM hole)",
+    "replacement_scan_as_column": "n IN hole",
+    "replacement_scan_with_column": "hole.z = n",
+    "getenv": "getenv('HOME') <> ''",
+    "current_setting": "current_setting('home_directory') = ''",
+    "current_query": "current_query() <> ''",
+    "random": "random() < 0.5",
+    "sleep": "SLEEP_MS(100000) IS NULL",
+    "quoted_name_of_function": 'main."Random"() < 0.5',
+    "log": "write_log('x') IS NULL",
+    "sequence": "nextval('x') > 1",
+    "error_of_user": "error('a\nb')",
+    "extension_by_type": "'1.1.1.1'::INET IS NULL",
+    "extension_by_function": "st_point(1, 2) IS NULL",
+    "no_boolean": "t",
+    "no_column": "missing = 1",
+    "wrong_type": "n > 'x'",
+    "empty": "",
+    "blank": " \n ",
+    "semicolon": "n > 1;",
+    "no_sql": "n >",
+    "two": "n > 1, n > 2",
+    "alias": "n > 1 AS x",
+    "nul": "n > 1\0",
+    "no_unicode": "t = '\udcff'",
+    "deep_parentheses": "(" * 5000 + "n" + ")" * 5000,
+    "deep_not": "NOT " * 3000 + "n > 1",
+    "long_sum": "n" + " + 1" * 20000 + " > 0",
+    "large_text": "len(repeat('x', 1000000000000)) > 0",
+    "large_list": "len(range(100000000000)) > 0",
+}
+
+
+@pytest.mark.parametrize("expression", REFUSED.values(), ids=REFUSED)
+def test_what_is_no_comparison_of_the_values_of_one_row_is_refused(folder, expression):
+    hole = pd.DataFrame({"z": [1]})  # which the engine would find by its name
+    with pytest.raises(ValueError) as caught:
+        open_source(folder / "table.csv", options=ReadOptions(where=expression))
+    check_sentence(caught.value)
+    result = run("fit", "table.csv", "--target", "label", "--out", "new.model", "--where", expression)
+    assert result.exit_code in (1, 2), result.output
+    assert isinstance(result.exception, SystemExit)
+    assert "Traceback" not in result.output
+    assert SECRET not in result.output
+    assert not (folder / "new.model").exists()
+    assert [path.name for path in sorted(folder.iterdir())] == ["canary.csv", "table.csv"]
+    assert len(hole) == 1
+
+
+@pytest.mark.parametrize("name", [name for name, each in REFUSED.items() if "canary" in each or "new." in each])
+def test_the_engine_of_expressions_reaches_no_file_by_itself(folder, name):
+    """Even where an expression was not checked: the second lock."""
+    batch = pa.record_batch({"n": [1], "t": ["a"]})
+    with pytest.raises(ValueError) as caught:
+        rows_where(iter([batch]), batch.schema, REFUSED[name])
+    check_sentence(caught.value)
+
+
+HARMLESS = {
+    "sql_as_text": ("t <> '''); COPY (SELECT 1) TO ''new.csv''; --'", [1, 2, 4]),
+    "name_of_a_file_as_text": ("t <> 'canary.csv'", [1, 2, 4]),
+    "comment_at_the_end": ("n = 2 -- ; COPY (SELECT 1) TO 'new.csv'", [2]),
+    "comment_within": ("n /* ; COPY (SELECT 1) TO 'new.csv' */ = 2", [2]),
+    "comment_before": ("-- the second\nn = 2", [2]),
+    "lines": ("n > 1\nAND\nn < 4", [2, 3]),
+    "window_that_is_not_used": (f"n = 2) WINDOW w AS (ORDER BY ({READS})", [2]),
+    "two_parentheses": ("n = 2) OR (n = 3", [2, 3]),
+    "name_of_the_table": ("rows.n = 2", [2]),
+    "lambda": ("list_transform([n], lambda n: n + 1)[1] = 3", [2]),
+    "variable": ("getvariable('HOME') IS NULL", [1, 2, 3, 4]),
+    "today": ("today() > DATE '2020-01-01' AND n = 1", [1]),
+    "dollars": ("t <> $$'; COPY$$ AND n = 1", [1]),
+    "escape": (r"t <> e'\'; COPY' AND n = 1", [1]),
+    "json": ("""'{"a": "SELECT"}'::JSON ->> 'a' = 'SELECT'""", [1, 2, 3, 4]),
+    "regular_expression": ("regexp_matches(t, '^(a+)+$') OR n = 4", [4]),
+    "always": ("true", [1, 2, 3, 4]),
+    "no_name": ("1 = 1", [1, 2, 3, 4]),
+    "nested": ("(" * 100 + "n = 2" + ")" * 100, [2]),
+    "many": (" OR ".join(["n = 2"] * 500), [2]),
+}
+
+
+@pytest.mark.parametrize(("expression", "expected"), HARMLESS.values(), ids=HARMLESS)
+def test_what_only_looks_dangerous_selects_rows(folder, expression, expected):
+    assert read(folder / "table.csv", where=expression)["n"] == expected
+    assert [path.name for path in sorted(folder.iterdir())] == ["canary.csv", "table.csv"]
+
+
+def test_an_expression_without_columns_is_one_in_the_command_line(folder):
+    result = run("fit", "table.csv", "--target", "label", "--out", "m", "--trees", 2, "--where", "1 = 1")
+    assert result.exit_code == 0, result.output
+    assert "4 rows" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["subquery", "sleep", "group", "deep_not"])
+def test_a_wrong_expression_is_a_wrong_call(folder, name):
+    result = run("fit", "table.csv", "--target", "label", "--out", "m", "--where", REFUSED[name])
+    check_usage(result, "where ")
+
+
+FILE_NAMES = {
+    "quote": "q'uote",
+    "sql": "'); COPY (SELECT 1) TO 'new.csv'; --",
+    "list": "canary.csv', 'x",
+    "star": "*",
+    "two_stars": "**",
+    "question": "?able",
+    "class": "[a-z]anary",
+    "negated_class": "[!x]able",
+    "open_bracket": "a[b",
+    "close_bracket": "a]b",
+    "braces": "{canary,table}",
+    "placeholder": "{0}",
+    "backslash": "b\\c",
+    "backslash_star": "\\*",
+    "backslash_bracket": "\\[x]",
+    "dash": "-x",
+    "dashes": "--where",
+    "newline": "a\nb",
+    "s3": "s3:",
+    "file": "file:x",
+    "http": "http:",
+    "home": "~",
+    "variable": "$HOME",
+    "percent": "%2e%2e",
+    "equals": "k=v",
+    "double_quote": 'a"b',
+    "packed": "x.csv.gz",
+    "not_utf8": os.fsdecode(b"\xff"),
+    "accents": "\u00fc\U0001f333",
+}
+
+
+@pytest.mark.parametrize("name", FILE_NAMES.values(), ids=FILE_NAMES)
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".csv.gz"])
+def test_names_of_files_are_no_sql_and_no_patterns(folder, name, suffix):
+    """Also of folders, which are no columns."""
+    written = '{"n": 1, "t": "x"}\n{"n": 2, "t": "y"}\n' if suffix == ".jsonl" else "n,t\n1,x\n2,y\n"
+    path = Path(name) / f"{name}{suffix}"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(written.encode()) if suffix.endswith(".gz") else written.encode())
+    for beside in ("b", "x", "xanary"):  # which the name is a pattern of, and one that the engine cannot list
+        (path.parent / f"{beside}{suffix}").write_text(f"n,t\n77,{SECRET}\n")
+    (path.parent / "\\[y].csv").write_text("")
+    for given in (path, path.absolute()):
+        assert read(given) == {"n": [1, 2], "t": ["x", "y"]}
+        assert read(given, where="n = 2") == {"n": [2], "t": ["y"]}
+
+
+def test_names_of_parquet_files_are_those_of_no_home(folder):
+    """As they would be if they begin with ~."""
+    Path("~").mkdir()
+    write(pd.DataFrame({"n": [1]}), Path("~/t.parquet").absolute())
+    assert read("~/t.parquet") == {"n": [1]}
+
+
+@pytest.mark.parametrize(
+    "given", ["file:///etc/passwd.csv", "s3://bucket/x.csv", "http://127.0.0.1/x.csv", "*.csv", "[ct]*.jsonl", "x.csv?"]
+)
+def test_what_is_no_file_is_not_looked_for(folder, given):
+    with pytest.raises(ValueError) as caught:
+        open_source(given)
+    check_sentence(caught.value)
+    assert str(caught.value) == f"there is no file {Path(given)}"
+
+
+NAMES = {
+    "quote": "it's",
+    "double_quote": 'a "b" c',
+    "semicolon": "a; DROP TABLE rows; --",
+    "sql": "(SELECT t FROM 'canary.csv')",
+    "closing": "'}); COPY (SELECT 1) TO 'new.csv'; --",
+    "placeholder": "{0}",
+    "braces": "{b}",
+    "percent": "%s",
+    "newline": "a\nb",
+    "long": "x" * 100_000,
+    "keyword": "select",
+    "table": "rows",
+    "row_number": "number of the row\n",
+    "row_number_upper": "Number of the row\n",
+    "rowid": "rowid",
+    "column": "c1",
+    "value": "value",
+    "name": "name",
+    "star": "*",
+    "point": "a.b",
+    "backslash": "a\\b",
+    "blank": " ",
+    "formula": "=1+1",
+    "filename": "filename",
+}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+@pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
+def test_names_of_columns_are_no_sql(folder, name, format_):
+    frame = pd.DataFrame({"c0": ["x", "y", "z"], name: [1, 2, 3]})
+    write(frame, Path(f"new.{format_}"))
+    quoted = name.replace('"', '""')
+    assert read(f"new.{format_}") == {"c0": ["x", "y", "z"], name: [1, 2, 3]}
+    assert read(f"new.{format_}", where=f"\"{quoted}\" >= 2 AND c0 < 'z'") == {"c0": ["y"], name: [2]}
+    assert SECRET not in str(read(f"new.{format_}", where="c0 = 'x'"))
+
+
+def write(frame, path):
+    """Write a table in the format that its name says."""
+    writers = {".csv": frame.to_csv, ".xlsx": frame.to_excel, ".parquet": frame.to_parquet}
+    if path.suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        writers[path.suffix](path, index=False)
+    return path
+
+
+CELLS = {
+    "quote": "'; DROP TABLE rows; --",
+    "subquery": "(SELECT t FROM 'canary.csv')",
+    "formula": "=cmd|' /C calc'!A0",
+    "at": "@SUM(1)",
+    "placeholder": "{0}",
+    "file": "canary.csv",
+    "separator": "a,b;c\td",
+    "double_quote": 'a "b", c',
+    "lines": "a\nb",
+    "backslash": "\\'",
+    "number_and_sql": "1); COPY (SELECT 1) TO 'new.csv'; --",
+    "error": "on Line: 7, Expected Number of Columns: 1 Found: 9",
+    "long": "x" * 200_000,
+}
+
+
+@pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_cells_are_text(folder, cell, suffix):
+    write(pd.DataFrame({"t": [cell, "x", cell], "n": [1, 2, 3]}), Path(f"new{suffix}"))
+    assert read(f"new{suffix}") == {"t": [cell, "x", cell], "n": [1, 2, 3]}
+    assert read(f"new{suffix}", where=f"t = {text(cell)} AND n > 1") == {"t": [cell], "n": [3]}
+
+
+HOSTILE = {
+    "long_header": ("new.csv", "x" * 3_000_000 + ",n\n1,2\n"),
+    "open_quote": ("new.csv", 'n,t\n1,"x\n' + "2,y\n" * 50),
+    "twin_keys": ("new.jsonl", '{"a": 1, "A": 2}\n'),
+    "twin_keys_later": ("new.jsonl", '{"a": 1}\n{"A": 2}\n{"b": 2}\n'),
+    "same_keys": ("new.jsonl", '{"a": 1, "a": 2}\n'),
+    "empty_key": ("new.jsonl", '{"": 1}\n'),
+    "list": ("new.jsonl", "[1, 2]\n"),
+    "number": ("new.jsonl", "1\n"),
+    "not_closed": ("new.jsonl", '{"a": 1\n'),
+    "deep": ("new.jsonl", '{"a": ' + "[" * 5000 + "]" * 5000 + "}\n"),
+    "half_character": ("new.jsonl", '{"a": "\\ud800"}\n'),
+    "nul_in_header": ("new.csv", "a\0b,n\n1,2\n"),
+    "nul_in_key": ("new.jsonl", '{"a\\u0000b": 1}\n'),
+    "no_parquet": ("new.parquet", "SELECT 1"),
+}
+
+
+@pytest.mark.parametrize(("name", "content"), HOSTILE.values(), ids=HOSTILE)
+def test_broken_files_are_refused_in_a_sentence(folder, name, content):
+    Path(name).write_text(content)
+    with pytest.raises(ValueError) as caught:
+        read(name)
+    check_sentence(caught.value)
+    result = run("fit", name, "--target", "a", "--out", "new.model")
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+
+
+def test_many_different_keys_are_columns():
+    """And no map."""
+    keys = "".join(f'{{"k{row % 3}": 1, "x{row % 90}": 2}}\n' for row in range(300))
+    path = Path("new.jsonl")
+    path.write_text(keys)
+    try:
+        assert len(open_source(path).columns) == 93
+    finally:
+        path.unlink()
+
+
+def test_nested_values_stay_such_where_rows_are_selected(folder):
+    Path("new.jsonl").write_text('{"a": {"b": 1}, "n": 1}\n{"a": {"b": 2}, "n": 2}\n')
+    for options in ({}, {"where": "n = 1"}):
+        table = open_source("new.jsonl", options=ReadOptions(**options))
+        assert pa.types.is_struct(table.schema(["a"]).field("a").type)
+
+
+OPTIONS = {
+    "separator_quote": ({"separator": "'"}, "n't\n1'x\n", {"n": [1], "t": ["x"]}),
+    "separator_backslash": ({"separator": "\\"}, "n\\t\n1\\x\n", {"n": [1], "t": ["x"]}),
+    "separator_brace": ({"separator": "}"}, "n}t\n1}x\n", {"n": [1], "t": ["x"]}),
+    "separator_space": ({"separator": " "}, "n t\n1 NA\n", {"n": [1], "t": [None]}),
+    "separator_in_marker": ({"separator": "/"}, "n/t\n1/x\n", {"n": [1], "t": ["x"]}),
+    "separator_sql": ({"separator": "',quote='"}, "n\n1\n", None),
+    "decimal_sql": ({"decimal": "'"}, "n\n1\n", None),
+    "thousands_quote": ({"thousands": "'"}, "n\n1'000\n2'000\n", {"n": [1000.0, 2000.0]}),
+    "thousands_sql": ({"thousands": "']"}, "n\n1\n", None),
+    "date_quote": ({"date_format": "%Y'%m"}, "n\n2020'02\n", {"n": [pd.Timestamp("2020-02-01").date()]}),
+    "date_sql": ({"date_format": "%Y']) FROM read_text('canary.csv') --"}, "n\n1\n", {"n": [1]}),
+    "date_placeholder": ({"date_format": "{0}%Y"}, "n\n1\n", None),
+    "date_no_unicode": ({"date_format": "%Y\udcff"}, "n\n1\n", None),
+    "encoding_sql": ({"encoding": "utf-8', quote='"}, "n\n1\n", None),
+}
+
+
+@pytest.mark.parametrize(("options", "content", "expected"), OPTIONS.values(), ids=OPTIONS)
+def test_options_are_no_sql(folder, options, content, expected):
+    Path("new.csv").write_text(content)
+    if expected is None:
+        with pytest.raises(ValueError) as caught:
+            read("new.csv", **options)
+        check_sentence(caught.value)
+    else:
+        assert read("new.csv", **options) == expected
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory):
+    """A model of numbers and dates that have a spelling, and the table that it was fitted to."""
+    folder, random = tmp_path_factory.mktemp("dated"), np.random.default_rng(0)
+    days = pd.date_range("2024-01-01", periods=60).strftime("%d.%m.%Y")
+    weights = [f"{value:.2f}".replace(".", ",") + " kg" for value in random.normal(50, 9, 60)]
+    frame = pd.DataFrame({"day": days, "weight": weights, "label": np.where(random.random(60) < 0.5, "no", "yes")})
+    frame.to_csv(folder / "t.csv", index=False)
+    result = run("fit", folder / "t.csv", "--target", "label", "--out", folder / "m", "--trees", 3)
+    assert result.exit_code == 0, result.output
+    return SimpleNamespace(table=folder / "t.csv", model=folder / "m")
+
+
+FORMATS = {
+    "date": ("day", {"date": "'])) IS NULL FROM read_text('canary.csv') --"}),
+    "date_that_copies": ("day", {"date": "%d']); COPY (SELECT 1) TO 'new.csv'; --"}),
+    "date_placeholder": ("day", {"date": "{0}"}),
+    "date_nul": ("day", {"date": "%d\0"}),
+    "date_long": ("day", {"date": "%d" * 100}),
+    "decimal": ("weight", {"decimal": "]', '', 'g') --"}),
+    "decimal_of_a_class": ("weight", {"decimal": "^"}),
+    "unit": ("weight", {"decimal": ",", "unit": "')OR(SELECT(1))--"}),
+    "unit_with_blank": ("weight", {"decimal": ",", "unit": "') OR ('"}),
+    "unit_placeholder": ("weight", {"decimal": ",", "unit": "{0}"}),
+    "unknown": ("weight", {"decimal": ",", "sql": "1"}),
+    "name": ("day'); --", {"date": "%d.%m.%Y"}),
+}
+
+
+@pytest.mark.parametrize(("name", "written"), FORMATS.values(), ids=FORMATS)
+def test_formats_in_a_model_file_are_no_sql(folder, dated, name, written):
+    model = aucforest.load(dated.model)
+    assert set(model.text_formats_) == {"day", "weight"}
+    model.text_formats_ = {**model.text_formats_, name: written}
+    model.save("new.model")
+    result = run("predict", "new.model", dated.table, "--out", "new-predictions.csv")
+    if "'" in written.get("date", ""):  # a format that fits no date is not used
+        assert result.exit_code == 0, result.output
+        Path("new-predictions.csv").unlink()
+        assert len(list(folder.iterdir())) == len(["canary.csv", "new.model", "table.csv"])
+        return
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("Error")]
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert SECRET not in line
+    assert [path.name for path in sorted(folder.iterdir())] == ["canary.csv", "new.model", "table.csv"]
+
+
+def test_the_engine_that_reads_text_reaches_its_files_alone(folder):
+    connection = connect_to([str(folder / "table.csv")], str(folder / "spilled"))
+    assert len(connection.execute(f"FROM read_csv('{folder}/table.csv')").fetchall()) == 4
+    for sql in (
+        f"FROM read_csv('{folder}/canary.csv')", f"FROM glob('{folder}/*')", "FROM read_text('/etc/hostname')",
+        "COPY (SELECT 1) TO 'new.csv'", "ATTACH 'new.duckdb'", "INSTALL httpfs", "LOAD httpfs",
+        "SET enable_external_access = true", "SET allowed_paths = ['canary.csv']", "FROM folder",
+    ):  # fmt: skip
+        with pytest.raises(duckdb.Error):
+            connection.execute(sql)
+
+
+def test_what_exceeds_memory_is_not_written_to_the_working_folder(folder):
+    """But to a temporary one, which is removed with the table."""
+    Path("new.csv").write_text("t\n" + "".join(f"{row} {'x' * 40}\n" for row in range(1000)))
+    table = open_source("new.csv")
+    (temporary,) = table._connection.execute("SELECT current_setting('temp_directory')").fetchone()
+    assert Path(temporary).is_dir()
+    assert Path(temporary) != folder
+    assert not Path(temporary).is_relative_to(folder)
+    assert table.with_text(["t"])._connection is table._connection
+    del table
+    assert not Path(temporary).exists()
+
+
+def test_no_connection_downloads_extensions(folder):
+    for connection in (connect(), connect_to([], "")):
+        settings = connection.execute("SELECT name, value FROM duckdb_settings()").fetchall()
+        found = {name: value for name, value in settings if name.endswith("known_extensions")}
+        assert found == {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+
+
+def test_texts_are_quoted():
+    for value in ("", "'", "''", "a'b", "\\'", '"', "\n", "'; --", "\0", "{0}"):
+        assert connect().execute(f"SELECT {text(value)}").fetchone() == (value,)
+
+
+def test_fetch_can_be_interrupted(monkeypatch):
+    """And raises the errors of the engine."""
+    with pytest.raises(duckdb.ParserException):
+        fetch(connect(), "SELEC", "x")
+    connection, join, calls = connect(), threading.Thread.join, []
+
+    def interrupted(thread, timeout=None):
+        calls.append(timeout)
+        join(thread, timeout)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fetch(connection, "SELECT sum(a.range + b.range) FROM range(10000000) a, range(1000000) b", "x")
+    assert set(calls) == {0.1}
+
+
+def test_names_in_an_expression():
+    assert columns_of("a > 1 AND B = 'c' OR \"d e\" IS NULL OR a < 0") == ["a", "B", "d e"]
+    assert columns_of("abs(x) > 1 AND list_contains([y, 1], 2)") == ["x", "y"]
+    assert columns_of("true") == []
+
+
+# What is right.
+
+
+def varied(n=120, seed=0):
+    """Return rows with numbers, text and dates, all with gaps, and names of all kinds."""
+    random = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "id": range(n),
+        "n": random.integers(0, 9, n).astype(float),
+        "x": random.normal(size=n).round(3),
+        "t": random.choice(["red", "Red", "blue", "it's"], n),
+        "Upper Case": random.integers(0, 9, n),
+        "day": pd.date_range("2024-01-01", periods=n).strftime("%Y-%m-%d"),
+    })  # fmt: skip
+    for name in ("n", "x", "t", "day"):
+        frame.loc[random.random(n) < 0.1, name] = None
+    return frame
+
+
+EXPRESSIONS = [
+    ("n > 3", "n > 3"),
+    ("n > 3 AND t = 'red'", "n > 3 and t == 'red'"),
+    ("n IS NULL OR x < 0", "n.isna() or x < 0"),
+    ("x IS NOT NULL AND NOT x > 0", "x <= 0"),
+    ("n <> 4", "n != 4 and n.notna()"),
+    ("n IS DISTINCT FROM 4", "n != 4"),
+    ("t IN ('blue', 'it''s')", "t in ['blue', \"it's\"]"),
+    ("lower(t) = 'red'", "t.str.lower() == 'red'"),
+    ("t LIKE 'r%'", "t.fillna('').str.startswith('r')"),
+    ("t ILIKE 'RED'", "t.str.upper() == 'RED'"),
+    ('"Upper Case" BETWEEN 2 AND 5', "2 <= `Upper Case` <= 5"),
+    ('"upper case" = 2 OR N = 3', "`Upper Case` == 2 or n == 3"),
+    ("N > 3 AND n < 6 AND T = 'red'", "3 < n < 6 and t == 'red'"),
+    ("x * 2 > n - 4", "x * 2 > n - 4"),
+    ("day >= '2024-03-01' AND day < DATE '2024-04-01'", "@date.dt.month == 3 and day.notna()"),
+    ("month(day) = 2 OR day IS NULL", "@date.dt.month == 2 or day.isna()"),
+    ("coalesce(n, 0) = 0", "n.isna() or n == 0"),
+    ("true", "id >= 0"),
+]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """The rows in files of all formats."""
+    folder, frame = tmp_path_factory.mktemp("tables"), varied()
+    paths = {suffix: write(frame, folder / f"t.{suffix}") for suffix in ("csv", "jsonl", "xlsx")}
+    dates = pd.to_datetime(frame["day"]).dt.date
+    paths["parquet"] = write(frame.assign(day=dates), folder / "t.parquet")
+    return paths
+
+
+@pytest.mark.parametrize(("sql", "expected"), EXPRESSIONS, ids=[sql for sql, _ in EXPRESSIONS])
+def test_rows_are_those_of_a_query_of_pandas(tables, monkeypatch, sql, expected):
+    frame = varied()
+    date = pd.to_datetime(frame["day"])
+    rows = frame.query(expected, engine="python", local_dict={"date": date})["id"].tolist()
+    assert len(rows) > 0
+    for name, path in tables.items():
+        assert read(path, where=sql)["id"] == rows, name
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(tables["csv"].read_bytes())))
+    assert read(STANDARD, where=sql)["id"] == rows
+
+
+def test_a_number_that_is_none_is_larger_than_all_others():
+    """As in SQL, in a table in memory."""
+    table = pa.table({"x": [1.0, float("nan"), None, -1.0], "id": [0, 1, 2, 3]})
+    assert read(table, where="x > 0")["id"] == [0, 1]
+
+
+def test_names_that_differ_in_case_alone(folder):
+    Path("new.csv").write_text("Aa,aA,b\n1,2,x\n2,1,y\n")
+    assert read("new.csv", where="Aa = 1")["b"] == ["x"]
+    assert read("new.csv", where="aA = 1")["b"] == ["y"]
+    with pytest.raises(
+        ValueError, match=r"^where has columns that differ in upper and lower case alone: 'Aa' and 'aA'"
+    ):
+        read("new.csv", where="Aa = 1 AND aA = 2")
+    with pytest.raises(ValueError, match=r"^new.csv has no column 'AA'"):
+        read("new.csv", where="AA = 1")
+
+
+def test_samples(tables):
+    frame = varied()
+    whole = [read(tables["csv"], sample=10)["id"] for _ in range(2)]
+    assert whole[0] == whole[1] == sorted(whole[0])
+    assert len(set(whole[0])) == 10
+    for path in tables.values():
+        assert read(path, sample=10)["id"] == whole[0]
+    assert read(tables["csv"], sample=120)["id"] == read(tables["csv"], sample=999)["id"] == frame["id"].tolist()
+    selected = read(tables["csv"], where="n > 3", sample=7)
+    assert len(selected["id"]) == 7
+    assert min(selected["n"]) > 3
+    assert read(tables["csv"], where="n > 3", sample=999) == read(tables["csv"], where="n > 3")
+
+
+def test_samples_are_uniform():
+    """The places of a tenth of the rows, in ten equal parts: each has as many within four standard deviations."""
+    table = pa.table({"id": np.arange(100_000)})
+    counts = np.histogram(read(table, sample=10_000)["id"], bins=10, range=(0, 100_000))[0]
+    assert counts.sum() == 10_000
+    assert abs(counts - 1000).max() < 4 * np.sqrt(1000 * 0.9 * 0.9)
+    assert counts.std() > 5  # which those of every tenth row have not
+
+
+def test_selected_rows_from_any_row_on(tables):
+    table = open_source(tables["parquet"], options=ReadOptions(where="n > 3"))
+    expected = varied().query("n > 3")["id"].tolist()
+    for first_row in (0, 1, 17, len(expected)):
+        batches = list(table.batches(["id"], first_row, 5))
+        assert all(batch.num_rows <= 5 for batch in batches)
+        assert [value for batch in batches for value in batch.column(0).to_pylist()] == expected[first_row:]
+    assert table.done(len(expected)) == 1.0
+    prints = [open_source(tables["parquet"], options=ReadOptions(where=f"n > {n}")).fingerprint() for n in (3, 3, 4)]
+    assert prints[0] == prints[1] != prints[2]
+
+
+def test_no_rows_are_refused(tables):
+    for path in tables.values():
+        with pytest.raises(ValueError, match=f"^{path.name} has no rows where n > 99$"):
+            read(path, where="n > 99")
+    result = run("fit", tables["csv"], "--target", "t", "--out", "m", "--where", "n > 99")
+    check_refusal(result, "t.csv has no rows where n > 99")
+    check_refusal(run("fit", tables["csv"], "--target", "t", "--out", "m", "--where", "m > 9"), "no column 'm'")
+    assert run("fit", tables["csv"], "--target", "t", "--out", "m", "--sample", "0").exit_code == 2
+
+
+def test_lines_in_messages_are_those_of_the_file(folder):
+    """With rows that are not selected, blank lines, and values of several lines before."""
+    rows = ['n,t,label,w', '1,"a', 'b",no,1', '', '2,x,yes,1', '3,y,no,', '4,z,yes,1', '5,z,no,-1']  # fmt: skip
+    Path("new.csv").write_text("\n".join(rows) + "\n")
+    for where, line in (("n > 1", 6), ("n >= 4", 8), ("n <> 3", 8)):
+        result = run("fit", "new.csv", "--target", "label", "--out", "m", "--weight", "w", "--where", where)
+        check_refusal(result, f"new.csv, line {line}: ")
+    table = open_source("new.csv", options=ReadOptions(where="n IN (1, 2, 5)"))
+    assert [table.place(row) for row in range(3)] == [f"new.csv, line {line}" for line in (2, 5, 8)]
+
+
+def test_the_place_of_a_row_behind_a_long_value(folder):
+    Path("new.csv").write_text(f"n,t\n1,{'x' * 200_000}\n2,y\n")
+    assert open_source("new.csv").place(1) == "new.csv, line 3"
+
+
+@pytest.mark.parametrize("more", [(), ("--memory-limit", "1GB")], ids=["in_memory", "out_of_core"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_fit_of_selected_rows_is_that_of_a_file_with_these_alone(tmp_path, suffix, more):
+    frame = varied(300).drop(columns=["id"])
+    frame["label"] = np.where(frame["x"].fillna(0) + np.random.default_rng(1).normal(size=300) > 0, "yes", "no")
+    whole, part = write(frame, tmp_path / f"whole{suffix}"), write(frame.query("n > 2"), tmp_path / f"part{suffix}")
+    for path, where, out in ((whole, ("--where", "n > 2"), "a"), (part, (), "b"), (whole, (), "c")):
+        result = run("fit", path, "--target", "label", "--out", tmp_path / out, "--trees", 5, *where, *more)
+        assert result.exit_code == 0, result.output
+    models = [(tmp_path / name).read_bytes() for name in "abc"]
+    assert models[0] == models[1] != models[2]

@@ -1,0 +1,150 @@
+"""Types of columns by all of their rows: one value may change them, and other columns decide about marks."""
+
+from datetime import date, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aucforest.tables.inference import infer_types
+from aucforest.tables.read_options import ReadOptions
+from tests.tables.text_tables import read_all, read_column, write_column
+
+INTEGER, NUMBER, TEXT, FLAG = pa.int64(), pa.float64(), pa.string(), pa.bool_()
+DAY, MOMENT, ZONED = pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")
+TIME, DURATION = pa.time32("s"), pa.duration("us")
+
+# Columns, and their types.
+COLUMNS = [
+    (["1", "-2", "+3"], INTEGER), (["1", "2.5"], NUMBER), (["1e5", "inf", "-Infinity"], NUMBER), (["0x1F"], TEXT),
+    (["1_000"], TEXT), (["007", "123"], TEXT), (["00.5", "1"], NUMBER), (["0", "1"], INTEGER), ([" 1", "2 "], INTEGER),
+    (["\u00a01", "2"], TEXT), ([str(2**63)], NUMBER), ([str(-(2**63)), str(2**63 - 1)], INTEGER),
+    ([str(-(2**127)), "1"], NUMBER), (["1" * 45], NUMBER), (["true", "False", "1"], FLAG), (["tRue"], TEXT),
+    (["T", "F"], TEXT), (["yes", "no"], TEXT), (["12,345"], TEXT), (["1,5", "2"], NUMBER), (["1.234,5"], NUMBER),
+    (["1.5K", "2M", "3"], NUMBER), (["(1.5)", "2"], NUMBER), (["1.5-"], NUMBER), (["12 %", "-3%"], NUMBER),
+    (["1 kg", "2.5 kg"], NUMBER), (["1 kg", "2 g"], TEXT), (["12A", "13A"], TEXT), (["0-5", "6-10"], TEXT),
+    (["1.2.3", "4.5.6"], TEXT), (["2024"], INTEGER), (["20240229"], INTEGER), (["2024-02-29"], DAY),
+    (["2024-02-29 00:00:00", "2024-03-01"], DAY), (["2024-02-29 10:00", "2024-03-01"], MOMENT), (["2024/2/29"], DAY),
+    (["2024-02-29T10:00:00Z", "2024-02-29T10:00:00+02:00"], ZONED), (["2024-02-29T10:00Z", "2024-02-29T10:00"], TEXT),
+    (["31.12.2024", "1.2.24"], TEXT), (["1.2.2024"], DAY), (["1.2.2024 10:30"], MOMENT), (["1/2/2024"], TEXT),
+    (["1/2/2024", "13/2/2024"], DAY), (["1/2/2024", "2/13/2024"], DAY), (["13/2/2024", "2/13/2024"], TEXT),
+    (["5-Jan-23"], DAY), (["March 5, 2024", "May 6, 2024"], DAY), (["5. Mai 2023"], TEXT), (["10:00", "9:30"], TIME),
+    (["10:00:01", "25:00:00"], DURATION), (["3 days", "-1 days +23:59:58"], DURATION), (["25:00"], TEXT),
+    (["0000-00-00"], TEXT), (["a", "b"], TEXT), (["NA", "null", ""], pa.null()), (["NA", "1"], INTEGER),
+    ([" "], TEXT), (["-", "1"], TEXT),
+]  # fmt: skip
+
+
+def test_the_type_of_each_column(tmp_path):
+    """All are columns of one table, some of which are sure of a decimal comma and some of a point."""
+    table = {str(place): (values * 3)[:3] for place, (values, _) in enumerate(COLUMNS)}
+    source = write_column(tmp_path, ["1"] * 3, **table)
+    types, _ = infer_types(list(table), source._count, ReadOptions())
+    assert {name: type_.arrow for name, type_ in types.items()} == {
+        str(place): type_ for place, (_, type_) in enumerate(COLUMNS)
+    }
+    assert read_all(source).schema.types[2:] == [type_ for _, type_ in COLUMNS]
+
+
+def test_a_value_in_a_late_row_is_seen(tmp_path):
+    rest = ["01", "2", "2024-01-01", "true", "10:00", "3 days", "1 kg", ""]
+    table = {f"c{i}": [value] * 30_000 + ["other"] for i, value in enumerate(rest)}
+    source = write_column(tmp_path, ["1"] * 30_001, ReadOptions(stray_text="text"), **table)
+    assert source.schema(source.columns).types[2:] == [TEXT] * 8
+    source = write_column(tmp_path, ["1"] * 30_001, **table)
+    assert source.schema(source.columns).types[2:] == [TEXT, NUMBER, DAY, TEXT, TEXT, NUMBER, NUMBER, TEXT]
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "options", "wanted"),
+    [
+        (["1.234"], ["0,5"], {}, 1234.0),
+        (["1,234"], ["0,5"], {}, 1.234),
+        (["1,234"], ["1,234.5"], {}, 1234.0),
+        (["12,345"], ["x"], {"decimal": ","}, 12.345),
+        (["12,345"], ["x"], {"decimal": "."}, 12345.0),
+        (["12,345"], ["x"], {"thousands": ","}, 12345.0),
+        (["1.234"], ["x"], {"thousands": "."}, 1234.0),
+        (["1.234"], ["x"], {}, 1.234),
+        (["1.234", "1.5"], ["0,5"], {}, 1.234),
+        (["1,234"], ["1.5", "1,5"], {}, "1,234"),
+        (["1.234", "5"], ["0,5", "7"], {}, 1234.0),
+    ],
+)
+def test_other_columns_and_options_decide_about_marks(tmp_path, values, others, options, wanted):
+    column, _ = read_column(tmp_path, (values * 2)[:2], ReadOptions(**options), other=(others * 2)[:2])
+    assert column[0].as_py() == wanted
+
+
+def test_two_columns_that_contradict_each_other_decide_nothing(tmp_path):
+    column, _ = read_column(tmp_path, ["1,234"], comma=["0,5"], point=["1,234.5"])
+    assert column.to_pylist() == ["1,234"]
+
+
+@pytest.mark.parametrize("kind", ["number", "comma", "unit", "iso", "german", "zeros"])
+@pytest.mark.parametrize("n_rows", [10, 11])
+def test_less_than_a_tenth_is_stray(tmp_path, kind, n_rows):
+    values = {
+        "number": "1.5", "comma": "1,5", "unit": "7 kg", "iso": "2024-02-29", "german": "29.02.2024", "zeros": "007",
+    }  # fmt: skip
+    source = write_column(tmp_path, ["?"] + [values[kind]] * (n_rows - 1))
+    types, _ = infer_types(["d"], source._count, ReadOptions())
+    assert (types["d"].arrow != TEXT) == (n_rows == 11 and kind != "zeros")
+    assert types["d"].arrow == TEXT or not types["d"].is_sure
+    types, _ = infer_types(["d"], source._count, ReadOptions(stray_text="text"))
+    assert types["d"].arrow == TEXT
+
+
+def test_integers_that_are_rounded(tmp_path):
+    integers = {"a": 2**53, "b": 2**53 + 1, "c": -(2**53) - 1, "d": 2**64, "e": 2**64 + 1, "f": -(2**63), "g": 2**62}
+    source = write_column(tmp_path, ["0"], **{name: [str(value)] for name, value in integers.items() if name != "d"})
+    source.schema(source.columns)
+    expected = {name for name, value in integers.items() if int(float(value)) != value}
+    assert expected == {"b", "c", "e"}
+    assert source.rounded == {"e"}  # others are integers of 64 bits, which a fit tells itself
+
+
+@settings(max_examples=10)
+@given(st.lists(st.dates(date(1900, 1, 1), date(2100, 1, 1)), min_size=1, max_size=30), st.sampled_from("/-."))
+def test_days_and_months_by_all_rows(tmp_path_factory, days, mark):
+    """A day is read as another only if it is text: with points the day is first, else a day after the 12th says it."""
+    folder = tmp_path_factory.mktemp("days")
+    for form in (f"%d{mark}%m{mark}%Y", f"%m{mark}%d{mark}%Y"):
+        if mark == "." and form.startswith("%m"):
+            continue
+        column, _ = read_column(folder, [day.strftime(form) for day in days])
+        is_sure = mark == "." or any(day.day > 12 for day in days)
+        assert column.type == (DAY if is_sure else TEXT)
+        assert not is_sure or column.to_pylist() == days
+
+
+@settings(max_examples=10)
+@given(st.lists(st.timedeltas(timedelta(-900), timedelta(900)), min_size=1, max_size=20))
+def test_durations_of_pandas_and_python(tmp_path_factory, durations):
+    folder = tmp_path_factory.mktemp("durations")
+    if any(str(duration)[:2].isdigit() or ":" not in str(duration) for duration in durations):
+        durations.append(timedelta(1))
+    column, _ = read_column(folder, list(map(str, durations)))
+    if column.type == DURATION:
+        assert column.to_pylist() == durations
+    else:
+        assert column.type == TIME
+        assert column.to_pylist() == [(datetime.min + duration).time() for duration in durations]
+
+
+@pytest.mark.parametrize("n_columns", [1, 300])
+def test_columns_of_any_name_and_number(tmp_path, n_columns):
+    names = ['a"b', "it's", "line\nbreak", "a", "A", "c0", "value", "name", "n", "{0}", "rows", " ", "ä", "Ä"]
+    names += [f"x{i}" for i in range(n_columns - len(names))]
+    numbers = np.random.default_rng(0).normal(size=(9, len(names)))
+    table = {name: list(map(repr, numbers[:, j].tolist())) for j, name in enumerate(names)}
+    found = read_all(write_column(tmp_path, ["1"] * 9, **table))
+    assert found.column_names == ["d", "x", *names]
+    np.testing.assert_array_equal(np.column_stack([found[name] for name in names]), numbers)
+
+
+def test_tables_without_rows(tmp_path):
+    found = read_all(write_column(tmp_path, []))
+    assert (found.num_rows, found.schema.types) == (0, [pa.null()] * 2)

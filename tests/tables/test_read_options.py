@@ -1,0 +1,55 @@
+"""What is said about invalid options of files of text, and what one option says of another."""
+
+import pytest
+
+from aucforest.tables import read_options
+
+
+@pytest.mark.parametrize("separator", ["", ";;", '"', "\n", "§"])
+def test_invalid_separators(separator):
+    with pytest.raises(ValueError, match="the separator must be one character, such as ';'"):
+        read_options.check_separator(separator)
+
+
+@pytest.mark.parametrize("encoding", ["", "nope", "hex"])
+def test_invalid_encodings(encoding):
+    with pytest.raises(ValueError, match="the encoding must be one that Python has, such as cp1252 or utf-16, but is"):
+        read_options.check_encoding(encoding)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"decimal": ";"}, "decimal must be one of '.', ',', but is ';'"),
+        ({"decimal": ""}, "decimal must be one of"),
+        ({"thousands": "_"}, "thousands must be one of '.', ',', \"'\", ' ', but is '_'"),
+        ({"decimal": ",", "thousands": ","}, "the decimal mark and that between thousands are the same, ','"),
+        ({"date_format": "day"}, "the format of dates must be one of strptime"),
+        ({"date_format": "%Q"}, "the format of dates must be one of strptime"),
+        ({"encoding": "nope"}, "the encoding must be one that Python has"),
+        ({"separator": ""}, "the separator must be one character"),
+    ],
+)
+def test_invalid_options(options, sentence):
+    with pytest.raises(ValueError) as caught:
+        read_options.ReadOptions(**options).check()
+    assert str(caught.value).startswith(sentence)
+
+
+def test_marks_say_each_other():
+    options = [
+        read_options.ReadOptions(decimal=decimal, thousands=mark)
+        for decimal in (None, ",")
+        for mark in (None, ",", ".", " ")
+        if mark != decimal or mark is None
+    ]
+    assert [option.check().point_or_comma for option in options] == [None, ".", ",", None, ",", ",", ","]
+    assert read_options.ReadOptions(r"\t").check().separator == "\t"
+    assert read_options.DEFAULT_OPTIONS.check() is read_options.DEFAULT_OPTIONS
+
+
+@pytest.mark.parametrize(
+    ("encoding", "one"), [("cp1252", True), ("latin-1", True), ("utf-8", False), ("utf_8_sig", False), ("gbk", False)]
+)
+def test_encodings_of_one_byte(encoding, one):
+    assert read_options.has_one_byte(encoding) == one

@@ -1,0 +1,122 @@
+"""Files of text as tables: stray text wherever it is, columns in types of a model, files that change."""
+
+from datetime import datetime
+
+import pyarrow as pa
+import pytest
+
+from aucforest.tables import text_types
+from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.sources import open_source
+from tests.tables.text_tables import read_all, write_column
+
+
+@pytest.mark.parametrize("at", [0, 15_000, 29_999], ids=["first", "middle", "last"])
+def test_stray_text_is_counted_wherever_it_is(tmp_path, at):
+    n = 30_000
+    rows = [[f"{row % 40}.5", f"{row}", "x" if row % 5 == 0 else "7", f"2024-01-0{1 + row % 9}"] for row in range(n)]
+    rows[at][0], rows[at][1], rows[at][3] = "unknown", "NA", "soon"
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,c,d\n" + "".join(",".join(row) + "\n" for row in rows))
+    source = open_source(path)
+    assert source.schema(["a", "b", "c", "d"]).types == [pa.float64(), pa.int64(), pa.string(), pa.date32()]
+    assert {name: str(stray) for name, stray in source.stray.items()} == {
+        "a": "1 of 30,000 values is no number ('unknown')",
+        "d": "1 of 30,000 values is no date ('soon')",
+    }
+    content = pa.Table.from_batches(source.batches(["d", "a"]))
+    assert content.column("a").to_pylist() == [None if row == at else row % 40 + 0.5 for row in range(n)]
+    assert content.column("d")[at].as_py() is None
+    assert pa.Table.from_batches(source.batches(["a"], first_row=14_990, rows=7)).column("a")[10].as_py() == (
+        None if at == 15_000 else 0.5
+    )
+    assert (source.done(n // 2), open_source(path).done(1)) == (0.5, None)
+    kept = open_source(path, options=ReadOptions(stray_text="text"))
+    assert (kept.schema(["a"]).types, kept.stray) == ([pa.string()], {})
+    assert kept.fingerprint() != source.fingerprint()
+
+
+def test_the_most_frequent_stray_text_is_named_first(tmp_path):
+    source = write_column(tmp_path, ["b", "c", "a", "c", "b", "c"] + ["1"] * 100)
+    source.schema(["d"])
+    assert str(source.stray["d"]) == "6 of 106 values are no numbers ('c', 'b', 'a')"
+
+
+def test_a_file_that_changes_between_readings(tmp_path):
+    source = write_column(tmp_path, ["1", "2"])
+    before = source.fingerprint()
+    assert list(source.batches(["d"]))
+    (tmp_path / "t.csv").write_text("d,x\n1,2\n3,5.5\n")
+    with pytest.raises(ValueError, match=r"t.csv changed while it was read"):
+        list(source.batches(["d"]))
+    with pytest.raises(ValueError, match=r"t.csv changed while it was read"):
+        source.schema(["x"])
+    assert before != open_source(tmp_path / "t.csv").fingerprint()
+
+
+def test_values_as_they_are_written_beside_others(tmp_path):
+    source = write_column(tmp_path, ["01,50", "NA", "?"] + ["2,5"] * 30)
+    source.schema(["d"])
+    (raw,) = source.as_written(["d"])
+    rows = pa.Table.from_batches(source.batches(["d", raw, "x"])).to_pylist()[:4]
+    assert [list(row.values()) for row in rows] == [[1.5, "01,50", 1], [None, "NA", 1], [None, "?", 1], [2.5, "2,5", 1]]
+
+
+def test_columns_that_stay_text(tmp_path):
+    source = write_column(tmp_path, ["007", "NA"], e=["1", "2"])
+    assert source.with_text(["d"]).schema(["d", "e"]).types == [pa.string(), pa.int64()]
+    assert read_all(source.with_text(["d"]))["d"].to_pylist() == ["007", None]
+    other = source.with_text(None)
+    assert read_all(other).to_pylist()[0] == {"d": "007", "x": "1", "e": "1"}
+    assert source.schema(["d", "e"]).types == [pa.string(), pa.int64()]
+
+
+MODEL = {
+    "number": (["1,5", "2"], text_types.spelled_numbers({"decimal": ","}), [1.5, 2.0]),
+    "unit": (["1 kg", "2"], text_types.spelled_numbers({"decimal": ".", "unit": "kg"}), [1.0, 2.0]),
+    "inferred": (["1,5 kg", "2 kg"], text_types.NUMBER, [1.5, 2.0]),
+    "codes": (["007", "008"], text_types.NUMBER, [7.0, 8.0]),
+    "flags": (["1", "0"], text_types.FLAG, [True, False]),
+    "words": (["1", "true"], text_types.TEXT, ["1", "true"]),
+    "empty": (["NA", ""], text_types.NUMBER, [None, None]),
+    "date": (["1/2/2024", "3/4/2024"], text_types.spelled_dates({"date": "%d/%m/%Y"}, pa.timestamp("us")),
+             [datetime(2024, 2, 1), datetime(2024, 4, 3)]),
+    "day": (["31.12.2024", "01.01.2024"], text_types.MOMENT, [datetime(2024, 12, 31), datetime(2024, 1, 1)]),
+    "iso": (["2024-12-31", "2024-01-01 10:00"], text_types.MOMENT, [datetime(2024, 12, 31), datetime(2024, 1, 1, 10)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODEL)
+def test_columns_are_read_as_a_model_says(tmp_path, name):
+    values, type_, wanted = MODEL[name]
+    source = write_column(tmp_path, values)
+    source.read_as({"d": type_})
+    assert pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist() == wanted
+    assert not source.stray
+
+
+@pytest.mark.parametrize(
+    ("values", "type_", "sentence"),
+    [
+        (["1", "x", "y"], "NUMBER", "t.csv, line 3: column 'd' has the value 'x', which is not a number; 2 of 3"),
+        (["1", "yes"], "FLAG", "line 3: column 'd' has the value 'yes', which is not a boolean"),
+        (["3 days", "x"], "DURATION", "line 3: column 'd' has the value 'x', which is not a duration"),
+        (["soon", "2024-01-01"], "MOMENT", "line 2: column 'd' has the value 'soon', which is not a date"),
+        (["1.5", "1,5"], "NUMBER", "column 'd' has the value '1,5', which is not a number; 1 of 2 values is no number"),
+    ],
+)
+def test_a_value_of_another_type_than_in_the_model_is_named(tmp_path, values, type_, sentence):
+    source = write_column(tmp_path, values)
+    with pytest.raises(ValueError) as caught:
+        source.read_as({"d": getattr(text_types, type_)})
+    assert sentence in str(caught.value)
+
+
+def test_rare_stray_text_is_missing_in_new_rows(tmp_path):
+    values = ["x"] + ["1"] * 20
+    source = write_column(tmp_path, values)
+    source.read_as({"d": text_types.NUMBER})
+    assert pa.Table.from_batches(source.batches(["d"]))["d"].to_pylist() == [None] + [1.0] * 20
+    for options, type_ in ((ReadOptions(stray_text="text"), text_types.NUMBER), (ReadOptions(), text_types.FLAG)):
+        with pytest.raises(ValueError, match="line 2: column 'd' has the value 'x'"):
+            write_column(tmp_path, values, options).read_as({"d": type_})

@@ -1,0 +1,32 @@
+"""Text files that tests write, and what is read of them."""
+
+import pandas as pd
+import pyarrow as pa
+
+from aucforest.tables.read_options import DEFAULT_OPTIONS
+from aucforest.tables.sources import open_source, stray_notes
+
+
+def read_all(source):
+    """Return all columns of a source, a file or a list of files as a table."""
+    source = source if hasattr(source, "batches") else open_source(source)
+    return pa.Table.from_batches(source.batches(source.columns), schema=source.schema(source.columns))
+
+
+def write_column(folder, values, options=DEFAULT_OPTIONS, **others):
+    """Write the texts of a column, and perhaps of others, into a CSV, and open it."""
+    path = folder / "t.csv"
+    pd.DataFrame({"d": values, "x": 1, **others}, dtype=object).to_csv(path, index=False)
+    return open_source(path, options=options)
+
+
+def read_column(folder, values, options=DEFAULT_OPTIONS, **others):
+    """Return what is read of a column, and what is said on it."""
+    source = write_column(folder, values, options, **others)
+    return read_all(source)["d"], stray_notes(source, ["d"])
+
+
+def evaluated(connection, sql, texts):
+    """Return the values of SQL of a column, which it has in place of {0}, for some texts."""
+    rows = connection.execute(f"SELECT {sql.replace('{0}', 'v')} FROM (SELECT unnest(?::VARCHAR[]) AS v)", [texts])
+    return [value for (value,) in rows.fetchall()]
