@@ -55,7 +55,7 @@ def check_out(revision: str, folder: str) -> Path:
     return Path(folder) / "src"
 
 
-def peak_rss_mib() -> float:
-    """Return the greatest memory that this process has held so far, in MiB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def peak_rss_mib(usage: resource.struct_rusage | None = None) -> float:
+    """Return the greatest memory that this process has held so far, or another one by its usage, in MiB."""
+    peak = (usage or resource.getrusage(resource.RUSAGE_SELF)).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
