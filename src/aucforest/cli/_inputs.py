@@ -126,14 +126,14 @@ def read_training(
         _say_of_rows(table, features, y)
         return data._replace(source=table, features=features)
     content = read_columns(table, [*features, *(name for name in (groups, time) if name is not None), *keep])
-    X = content.select(features)
+    X, names = content.select(features), set(features)
     say(suspicious_columns(X, y, drop=True))
     return data._replace(
         X=to_features(_already_rounded(X)),
         groups=None if groups is None else content.column(groups).to_pandas().to_numpy(),
         times=None if time is None else _read_times(table, content.column(time), time),
         kept=content.select(keep),
-        text_formats={name: written for name, written in table.text_formats.items() if name in features},
+        text_formats={name: written for name, written in table.text_formats.items() if name in names},
     )
 
 

@@ -41,7 +41,7 @@ def infer_types(
 
     If the file `has_numbers`, not only text, these have no decimal comma, whatever other columns have.
     """
-    most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
+    most_stray = _most_stray(options)
     plain = count(names, OF_NUMBERS)
     types = {name: text_types.plain_type(row, most_stray) for name, row in plain.items()}
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
@@ -61,6 +61,11 @@ def infer_types(
             or text_types.type_of_numbers(found, most_stray, mark)
         )
     return {name: type_ or TEXT for name, type_ in (types | with_comma).items()}, rounded
+
+
+def _most_stray(options: ReadOptions) -> float:
+    """Return the share of values below which text among others is missing."""
+    return MOST_STRAY if options.stray_text == "number" else 0.0
 
 
 def _decimal_mark(
@@ -87,7 +92,7 @@ def _decimal_mark(
 
 def _spelled_dates(counts: Mapping[str, Counts], count: Count, options: ReadOptions) -> dict[str, TextType]:
     """Return the types of columns of dates that are in one format, that of the options if it fits."""
-    most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
+    most_stray = _most_stray(options)
     given = options.date_format
     names = [
         name

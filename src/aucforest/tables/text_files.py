@@ -173,9 +173,10 @@ class TextFiles(Files):
             if _fits(type_, types[name])
         }
         self._set_types({**types, **fitting})
+        zeros = self._count([name for name, stray in self.stray.items() if stray.kind == "date"], [N_ZEROS])
         for name, stray in self.stray.items():
             may_be = options.stray_text == "number" and stray.kind in ("number", "date")
-            n_zeros = self._count([name], [N_ZEROS])[name][0] if stray.kind == "date" else 0
+            (n_zeros,) = zeros.get(name, (0,))
             if not (may_be and is_few(stray.n_stray - n_zeros, stray.n_values, MOST_STRAY)):
                 self._raise_stray(name, stray)
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from aucforest.tables import date_texts, number_texts
 from aucforest.tables.database import text, texts
+from aucforest.tables.kinds import WORDS
 from aucforest.tables.number_texts import Readings, is_few
 
 # Larger integers are rounded by float64, and do not fit into 64 bits.
 EXACT, _MOST = 2**53, 2**63
-_WORDS = {True: ("true", "True", "TRUE"), False: ("false", "False", "FALSE")}
 
 
 def _matches(pattern: str) -> str:
@@ -37,17 +37,14 @@ _ISO = _if(date_texts.ISO, "try_cast({0} AS TIMESTAMP)")
 # Without an offset the engine would take the zone of the machine, and before one it takes no space.
 _ZONED = _if(
     date_texts.ISO,
-    f"CASE WHEN regexp_matches({{0}}, {text(date_texts.OFFSET)}) THEN"
+    f"CASE WHEN {_matches(date_texts.OFFSET)} THEN"
     r" epoch_us(try_cast(regexp_replace({0}, '\s+([-+])', '\1') AS TIMESTAMPTZ)) END",
 )
 # As the engine writes days and a clock.
 _CLOCK = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
 _DAYS = _if(date_texts.DURATION, f"epoch_us(try_cast({_CLOCK} AS INTERVAL))")
 _DURATION = f"coalesce({_DAYS}, {_if(date_texts.TIME_OF_DAY, 'epoch_us(try_cast({0} AS INTERVAL))')})"
-_FLAG = (
-    f"CASE WHEN {{0}} IN ('1', {texts(_WORDS[True])}) THEN true"
-    f" WHEN {{0}} IN ('0', {texts(_WORDS[False])}) THEN false END"
-)
+_FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({texts(WORDS[False])}) THEN false END"
 
 
 class TextType(NamedTuple):
@@ -90,7 +87,7 @@ def spelled_numbers(written: Mapping[str, str], note: str = "") -> TextType:
     number = _if(
         number_texts.PATTERNS[decimal],
         f"CASE WHEN {_UNIT} IN ('', {text(unit)}) THEN"
-        f" try_cast({kept} AS DOUBLE) * CASE WHEN regexp_matches({{0}}, {text(number_texts.MINUS)}) THEN -1 ELSE 1 END"
+        f" try_cast({kept} AS DOUBLE) * CASE WHEN {_matches(number_texts.MINUS)} THEN -1 ELSE 1 END"
         f" * CASE regexp_extract({{0}}, {text(number_texts.FACTOR)}, 1) {factors} ELSE 1 END END",
     )
     sql = f"coalesce({_PLAIN}, {number})" if decimal == "." else number
@@ -143,7 +140,7 @@ _START = (
     r"|Rs|[A-Za-z]{3,9}\.? [0-9])"
 )
 # The counts that tell words: values, missing ones included, booleans, and what may be something else.
-OF_WORDS = [N_VALUES, f"count({_FLAG})", f"count_if(regexp_matches({{0}}, {text(_START)}))"]
+OF_WORDS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]
 
 
 def type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
