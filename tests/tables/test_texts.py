@@ -84,8 +84,8 @@ def test_sentences_on_stray_text():
 
 
 def test_many_columns_are_not_all_named():
-    assert listed_columns(["a"]) == "column 'a'"
-    assert listed_columns([f"c{i}" for i in range(12)]).endswith("'c9' and 2 more")
+    assert listed_columns(["'a'"]) == "column 'a'"
+    assert listed_columns([f"'c{i}'" for i in range(12)]).endswith("'c9' and 2 more")
 
 
 def test_text_is_only_text():
