@@ -3,8 +3,10 @@
 import gzip
 import io
 import os
+import subprocess
 import sys
 import threading
+from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -264,8 +266,9 @@ FILE_NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", FILE_NAMES.values(), ids=FILE_NAMES)
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".csv.gz"])
+@pytest.mark.parametrize(
+    ("name", "suffix"), list(zip(FILE_NAMES.values(), cycle([".csv", ".jsonl", ".csv.gz"]))), ids=FILE_NAMES
+)
 def test_names_of_files_are_no_sql_and_no_patterns(folder, name, suffix):
     """Also of folders, which are no columns."""
     written = '{"n": 1, "t": "x"}\n{"n": 2, "t": "y"}\n' if suffix == ".jsonl" else "n,t\n1,x\n2,y\n"
@@ -325,8 +328,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
-@pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize(("name", "format_"), list(zip(NAMES.values(), cycle(["csv", "jsonl", "parquet"]))), ids=NAMES)
 def test_names_of_columns_are_no_sql(folder, name, format_):
     frame = pd.DataFrame({"c0": ["x", "y", "z"], name: [1, 2, 3]})
     write(frame, Path(f"new.{format_}"))
@@ -525,6 +527,18 @@ def test_no_connection_downloads_extensions(folder):
         settings = connection.execute("SELECT name, value FROM duckdb_settings()").fetchall()
         found = {name: value for name, value in settings if name.endswith("known_extensions")}
         assert found == {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+
+
+def test_the_engine_prints_no_progress_in_interactive_sessions():
+    """Which it takes a program for that has no file."""
+    code = """
+from aucforest.tables.database import connect, fetch
+connection = connect()
+connection.execute("SET progress_bar_time = 0")
+fetch(connection, "SELECT count(DISTINCT i % 1000003) FROM range(10000000) t(i)", "counting")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
 
 
 def test_texts_are_quoted():

@@ -24,7 +24,7 @@ _OWN = {
     "disabled_optimizers": "in_clause",
 }
 # In an expression of a user nothing is reached but the rows, and nothing is written.
-_CLOSED = {"enable_external_access": "false", "lock_configuration": "true", "temp_directory": ""}
+_CLOSED = {"temp_directory": "", "enable_external_access": "false", "lock_configuration": "true"}
 _ROWS = "rows"
 # Parts of expressions that are not values of one row, by their classes in a parsed expression.
 _REFUSED = {
@@ -42,10 +42,15 @@ _SHOWN = 200
 
 
 def connect(**settings: str) -> Any:
-    """Return a connection to a new database in memory."""
+    """Return a connection to a new database in memory, which prints nothing."""
     duckdb = import_optional("duckdb", purpose="reading text, and --where", extra="arrow")
     memory = min(_MEMORY, machine_memory() // _PART)
-    return duckdb.connect(config={"memory_limit": f"{memory}B", **_OWN, **settings})
+    connection = duckdb.connect(config={"memory_limit": f"{memory}B", **_OWN})
+    # `fetch` shows the progress; the engine would print it on standard output in notebooks and interactive sessions.
+    progress = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
+    for name, value in {**progress, **settings}.items():
+        connection.execute(f"SET {name} = {text(value)}")
+    return connection
 
 
 def connect_to(paths: Sequence[str], temporary: str) -> Any:
