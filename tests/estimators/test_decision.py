@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import aucforest
 from aucforest.metrics import optimal_threshold
 from tests.estimators.data import digest, make_table, small_forest
 from tests.estimators.stacks import small_stack
@@ -99,3 +100,137 @@ def test_thresholds_after_the_fit():
     )
     with pytest.raises(ValueError, match=r"^threshold must be one of"):
         stack.set_threshold("f2")
+
+
+def of_prevalence(proba, prior, prevalence):
+    """Return probabilities for other class frequencies by Bayes' rule, sample by sample and class by class."""
+    odds = [[p * new / old for p, new, old in zip(row, prevalence, prior)] for row in proba.tolist()]
+    return np.array([[each / sum(row) for each in row] for row in odds])
+
+
+def fit_for_prevalence(kind):
+    many, options = kind == "three classes", {"oob_score": True}
+    if kind == "stack":
+        return small_stack(30, stack=options).fit(X, Y), (X, Y)
+    options |= {"mean of trees": {"calibration": None}, "balanced": {"sampling": "balanced"}}.get(kind, {})
+    data = (X3, Y3) if many else (X, Y)
+    return small_forest(30, **options).fit(*data), data
+
+
+@pytest.mark.parametrize("kind", ["forest", "mean of trees", "balanced", "three classes", "stack"])
+def test_probabilities_of_a_population_of_other_class_frequencies(kind, tmp_path):
+    model, (rows, labels) = fit_for_prevalence(kind)
+    before, of_bags = model.predict_proba(rows), model.oob_decision_function_
+    new = np.array([0.7, 0.2, 0.1]) if kind == "three classes" else np.array([0.98, 0.02])
+    model.set_prevalence(new if kind == "three classes" else 0.02)
+    np.testing.assert_array_equal(model.prevalence_, new)
+    seen = np.isfinite(of_bags[:, 0]) & (of_bags > 1e-6).all(axis=1)  # others are clipped
+    expected = of_prevalence(before, model.class_prior_, new)
+    is_inner = (before > 1e-6).all(axis=1)
+    np.testing.assert_allclose(model.predict_proba(rows)[is_inner], expected[is_inner], atol=1e-12)
+    out_of_bag = of_prevalence(of_bags[seen], model.class_prior_, new)
+    np.testing.assert_allclose(model.oob_decision_function_[seen], out_of_bag, atol=1e-12)
+    model.save(tmp_path / "model")
+    loaded = aucforest.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
+    np.testing.assert_array_equal(loaded.prevalence_, new)
+    by_label = dict(zip(model.classes_.tolist()[::-1], new.tolist()[::-1]))
+    np.testing.assert_allclose(model.set_prevalence(by_label).predict_proba(rows)[is_inner], expected[is_inner])
+    np.testing.assert_allclose(model.set_prevalence(None).predict_proba(rows)[is_inner], before[is_inner], atol=1e-12)
+    assert not hasattr(model, "prevalence_")
+    assert not hasattr(model.set_prevalence(new).fit(rows, labels), "prevalence_")
+
+
+@pytest.mark.parametrize("rule", ["gmean", "youden", {"fpr": 0.1}, {"recall": 0.8}], ids=str)
+@pytest.mark.parametrize("make", [small_forest, small_stack])
+def test_thresholds_that_do_not_depend_on_prevalence_label_the_same_samples(make, rule):
+    options = {"threshold": rule, "oob_score": True}
+    model = (small_stack(30, stack=options) if make is small_stack else small_forest(30, **options)).fit(X, Y)
+    labels, seen = model.predict(X), np.isfinite(model.oob_decision_function_[:, 0])
+    of_bags = (model.oob_decision_function_[seen, 1] >= model.threshold_).tolist()
+    model.set_prevalence(0.003)
+    np.testing.assert_array_equal(model.predict(X), labels)
+    assert (model.oob_decision_function_[seen, 1] >= model.threshold_).tolist() == of_bags
+    kept = model.threshold_
+    assert model.set_threshold(rule, X, Y).threshold_ == pytest.approx(kept, rel=1e-9)
+
+
+@pytest.mark.parametrize("make", [small_forest, small_stack])
+def test_thresholds_that_depend_on_prevalence_are_tuned_for_it(make):
+    rule = {"cost": [[0, 1], [4, 0]]}
+    options = {"threshold": rule, "oob_score": True}
+    model = (small_stack(30, stack=options) if make is small_stack else small_forest(30, **options)).fit(X, Y)
+    labels = model.predict(X)
+    with pytest.warns(UserWarning, match="was tuned for other class frequencies"):
+        model.set_prevalence(0.4)
+    np.testing.assert_array_equal(model.predict(X), labels)
+    model.set_threshold(rule, X, Y)
+    seen = np.isfinite(model.oob_decision_function_[:, 0])
+    is_rare = (Y == "rare")[seen]
+    weights = np.where(is_rare, 0.4 / np.mean(Y == "rare"), 0.6 / np.mean(Y == "common"))
+    score = model.oob_decision_function_[seen, 1]
+    expected = optimal_threshold(is_rare, score, criterion="cost", cost=rule["cost"], sample_weight=weights)
+    assert model.threshold_ == pytest.approx(expected, rel=1e-12)
+    costs = [weights[(score >= t) & ~is_rare].sum() + 4 * weights[(score < t) & is_rare].sum() for t in score]
+    assert costs[np.abs(score - model.threshold_).argmin()] <= min(costs) + 1e-9
+    assert model.set_threshold("prevalence").threshold_ == 0.4
+    assert model.set_prevalence(0.01).threshold_ == 0.01
+    assert model.set_threshold(0.4).set_prevalence(0.1).threshold_ == 0.4
+
+
+def test_negatives_that_were_dropped():
+    """The probabilities of a forest of sampled negatives are those of the population."""
+    generator = np.random.default_rng(0)
+    rows = generator.normal(size=(6000, 4))
+    true = 1.0 / (1.0 + np.exp(4.0 - 1.5 * rows[:, 0] - rows[:, 1]))
+    labels = generator.random(6000) < true
+    kept = labels | (generator.random(6000) < 0.1)
+    forest = small_forest(60).fit(rows[:5000][kept[:5000]], labels[:5000][kept[:5000]])
+    sampled = forest.predict_proba(rows[5000:])[:, 1]
+    proba = forest.set_prevalence(labels.mean()).predict_proba(rows[5000:])[:, 1]
+    assert abs(proba.mean() - true[5000:].mean()) < 0.01 < 0.1 < sampled.mean()
+    assert np.mean((proba - true[5000:]) ** 2) < 0.2 * np.mean((sampled - true[5000:]) ** 2)
+
+
+def test_a_warm_start_begins_with_the_class_frequencies_of_the_training():
+    forest = small_forest(30, warm_start=True, sampling="subsample").fit(X, Y)
+    before = forest.calibration_.intercepts
+    forest.set_prevalence(0.01).set_params(n_estimators=31, sampling="bootstrap")
+    with pytest.warns(UserWarning, match="calibration stay"):
+        forest.fit(X, Y)
+    np.testing.assert_allclose(forest.calibration_.intercepts, before)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (0.0, "must be positive class frequencies that sum to 1, but is 0.0"),
+        (1.0, "must be positive class frequencies"),
+        (float("nan"), "must be positive class frequencies"),
+        ([0.5, 0.4], "must be positive class frequencies that sum to 1"),
+        ([0.5, 0.4, 0.1], "must be a frequency for each of 2 classes"),
+        ({"rare": 0.1, "usual": 0.9}, r"has the classes \['rare', 'usual'\], but the model \['common', 'rare'\]"),
+    ],
+    ids=str,
+)
+def test_prevalences_that_are_none(fitted, given, sentence):
+    for model in fitted:
+        with pytest.raises(ValueError, match=f"^prevalence {sentence}"):
+            model.set_prevalence(given)
+
+
+def test_weighted_classes_have_no_prevalence():
+    for model in (small_forest(5, class_weight="balanced"), small_stack(30, class_weight={"rare": 3})):
+        with pytest.raises(
+            ValueError, match=r"^set_prevalence needs a model without class weights, but it has class_w"
+        ):
+            model.fit(X, Y).set_prevalence(0.1)
+
+
+def test_a_class_without_training_samples_has_no_prevalence():
+    rows = np.arange(300) < 5
+    forest = small_forest(5).fit(X, np.where(rows, "none", Y), np.where(rows, 0.0, 1.0))
+    with pytest.raises(
+        ValueError, match=r"^set_prevalence needs training samples of all classes, but class 'none' has"
+    ):
+        forest.set_prevalence({"none": 0.1, "rare": 0.1, "common": 0.8})

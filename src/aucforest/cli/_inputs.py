@@ -3,6 +3,7 @@
 The types of training data are inferred from the file; those of other rows are the types that the model expects.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,13 +90,20 @@ def can_read_again(file: Path) -> bool:
     return file.is_file() or file.is_dir()
 
 
-def read_model(file: Path, jobs: int | None = None) -> Any:
-    """Load a model and set its number of threads."""
+def read_model(file: Path, jobs: int | None = None, prevalence: float | None = None) -> Any:
+    """Load a model, set its number of threads, and the frequency of its positive class if that is given."""
     if not file.exists():
         raise ValueError(f"there is no file {file}")
     if file.is_dir():
         raise ValueError(f"{file} is a folder, not a model file")
     model = load(file)
+    if prevalence is not None:
+        if not hasattr(model, "set_prevalence"):
+            raise ValueError(f"--prevalence is for forests and stacks, but the model is a {type(model).__name__}")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.set_prevalence(prevalence)
+        say([str(warning.message) for warning in caught])
     return model.set_params(n_jobs=jobs) if "n_jobs" in model.get_params(deep=False) else model
 
 

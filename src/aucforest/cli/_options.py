@@ -148,6 +148,13 @@ if TYPE_CHECKING:
     Criterion = str
 else:
     Criterion = Literal[("auto", *CRITERIA)]
+Prevalence = Annotated[
+    float | None,
+    typer.Option(
+        metavar="P",
+        help="The frequency of the positive class where the model is used, if it is not that of the training data.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 JsonOut = Annotated[
     Path | None, typer.Option("--json", metavar="OUT", help="JSON file for the metrics; - is standard output.")

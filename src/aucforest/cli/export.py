@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
 from aucforest.cli._inputs import open_table, read_model, say
-from aucforest.cli._options import TABLE_HELP, Model, takes_read_options
+from aucforest.cli._options import TABLE_HELP, Model, Prevalence, takes_read_options
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.tables.labels import check_has_rows
 from aucforest.tables.model_columns import ModelColumns
@@ -37,6 +37,7 @@ def export(
         Path | None,
         typer.Option(metavar="DATA", help=f"Rows on which the files and the model must agree. {TABLE_HELP}"),
     ] = None,
+    prevalence: Prevalence = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
 ) -> None:
     """Write a model as an ONNX file, or a forest as a scikit-learn forest in a skops file.
@@ -55,7 +56,7 @@ def export(
     check_suffix("--onnx", onnx, (".onnx",))
     check_suffix("--sklearn", sklearn, (".skops",))
     check_outputs(onnx, sklearn, inputs=[model, check])
-    forest = read_model(model)
+    forest = read_model(model, prevalence=prevalence)
     for option, out, method in (("--onnx", onnx, "to_onnx"), ("--sklearn", sklearn, "to_sklearn")):
         if out is not None and not hasattr(forest, method):
             hint = ": use --onnx" if onnx is None and hasattr(forest, "to_onnx") else ""

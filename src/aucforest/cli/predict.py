@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from aucforest._progress import is_watched, progress_bar
 from aucforest.cli._inputs import open_table, read_model, say
-from aucforest.cli._options import Data, Jobs, Model, names_in, takes_read_options
+from aucforest.cli._options import Data, Jobs, Model, Prevalence, names_in, takes_read_options
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import explain
@@ -32,6 +32,7 @@ def predict(
     reasons: Annotated[
         int, typer.Option(min=0, metavar="K", help="Add columns with the K features that move each prediction most.")
     ] = 0,
+    prevalence: Prevalence = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     jobs: Jobs = -1,
 ) -> None:
@@ -51,7 +52,7 @@ def predict(
     """
     check_suffix("--out", None if out == STANDARD else out, TABLES)
     check_outputs(out, inputs=[model, data])
-    forest, kept = read_model(model, jobs), names_in(keep)
+    forest, kept = read_model(model, jobs, prevalence), names_in(keep)
     table = open_table(data, None, read_options)
     predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons)), 0
     bar = progress_bar(desc="predicting", unit=" rows", leave=False, verbose=is_watched())

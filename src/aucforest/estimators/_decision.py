@@ -1,9 +1,13 @@
 """The decision of forests and stacks: the threshold, and which of two classes is positive."""
 
+import warnings
+from collections.abc import Mapping
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit, softmax
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -12,11 +16,13 @@ from aucforest.estimators.thresholds import (
     OF_ROWS,
     TunedRule,
     check_threshold,
+    depends_on_prevalence,
     fixed_threshold,
     is_of_positive,
     is_tuned,
     warn_of_positive,
 )
+from aucforest.metrics.at_k import ROUNDING
 from aucforest.metrics.validation import class_codes, positive_last
 
 
@@ -27,6 +33,8 @@ class DecisionModel(Model):
     classes_: NDArray[Any]
     pos_label_: Any
     class_prior_: NDArray[np.float64]
+    prevalence_: NDArray[np.float64]
+    threshold_: Any
     oob_decision_function_: NDArray[np.float64]
 
     def set_threshold(
@@ -67,6 +75,126 @@ class DecisionModel(Model):
         self.threshold = threshold
         return self
 
+    def set_prevalence(self, prevalence: Any) -> Self:
+        """Predict probabilities for a population of other class frequencies than the training data, without a new fit.
+
+        This undoes a sampling of the training data by class, such as dropping most of the negatives: the odds of each
+        class are multiplied by the ratio of its new frequency to that in the training data [1]_. It is right if samples
+        of a class are alike in both. The ranking of two classes does not change. Probabilities, also those out of bag,
+        thresholds, saved and exported models, and CBPE follow.
+
+        Parameters
+        ----------
+        prevalence : float, dict, array-like of shape (n_classes,) or None
+            The frequency of the class ``pos_label_`` in the population, or those of all classes: by label, or in the
+            order of ``classes_``. None goes back to the training data.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If frequencies are not positive or do not sum to 1, if a class has none or no training samples, or if the
+            model has a `class_weight`: its probabilities are of no population.
+
+        Warns
+        -----
+        UserWarning
+            If the threshold was tuned by a rule that depends on class frequencies, such as a precision. The same
+            samples stay positive; `set_threshold` tunes it for the new frequencies.
+
+        References
+        ----------
+        .. [1] Elkan, C. (2001). The foundations of cost-sensitive learning. IJCAI, theorem 2.
+
+        Examples
+        --------
+        >>> from aucforest import AUCForestClassifier
+        >>> from aucforest.datasets import load_abalone
+        >>> X, rings = load_abalone(return_X_y=True)
+        >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
+        >>> before, after = forest.predict_proba(X[:1]), forest.set_prevalence(0.05).predict_proba(X[:1])
+        >>> prior = forest.class_prior_[1]
+        >>> odds_ratio = 0.05 / 0.95 * (1 - prior) / prior
+        >>> bool(abs(after[0, 1] / after[0, 0] - before[0, 1] / before[0, 0] * odds_ratio) < 1e-9)
+        True
+        """
+        check_is_fitted(self, "classes_")
+        new = self.class_prior_ if prevalence is None else self._frequencies_of(prevalence)
+        shift = np.log(new) - np.log(self._frequencies)
+        self._shift_scores(shift)
+        if prevalence is None:
+            self.__dict__.pop("prevalence_", None)
+        else:
+            self.prevalence_ = new
+        if hasattr(self, "oob_decision_function_"):
+            with np.errstate(divide="ignore"):
+                self.oob_decision_function_ = softmax(np.log(self.oob_decision_function_) + shift, axis=1)
+        if not is_tuned(self.threshold, len(self.classes_)):
+            self._set_fixed_threshold(self.threshold)
+            return self
+        # Lower by rounding errors, so that the same samples are positive.
+        self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift)
+        self.__dict__.pop("threshold_std_", None)
+        if depends_on_prevalence(self.threshold):
+            warnings.warn(
+                f"threshold={self.threshold!r} was tuned for other class frequencies: the same samples stay positive,"
+                " and set_threshold tunes it for these",
+                stacklevel=2,
+            )
+        return self
+
+    def _shifted_threshold(self, shift: NDArray[np.float64]) -> float:
+        """Return the tuned threshold for log odds that are shifted, less than which no sample is by rounding errors."""
+        positive = self._positive
+        return float(expit(logit(self.threshold_) + shift[positive] - shift[1 - positive])) * (1.0 - ROUNDING)
+
+    @property
+    def _frequencies(self) -> NDArray[np.float64]:
+        """The class frequencies that probabilities refer to."""
+        return getattr(self, "prevalence_", self.class_prior_)
+
+    def _frequencies_of(self, prevalence: Any) -> NDArray[np.float64]:
+        """Return the class frequencies that `set_prevalence` was given, after validation."""
+        if self._class_weight is not None:
+            raise ValueError(
+                f"set_prevalence needs a model without class weights, but it has class_weight={self._class_weight!r}"
+            )
+        labels, given = self.classes_.tolist(), prevalence
+        if isinstance(given, Mapping):
+            if set(given) != set(labels):
+                raise ValueError(f"prevalence has the classes {list(given)}, but the model {labels}")
+            given = [given[label] for label in labels]
+        elif isinstance(given, Real) and len(labels) == 2:
+            given = np.array([1.0 - float(given), float(given)])[[0, 1] if self._positive else [1, 0]]
+        frequencies = np.asarray(given, dtype=np.float64)
+        if frequencies.shape != (len(labels),):
+            raise ValueError(f"prevalence must be a frequency for each of {len(labels)} classes, but is {prevalence!r}")
+        if not np.all(frequencies > 0.0) or abs(frequencies.sum() - 1.0) > 1e-6:
+            raise ValueError(f"prevalence must be positive class frequencies that sum to 1, but is {prevalence!r}")
+        if not np.all(self.class_prior_ > 0.0):
+            label = labels[int(np.argmin(self.class_prior_))]
+            raise ValueError(f"set_prevalence needs training samples of all classes, but class {label!r} has none")
+        return frequencies / frequencies.sum()
+
+    @property
+    def _class_weight(self) -> Any:
+        """The class weights of the fit."""
+        raise NotImplementedError
+
+    def _shift_scores(self, shift: NDArray[np.float64]) -> None:
+        """Add a number for each class to the logarithms of class probabilities, before these are normalized."""
+        raise NotImplementedError
+
+    def _rule_on_training(self, threshold: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> TunedRule:
+        """Return a rule for training samples, with weights that make their class frequencies those of `prevalence_`."""
+        if hasattr(self, "prevalence_"):
+            by_class = (self.prevalence_ / self.class_prior_)[labels]
+            weights = by_class if weights is None else weights * by_class
+        return TunedRule(threshold, labels, weights, self._positive)
+
     @property
     def _positive(self) -> int:
         """The index of the positive one of two classes."""
@@ -74,7 +202,7 @@ class DecisionModel(Model):
 
     def _set_fixed_threshold(self, threshold: Any) -> None:
         """Set the threshold by a rule that is not tuned."""
-        self.threshold_ = fixed_threshold(threshold, self.class_prior_, self._positive)
+        self.threshold_ = fixed_threshold(threshold, self._frequencies, self._positive)
         self.__dict__.pop("threshold_std_", None)
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:

@@ -74,7 +74,7 @@ def _restore_tree(model: Any, stored: StoredModel) -> None:
 
 def store_decision(model: Any) -> Arrays:
     """Return class frequencies, threshold and out-of-bag results of a forest or a stack."""
-    names = ("class_prior_", "threshold_", "threshold_std_", "oob_score_", "oob_decision_function_")
+    names = ("class_prior_", "prevalence_", "threshold_", "threshold_std_", "oob_score_", "oob_decision_function_")
     values = {name: getattr(model, name, None) for name in names}
     return {name: np.asarray(value, dtype=np.float64) for name, value in values.items() if value is not None}
 
@@ -206,6 +206,10 @@ def restore_decision(model: Any, stored: StoredModel) -> None:
     n_classes = len(model.classes_)
     prior = model.class_prior_ = stored.take_array("class_prior_", "d", (n_classes,))
     require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are not class frequencies")
+    if "prevalence_" in stored:
+        model.prevalence_ = stored.take_array("prevalence_", "d", (n_classes,))
+        are_positive = min(model.prevalence_.min(), prior.min()) > 0.0
+        require(are_positive and abs(model.prevalence_.sum() - 1.0) <= 1e-9, "prevalence_ are not class frequencies")
     for name in ("threshold_std_", "oob_score_"):
         if name in stored:
             setattr(model, name, float(stored.take_array(name, "d", ())))

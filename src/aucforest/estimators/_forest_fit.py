@@ -158,13 +158,28 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             variants=self.variants_,
             encodings=self.encodings_,
             shrinkage=self.shrinkage_,
-            calibration=self.calibration_,
+            calibration=self._calibration_of_training(),
             sample_records=self._sample_records,
             classes=self.classes_,
             categories=self.categories_,
             dates=self.dates_,
             rates=self.target_rates_,
         )
+
+    def _calibration_of_training(self) -> Calibration | None:
+        """Return the calibration without what `set_prevalence` added."""
+        if self.calibration_ is None or not hasattr(self, "prevalence_"):
+            return self.calibration_
+        shift = np.log(self.prevalence_) - np.log(self.class_prior_)
+        return self.calibration_._replace(intercepts=self.calibration_.intercepts - shift)
+
+    @property
+    def _class_weight(self) -> Any:
+        return self.class_weight
+
+    def _shift_scores(self, shift: NDArray[np.float64]) -> None:
+        before = self.calibration_ or Calibration(1.0, np.zeros(len(shift)))
+        self.calibration_ = before._replace(intercepts=before.intercepts + shift)
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Grow the trees, then choose shrinkage, calibration and threshold by out-of-bag predictions."""
@@ -414,7 +429,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self._set_fixed_threshold(threshold)
             return
         self._warn_of_positive(threshold)
-        rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
+        rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
         self.threshold_, self.threshold_std_ = tune_threshold(rule, sums, groups, self._mean_of_trees, self._seed)
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:

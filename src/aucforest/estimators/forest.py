@@ -231,6 +231,8 @@ class AUCForestClassifier(ForestFit):
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies, by sample weight, that the probabilities refer to: those of the training data, or of the
         bootstrap samples with ``calibration=None``.
+    prevalence_ : ndarray of shape (n_classes,)
+        The class frequencies of `set_prevalence`, which the probabilities refer to instead. Only defined after it.
     calibration_ : Calibration or None
         The fitted map of probabilities, a named tuple: ``slope``, ``intercepts`` of shape (n_classes,), ``slope_std``
         (the standard error of the slope) and ``n_samples`` (out-of-bag samples that it was fitted to). A slope above 1

@@ -83,6 +83,13 @@ def is_of_positive(threshold: Any) -> bool:
     return bool(threshold == "f1" or (isinstance(threshold, dict) and "cost" not in threshold))
 
 
+def depends_on_prevalence(threshold: Any) -> bool:
+    """Return whether the best threshold by a rule that is tuned changes with the class frequencies."""
+    return threshold not in ("gmean", "youden") and not (
+        isinstance(threshold, dict) and {"fpr", "recall"} & threshold.keys()
+    )
+
+
 def find_positive(pos_label: Any, classes: NDArray[Any]) -> Any:
     """Return the label of the positive one of two classes, by default the second; None for more classes."""
     labels = classes.tolist()

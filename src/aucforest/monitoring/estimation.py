@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from aucforest._restoring import restoring
 from aucforest.metrics.thresholds import decide
-from aucforest.metrics.validation import warn_undefined
+from aucforest.metrics.validation import class_codes, warn_undefined
 from aucforest.monitoring._evaluation import Curves, Evaluated, Scored, evaluate
 from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_columns, rank_columns, side_by_side
 from aucforest.monitoring._tables import (
@@ -52,6 +52,14 @@ FEWEST_POSITIVES = 50
 def _few_of(names: list[str]) -> str:
     """Return the first names, and whether there are more."""
     return f"{', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
+
+
+def _is_sampled(frequencies: FloatArray, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which samples are in a random sample with these class frequencies, the largest possible one."""
+    counts = np.bincount(labels, minlength=len(frequencies))
+    rates = frequencies / np.maximum(counts, 1)
+    is_sampled: NDArray[np.bool_] = np.random.default_rng(0).random(len(labels)) < (rates / rates.max())[labels]
+    return is_sampled
 
 
 class CBPE(BaseEstimator):
@@ -266,7 +274,8 @@ class CBPE(BaseEstimator):
 
         The scores of a sample come from the trees that it is out of bag for, about a third. They are unbiased but
         slightly noisier than those of the whole forest. Labels are predicted by the `threshold_` of the forest: call
-        this again after `set_threshold`.
+        this again after `set_threshold` or `set_prevalence`. After the latter the reference is a random sample of the
+        training samples that has the class frequencies ``prevalence_``.
 
         Parameters
         ----------
@@ -316,6 +325,9 @@ class CBPE(BaseEstimator):
             if n_rows != len(proba):
                 raise ValueError(f"{name} has {n_rows} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
+        if hasattr(forest, "prevalence_"):
+            codes, _ = class_codes(labels, len(labels), labels=forest.classes_)
+            scored[scored] = _is_sampled(forest.prevalence_, codes[scored])
         if features is not None:
             features = _safe_indexing(features, np.flatnonzero(scored))
         predicted = forest.classes_[decide(forest, proba[scored])]
