@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         AUCTreeClassifier,
         LinearAUCClassifier,
         load,
+        refresh,
     )
     from aucforest.persistence import ModelFormatError
 
@@ -27,13 +28,21 @@ __all__ = [
     "losses",
     "metrics",
     "monitoring",
+    "refresh",
     "report",
 ]
 
 __version__ = "0.2.0"
 
 # the subpackages that define the classes and functions of this namespace
-_ESTIMATORS = ("AUCForestClassifier", "AUCStackingClassifier", "AUCTreeClassifier", "LinearAUCClassifier", "load")
+_ESTIMATORS = (
+    "AUCForestClassifier",
+    "AUCStackingClassifier",
+    "AUCTreeClassifier",
+    "LinearAUCClassifier",
+    "load",
+    "refresh",
+)
 _HOMES = dict.fromkeys(_ESTIMATORS, "estimators")
 _HOMES["ModelFormatError"] = "persistence"
 

@@ -23,7 +23,7 @@ def example(command):
 
 def test_the_commands_are_those_of_the_documentation():
     assert list(COMMANDS) == [
-        "fit", "predict", "evaluate", "report", "compare", "estimate", "inspect", "export", "warm-up",
+        "fit", "refresh", "predict", "evaluate", "report", "compare", "estimate", "inspect", "export", "warm-up",
     ]  # fmt: skip
     result = run("--help")
     assert result.exit_code == 0

@@ -122,6 +122,24 @@ def check_outputs(*outs: Path | None, inputs: list[Path | None]) -> None:
         taken.add(out.resolve())
 
 
+def save_model(model: Any, out: Path) -> None:
+    """Write a model without the out-of-bag probabilities of the training data and the settings of this machine."""
+    _forget_machine(model)
+    model.save(out)
+    typer.echo(f"model: {out}", err=True)
+
+
+def _forget_machine(model: Any) -> None:
+    """Leave out of a model and its members what `save_model` does."""
+    settings = {"n_jobs": None, "verbose": 0}
+    vars(model).pop("oob_decision_function_", None)
+    own = model.get_params(deep=False)
+    for nested in (*getattr(model, "members_", {}).values(), own.get("forest")):
+        if nested is not None:
+            _forget_machine(nested)
+    model.set_params(**{name: value for name, value in settings.items() if name in own})
+
+
 def check_suffix(option: str, out: Path | None, suffixes: tuple[str, ...]) -> None:
     """Raise a usage error if the kind of a file is not known."""
     if out is not None and out.suffix.lower() not in suffixes:

@@ -13,6 +13,7 @@ from aucforest.cli.export import export
 from aucforest.cli.fit import fit
 from aucforest.cli.inspect import inspect
 from aucforest.cli.predict import predict
+from aucforest.cli.refresh import refresh
 from aucforest.cli.report import report
 from aucforest.cli.warm_up import warm_up
 
@@ -66,5 +67,5 @@ def _commands(
     """
 
 
-for command in (fit, predict, evaluate, report, compare, estimate, inspect, export, warm_up):
+for command in (fit, refresh, predict, evaluate, report, compare, estimate, inspect, export, warm_up):
     app.command()(command)

@@ -42,6 +42,7 @@ from aucforest.cli._outputs import (
     metrics_table,
     n_features,
     probability,
+    save_model,
     table_writer,
     write_json,
 )
@@ -218,7 +219,7 @@ def fit(
     proba = model.oob_decision_function_
     seen = np.isfinite(proba[:, 0])  # rows that are out of bag for any tree
     metrics = {"out of bag": [_out_of_bag(model, data, seen)]} | validated
-    _save(model, out)
+    save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
     if reference is not None:
         _write_reference(reference, data, kept, _scored(model, data, target, proba, seen), seen)
@@ -255,18 +256,6 @@ def _fit(
         order = np.argsort(data.classes)
         rows = Target(data.classes[order], np.argsort(order).astype(np.uint16)[data.y], data.weight, data.groups)
         fit_source(model, data.source, names, rows, memory_limit=memory_limit or "2GiB", folder=folder)
-
-
-def _save(model: _Model, out: Path) -> None:
-    """Write a model without the out-of-bag probabilities of the training data and the settings of this machine."""
-    settings = {"n_jobs": None, "verbose": 0}
-    nested = [model.forest] if isinstance(model, AUCStackingClassifier) else []
-    for estimator in (*getattr(model, "members_", {}).values(), *nested, model):
-        vars(estimator).pop("oob_decision_function_", None)
-        own = estimator.get_params(deep=False)
-        estimator.set_params(**{name: value for name, value in settings.items() if name in own})
-    model.save(out)
-    typer.echo(f"model: {out}", err=True)
 
 
 def _print(

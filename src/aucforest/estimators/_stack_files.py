@@ -39,10 +39,14 @@ def _store_additive(model: Any) -> tuple[Arrays, dict[str, Any]]:
 
 
 def _restore_stack(stack: Any, stored: StoredModel) -> None:
-    forest = _restore_forest(stack, stored.take_model("forest"))
-    stack.members_ = {"forest": forest}
+    stack.members_ = {}
+    if "old" in stored:
+        stack.members_["old"] = _restore_member(stack, stored.take_model("old"), None)
+        is_known = hasattr(stack.members_["old"], "set_threshold")
+        require(is_known, "the old model of a refreshed one is neither a forest nor a stack")
+    forest = stack.members_["forest"] = _restore_member(stack, stored.take_model("forest"))
     if "residual" in stored:
-        residual = stack.members_["residual"] = _restore_forest(stack, stored.take_model("residual"))
+        residual = stack.members_["residual"] = _restore_member(stack, stored.take_model("residual"))
         check_same_categories(forest.categories_, residual.categories_)
         require(forest.dates_ == residual.dates_, "the forests of the stack have different dates")
         are_same = are_same_rates(forest.target_rates_, residual.target_rates_)
@@ -58,13 +62,13 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
     restore_decision(stack, stored)
 
 
-def _restore_forest(stack: Any, stored: StoredModel) -> Any:
-    """Return a forest for the same data as the stack."""
-    forest = restore_model(stored, "AUCForestClassifier")
+def _restore_member(stack: Any, stored: StoredModel, kind: str | None = "AUCForestClassifier") -> Any:
+    """Return a forest, or a model of another kind, for the same data as the stack."""
+    member = restore_model(stored, kind)
     for name in ("classes_", "n_features_in_", "feature_names_in_"):
-        of_stack, of_forest = (np.asarray(getattr(model, name, None)) for model in (stack, forest))
-        require(np.array_equal(of_stack, of_forest), f"{name} of the stack and of its forest differ")
-    return forest
+        of_stack, of_member = (np.asarray(getattr(model, name, None)) for model in (stack, member))
+        require(np.array_equal(of_stack, of_member), f"{name} of the stack and of its forest differ")
+    return member
 
 
 def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:

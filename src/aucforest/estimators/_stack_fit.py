@@ -130,8 +130,11 @@ class StackFit(DecisionModel, FeatureModel):
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
 
-    def _fit_members(self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any) -> None:
-        """Fit all members and their combination, and set what follows from them."""
+    def _fit_members(self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any, old: Any = None) -> None:
+        """Fit all members and their combination, and set what follows from them.
+
+        The model `old` is fitted already, to other rows: a member to which the weights are pulled.
+        """
         X = as_csr(X) if issparse(X) else X
         with warnings.catch_warnings():
             # The stack has its own warnings.
@@ -150,7 +153,8 @@ class StackFit(DecisionModel, FeatureModel):
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))
             self.members_ = {"forest": forest}
-            self.oob_decision_function_, of_forest = self._combine(training, linear), forest.oob_decision_function_
+            self.oob_decision_function_ = self._combine(training, linear, old)
+            of_forest = forest.oob_decision_function_
             del forest.oob_decision_function_  # its score stays, and files are smaller
         if training.few_groups is not None:
             warn_of_few_groups(training.few_groups, stacklevel=5)
@@ -179,6 +183,13 @@ class StackFit(DecisionModel, FeatureModel):
         check_groups_of_rule(rule, len(target.classes), target.few_groups)
         return rule
 
+    @property
+    def _class_weight(self) -> Any:
+        return self.members_["forest"].class_weight
+
+    def _shift_scores(self, shift: NDArray[np.float64]) -> None:
+        self.intercepts_ = self.intercepts_ + shift - shift.mean()
+
     def _make_forest(self) -> AUCForestClassifier:
         """Return the forest to fit; raise an error if it cannot be a member."""
         forest = AUCForestClassifier() if self.forest is None else self.forest
@@ -199,10 +210,13 @@ class StackFit(DecisionModel, FeatureModel):
             forest.set_params(random_state=seed)
         return forest
 
-    def _combine(self, training: _Training, linear: tuple[Any, NDArray[np.float64]] | None) -> NDArray[np.float64]:
+    def _combine(
+        self, training: _Training, linear: tuple[Any, NDArray[np.float64]] | None, old: Any
+    ) -> NDArray[np.float64]:
         """Fit the residual forest and the combination, and return probabilities out of bag, NaN where there are none.
 
-        `linear` is the linear model with its probabilities, if there is one.
+        `linear` is the linear model with its probabilities, if there is one. The first member is the one to which the
+        weights are pulled.
         """
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
@@ -210,6 +224,9 @@ class StackFit(DecisionModel, FeatureModel):
         if not training.is_evidence(np.isfinite(proba[:, 0])):
             return proba
         scores = [log_proba(proba)]
+        if old is not None:
+            self.members_ = {"old": old, "forest": forest}
+            scores.insert(0, log_proba(old.predict_proba(training.X)))
         if self.residual:
             scores.append(residual_score(self._fit_residual(training), proba))
         if linear is not None:
@@ -221,6 +238,9 @@ class StackFit(DecisionModel, FeatureModel):
             return proba
         combination = self._fit_combination(scores, training, np.flatnonzero(is_seen))
         self.weights_, self.intercepts_ = combination
+        if old is not None and self.weights_[0] == 0.0:
+            del self.members_["old"]
+            self.weights_ = self.weights_[1:]
         combined = np.full_like(proba, np.nan)
         combined[is_seen] = combination.apply([score[is_seen] for score in scores])
         return combined
@@ -296,8 +316,8 @@ class StackFit(DecisionModel, FeatureModel):
 
     @property
     def _reads_table(self) -> bool:
-        """Whether a member, of another package, reads X itself and not the features of the trees."""
-        return not isinstance(self.members_.get("linear"), AdditiveClassifier | None)
+        """Whether a member, an old model or one of another package, reads X and not the features of the trees."""
+        return "old" in self.members_ or not isinstance(self.members_.get("linear"), AdditiveClassifier | None)
 
     def _scores(self, X: Any, valid: Any) -> list[NDArray[np.float64] | None]:
         """Return the scores of the members, None for those of weight 0 except the forest.
@@ -312,6 +332,8 @@ class StackFit(DecisionModel, FeatureModel):
                 scores.append(log_proba(proba))
             elif weight == 0.0:
                 scores.append(None)
+            elif name == "old":
+                scores.append(log_proba(member.predict_proba(X)))
             elif name == "residual":
                 scores.append(residual_score(member._predict_valid(valid), proba))
             elif isinstance(member, AdditiveClassifier):
@@ -331,7 +353,7 @@ class StackFit(DecisionModel, FeatureModel):
         self._warn_of_positive(rule)
         proba = self.oob_decision_function_
         is_seen = np.isfinite(proba[:, 0])
-        best = TunedRule(rule, labels, sample_weight, self._positive).best(proba[is_seen], is_seen)
+        best = self._rule_on_training(rule, labels, sample_weight).best(proba[is_seen], is_seen)
         if np.isnan(best):
             raise ValueError(f"threshold={rule!r} needs out-of-bag samples of both classes: increase n_estimators")
         self.threshold_ = best

@@ -57,13 +57,16 @@ class AUCStackingClassifier(StackFit):
     Attributes
     ----------
     members_ : dict of str to classifier
-        The fitted members: "forest", "residual" and "linear", without those that are left out.
+        The fitted members: "forest", "residual" and "linear", without those that are left out. A model that `refresh`
+        returned also has the member "old".
     weights_ : ndarray of shape (n_members,), float64
         The weight of each member. A weight of 0 says that it does not help.
     intercepts_ : ndarray of shape (n_classes,), float64
         The intercepts of the classes; only their differences matter.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies of the training data, by sample weight.
+    prevalence_ : ndarray of shape (n_classes,)
+        The class frequencies of `set_prevalence`, which the probabilities refer to instead. Only defined after it.
     classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, text_formats_, target_rates_, \
     split_features_, threshold_, oob_score_
         As in `AUCForestClassifier`.
@@ -260,8 +263,8 @@ class AUCStackingClassifier(StackFit):
         ImportError
             If onnx is not installed.
         TypeError
-            If labels are not str, bool or numbers of at most 64 bits, or if the member "linear" is a classifier of
-            another package and its weight is not 0.
+            If labels are not str, bool or numbers of at most 64 bits, if the member "linear" is a classifier of
+            another package and its weight is not 0, or if there is a member "old".
         ValueError
             If `dtype` is another one.
 
@@ -287,6 +290,8 @@ class AUCStackingClassifier(StackFit):
         """
         forest, residual, linear = self._forest, self.members_.get("residual"), self.members_.get("linear")
         weights = dict(zip(self.members_, self.weights_.tolist()))
+        if "old" in weights:
+            raise TypeError("a refreshed model that keeps an old one cannot be exported to ONNX: fit a new model")
         if not isinstance(linear, AdditiveClassifier | None) and weights["linear"] > 0.0:
             raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
         residual_ensemble = None if residual is None else residual._ensemble

@@ -1,0 +1,55 @@
+"""``aucforest refresh``: a fitted model with new rows."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from aucforest.cli._inputs import read_for_model, read_model
+from aucforest.cli._options import Data, Jobs, JsonOut, PositiveOfModel, Target, Weight, takes_read_options
+from aucforest.cli._outputs import check_outputs, console, save_model, write_json
+from aucforest.estimators.refreshing import refresh as refresh_model
+from aucforest.tables.copies import STANDARD
+from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
+
+
+@takes_read_options(for_model=True)
+def refresh(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="The model file to start from, a forest or a stack.")],
+    data: Data,
+    target: Target,
+    out: Annotated[Path, typer.Option(metavar="NEW", help="The model file to write.")],
+    positive: PositiveOfModel = None,
+    weight: Weight = None,
+    read_options: ReadOptions = DEFAULT_OPTIONS,
+    json_out: JsonOut = None,
+    jobs: Jobs = -1,
+) -> None:
+    """Refresh a model with labelled rows that it was not fitted to, and say whether the new model ranks better.
+
+    A model with the same parameters is fitted to the new rows. Both models together are the refreshed one, with weights
+    that the new rows choose: few rows change little, and an outdated model is replaced. The ROC AUC of both is that on
+    the new rows, out of bag for what is fitted to them, and the difference has a 95 % interval.
+
+    Example: aucforest refresh model.aucforest may.csv --target label --out refreshed.aucforest
+    """
+    if out == STANDARD:
+        raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
+    check_outputs(out, json_out, inputs=[old, data])
+    model = read_model(old, jobs)
+    rows = read_for_model(model, data, target, positive, weight, read_options)
+    refreshed = refresh_model(model, rows.X, rows.y, rows.weight)
+    save_model(refreshed.model, out)
+    console(json_out).print(str(refreshed), markup=False, highlight=False)
+    write_json(
+        json_out,
+        {
+            "data": rows.title,
+            "old": old.name,
+            "n_samples": len(rows.y),
+            "old_weight": refreshed.old_weight,
+            "members": dict(zip(refreshed.model.members_, refreshed.model.weights_.tolist())),
+            "roc_auc": refreshed.roc_auc._asdict(),
+            "log_loss": refreshed.log_loss._asdict(),
+        },
+    )

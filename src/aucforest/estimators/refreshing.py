@@ -1,0 +1,209 @@
+"""A fitted model is refreshed with new rows: a new fit, combined with the old model as far as that still helps."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.out_of_bag import training_rows
+from aucforest.estimators.stacking import AUCStackingClassifier
+from aucforest.fitting.out_of_bag import parts_of_rows
+from aucforest.fitting.target import LEAST_GROUPS
+from aucforest.metrics.classification import log_loss
+from aucforest.metrics.confidence import compare_auc
+from aucforest.metrics.intervals import require_level, t_quantile
+from aucforest.metrics.roc import class_roc_auc
+from aucforest.metrics.validation import class_codes
+
+
+class Difference(NamedTuple):
+    """A metric of the new and the old model on the same rows, and the interval of its difference, new minus old."""
+
+    new: float
+    old: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.new:.4f} against {self.old:.4f} of the old model (difference {self.new - self.old:+.4f}, interval"
+            f" {self.low:+.4f} to {self.high:+.4f})"
+        )
+
+
+class Refresh(NamedTuple):
+    """What `refresh` returns; ``print`` shows the verdict.
+
+    Attributes
+    ----------
+    model : AUCStackingClassifier
+        The refreshed model.
+    old_weight : float
+        The weight of the old model in it; 0 if it does not help any more, and is no member.
+    roc_auc, log_loss : Difference
+        ``new``, ``old``, ``low`` and ``high``: the metric of both models on the new rows, and the interval of the
+        difference.
+    """
+
+    model: AUCStackingClassifier
+    old_weight: float
+    roc_auc: Difference
+    log_loss: Difference
+
+    def __str__(self) -> str:
+        how = "better" if self.roc_auc.low > 0.0 else "worse" if self.roc_auc.high < 0.0 else "neither better nor worse"
+        kept = "is not kept" if self.old_weight == 0.0 else f"is kept with the weight {self.old_weight:.2g}"
+        return (
+            f"The new model ranks {how} than the old one on the new rows: ROC AUC out of bag {self.roc_auc}; log loss"
+            f" {self.log_loss}. The old model {kept}."
+        )
+
+
+def refresh(
+    model: Any,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    *,
+    level: float = 0.95,
+) -> Refresh:
+    """Refresh a fitted forest or stack with new rows, without the rows that it was fitted to.
+
+    A model with the parameters of the old one is fitted to the new rows, and knows their new categories. Both are the
+    members of a stack, with weights that minimize the log loss of the new rows: the new model is out of bag for them,
+    and the old one has never seen them. A penalty holds the weights at the old model alone, so that few new rows change
+    little, and many replace it where it is outdated.
+
+    Parameters
+    ----------
+    model : AUCForestClassifier or AUCStackingClassifier
+        The old model, which is not changed.
+    X : array-like of shape (n_samples, n_features)
+        New rows with the columns of the old model.
+    y : array-like of shape (n_samples,)
+        Their labels, at least 10 of each class of the old model, and no others.
+    sample_weight, groups, cost
+        As in `AUCForestClassifier.fit`.
+    level : float, default=0.95
+        Confidence level of the intervals of differences.
+
+    Returns
+    -------
+    Refresh
+        The refreshed ``model``, the ``old_weight``, and the differences ``roc_auc`` and ``log_loss``.
+
+    Raises
+    ------
+    TypeError
+        If the model is neither a forest nor a stack.
+    ValueError
+        If the rows are those that the model was fitted to, if classes differ or have fewer than 10 rows, or groups, and
+        as in `AUCForestClassifier.fit`.
+
+    Notes
+    -----
+    The ROC AUC of two classes has DeLong's interval; with groups, and for other metrics, the interval is that of a
+    jackknife over ten parts of the rows, with whole groups. Weights are fitted to the rows that are compared: there are
+    at most four, and on rows without any change the interval excluded 0 in 1.5 % of 200 simulations
+    (``python benchmarks/refreshing.py``).
+
+    Examples
+    --------
+    >>> from aucforest import AUCForestClassifier, refresh
+    >>> from aucforest.datasets import load_abalone
+    >>> X, rings = load_abalone(return_X_y=True)
+    >>> old = AUCForestClassifier(50, random_state=0).fit(X[:1000], rings[:1000] >= 12)
+    >>> refreshed = refresh(old, X[1000:3000], rings[1000:3000] >= 12)
+    >>> list(refreshed.model.members_)
+    ['old', 'forest']
+    >>> refreshed.roc_auc.new > refreshed.roc_auc.old
+    True
+    """
+    require_level(level)
+    if not isinstance(model, AUCForestClassifier | AUCStackingClassifier):
+        raise TypeError(f"refresh needs an AUCForestClassifier or an AUCStackingClassifier, got {type(model).__name__}")
+    check_is_fitted(model, "classes_")
+    labels = _check_rows(model, X, y, sample_weight, groups)
+    proba = model.predict_proba(X)
+    new = _unfitted(model)
+    with new._fitting():
+        new._fit_members(X, y, sample_weight, groups, cost, old=model)
+    if hasattr(model, "text_formats_"):
+        new.text_formats_ = model.text_formats_
+    seen = np.isfinite(new.oob_decision_function_[:, 0])
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[seen]
+    rows = _Compared(
+        labels[seen],
+        new.oob_decision_function_[seen],
+        proba[seen],
+        weights,
+        None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][seen],
+    )
+    old_weight = float(new.weights_[0]) if "old" in new.members_ else 0.0
+    return Refresh(new, old_weight, rows.compare(class_roc_auc, level), rows.compare(log_loss, level))
+
+
+def _check_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> NDArray[np.int64]:
+    """Return the numbers of the classes of new rows; ValueError if they are of other classes, too few or not new."""
+    y = np.asarray(column_or_1d(y))
+    named: dict[str, Any] = {"name": "y", "of": "X", "strangers_are": "no class of the old model"}
+    labels = class_codes(y, len(y), labels=model.classes_, **named)[0].astype(np.int64)
+    kept = np.ones(len(y), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0.0
+    units, what = (np.flatnonzero(kept), "rows") if groups is None else (np.asarray(groups)[kept], "groups")
+    for k, label in enumerate(model.classes_.tolist()):
+        n_units = len(np.unique(units[labels[kept] == k]))
+        if n_units < LEAST_GROUPS:
+            raise ValueError(
+                f"y has {n_units} {what} of class {label!r}, but a refresh needs {LEAST_GROUPS} of every class: keep"
+                " the old model until there are more"
+            )
+    with suppress(ValueError):
+        training_rows(getattr(model, "_forest", model), X, y, sample_weight, same_weights=False)
+        labels = labels[:0]
+    if len(labels) == 0:
+        raise ValueError("these are the rows that the old model was fitted to: pass new ones")
+    return labels
+
+
+def _unfitted(model: Any) -> AUCStackingClassifier:
+    """Return a stack with the parameters of a model, of which a forest has no other members."""
+    if isinstance(model, AUCStackingClassifier):
+        return clone(model)
+    own = {name: getattr(model, name) for name in ("pos_label", "threshold")}
+    return AUCStackingClassifier(clone(model).set_params(warm_start=False), linear=None, residual=False, **own)
+
+
+class _Compared(NamedTuple):
+    """Rows with the probabilities of the new and the old model."""
+
+    labels: NDArray[np.int64]
+    new: NDArray[np.float64]
+    old: NDArray[np.float64]
+    weights: NDArray[np.float64] | None
+    groups: NDArray[np.int64] | None
+
+    def compare(self, metric: Callable[..., float], level: float) -> Difference:
+        """Return a metric of both models, with DeLong's interval or that of a jackknife over parts of the rows."""
+        if metric is class_roc_auc and self.new.shape[1] == 2 and self.groups is None:
+            test = compare_auc(self.labels, self.new[:, 1], self.old[:, 1], level=level, sample_weight=self.weights)
+            return Difference(test.auc_a, test.auc_b, *test.interval)
+        parts = parts_of_rows(self.labels, self.groups)
+        whole = self._values(metric, np.ones(len(parts), dtype=bool))
+        without = np.array([np.subtract(*self._values(metric, parts != part)) for part in np.unique(parts)])
+        error = np.sqrt((len(without) - 1) * np.var(without))
+        margin = float(t_quantile(len(without) - 1, level) * error)
+        difference = whole[0] - whole[1]
+        return Difference(*whole, difference - margin, difference + margin)
+
+    def _values(self, metric: Callable[..., float], rows: NDArray[np.bool_]) -> tuple[float, float]:
+        """Return a metric of both models on some rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return metric(self.labels[rows], self.new[rows], weights), metric(self.labels[rows], self.old[rows], weights)

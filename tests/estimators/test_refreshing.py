@@ -1,0 +1,156 @@
+"""Models that are refreshed with new rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import softmax
+
+import aucforest
+from aucforest import LinearAUCClassifier, refresh
+from aucforest.metrics import compare_auc, roc_auc_score
+from tests.estimators.data import digest, make_table, small_forest
+from tests.estimators.stacks import small_stack
+from tests.reference import stacking as reference
+
+
+def draw(n_rows, effects, seed):
+    """Return rows, of which about a fifth is positive."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n_rows, 4))
+    return X, random.random(n_rows) < 1.0 / (1.0 + np.exp(1.6 - X @ np.asarray(effects)))
+
+
+BEFORE, AFTER = [1.0, 0.5, 0.0, 0.0], [0.0, 0.0, 1.5, -1.0]
+OLD = draw(600, BEFORE, 0)
+FAR = draw(2000, AFTER, 9)
+
+
+@pytest.fixture(scope="module")
+def old():
+    return small_forest(30).fit(*OLD)
+
+
+def test_few_rows_change_little_and_many_replace_an_outdated_model(old):
+    trees, options = digest(old), {"y_true": FAR[1]}
+    by_old = roc_auc_score(y_score=old.predict_proba(FAR[0])[:, 1], **options)
+    weights, aucs = [], []
+    for n_rows in (60, 400, 2000):
+        refreshed = refresh(old, *draw(n_rows, AFTER, 1))
+        weights.append(refreshed.old_weight)
+        aucs.append(roc_auc_score(y_score=refreshed.model.predict_proba(FAR[0])[:, 1], **options))
+    assert weights[0] > weights[1] > weights[2]
+    assert by_old < aucs[0] < aucs[1] < aucs[2]
+    assert refreshed.roc_auc.low > 0.0
+    assert str(refreshed).startswith("The new model ranks better than the old one on the new rows: ROC AUC out of bag ")
+    assert digest(old) == trees
+
+
+def test_where_nothing_has_changed_the_old_model_stays(old):
+    refreshed = refresh(old, *draw(200, BEFORE, 2))
+    assert refreshed.old_weight > 0.8
+    assert refreshed.roc_auc.low <= 0.0 <= refreshed.roc_auc.high
+    assert "neither better nor worse than the old one" in str(refreshed)
+    assert "is kept with the weight" in str(refreshed)
+
+
+def test_intervals_on_noise():
+    """Where neither model knows anything, an interval leaves out 0 in few cases."""
+    random, outside = np.random.default_rng(0), 0
+    model = small_forest(20).fit(*draw(200, np.zeros(4), 3))
+    for _ in range(20):
+        X, y = draw(150, np.zeros(4), random.integers(2**32))
+        refreshed = refresh(model, X, y)
+        outside += not refreshed.roc_auc.low <= 0.0 <= refreshed.roc_auc.high
+    assert outside <= 2
+
+
+@pytest.mark.parametrize("make", [small_forest, small_stack])
+def test_probabilities_are_the_combination_of_both_models(make, tmp_path):
+    model = make(30, threshold="gmean") if make is small_forest else make(30, stack={"threshold": "gmean"})
+    X, y = draw(500, [0.5, 0.5, 0.5, 0.0], 4)
+    refreshed = refresh(model.fit(*OLD), X, y).model
+    assert list(refreshed.members_)[:2] == ["old", "forest"]
+    assert (len(refreshed.members_) > 2) == (make is small_stack)
+    if make is small_forest:
+        scores = [np.log(member.predict_proba(X)) for member in refreshed.members_.values()]
+        given = refreshed.weights_, refreshed.intercepts_, scores
+        expected = [softmax(reference.class_scores(*given, row)) for row in range(len(X))]
+        np.testing.assert_allclose(refreshed.predict_proba(X), expected, atol=1e-12)
+    assert refreshed.threshold == "gmean"
+    refreshed.save(tmp_path / "model")
+    loaded = aucforest.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(X), refreshed.predict_proba(X))
+    again = refresh(loaded, *draw(300, [0.5, 0.5, 0.5, 0.0], 5)).model
+    np.testing.assert_array_equal(again.members_["old"].predict_proba(X), refreshed.predict_proba(X))
+    again.save(tmp_path / "again")
+    np.testing.assert_array_equal(aucforest.load(tmp_path / "again").predict_proba(X), again.predict_proba(X))
+    with pytest.raises(TypeError, match=r"^a refreshed model that keeps an old one cannot be exported to ONNX"):
+        refreshed.to_onnx(tmp_path / "model.onnx")
+
+
+def test_an_old_model_without_weight_is_no_member():
+    X, y = draw(1500, AFTER, 6)
+    old = small_forest(20).fit(X[:500], ~y[:500])
+    refreshed = refresh(old, X[500:], y[500:])
+    assert refreshed.old_weight == 0.0
+    assert list(refreshed.model.members_) == ["forest"]
+    assert str(refreshed).endswith("The old model is not kept.")
+    assert refreshed.model.predict_proba(X).shape == (1500, 2)
+
+
+def test_the_interval_is_that_of_delong(old):
+    X, y = draw(400, AFTER, 7)
+    refreshed = refresh(old, X, y, level=0.9)
+    seen = np.isfinite(refreshed.model.oob_decision_function_[:, 0])
+    test = compare_auc(
+        y[seen], refreshed.model.oob_decision_function_[seen, 1], old.predict_proba(X)[seen, 1], level=0.9
+    )
+    assert refreshed.roc_auc == (test.auc_a, test.auc_b, *test.interval)
+    losses = [-np.log(proba[seen][np.arange(seen.sum()), y[seen].astype(int)]) for proba in (
+        refreshed.model.oob_decision_function_, old.predict_proba(X)
+    )]  # fmt: skip
+    assert refreshed.log_loss[:2] == pytest.approx([np.mean(each) for each in losses])
+    error = 1.833 * np.std(losses[0] - losses[1], ddof=1) / np.sqrt(seen.sum())  # t of 9 degrees of freedom
+    assert refreshed.log_loss.high - refreshed.log_loss.low == pytest.approx(2 * error, rel=0.6)
+
+
+def test_groups_make_wider_intervals_and_classes_are_three(old):
+    X, y = draw(100, AFTER, 8)
+    copies, groups = np.repeat(np.arange(100), 5), np.repeat(np.arange(100), 5)
+    alone = refresh(old, X[copies], y[copies], groups=groups).roc_auc
+    assert alone.high - alone.low > 0.05
+    X3, y3 = make_table(400, n_classes=3, seed=1)
+    of_three = refresh(small_forest(20).fit(X3[:200], y3[:200]), X3[200:], y3[200:])
+    assert of_three.roc_auc.low < of_three.roc_auc.new - of_three.roc_auc.old < of_three.roc_auc.high
+
+
+def test_new_categories_are_known_to_the_new_model():
+    random = np.random.default_rng(0)
+    shop = random.choice(["a", "b", "c"], 900)
+    y = random.random(900) < np.where(shop == "c", 0.8, np.where(shop == "b", 0.3, 0.1))
+    X = pd.DataFrame({"shop": shop, "n": random.normal(size=900)})
+    is_old = shop != "c"
+    old = small_forest(30).fit(X[is_old], y[is_old])
+    refreshed = refresh(old, X[~is_old | (np.arange(900) > 450)], y[~is_old | (np.arange(900) > 450)])
+    new = pd.DataFrame({"shop": ["a", "c"], "n": [0.0, 0.0]})
+    assert refreshed.model.predict_proba(new)[1, 1] > 0.6 > 0.3 > refreshed.model.predict_proba(new)[0, 1]
+
+
+def test_what_cannot_refresh(old):
+    X, y = draw(200, AFTER, 1)
+    with pytest.raises(
+        TypeError, match=r"^refresh needs an AUCForestClassifier or an AUCStackingClassifier, got Linear"
+    ):
+        refresh(LinearAUCClassifier().fit(X, y), X, y)
+    with pytest.raises(ValueError, match=r"^these are the rows that the old model was fitted to: pass new ones$"):
+        refresh(old, *OLD)
+    with pytest.raises(ValueError, match=r"^y has 9 rows of class True, but a refresh needs 10 of every class"):
+        refresh(old, X, np.arange(200) < 9)
+    with pytest.raises(ValueError, match=r"^y has 5 groups of class False"):
+        refresh(old, X, y, groups=np.arange(200) % 5)
+    with pytest.raises(ValueError, match=r"no class of the old model"):
+        refresh(old, X, np.where(y, "yes", "no"))
+    with pytest.raises(ValueError, match=r"^X has 3 features, but AUCForestClassifier is expecting 4"):
+        refresh(old, X[:, :3], y)
+    with pytest.raises(ValueError, match=r"level"):
+        refresh(old, X, y, level=95)
