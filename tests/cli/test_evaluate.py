@@ -12,6 +12,7 @@ import aucforest
 from aucforest.metrics import (
     auc_confidence_interval,
     average_precision_score,
+    group_rates,
     hand_till_score,
     metrics_at_k,
     roc_auc_score,
@@ -175,7 +176,47 @@ def test_labels_are_by_prevalence_where_the_model_has_no_threshold(files, tmp_pa
     forest_without.set_threshold({None: "prevalence", "0.3": 0.3, "argmax": None}.get(rule, rule))
     expected = confusion_matrix(y, forest_without.predict(X)).tolist()
     assert json.loads((tmp_path / "e.json").read_text())["confusion_matrix"] == expected
-    check_usage(run("evaluate", *arguments[:4], "--threshold", "often"), "must be prevalence, argmax or a probability")
+    check_usage(run("evaluate", *arguments[:4], "--threshold", "often"), "argmax or a probability, but is 'often'")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [("recall=0.8", {"recall": 0.8}), ("alerts=20,cost=1:10", {"alerts": 20, "cost": [[0, 1], [10, 0]]})],
+)
+def test_a_rule_chooses_the_threshold_on_the_rows(files, text, rule):
+    arguments = [files.model_aucforest, files.test_csv, "--target", "label", "--threshold", text, "--json", "-"]
+    result = run("evaluate", *arguments)
+    assert f"({text}, chosen on these rows)" in result.stderr, result.output
+    model, rows = aucforest.load(files.model_aucforest), mixed(250, 1)
+    X, y = frame_of(rows), rows["label"].to_numpy(str)
+    model.set_threshold(rule, X, y, oob=False)
+    content = json.loads(result.stdout)
+    assert content["threshold"] == model.threshold_
+    assert content["confusion_matrix"] == confusion_matrix(y, model.predict(X)).tolist()
+
+
+def test_rates_by_columns_that_need_not_be_features(files, tmp_path):
+    rows = mixed(250, 1)
+    rows["region"] = np.array(["north", "south", "south", None], dtype=object)[np.arange(250) % 4]
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    arguments = [files.model_aucforest, tmp_path / "rows.csv", "--target", "label", "--weight", "weight"]
+    result = run("evaluate", *arguments, "--by", "region,colour", "--json", tmp_path / "e.json")
+    assert result.exit_code == 0, result.output
+    model, X = aucforest.load(files.model_aucforest), frame_of(rows)
+    y, region = rows["label"].to_numpy(str), rows["region"].fillna("missing").to_numpy(str)
+    proba = model.predict_proba(X)[:, 1]
+    expected = group_rates(y, model.predict(X), region, y_proba=proba, sample_weight=rows["weight"])
+    groups = json.loads((tmp_path / "e.json").read_text())["groups"]
+    assert list(groups) == ["region", "colour"]
+    assert groups["region"]["reference"] == expected.reference == "south"
+    found = {(rate["group"], rate["metric"]): rate for rate in groups["region"]["rates"]}
+    assert len(found) == len(expected.rates) == 12
+    for rate in expected.rates:
+        assert found[rate.group, rate.metric] == pytest.approx(rate._asdict())
+    said = " ".join(result.stdout.split())
+    assert expected.verdict() in said
+    assert "by region, with 95 % intervals" in said
+    check_refusal(run("evaluate", *arguments, "--by", "place"), "no column 'place'")
 
 
 def test_more_classes_have_no_interval(tmp_path):
@@ -190,6 +231,8 @@ def test_more_classes_have_no_interval(tmp_path):
     assert auc["value"] == hand_till_score(rows["label"], model.predict_proba(X))
     assert auc["low"] is None
     assert "positive" not in result.stdout
+    arguments = [tmp_path / "m", tmp_path / "rows.csv", "--target", "label", "--by", "colour"]
+    check_refusal(run("evaluate", *arguments), "--by is for two classes, but the model has 3")
 
 
 def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):

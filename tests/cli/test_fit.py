@@ -339,6 +339,33 @@ def test_files_are_trained_out_of_core(tmp_path, kind):
     check_refusal(run(*arguments, "--out", tmp_path / "m", "--memory-limit", "1kB"), "memory_limit=1,000 bytes is too")
 
 
+@pytest.mark.parametrize("text", ["recall=0.8", "alerts=60,cost=1:10"])
+def test_costs_and_recalls_are_of_the_positive_class(tmp_path, text):
+    """In the command line the rarer of two labels is positive, whichever comes first in sorted order."""
+    models = []
+    for name, positive in (("first", "a fraud"), ("last", "the fraud")):
+        rows = mixed(150, 2).drop(columns=["id", "weight"])
+        words = np.where(rows["label"] == "yes", positive, "ok")
+        rows.assign(label=words).to_csv(tmp_path / f"{name}.csv", index=False)
+        arguments = ["--target", "label", "--trees", 10, "--threshold", text, "--validate", 2, "--out", tmp_path / name]
+        result = run("fit", tmp_path / f"{name}.csv", *arguments)
+        assert result.exit_code == 0, result.output
+        assert f"({text})" in result.stdout
+        models.append(aucforest.load(tmp_path / name))
+    # a forest of the same rows with the classes in another order differs a little
+    assert models[0].threshold_ == pytest.approx(models[1].threshold_, abs=0.02)
+    costs = [[[0, 10], [1, 0]], [[0, 1], [10, 0]]]  # in the order of the classes
+    for model, cost in zip(models, costs, strict=True):
+        rule = {"recall": 0.8} if text == "recall=0.8" else {"alerts": 60, "cost": cost}
+        assert model.get_params()["threshold"] == rule
+
+
+def test_costs_are_for_two_classes(tmp_path):
+    mixed(90, 2).assign(label=np.tile([1, 2, 3], 30)).to_csv(tmp_path / "rows.csv", index=False)
+    arguments = ["--target", "label", "--drop", "id", "--out", tmp_path / "m", "--threshold", "cost=1:10"]
+    check_refusal(run("fit", tmp_path / "rows.csv", *arguments), "--threshold with cost is for two classes, but there")
+
+
 def test_a_threshold_within_a_bound(files, tmp_path):
     text, rule = "alerts=30", {"alerts": 30}
     arguments = ["--target", "label", "--trees", 20, "--drop", "id,weight", "--threshold", text, "--validate", 2]
@@ -450,7 +477,7 @@ WRONG_CALLS = [
     (["--target", "label", "--out", "m", "--criterion", "ginny"], "'ginny' is not one of 'auto', 'auc', 'gini'"),
     (["--target", "label", "--out", "m", "--threshold", "ginny"], "argmax or a probability, but is 'ginny'"),
     (["--target", "label", "--out", "m", "--threshold", "1.5"], "argmax or a probability, but is '1.5'"),
-    (["--target", "label", "--out", "m", "--threshold", "recall=1"], "alerts=NUMBER, precision=NUMBER, fpr=NUMBER"),
+    (["--target", "label", "--out", "m", "--threshold", "lift=1"], "cost=FP:FN, alerts=NUMBER,cost=FP:FN, argmax or"),
     (["--target", "label", "--out", "m", "--threshold", "fpr=low"], "must be a number, but is 'low'"),
     (["--target", "label", "--out", "m", "--threshold", "fpr=2"], "fpr must be in [0, 1], but is 2"),
     (["--target", "label", "--out", "m", "--trees", "0"], "'--trees'"),
@@ -481,7 +508,7 @@ def test_wrong_calls_exit_with_2(files):
 def test_groups_are_not_sampled_by_class(visits, tmp_path):
     arguments = ["--target", "label", "--positive", "yes", "--drop", "date", "--trees", 3, "--groups", "customer"]
     result = run("fit", visits, *arguments, "--sampling", "balanced", "--out", tmp_path / "m")
-    check_refusal(result, "groups need sampling='bootstrap' or 'subsample', but it is 'balanced'")
+    check_refusal(result, "groups need sampling='bootstrap', 'subsample' or 'half-samples', but it is 'balanced'")
 
 
 def test_standard_input_is_read_batch_by_batch(files, tmp_path):

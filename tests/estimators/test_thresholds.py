@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from aucforest import load
 from aucforest.metrics.thresholds import decide
 from tests.estimators.data import digest, make_table, small_forest
-from tests.reference.metrics import decision_counts, threshold_within, total_cost
+from tests.reference.metrics import cheapest_within, decision_counts, threshold_within, total_cost
 
 X, SCORE = make_table(n_rows=300, seed=2)
 Y = np.where((SCORE == 1) & (np.arange(300) % 3 == 0), "rare", "common")
@@ -28,8 +28,9 @@ GAINS = {
     "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
     "cost": lambda tp, fp, fn, tn: -(-1 * tn + 2 * fp + 9 * fn + 0.5 * tp),
 }
-BOUNDS = [{"alerts": 0.1}, {"alerts": 40}, {"precision": 0.15}, {"fpr": 0.2}]
-RULES = ["gmean", "youden", "f1", COST, *BOUNDS]
+BOUNDS = [{"alerts": 0.1}, {"alerts": 40}, {"precision": 0.15}, {"recall": 0.8}, {"fpr": 0.2}]
+BUDGET = {"alerts": 0.1} | COST
+RULES = ["gmean", "youden", "f1", COST, *BOUNDS, BUDGET]
 UNSCORED = "ignore:.* no out-of-bag probability"
 
 
@@ -40,6 +41,8 @@ def best_by_hand(rule, is_positive, scores, weights):
         if bound == 40:  # of the training rows, though some may not be out of bag
             bound = 40 / (len(Y) if np.all(weights == 1.0) else np.count_nonzero(WEIGHT))
         return threshold_within(name, bound, is_positive, scores, weights)
+    if rule == BUDGET:
+        return cheapest_within(0.1, is_positive, scores, [COST["cost"]] * len(scores), weights)
     gain = GAINS[rule if isinstance(rule, str) else "cost"]
     cuts = [*np.unique(scores), np.inf]
     gains = [gain(*decision_counts(cut, is_positive, scores, weights)) for cut in cuts]
@@ -50,8 +53,8 @@ def best_by_hand(rule, is_positive, scores, weights):
 @pytest.mark.parametrize(
     ("rule", "params", "weight"),
     [
-        *((rule, {"sampling": "balanced"}, None) for rule in ("gmean", COST, *BOUNDS[:3])),
-        *((rule, {"n_estimators": 6, "shrinkage": 0}, WEIGHT) for rule in ("youden", "f1", *BOUNDS[1:])),
+        *((rule, {"sampling": "balanced"}, None) for rule in ("gmean", COST, *BOUNDS[:4], BUDGET)),
+        *((rule, {"n_estimators": 6, "shrinkage": 0}, WEIGHT) for rule in ("youden", "f1", *BOUNDS[1:3], BOUNDS[4])),
     ],
     ids=lambda value: "weighted" if value is WEIGHT else str(value),
 )
@@ -100,6 +103,7 @@ def test_costs_of_rows(weight, tmp_path):
     costs = np.zeros((300, 2, 2))
     costs[:, 0, 1], costs[:, 1, 0] = np.random.default_rng(1).exponential([1.0, 20.0], (300, 2)).T
     forest = small_forest(30, oob_score=True).fit(X, Y, weight).set_threshold({"cost": costs}, X, Y, weight)
+    _check_a_budget(forest, costs, weight, tmp_path)
     seen = ~np.isnan(forest.oob_decision_function_[:, 1])
     scores, known = forest.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
     total = {cut: total_cost(cut, Y[seen] == "rare", scores, costs[seen], known) for cut in (*scores, np.inf)}
@@ -129,6 +133,26 @@ def test_costs_of_rows(weight, tmp_path):
         forest.set_threshold({"cost": np.zeros((10, 2, 2))}, X, Y, weight)
 
 
+def _check_a_budget(forest, costs, weight, tmp_path):
+    """Compare the cheapest threshold with few alerts with all thresholds, in a fit and in a file."""
+    seen = ~np.isnan(forest.oob_decision_function_[:, 1])
+    scores, known = forest.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
+    within = clone(forest).set_params(threshold={"alerts": 0.08, "cost": costs}).fit(X, Y, weight)
+    assert within.threshold_ == cheapest_within(0.08, Y[seen] == "rare", scores, costs[seen], known)
+    assert within.threshold_ > forest.threshold_
+    routed = clone(forest).set_params(threshold={"alerts": 0.08, "cost": "fit"}).fit(X, Y, weight, cost=costs)
+    assert (routed.threshold_, routed.threshold_std_) == (within.threshold_, within.threshold_std_)
+    assert routed.oob_score_ == within.oob_score_
+    for model in (within, routed):
+        model.save(tmp_path / "budget")
+        loaded = load(tmp_path / "budget")
+        assert (loaded.threshold_, loaded.threshold) == (within.threshold_, {"alerts": 0.08, "cost": "fit"})
+        with pytest.raises(ValueError, match=r"^threshold={'alerts': 0.08, 'cost': 'fit'} needs the costs of errors"):
+            loaded.fit(X, Y, weight)
+        with pytest.raises(ValueError, match=r"here pass {'alerts': k, 'cost': array}$"):
+            loaded.set_threshold(loaded.threshold, X, Y, weight)
+
+
 def test_costs_of_rows_are_split_with_them():
     costs = np.zeros((300, 2, 2))
     costs[:, 0, 1], costs[:, 1, 0] = np.random.default_rng(1).exponential([1.0, 20.0], (300, 2)).T
@@ -155,8 +179,8 @@ def test_costs_of_rows_are_split_with_them():
     ("threshold", "cost", "labels", "sentence"),
     [
         ("cost", None, Y, r"^threshold='cost' needs the costs of errors for each sample: fit\(X, y, cost=...\), or"),
-        ("gmean", np.ones((300, 2, 2)), Y, "^cost needs threshold='cost', but threshold is 'gmean'$"),
-        (None, np.ones((300, 2, 2)), Y, "^cost needs threshold='cost', but threshold is None$"),
+        ("gmean", np.ones((300, 2, 2)), Y, "^cost needs threshold='cost' or .*, but threshold is 'gmean'$"),
+        ({"alerts": 9}, np.ones((300, 2, 2)), Y, "'cost': 'fit'}, but threshold is {'alerts': 9}$"),
         ("cost", [[0, 1], [9, 0]], Y, r"^cost must have the shape \(300, 2, 2\), but has the shape \(2, 2\): pass one"),
         ("cost", np.zeros((299, 2, 2)), Y, "^cost has 299 matrices, but there are 300 samples$"),
         ("cost", np.zeros((300, 2, 2)), Y, "^cost is the same for errors and correct predictions$"),
@@ -293,9 +317,12 @@ BAD = [
     ({"threshold": np.nan}, "'threshold' parameter .* Got nan instead"),
     (
         {"threshold": {"costs": 1}},
-        r"^threshold must be a dict with a single key, one of 'cost', 'alerts', 'precision', 'fpr', but has the keys "
-        r"\['costs'\]$",
+        r"^threshold must be a dict with a single key, one of 'cost', 'alerts', 'precision', 'recall', 'fpr', or the "
+        r"keys 'alerts', 'cost', but has the keys \['costs'\]$",
     ),
+    ({"threshold": {"fpr": 0.1} | COST}, r"has the keys \['fpr', 'cost'\]$"),
+    ({"threshold": {"alerts": 5, "cost": 1}}, "^threshold: cost must be a 2 x 2 matrix"),
+    ({"threshold": {"recall": 2}}, r"^threshold: recall must be in \(0, 1\], but is 2$"),
     ({"threshold": {}}, r"^threshold must be a dict with a single key, .* has the keys \[\]$"),
     ({"threshold": {"alerts": 0.0}}, r"^threshold: alerts must be a number of samples \(int\) or a proportion of them"),
     ({"threshold": {"alerts": 301}}, "^threshold: alerts must be from 1 to 300, the number"),
@@ -341,7 +368,7 @@ def test_bad_thresholds(params, message):
     assert not [name for name in vars(forest) if name.endswith("_")]
 
 
-@pytest.mark.parametrize("threshold", ["gmean", 0.3, {"alerts": 5}])
+@pytest.mark.parametrize("threshold", ["gmean", 0.3, {"alerts": 5}, {"alerts": 5, "cost": 1}])
 def test_rules_of_two_classes_alone(threshold):
     with pytest.raises(ValueError, match=f"^threshold={threshold!r} needs two classes, but y has 3$"):
         small_forest(threshold=threshold).fit(X3, Y3)
@@ -378,7 +405,8 @@ def test_pickles_and_clones():
 @pytest.mark.parametrize("rule", [*RULES, "prevalence", 0.3], ids=str)
 def test_the_positive_class_may_be_the_first(rule):
     y, is_positive = np.where(Y == "rare", "a rare one", "common"), Y == "rare"
-    given = {"cost": [[0.5, 9], [2, -1]]} if rule is COST else rule  # in the order of the classes
+    # costs are in the order of the classes
+    given = rule | {"cost": [[0.5, 9], [2, -1]]} if rule in (COST, BUDGET) else rule
     forest = small_forest(20, threshold=given, pos_label="a rare one", oob_score="recall").fit(X, y)
     assert (forest.classes_.tolist(), forest.pos_label_) == (["a rare one", "common"], "a rare one")
     expected = is_positive.mean() if rule == "prevalence" else rule
@@ -388,7 +416,7 @@ def test_the_positive_class_may_be_the_first(rule):
             expected = best_by_hand(rule, is_positive[seen], scores[seen], np.ones(seen.sum()))
             forest.set_threshold(given, X, y, oob=is_out_of_bag)
         assert forest.threshold_ == pytest.approx(expected, rel=1e-15)
-    assert 0.0 < forest.oob_score_ < 1.0
+    assert 0.0 < forest.oob_score_ < 1.0 or rule == BUDGET  # which leaves few alerts
     np.testing.assert_array_equal(forest.predict(X) == "a rare one", scores >= forest.threshold_)
 
 

@@ -41,8 +41,9 @@ def test_no_threshold_is_better(rows):
 
 
 @pytest.mark.filterwarnings("ignore:no threshold has a precision:UserWarning")
-@given(two_classes(), st.sampled_from(["alerts", "precision", "fpr"]), st.integers(1, 16))
-def test_bounds_against_every_threshold(rows, rule, sixteenths):
+@pytest.mark.parametrize("rule", ["alerts", "precision", "recall", "fpr"])
+@given(two_classes(), st.integers(1, 16))
+def test_bounds_against_every_threshold(rule, rows, sixteenths):
     positive, scores, weights = rows
     bound = sixteenths / 16
     for known in (None, weights):
@@ -90,6 +91,27 @@ def test_costs_of_samples_against_every_threshold(rows, seed):
         totals = {t: reference.total_cost(t, positive, scores, costs, known) for t in (*scores, np.inf)}
         assert totals[found] == pytest.approx(min(totals.values()), abs=1e-12)
         assert found == max(t for t, total in totals.items() if total <= min(totals.values()) + 1e-12)
+
+
+@given(two_classes(), st.integers(0, 100), st.integers(1, 16), st.booleans())
+def test_costs_within_a_budget_against_every_threshold(rows, seed, sixteenths, are_of_rows):
+    positive, scores, weights = rows
+    costs = np.random.default_rng(seed).integers(0, 8, (len(scores), 2, 2)) / 4.0
+    costs[:, [0, 1], [0, 1]] = costs.min(axis=2)  # errors cost no less
+    costs[0] = [[0.0, 1.0], [1.0, 0.0]]
+    costs = costs if are_of_rows else np.repeat(costs[:1], len(scores), axis=0)
+    budget, cost = sixteenths / 16, costs if are_of_rows else costs[0]
+    for known in (None, weights):
+        found = optimal_threshold(positive, scores, criterion={"alerts": budget}, cost=cost, sample_weight=known)
+        assert found == reference.cheapest_within(budget, positive, scores, costs, known)
+
+
+def test_a_recall_is_reached_by_the_fewest_alerts():
+    y_true, y_score = [0, 1, 0, 1, 1, 0, 1, 1], [1, 3, 3, 5, 6, 2, 4, 2]
+    found = [optimal_threshold(y_true, y_score, criterion={"recall": r}) for r in (0.2, 0.4, 0.41, 0.8, 0.81, 1)]
+    assert found == [6, 5, 4, 3, 2, 2]
+    # the recall of 7 of 25 rows is 0.28, and 0.28 * 25 is more than 7
+    assert optimal_threshold(np.arange(50) >= 25, np.arange(50), criterion={"recall": 0.28}) == 43
 
 
 def test_one_matrix_for_all_is_one_for_each():
@@ -161,9 +183,15 @@ def test_cost_moves_the_threshold():
     [
         ({"criterion": "best"}, "criterion must be one of"),
         (
-            {"criterion": {"recall": 0.9}},
-            r"^criterion must be a dict with a single key, one of 'alerts', 'precision', 'fpr', but has the keys "
-            r"\['recall'\]$",
+            {"criterion": {"lift": 0.9}},
+            r"^criterion must be a dict with a single key, one of 'alerts', 'precision', 'recall', 'fpr', but has the "
+            r"keys \['lift'\]$",
+        ),
+        ({"criterion": {"alerts": 1, "cost": [[0, 1], [1, 0]]}}, r"has the keys \['alerts', 'cost'\]$"),
+        ({"criterion": {"recall": 0}}, r"^criterion: recall must be in \(0, 1\], but is 0$"),
+        (
+            {"criterion": {"recall": 0.1}, "cost": [[0, 1], [1, 0]]},
+            "^cost needs criterion='cost' or {'alerts': k}, but criterion is {'recall': 0.1}$",
         ),
         ({"criterion": {"fpr": 0.1, "alerts": 1}}, r"has the keys \['fpr', 'alerts'\]$"),
         ({"criterion": {"alerts": 0}}, "^criterion: alerts must be from 1 to inf"),
@@ -172,7 +200,6 @@ def test_cost_moves_the_threshold():
         ({"criterion": {"alerts": "many"}}, "^criterion: alerts must be a number of samples"),
         ({"criterion": {"precision": 0}}, r"^criterion: precision must be in \(0, 1\], but is 0$"),
         ({"criterion": {"fpr": True}}, r"^criterion: fpr must be in \[0, 1\], but is True$"),
-        ({"criterion": {"fpr": 0.1}, "cost": [[0, 1], [1, 0]]}, "cost needs criterion='cost', but criterion is"),
         (
             {"criterion": "cost", "cost": np.ones((3, 2, 2)) - np.eye(2)},
             "^cost has 3 matrices, but there are 2",
@@ -180,7 +207,7 @@ def test_cost_moves_the_threshold():
         ({"criterion": "cost", "cost": np.zeros((3, 2, 2))}, "^cost has 3 matrices, but there are 2 samples$"),
         ({"criterion": "cost", "cost": np.ones((2, 3, 3))}, "^cost must be a 2 x 2 matrix"),
         ({"criterion": "cost"}, "needs cost, such as"),
-        ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "cost needs criterion='cost', but criterion is 'f1'"),
+        ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "{'alerts': k}, but criterion is 'f1'$"),
         (
             {"criterion": "cost", "cost": (1, 1, 1)},
             "^cost must be a 2 x 2 matrix of finite numbers, one row for each true class$",

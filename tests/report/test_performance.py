@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.metrics import confusion_matrix, log_loss, recall_score, roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
-from aucforest.metrics import auc_confidence_interval, hand_till_score
+from aucforest.metrics import auc_confidence_interval, group_rates, hand_till_score
 from aucforest.report.importance import held_out_importance
 from aucforest.report.metrics import resample
 from aucforest.report.performance import (
@@ -118,6 +118,17 @@ def test_the_positive_class_may_be_the_first():
     assert explorer["cost"] == [2, 7]
 
 
+def test_the_explorer_begins_with_the_bounds_of_the_model():
+    def aims(rule):
+        model = small_forest(5).fit(X[TRAIN], Y[TRAIN])
+        model.threshold = rule  # threshold_ does not matter
+        return threshold_section(score_rows(model, X[TEST], Y[TEST], None), None).explorer["aims"]
+
+    assert aims("gmean") == aims({"alerts": 30}) == {"alerts": 10.0, "precision": 0.5, "recall": 0.8}
+    assert aims({"recall": 0.9}) == {"alerts": 10.0, "precision": 0.5, "recall": 0.9}
+    assert aims({"alerts": 0.02, "cost": [[0, 1], [9, 0]]})["alerts"] == 20.0
+
+
 def test_labels_that_follow_no_threshold_are_said():
     class Odd(LogisticRegression):
         def predict(self, X):
@@ -199,7 +210,7 @@ def test_depths_are_those_of_at_least_a_row():
 
 def table_of(model, by, weight=None):
     rows = score_rows(model, X, Y, weight)
-    (table,) = subgroups_section(rows, read_groups(by, rows, weight)).tables
+    table, *_ = subgroups_section(rows, read_groups(by, rows, weight)).tables
     return {row[0]: row[1:] for row in table.rows}
 
 
@@ -212,10 +223,34 @@ def test_metrics_are_those_of_the_rows_of_a_group(model):
         cells = found[name]
         assert cells[0] == str(inside.sum())
         assert cells[1].startswith(f"{y.sum()} (")
-        assert float(cells[3]) == pytest.approx(roc_auc_score(y, score), abs=6e-4)
-        assert float(cells[5].split()[0]) == pytest.approx(100 * recall_score(y, model.predict(X[inside])), abs=0.06)
+        called = model.predict(X[inside])
+        rates = (called.mean(), recall_score(y, called), called[y == 0].mean(), score.mean() - y.mean())
+        for cell, value in zip(cells[2:], (roc_auc_score(y, score), *rates), strict=True):
+            assert printed(cell.split()[0]) == pytest.approx(value, abs=6e-4)
+            assert " to " in cell
     assert found["missing"][0] == "15"
-    assert found["missing"][3:5] == ["too few", "–"]
+    assert found["missing"][2] == "too few"
+
+
+def test_differences_of_groups_are_those_of_group_rates(model):
+    rows = score_rows(model, X, Y, None)
+    site = np.where(Y == 1, "north", "south")  # as different as can be
+    section = subgroups_section(rows, {"site": np.where(np.arange(500) % 5 == 0, "missing", site)})
+    _, table = section.tables
+    rates = group_rates(Y, model.predict(X), np.where(np.arange(500) % 5 == 0, "m", site), y_proba=rows.scores[:, 1])
+    assert table.caption.startswith(f"Differences from {rates.reference}; a star marks those")
+    shown = {row[0][:1]: row[1:] for row in table.rows}
+    for rate in rates.rates:
+        if rate.group != rates.reference:
+            cell = shown[rate.group[:1]].pop(0)
+            assert cell.endswith(" *") == rate.differs
+            assert cell == "–" or printed(cell.split()[0]) == pytest.approx(rate.difference, abs=6e-4)
+    assert section.points[0].startswith(f"By site: {rates.verdict()[:12]}")
+
+
+def test_a_value_that_is_called_missing_is_not_the_missing_ones(model):
+    values = np.array(["missing", None, "here"], dtype=object)[np.arange(500) % 3]
+    assert list(table_of(model, {"place": values})) == ["missing", "here", "missing (4)"]
 
 
 def test_groups_are_quarters_of_numbers_or_frequent_values(model):

@@ -15,6 +15,7 @@ import typer
 from numpy.typing import NDArray
 
 from aucforest.cli._labels import OPTION, labels_for_model, with_positive_last
+from aucforest.cli._options import names_in
 from aucforest.estimators._model_files import load
 from aucforest.tables.columns import read_table
 from aucforest.tables.copies import STANDARD
@@ -88,6 +89,13 @@ def read_columns(table: Source, names: Sequence[str]) -> Any:
 def can_read_again(file: Path) -> bool:
     """Return whether a table is a file or a folder, not standard input or a pipe."""
     return file.is_file() or file.is_dir()
+
+
+def read_groups(data: Path, by: str, read_options: ReadOptions) -> Any:
+    """Read the columns of subgroups, which need not be those of the model."""
+    if not can_read_again(data):
+        raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint="--by")
+    return read_columns(open_table(data, (), read_options), names_in(by)).to_pandas()
 
 
 def read_model(file: Path, jobs: int | None = None, prevalence: float | None = None) -> Any:

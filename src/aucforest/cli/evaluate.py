@@ -7,7 +7,7 @@ import numpy as np
 import typer
 from sklearn.metrics import confusion_matrix
 
-from aucforest.cli._inputs import Labelled, read_for_model, read_model, say
+from aucforest.cli._inputs import Labelled, read_for_model, read_groups, read_model, say
 from aucforest.cli._options import Data, Jobs, JsonOut, Model, PositiveOfModel, Target, Weight, takes_read_options
 from aucforest.cli._outputs import (
     QUALITY,
@@ -18,15 +18,17 @@ from aucforest.cli._outputs import (
     describe_threshold,
     metrics_table,
     positive_class,
-    probability,
     rich_table,
     write_json,
 )
+from aucforest.cli._rules import RULE_HELP, parse_rule, rule_for
+from aucforest.estimators.thresholds import RULES, is_tuned
 from aucforest.inspection.scoring import METRICS, FittedFold
-from aucforest.metrics import auc_confidence_interval, metrics_at_k
+from aucforest.metrics import GroupRates, auc_confidence_interval, metrics_at_k
 from aucforest.metrics.at_k import find_at_k, parse_number
 from aucforest.metrics.validation import positive_last
-from aucforest.report.data import trained_on
+from aucforest.report.data import as_dates, trained_on
+from aucforest.report.performance import rates_by
 from aucforest.tables.predictions import labels_of
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
@@ -52,8 +54,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help="How probabilities become labels: prevalence, argmax or a probability; by default the threshold of the"
-            " model, or prevalence where it has none.",
+            help=f"{RULE_HELP} By default the threshold of the model, or prevalence where it has none. gmean, youden,"
+            " f1 and the rules with = choose it on these rows, for which it is then a little too good.",
         ),
     ] = None,
     alerts: Annotated[
@@ -65,6 +67,14 @@ def evaluate(
             " proportion such as 0.01, or a number such as 100. For two classes.",
         ),
     ] = "0.01",
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="Columns of DATA, which the model need not know: selection rate, recall, false positive rate and"
+            " calibration of their groups, with intervals. For two classes.",
+        ),
+    ] = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     json_out: JsonOut = None,
     jobs: Jobs = -1,
@@ -79,8 +89,12 @@ def evaluate(
     """
     check_outputs(json_out, inputs=[model, data])
     forest = read_model(model, jobs)
-    rule = _set_threshold(forest, threshold)
+    rule = _check_rule(forest, threshold)
+    if by is not None and len(forest.classes_) > 2:
+        raise ValueError(f"--by is for two classes, but the model has {len(forest.classes_)}")
+    columns = {} if by is None else dict(read_groups(data, by, read_options).items())
     rows = read_for_model(forest, data, target, positive, weight, read_options)
+    chosen = _set_threshold(forest, threshold, rule, rows)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
     metrics = [MetricValue(metric, METRICS[metric].measure(fold)) for metric in QUALITY]
     if len(forest.classes_) == 2:
@@ -98,11 +112,20 @@ def evaluate(
     to = console(json_out)
     to.print(metrics_table(rows.title, {model.name: metrics}))
     to.print(count_rows(forest, len(rows.y)), markup=False, highlight=False)
-    to.print(f"{describe_threshold(forest, rule)}\n", markup=False, highlight=False)
+    to.print(describe_threshold(forest, chosen), markup=False, highlight=False)
+    at_threshold = _at_threshold(forest, matrix)
+    if at_threshold:
+        said = "{alerts:,g} rows are predicted positive: precision {precision:.3f}, recall {recall:.3f}"
+        to.print(said.format_map(at_threshold), markup=False, highlight=False)
+    to.print()
     cells = [[name, *(f"{count:,}" for count in counts)] for name, counts in zip(classes, matrix.tolist())]
     headings = ["", *(f">{name}" for name in classes)]
+    groups = {name: _rates(forest, rows, values, labels, fold.proba) for name, values in columns.items()}
     to.print(rich_table("confusion matrix (rows: true classes)", headings, cells, min_width=40))
-    content = {
+    for name, rates in groups.items():
+        to.print(_rates_table(name, rates))
+        to.print(f"{rates.verdict()}\n", markup=False, highlight=False)
+    content: dict[str, Any] = {
         "data": rows.title,
         "model": model.name,
         "n_samples": len(rows.y),
@@ -112,7 +135,44 @@ def evaluate(
         "threshold": np.asarray(getattr(forest, "threshold_", None)).tolist(),
         "confusion_matrix": matrix.tolist(),
     }
+    if at_threshold:
+        content["at_threshold"] = at_threshold
+    if groups:
+        content["groups"] = {
+            name: {"reference": rates.reference, "rates": [rate._asdict() for rate in rates.rates]}
+            for name, rates in groups.items()
+        }
     write_json(json_out, content)
+
+
+def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
+    """Return alerts, precision and recall of two classes by their confusion matrix; nothing for more classes."""
+    if len(matrix) > 2:
+        return {}
+    positive = positive_last(model)[-1]
+    alerts, found, total = matrix[:, positive].sum(), matrix[positive, positive], matrix[positive].sum()
+    shares = {
+        "precision": found / alerts if alerts else float("nan"),
+        "recall": found / total if total else float("nan"),
+    }
+    return {"alerts": float(alerts), **{name: float(share) for name, share in shares.items()}}
+
+
+def _rates(model: Any, rows: Labelled, values: Any, labels: Any, proba: Any) -> GroupRates:
+    """Return the rates of the groups of a column."""
+    column = positive_last(model)[-1]
+    positive, selected = (known == model.classes_[column] for known in (rows.y, labels))
+    return rates_by(as_dates(values), positive, selected, proba[:, column], rows.weight)
+
+
+def _rates_table(name: str, rates: GroupRates) -> Any:
+    """Return a table with a row for each group."""
+    cells: dict[str, list[str]] = {}
+    for rate in rates.rates:
+        start = cells.setdefault(rate.group, [rate.group, f"{rate.n_rows:,}", f"{rate.n_positive:,}"])
+        start.append("" if np.isnan(rate.value) else f"{rate.value:.3f}\n{rate.low:.3f} to {rate.high:.3f}")
+    titles = dict.fromkeys(f">{rate.title}" for rate in rates.rates)
+    return rich_table(f"by {name}, with 95 % intervals", [name, ">rows", ">positive", *titles], cells.values())
 
 
 def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
@@ -123,17 +183,19 @@ def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
         raise ValueError(f"--alerts {alerts} is more than {weight}the {len(rows.y):,} rows of {data.name}")
 
 
-def _set_threshold(model: Any, threshold: str | None) -> str:
-    """Set the threshold of a model if it has one, and return a description of it."""
+def _check_rule(model: Any, threshold: str | None) -> Any:
+    """Return the rule of the threshold; raise an error if the model has none to set."""
+    if threshold is not None and not hasattr(model, "set_threshold"):
+        raise ValueError(f"--threshold is for forests, but the model is a {type(model).__name__}")
+    return rule_for(parse_rule(threshold or RULES[0]), len(model.classes_), positive_last(model)[-1])
+
+
+def _set_threshold(model: Any, threshold: str | None, rule: Any, rows: Labelled) -> str:
+    """Set the threshold of a model if it has one, on these rows if the rule is tuned; return a description of it."""
     if threshold is None and getattr(model, "threshold_", None) is not None:
         return "the threshold of the model"
     if not hasattr(model, "set_threshold"):
-        if threshold is not None:
-            raise ValueError(f"--threshold is for forests, but the model is a {type(model).__name__}")
         return "the most probable class"
-    rule = threshold or "prevalence"
-    if rule not in ("prevalence", "argmax"):
-        model.set_threshold(probability("--threshold", rule, "prevalence", "argmax"))
-    else:
-        model.set_threshold(None if rule == "argmax" else rule)
-    return rule
+    model.set_threshold(rule, rows.X, rows.y, rows.weight, oob=False)
+    chosen = ", chosen on these rows" if is_tuned(rule, len(model.classes_)) else ""
+    return f"{threshold or RULES[0]}{chosen}"

@@ -41,11 +41,11 @@ from aucforest.cli._outputs import (
     describe_threshold,
     metrics_table,
     n_features,
-    probability,
     save_model,
     table_writer,
     write_json,
 )
+from aucforest.cli._rules import RULE_HELP, parse_rule, rule_for
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source
 from aucforest.estimators.stacking import AUCStackingClassifier
@@ -56,7 +56,7 @@ from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.confidence import interval_around
-from aucforest.metrics.thresholds import BOUNDS, check_bounds, decide
+from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import PARTS
@@ -90,8 +90,8 @@ def fit(
         Criterion, typer.Option(help="Split criterion; auto mixes all, with best and random splits.")
     ] = "auto",
     sampling: Annotated[
-        Literal["bootstrap", "stratified", "balanced", "subsample"],
-        typer.Option(help="How the samples of a tree are drawn."),
+        Literal["bootstrap", "stratified", "balanced", "subsample", "half-samples"],
+        typer.Option(help="How the samples of a tree are drawn; half-samples are for the intervals of predict."),
     ] = "bootstrap",
     splitter: Annotated[
         Literal["auto", "best", "random"], typer.Option(help="How thresholds of splits are chosen; auto mixes both.")
@@ -109,12 +109,7 @@ def fit(
     ] = "auto",
     threshold: Annotated[
         str,
-        typer.Option(
-            metavar="RULE",
-            help=f"How probabilities become labels: {', '.join(RULES)}, argmax, or a probability. Of two classes also"
-            " alerts=0.01 (at most that proportion of rows is predicted positive, or that number), precision=0.9 (the"
-            " highest recall with at least that precision) and fpr=0.01 (with at most that false positive rate).",
-        ),
+        typer.Option(metavar="RULE", help=RULE_HELP),
     ] = RULES[0],
     categorical_encoding: Annotated[
         str,
@@ -206,11 +201,12 @@ def fit(
         random_state=seed,
         n_jobs=jobs,
     )
-    own: dict[str, Any] = {"threshold": _rule(threshold), "oob_score": True}
+    own: dict[str, Any] = {"threshold": parse_rule(threshold), "oob_score": True}
     model = AUCStackingClassifier(forest, **own) if estimator == "stack" else forest.set_params(**own)
     kept = [name for name in names_in(keep) if name != target]
     columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time, kept, names_in(categorical))
     data = read_training(train, columns, read_options, in_batches=in_batches)
+    rule_for(model.threshold, len(data.classes), 1)  # costs are turned as the labels are
     if reference is not None:
         _check_names([*kept, target, *_prediction_names(data.classes)], train)
     validated, time_folds = _validate(model, data, columns, validate, seed)
@@ -243,7 +239,8 @@ def _fit(
 ) -> None:
     """Fit a model to a table in memory, or a forest to one that is read batch by batch."""
     if len(data.classes) == 2:
-        model.set_params(pos_label=data.classes.tolist()[1])
+        rule = rule_for(model.threshold, 2, int(np.argsort(data.classes)[1]))
+        model.set_params(pos_label=data.classes.tolist()[1], threshold=rule)
     if data.source is None:
         model.fit(data.X, data.classes[data.y], sample_weight=data.weight, groups=data.groups)
         if data.text_formats:
@@ -324,23 +321,6 @@ def _encodings(listed: str) -> str | list[str]:
         what = f"must be auto or some of {', '.join(ENCODINGS)}, but is {listed!r}"
         raise typer.BadParameter(what, param_hint="--categorical-encoding")
     return names
-
-
-def _rule(threshold: str) -> str | float | dict[str, Any] | None:
-    """Return the parameter `threshold` of the forest."""
-    if threshold in RULES:
-        return threshold
-    key, _, bound = threshold.partition("=")
-    if key in BOUNDS:
-        rule = {key: _number("--threshold", bound)}
-        try:
-            check_bounds(rule, name="the rule")
-        except ValueError as error:
-            raise typer.BadParameter(str(error), param_hint="--threshold") from None
-        return rule
-    if threshold == "argmax":
-        return None
-    return probability("--threshold", threshold, *RULES, *(f"{key}=NUMBER" for key in BOUNDS), "argmax")
 
 
 def _number(option: str, text: str, *words: str) -> str | int | float:

@@ -21,6 +21,7 @@ from aucforest.tree.random import RESAMPLED_TREES
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
 OF_ROWS = "cost"  # the rule whose costs of each row are an argument of `fit`
+OF_FIT = "fit"  # the same costs in a rule that also has an alert budget
 
 # For the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS = 20
@@ -35,9 +36,10 @@ MeanOfTrees = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classes: int, n_rows: int) -> Any:
     """Return the rule of a fit, which for "cost" has the costs of the training rows; raise ValueError as below."""
-    if threshold != OF_ROWS:
+    if not takes_costs(threshold):
         if cost is not None:
-            raise ValueError(f"cost needs threshold={OF_ROWS!r}, but threshold is {threshold!r}")
+            either = f"{OF_ROWS!r} or {{'alerts': k, 'cost': {OF_FIT!r}}}"
+            raise ValueError(f"cost needs threshold={either}, but threshold is {threshold!r}")
         check_threshold(threshold, n_classes, n_rows)
         return threshold
     if n_classes > 2:
@@ -50,27 +52,38 @@ def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classe
     if np.ndim(cost) != 3:
         what = "pass one matrix for all samples as threshold={'cost': matrix}"
         raise ValueError(f"cost must have the shape ({n_rows}, 2, 2), but has the shape {np.shape(cost)}: {what}")
-    return {"cost": check_cost(cost, n_classes, n_rows=n_rows)}
+    rule = threshold if isinstance(threshold, dict) else {}
+    rule = rule | {"cost": check_cost(cost, n_classes, n_rows=n_rows)}
+    check_threshold(rule, n_classes, n_rows)
+    return rule
+
+
+def takes_costs(threshold: Any) -> bool:
+    """Return whether the costs of a rule are those of each row that `fit` gets."""
+    if not isinstance(threshold, dict):
+        return bool(threshold == OF_ROWS)
+    return "alerts" in threshold and isinstance(threshold.get("cost"), str) and threshold["cost"] == OF_FIT
 
 
 def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
     """Raise ValueError if a rule is unknown, or not defined for the number of classes or of rows to tune it on."""
+    if takes_costs(threshold):
+        budget = "'alerts': k, " if isinstance(threshold, dict) else ""
+        here = f"here pass {{{budget}'cost': array}}"
+        raise ValueError(f"threshold={threshold!r} has its costs from fit(X, y, cost=...): {here}")
     if isinstance(threshold, dict):
         check_bounds(threshold, name="threshold", others=("cost",))
-        if "cost" in threshold:
-            check_cost(threshold["cost"], n_classes, where="threshold: ", n_rows=n_rows)
-        elif isinstance(threshold.get("alerts"), Integral) and n_rows is not None:
+        if isinstance(threshold.get("alerts"), Integral) and n_rows is not None:
             top_size(threshold["alerts"], n_rows, name="threshold: alerts")
-    elif threshold == OF_ROWS:
-        raise ValueError("threshold='cost' has its costs from fit(X, y, cost=...): here pass {'cost': array}")
     elif isinstance(threshold, str):
         if threshold not in RULES:
             raise ValueError(f"threshold must be one of {', '.join(RULES)}, but is {threshold!r}")
     elif threshold is not None and not (isinstance(threshold, Real) and 0.0 <= float(threshold) <= 1.0):
         raise ValueError(f"threshold must be a number between 0 and 1, but is {threshold!r}")
-    is_bound = isinstance(threshold, dict) and "cost" not in threshold
-    if n_classes > 2 and (is_bound or threshold in TUNED or isinstance(threshold, Real)):
+    if n_classes > 2 and (has_bound(threshold) or threshold in TUNED or isinstance(threshold, Real)):
         raise ValueError(f"threshold={threshold!r} needs two classes, but y has {n_classes}")
+    if isinstance(threshold, dict) and "cost" in threshold:
+        check_cost(threshold["cost"], n_classes, where="threshold: ", n_rows=n_rows)
 
 
 def is_tuned(threshold: Any, n_classes: int) -> bool:
@@ -80,7 +93,12 @@ def is_tuned(threshold: Any, n_classes: int) -> bool:
 
 def is_of_positive(threshold: Any) -> bool:
     """Return whether a rule is for the positive one of two classes and does not treat both alike."""
-    return bool(threshold == "f1" or (isinstance(threshold, dict) and "cost" not in threshold))
+    return bool(threshold == "f1" or has_bound(threshold))
+
+
+def has_bound(threshold: Any) -> bool:
+    """Return whether a rule has a bound, with or without costs."""
+    return isinstance(threshold, dict) and set(threshold) != {"cost"}
 
 
 def depends_on_prevalence(threshold: Any) -> bool:
@@ -125,7 +143,8 @@ def warn_of_few_groups(few: FewGroups, *, stacklevel: int) -> None:
 
 def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) -> None:
     """Raise ValueError if a rule would be tuned out of bag on a class of too few groups; alerts need no labels."""
-    needs_labels = is_tuned(threshold, n_classes) and not (isinstance(threshold, dict) and "alerts" in threshold)
+    is_budget = isinstance(threshold, dict) and set(threshold) == {"alerts"}
+    needs_labels = is_tuned(threshold, n_classes) and not is_budget
     if few is not None and needs_labels:
         raise ValueError(
             f"threshold={threshold!r} cannot be tuned out of bag: only {few.n_groups} groups have samples of class"
@@ -157,14 +176,14 @@ class TunedRule:
         if isinstance(rule, dict) and isinstance(rule.get("alerts"), Integral):
             # of all training rows of positive weight, including those that are never out of bag
             n_rows = len(self.labels) if self.weights is None else np.count_nonzero(self.weights)
-            rule = {"alerts": min(rule["alerts"] / n_rows, 1.0)}
+            rule = rule | {"alerts": min(rule["alerts"] / n_rows, 1.0)}
         return rule
 
     def _rule_at(self, rows: NDArray[Any] | slice) -> Any:
         """Return the rule with the costs of some rows, if every row has its own."""
         rule = self._rule
         if isinstance(rule, dict) and np.ndim(rule.get("cost", 0)) == 3:
-            rule = {"cost": np.asarray(rule["cost"], dtype=np.float64)[rows]}
+            rule = rule | {"cost": np.asarray(rule["cost"], dtype=np.float64)[rows]}
         return rule
 
     def best(self, proba: NDArray[np.float64], rows: NDArray[Any] | slice = slice(None)) -> float:
@@ -175,7 +194,8 @@ class TunedRule:
         options = {"criterion": rule}
         if isinstance(rule, dict) and "cost" in rule:
             cost = np.asarray(rule["cost"])
-            options = {"criterion": "cost", "cost": cost if self.positive else cost[..., ::-1, ::-1]}
+            criterion = {"alerts": rule["alerts"]} if "alerts" in rule else "cost"
+            options = {"criterion": criterion, "cost": cost if self.positive else cost[..., ::-1, ::-1]}
         weights = None if self.weights is None else self.weights[rows]
         return optimal_threshold(is_positive, proba[:, self.positive], sample_weight=weights, **options)
 

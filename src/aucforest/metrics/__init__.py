@@ -13,6 +13,7 @@ from aucforest.metrics.at_k import (
 from aucforest.metrics.bands import RocBand, roc_confidence_band
 from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc, delong_covariance
 from aucforest.metrics.gains_display import GainsDisplay
+from aucforest.metrics.group_rates import GroupRate, GroupRates, group_rates
 from aucforest.metrics.intervals import bootstrap_interval
 from aucforest.metrics.multiclass import hand_till_score
 from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
@@ -24,6 +25,8 @@ __all__ = [
     "AUCComparison",
     "AUCSketch",
     "GainsDisplay",
+    "GroupRate",
+    "GroupRates",
     "MetricsAtK",
     "RocBand",
     "RocCurveDisplay",
@@ -34,6 +37,7 @@ __all__ = [
     "compare_auc",
     "delong_covariance",
     "gains_curve",
+    "group_rates",
     "hand_till_score",
     "lift_at_k",
     "metrics_at_k",

@@ -57,7 +57,7 @@ def parse_number(text: str) -> int | float:
 
 
 def check_bound(name: str, bound: Any) -> None:
-    """Raise ValueError unless a bound of precision is in (0, 1], or one of the false positive rate in [0, 1]."""
+    """Raise ValueError unless a bound of precision or recall is in (0, 1], or one of the fpr in [0, 1]."""
     is_number = isinstance(bound, Real) and not isinstance(bound, bool)
     may_be_zero = name.endswith("fpr")
     if not is_number or not 0.0 <= float(bound) <= 1.0 or (bound == 0.0 and not may_be_zero):
@@ -65,10 +65,11 @@ def check_bound(name: str, bound: Any) -> None:
 
 
 def is_within(cumulated: Cumulated, name: str, bound: float) -> NDArray[np.bool_]:
-    """Return at which thresholds the precision is at least a bound, or with the name "fpr" that rate at most."""
+    """Return at which thresholds the precision or recall is at least a bound, or the fpr at most."""
     if name == "fpr":
         return np.asarray(cumulated.fpr <= bound * (1.0 + ROUNDING))
-    return np.asarray(cumulated.precision >= bound * (1.0 - ROUNDING))
+    reached = cumulated.precision if name == "precision" else cumulated.tps / cumulated.tps[-1]
+    return np.asarray(reached >= bound * (1.0 - ROUNDING))
 
 
 def _positives_at(cumulated: Cumulated, k: float, sample_weight: ArrayLike | None) -> tuple[float, float]:

@@ -36,7 +36,13 @@ def t_quantile(freedom: float, level: float) -> float:
 
 
 def score_interval(value: float, dispersion: float, quantile: float, upper: float = 1.0) -> tuple[float, float]:
-    """Return the score interval of a quantity between 0 and `upper`: all values that a score test does not reject.
+    """Return the score interval of one quantity, as `score_bounds` does of many."""
+    low, high = score_bounds(value, dispersion, quantile, upper)
+    return float(low), float(high)
+
+
+def score_bounds(value: Any, dispersion: Any, quantile: float, upper: float = 1.0) -> tuple[Any, Any]:
+    """Return the score interval of quantities between 0 and `upper`: all values that a score test does not reject.
 
     The variance of an estimate of t is assumed to be ``dispersion * t * (1 - t / upper)``, so the bounds are the roots
     of (value - t)^2 = quantile^2 dispersion t (1 - t / upper). For a proportion of n rows the dispersion is 1 / n, and
@@ -47,7 +53,7 @@ def score_interval(value: float, dispersion: float, quantile: float, upper: floa
     middle = (value + 0.5 * c) / scale
     half = np.sqrt(c * (value * (1.0 - value / upper) + 0.25 * c)) / scale
     # the interval contains `value` despite rounding errors
-    return float(min(max(middle - half, 0.0), value)), float(max(min(middle + half, upper), value))
+    return np.minimum(np.maximum(middle - half, 0.0), value), np.maximum(np.minimum(middle + half, upper), value)
 
 
 def share_interval(part: FloatArray, rest: FloatArray, correlation: float = 0.0) -> tuple[float, float]:

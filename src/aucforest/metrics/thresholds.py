@@ -17,7 +17,7 @@ from aucforest.metrics.validation import (
     weight_exponent,
 )
 
-BOUNDS = ("alerts", "precision", "fpr")
+BOUNDS = ("alerts", "precision", "recall", "fpr")
 
 
 def optimal_threshold(
@@ -46,10 +46,12 @@ def optimal_threshold(
 
         - {"alerts": k}: the lowest threshold with at most k positive predictions. A float is a proportion of the
           samples, an integer a number of them (with `sample_weight`, a weight).
+        - {"alerts": k} with `cost`: the lowest cost with at most k positive predictions.
         - {"precision": p}: the highest recall with a precision of at least p. If no threshold has that precision, the
           one with the highest precision is returned, with a warning.
+        - {"recall": r}: the highest threshold with a recall of at least r.
         - {"fpr": f}: the highest recall with a false positive rate of at most f.
-    cost : array-like of shape (2, 2) or (n_samples, 2, 2), only for criterion "cost"
+    cost : array-like of shape (2, 2) or (n_samples, 2, 2), only for criterion "cost" or {"alerts": k}
         ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. For
         ``[[0, 1], [10, 0]]`` a false negative costs as much as ten false positives. Errors must not cost less than
         correct predictions. Three dimensions are a matrix for each sample.
@@ -80,6 +82,10 @@ def optimal_threshold(
     0.6
     >>> optimal_threshold(y_true, y_score, criterion={"alerts": 2})
     0.5
+    >>> optimal_threshold(y_true, y_score, criterion={"recall": 0.8})
+    0.4
+    >>> optimal_threshold(y_true, y_score, criterion={"alerts": 2}, cost=[[0, 3], [10, 0]])
+    0.6
     """
     if isinstance(criterion, dict):
         check_bounds(criterion)
@@ -87,49 +93,59 @@ def optimal_threshold(
         check_option("criterion", criterion, ("youden", "gmean", "f1", "cost"))
     if criterion == "cost" and cost is None:
         raise ValueError("criterion='cost' needs cost, such as [[0, 1], [10, 0]] if a false negative costs 10")
-    if criterion != "cost" and cost is not None:
-        raise ValueError(f"cost needs criterion='cost', but criterion is {criterion!r}")
+    if criterion != "cost" and cost is not None and "alerts" not in criterion:
+        raise ValueError(f"cost needs criterion='cost' or {{'alerts': k}}, but criterion is {criterion!r}")
     matrix = None if cost is None else check_cost(cost, 2, n_rows=np.size(y_true))
     positive, scores, weights = two_classes(y_true, y_score, sample_weight)
     cumulated = cumulate(positive, scores, weights)
     if cumulated.tps[-1] <= 0.0 or cumulated.fps[-1] <= 0.0:
         warn_undefined("the threshold is not defined: a class has no weight in y_true")
         return float("nan")
+    lowest = -np.inf
     if isinstance(criterion, dict):
         ((name, bound),) = criterion.items()
-        return _threshold_within(cumulated, name, bound, weight_exponent(sample_weight))
-    if matrix is None or matrix.ndim == 2:
-        best = find_best(cumulated.tps, cumulated.fps, criterion, matrix)
-    else:
+        best = _find_within(cumulated, name, bound, weight_exponent(sample_weight))
+        lowest = cumulated.thresholds[best]
+    if matrix is not None and matrix.ndim == 3:
         # a sample weighs what its error costs more than its correct prediction
         of_fp, of_fn = error_costs(np.moveaxis(matrix, 0, -1))
         of_error = np.where(positive, of_fn, of_fp)
         cumulated = cumulate(positive, scores, of_error if weights is None else weights * of_error)
-        best = find_best(cumulated.tps, cumulated.fps, "cost")
+        matrix = 1.0 - np.eye(2)
+    if matrix is not None or not isinstance(criterion, dict):
+        n_allowed = np.count_nonzero(cumulated.thresholds >= lowest)
+        rule = criterion if isinstance(criterion, str) else "cost"
+        best = find_best(cumulated.tps, cumulated.fps, rule, matrix, n_allowed)
     return float(cumulated.thresholds[best])
 
 
-def _threshold_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> float:
-    """Return the threshold of the highest recall within a bound, for alerts the lowest; `exponent` as in `top_size`."""
-    thresholds = cumulated.thresholds
+def _find_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> int:
+    """Return the place of the threshold within a bound: the lowest for alerts, for recall the highest, or as below.
+
+    For others it is the threshold of the highest recall. `exponent` is as in `top_size`.
+    """
     if name == "alerts":
         selected = cumulated.selected
         size = top_size(bound, float(selected[-1]), name=name, exponent=exponent)
-        return float(thresholds[np.searchsorted(selected, size * (1.0 + ROUNDING), side="right") - 1])
-    best = int(np.argmax(np.where(is_within(cumulated, name, bound), cumulated.tps, -1.0)))
+        return int(np.searchsorted(selected, size * (1.0 + ROUNDING), side="right")) - 1
+    within = is_within(cumulated, name, bound)
+    best = int(np.argmax(within if name == "recall" else np.where(within, cumulated.tps, -1.0)))
     if name == "precision" and best == 0:
         precision = cumulated.precision
         best = int(np.flatnonzero(is_within(cumulated, name, precision.max()))[-1])
         message = f"no threshold has a precision of {bound:g}: the highest is {precision[best]:.4g}, which is taken"
         warnings.warn(message, stacklevel=3)
-    return float(thresholds[best])
+    return best
 
 
 def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: tuple[str, ...] = ()) -> None:
-    """Raise ValueError unless a dict has a single key: one of BOUNDS with a valid value, or one of `others`."""
-    if len(criterion) != 1 or not set(criterion) <= {*others, *BOUNDS}:
-        keys = ", ".join(map(repr, (*others, *BOUNDS)))
-        raise ValueError(f"{name} must be a dict with a single key, one of {keys}, but has the keys {list(criterion)}")
+    """Raise ValueError unless a dict has one key, of BOUNDS with a valid value or of `others`, or alerts and others."""
+    keys = set(criterion)
+    if not (len(keys) == 1 and keys <= {*others, *BOUNDS}) and keys != {"alerts", *others}:
+        named = ", ".join(map(repr, (*others, *BOUNDS)))
+        both = f", or the keys {', '.join(map(repr, ('alerts', *others)))}" if others else ""
+        given = list(criterion)
+        raise ValueError(f"{name} must be a dict with a single key, one of {named}{both}, but has the keys {given}")
     for key, bound in criterion.items():
         if key == "alerts":
             top_size(bound, name=f"{name}: alerts")
@@ -168,11 +184,13 @@ def error_costs(cost: NDArray[np.float64]) -> tuple[Any, Any]:
     return cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]
 
 
-def find_best(tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None) -> int:
+def find_best(
+    tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None, n_allowed: Any = None
+) -> int:
     """Return the place of the highest of the best thresholds, of weights at descending thresholds as of `cumulate`.
 
     Quotients are rounded, so that equal ones may differ: the gains are multiplied by what does not depend on the
-    threshold. Without `cost`, each error costs 1.
+    threshold. Without `cost`, each error costs 1. With `n_allowed`, it is one of so many of the highest thresholds.
     """
     of_fp, of_fn = (1.0, 1.0) if cost is None else error_costs(cost)
     greatest = max(tps[-1] * fps[-1], of_fp * fps[-1] + of_fn * tps[-1])
@@ -186,6 +204,7 @@ def find_best(tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray
         "f1": lambda: (tps / (positives + fps), 1.0),  # the odds of F1; equal quotients are rounded alike
         "cost": lambda: (of_fn * tps - of_fp * fps, of_fn * positives + of_fp * negatives),
     }[criterion]()
+    gain = gain[:n_allowed]
     return int(np.argmax(gain >= gain.max() - (0 if is_whole else ROUNDING * scale)))
 
 

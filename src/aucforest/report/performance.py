@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.inspection import PermutationImportance
-from aucforest.metrics import MetricsAtK, average_precision_score, metrics_at_k, roc_confidence_band
-from aucforest.metrics.intervals import normal_quantile, score_interval, tails
+from aucforest.metrics import GroupRates, MetricsAtK, average_precision_score, metrics_at_k, roc_confidence_band
+from aucforest.metrics.group_rates import rate_estimate, rates_of_groups
+from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import as_dates, columns_of, numbers_in, order_of
 from aucforest.report.importance import columns_in_order
 from aucforest.report.metrics import LEVEL, Resamples, auc_interval, find_thresholds, reliability, summarize
-from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten
+from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
 from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
 
@@ -71,8 +72,7 @@ def _headline(rows: ScoredRows, auc: float) -> str:
         f"A row {of} has a higher score than another row in {percent(auc)} of all such pairs (ROC AUC); guessing gives "
         "50 %."
     )
-    depths = alert_depths(rows.labels.size, [10 if frequency < 0.05 and rows.labels.size >= 1000 else 100])
-    for per_1000, k in depths.items():
+    for per_1000, k in alert_depths(rows.labels.size, [round(1000 * usual_proportion(rows))]).items():
         top = top_rows(rows, k)
         precision, recall = percent(top.precision[0]), percent(top.recall[0])
         text += (
@@ -158,6 +158,11 @@ def top_rows(rows: ScoredRows, k: int) -> MetricsAtK:
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
 
 
+def usual_proportion(rows: ScoredRows) -> float:
+    """Return the proportion of rows with the highest scores that sentences are on, which is less for a rare class."""
+    return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
+
+
 def alert_depths(n_rows: int, per_1000: Iterable[int] = _PER_1000) -> dict[int, int]:
     """Return pairs of alerts per 1,000 rows and the corresponding number of rows, if it is at least one."""
     return {rate: round(n_rows * rate / 1000) for rate in per_1000 if n_rows * rate >= 1000}
@@ -237,12 +242,22 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
         "data": thresholds.as_json(None if cost is None else cost[np.ix_(order, order)]),
         "start": thresholds.best_g_mean if thresholds.own is None else thresholds.own,
         "own_sentence": own_sentence,
+        "aims": _aims(rows.model),
         "negative": negative,
         "positive": positive,
         "of_positive": rows.of_classes[1],
     }
     lead = f"Metrics{' and alerts' if cost is None else ', alerts and costs'} at any threshold, on these rows."
     return Section("thresholds", "Thresholds", lead, [], [], explorer)
+
+
+def _aims(model: Any) -> dict[str, float]:
+    """Return the values that the explorer begins with: alerts per 1,000 rows, precision and recall, those of a rule."""
+    rule, aims = getattr(model, "threshold", None), {"alerts": 10.0, "precision": 0.5, "recall": 0.8}
+    for name, bound in rule.items() if isinstance(rule, dict) else ():
+        if name in aims and isinstance(bound, float):  # a number of alerts is one of the training rows
+            aims[name] = 1000.0 * bound if name == "alerts" else bound
+    return aims
 
 
 def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> Groups | None:
@@ -283,26 +298,78 @@ def default_groups(rows: ScoredRows, importance: PermutationImportance | None) -
 
 
 def subgroups_section(rows: ScoredRows, groups: Groups) -> Section:
-    """Return the section with a table of metrics for each grouping column."""
-    tables = [_group_table(rows, name, values) for name, values in groups.items()]
+    """Return the section with tables of metrics, and of differences, for each grouping column."""
     lead = (
         "Performance in parts of the rows. Where intervals of two groups overlap widely, these rows do not tell their "
-        f"performance apart. Metrics of fewer than {_FEW} rows of a class are not given: such groups are too small."
+        "performance apart."
     )
-    return Section("subgroups", "Subgroups", lead, [], tables)
+    if len(rows.classes) > 2:
+        return Section("subgroups", "Subgroups", lead, [], [_accuracies(rows, *item) for item in groups.items()])
+    lead += f" The ROC AUC is not given for fewer than {_FEW} rows of a class; rates are of the labels of the model."
+    tables, points = [], []
+    proba = rows.scores[:, 1] if rows.is_probability else None
+    for name, values in groups.items():
+        rates = rates_by(values, rows.labels == 1, rows.predicted == 1, proba, rows.sample_weight)
+        tables += _rate_tables(rows, name, values, rates)
+        points.append(f"By {name}: {rates.verdict()}")
+    return Section("subgroups", "Subgroups", lead, [], tables, points=points)
 
 
-def _group_table(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
-    """Return the metrics of each group of a column."""
-    columns, body = [name, "rows", "accuracy", _INTERVAL], []
-    is_binary = len(rows.classes) == 2
-    if is_binary:
-        columns = [name, "rows", f"rows {rows.of_classes[1]}", "mean score", "ROC AUC", _INTERVAL]
-        columns += ["recall", _INTERVAL, "false positive rate"]
+def rates_by(
+    values: NDArray[Any],
+    positive: NDArray[np.bool_],
+    selected: NDArray[np.bool_],
+    proba: FloatArray | None,
+    weights: FloatArray | None,
+) -> GroupRates:
+    """Return the rates by quarters of many numbers or dates, or by the most frequent values of a column."""
+    names, places = [], np.empty(len(values), dtype=np.int64)
+    for place, (name, inside) in enumerate(_group(values)):
+        names.append(name)
+        places[inside] = place
+    return rates_of_groups(names, places, positive, selected, proba, weights, level=LEVEL)
+
+
+def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
+    """Return the accuracy in each group of a column."""
+    is_hit, body = rows.predicted == rows.labels, []
     for group, inside in _group(values):
-        cells = _of_two_classes(rows, inside) if is_binary else _rate(rows, inside, rows.predicted == rows.labels)
+        cells = ["too few", "–"]
+        if np.count_nonzero(inside) >= _FEW:
+            hits = rate_estimate(is_hit[inside], rows.weights[inside])
+            cells = estimate(*hits.interval(normal_quantile(LEVEL)), percent)
         body.append([group, f"{np.count_nonzero(inside):,}", *cells])
-    return Table(f"Performance by {name}", columns, body, "l" + "r" * (len(columns) - 1))
+    return Table(f"Performance by {name}", [name, "rows", "accuracy", _INTERVAL], body, "lrrr")
+
+
+def _rate_tables(rows: ScoredRows, name: str, values: NDArray[Any], rates: GroupRates) -> list[Table]:
+    """Return the ROC AUC and the rates of each group of a column, and the differences from the reference group."""
+    body: dict[str, list[str]] = {}
+    differences: dict[str, list[str]] = {}
+    positive, titles = rows.labels == 1, list(dict.fromkeys(rate.title for rate in rates.rates))
+    for group, inside in _group(values):
+        of_positive, n_rows, auc = np.count_nonzero(positive[inside]), np.count_nonzero(inside), ["too few", "–"]
+        if min(of_positive, n_rows - of_positive) >= _FEW:
+            weights = None if rows.sample_weight is None else rows.sample_weight[inside]
+            auc = estimate(*auc_interval(positive[inside], rows.scores[inside, 1], weights))
+        body[group] = [group, f"{n_rows:,}", f"{of_positive:,} ({percent(of_positive / n_rows)})", _joined(*auc)]
+    for rate in rates.rates:
+        body[rate.group].append(_joined(*estimate(rate.value, rate.low, rate.high)))
+        cells = estimate(rate.difference, rate.difference_low, rate.difference_high, signed)
+        if rate.group != rates.reference:
+            start = differences.setdefault(rate.group, [rate.group])
+            start.append(f"{_joined(*cells)}{' *' if rate.differs else ''}")
+    columns = [name, "rows", f"rows {rows.of_classes[1]}", "ROC AUC", *titles]
+    caption = f"Differences from {rates.reference}; a star marks those whose intervals, which hold together, exclude 0"
+    tables = [Table(f"Performance by {name}", columns, list(body.values()), "l" + "r" * (len(columns) - 1))]
+    if differences:
+        tables.append(Table(caption, [name, *titles], list(differences.values()), "l" + "r" * len(titles)))
+    return tables
+
+
+def _joined(value: str, interval: str) -> str:
+    """Return an estimate and its interval in one cell."""
+    return value if interval == "–" else f"{value} ({interval})"
 
 
 def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
@@ -313,7 +380,9 @@ def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
     else:
         names, places = _in_order(*ordered, missing)
     places[missing] = len(names)
-    return [(name, places == place) for place, name in enumerate([*names, "missing"]) if np.any(places == place)]
+    names = [*names, "missing"]
+    names = [name if names.index(name) == place else f"{name} ({place + 1})" for place, name in enumerate(names)]
+    return [(name, places == place) for place, name in enumerate(names) if np.any(places == place)]
 
 
 def _in_order(
@@ -340,30 +409,3 @@ def _most_frequent(texts: list[str], missing: NDArray[np.bool_]) -> tuple[list[s
     place_of = {text: place for place, text in enumerate(chosen)}
     places = np.array([place_of.get(text, len(chosen)) for text in texts])
     return [*shorten(chosen, _MOST_LETTERS), "all others"], places
-
-
-def _rate(rows: ScoredRows, inside: NDArray[np.bool_], is_hit: NDArray[np.bool_]) -> list[str]:
-    """Return the weighted proportion of hits in a group with Wilson's interval."""
-    if np.count_nonzero(inside) < _FEW:
-        return ["too few", "–"]
-    weights = rows.weights[inside]
-    proportion = float(np.average(is_hit[inside], weights=weights))
-    dispersion = float(np.square(weights).sum() / weights.sum() ** 2)
-    low, high = score_interval(proportion, dispersion, normal_quantile(LEVEL))
-    return estimate(proportion, low, high, percent)
-
-
-def _of_two_classes(rows: ScoredRows, inside: NDArray[np.bool_]) -> list[str]:
-    """Return positives, mean score, ROC AUC, recall and false positive rate of a group."""
-    positive = rows.labels == 1
-    n_positive, n_rows = np.count_nonzero(inside & positive), np.count_nonzero(inside)
-    cells = [f"{n_positive:,} ({percent(n_positive / n_rows)})"]
-    cells.append(number(float(np.average(rows.scores[inside, 1], weights=rows.weights[inside]))))
-    auc = ["too few", "–"]
-    if min(n_positive, n_rows - n_positive) >= _FEW:
-        weights = None if rows.sample_weight is None else rows.sample_weight[inside]
-        value, low, high = auc_interval(positive[inside], rows.scores[inside, 1], weights)
-        auc = estimate(value, low, high)
-    alert = rows.predicted == 1
-    false_positives, _ = _rate(rows, inside & ~positive, alert)
-    return [*cells, *auc, *_rate(rows, inside & positive, alert), false_positives]

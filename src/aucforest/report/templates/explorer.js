@@ -16,6 +16,7 @@
   const positives = data.tp[0], negatives = data.fp[0];
   const slider = document.getElementById("cut"), shown = document.getElementById("threshold");
   const costs = ["cost-fp", "cost-fn"].map((id) => document.getElementById(id));
+  const [day, ...aims] = ["per-day", "aim-alerts", "aim-precision", "aim-recall"].map((id) => document.getElementById(id));
   const cells = (name) => Array.from(document.querySelectorAll(`[data-${name}]`));
   const [now, own] = [cells("metric"), cells("own")];
 
@@ -33,11 +34,12 @@
       f1: ratio(2 * tp, 2 * tp + fp + fn),
       alerts: tp + fp,
       "per-1000": 1000 * ratio(tp + fp, positives + negatives),
+      "per-day": day.valueAsNumber * ratio(tp + fp, positives + negatives),
       "cost-row": ratio(cost, positives + negatives),
     };
   };
 
-  const mostDecimals = { tp: 2, fp: 2, fn: 2, tn: 2, cost: 2, alerts: 2, "per-1000": 1 };
+  const mostDecimals = { tp: 2, fp: 2, fn: 2, tn: 2, cost: 2, alerts: 2, "per-1000": 1, "per-day": 1 };
   const text = (name, value) => {
     if (Number.isNaN(value)) return "–";
     const most = mostDecimals[name];
@@ -92,7 +94,11 @@
     // without both costs there is no cost to show
     const areUnknown = Number.isNaN(metrics.cost);
     for (const row of document.querySelectorAll("tr.cost")) row.hidden = areUnknown;
-    document.querySelector("[data-best=cost]").disabled = areUnknown;
+    const hasDay = !Number.isNaN(day.valueAsNumber), isVague = aims.map((input) => Number.isNaN(input.valueAsNumber));
+    document.querySelector("tr.day").hidden = !hasDay;
+    document.getElementById("alerts-unit").textContent = hasDay ? "per day" : "per 1,000 rows";
+    const lacking = { alerts: isVague[0], precision: isVague[1], recall: isVague[2], cost: areUnknown, budget: areUnknown || isVague[0] };
+    for (const [name, lacks] of Object.entries(lacking)) document.querySelector(`[data-best=${name}]`).disabled = lacks;
     fill(now, "metric", metrics);
     if (data.own !== null) fill(own, "own", metricsAt(data.own));
     svgs.forEach((svg, i) => mark(svg, markers[i], place, metrics));
@@ -104,7 +110,17 @@
     const least = greatest - 1e-12 * Math.abs(greatest);
     return scores.length - 1 - scores.reverse().findIndex((value) => value >= least);
   };
+  const atMost = (value, limit) => value <= limit * (1 + 1e-12), atLeast = (value, limit) => value >= limit * (1 - 1e-12);
+  const isInBudget = (metrics) =>
+    atMost(metrics[Number.isNaN(day.valueAsNumber) ? "per-1000" : "per-day"], aims[0].valueAsNumber);
+  const greatestPrecision = () => Math.max(...data.tp.map((_, place) => metricsAt(place).precision || 0));
+  // the highest recall with that precision, or with the greatest there is
+  const ofPrecision = (least) => best((metrics) => (atLeast(metrics.precision, least) ? metrics.recall : -1));
   const choices = {
+    alerts: () => best((metrics) => (isInBudget(metrics) ? metrics.alerts : -1)),
+    precision: () => ofPrecision(Math.min(aims[1].valueAsNumber, greatestPrecision())),
+    recall: () => best((metrics) => (atLeast(metrics.recall, aims[2].valueAsNumber) ? -metrics.alerts : -Infinity)),
+    budget: () => best((metrics) => (isInBudget(metrics) ? -metrics.cost : -Infinity)),
     own: () => data.own,
     gmean: () => best((metrics) => metrics.gmean),
     f1: () => best((metrics) => metrics.f1),
@@ -116,7 +132,7 @@
       show();
     });
   }
-  for (const input of [slider, ...costs]) input.addEventListener("input", show);
+  for (const input of [slider, day, ...aims, ...costs]) input.addEventListener("input", show);
   alignSlider(svgs.find((svg) => svg.dataset.name === "cuts"));
   show();
 })();

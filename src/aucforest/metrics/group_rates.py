@@ -1,0 +1,329 @@
+"""Selection rate, recall, false positive rate and calibration by group, and their differences, with intervals."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import hypot
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from aucforest._display import HtmlTable
+from aucforest._optional import import_optional
+from aucforest.metrics.intervals import normal_quantile, require_level, score_interval
+from aucforest.metrics.validation import (
+    FloatArray,
+    as_column,
+    check_length,
+    check_scores,
+    check_weights,
+    is_missing,
+    is_positive,
+)
+
+_MOST_GROUPS = 100
+_MOST_NAMED = 5  # differences in a verdict
+_TITLES = {"selection_rate": "selection rate", "fpr": "false positive rate"}
+
+
+class GroupRate(NamedTuple):
+    """A metric of a group, and its difference from the reference group, with intervals; NaN where it is undefined.
+
+    The group of missing values is None. The interval of the difference is adjusted for the number of differences.
+    """
+
+    group: Any
+    metric: str
+    n_rows: int
+    n_positive: int
+    value: float
+    low: float
+    high: float
+    difference: float
+    difference_low: float
+    difference_high: float
+
+    @property
+    def title(self) -> str:
+        """The name of the metric in words."""
+        return _TITLES.get(self.metric, self.metric)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the interval of the difference excludes 0."""
+        return self.difference_low > 0.0 or self.difference_high < 0.0
+
+
+@dataclass(frozen=True, repr=False)
+class GroupRates(HtmlTable):
+    """Results of `group_rates`.
+
+    Attributes
+    ----------
+    rates : tuple of GroupRate
+        One for each group and metric, in this order.
+    reference : object
+        The group that the others are compared with.
+    level : float
+        The level of the intervals; those of all differences hold together with it.
+    """
+
+    rates: tuple[GroupRate, ...]
+    reference: Any
+    level: float
+
+    def verdict(self) -> str:
+        """Return one sentence on which differences from the reference group exclude 0."""
+        known = [rate for rate in self.rates if rate.group != self.reference and not np.isnan(rate.difference)]
+        found = [rate for rate in known if rate.differs]
+        verb = "exclude" if len(found) > 1 else "excludes"
+        joint = f"from the group {_name(self.reference)} {verb} 0, jointly at {100 * self.level:g} %"
+        if not found:
+            return f"None of the {len(known)} differences {joint}."
+        named = [
+            f"{rate.title} of {_name(rate.group)} {rate.difference:+.3f} [{rate.difference_low:+.3f},"
+            f" {rate.difference_high:+.3f}]"
+            for rate in found[:_MOST_NAMED]
+        ]
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        return f"{len(found)} of the {len(known)} differences {joint}: {'; '.join(named)}{more}."
+
+    def summary(self) -> str:
+        """Return a text with a line for each group: numbers of rows and positives, and metrics with intervals."""
+        lines: dict[Any, str] = {}
+        for rate in self.rates:
+            start = lines.get(rate.group, f"{_name(rate.group)}: {rate.n_rows:,} rows, {rate.n_positive:,} positive")
+            lines[rate.group] = f"{start}; {rate.title} {rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
+        return "\n".join(lines.values())
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with one row for each group and metric."""
+        pandas = import_optional("pandas", purpose="to_frame", extra="frame")
+        return pandas.DataFrame(self.rates)
+
+    _table = to_frame
+
+    def __repr__(self) -> str:
+        n_groups = len({rate.group for rate in self.rates})
+        return f"GroupRates({n_groups} groups, reference {_name(self.reference)})"
+
+    def __str__(self) -> str:
+        return f"{self.verdict()}\n{self.summary()}"
+
+
+def _name(group: Any) -> str:
+    """Return the name of a group."""
+    return "missing" if group is None else str(group)
+
+
+def group_rates(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    group: ArrayLike,
+    *,
+    y_proba: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Any = None,
+    reference: Any = None,
+    level: float = 0.95,
+) -> GroupRates:
+    """Return selection rate, recall, false positive rate and calibration of each group, and how groups differ.
+
+    Intervals of rates are Wilson's, with weights for Kish's effective number of rows. The difference of two rates has
+    Newcombe's hybrid score interval [1]_, which stays within -1 and 1 and is not empty for rates of 0 and 1. The
+    differences of all groups and metrics from the reference group hold together with the level: each has the level of
+    Bonferroni, which presumes nothing of their dependence, since all share that group and selection rates their rows
+    with recalls.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+        True and predicted labels of two classes: bool, int, float or str.
+    group : array-like of shape (n_samples,)
+        The group of each sample: text, or numbers of at most 100 values. Missing values are a group of their own.
+    y_proba : array-like of shape (n_samples,), optional
+        The probability of the positive class, for the calibration: its mean minus the frequency of the class. Its
+        interval is a score interval of the frequency with the observed variance of y - p; for differences two of them
+        are combined as for rates.
+    sample_weight : array-like of shape (n_samples,), optional
+        Non-negative sample weights. Samples of weight 0 are left out.
+    pos_label : label, optional
+        The positive label. By default the greater of two labels; a sole label is positive when it equals 1.
+    reference : object, optional
+        The group that the others are compared with, by default the one with the most samples; NaN for missing values.
+    level : float in (0, 1), default=0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    GroupRates
+        Rates are NaN where they are undefined, such as the recall of a group without positives.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `roc_curve`. ValueError also if there are more than 100 groups, no group `reference`, a probability out of
+        its range, or no weight.
+
+    References
+    ----------
+    .. [1] R. G. Newcombe, "Interval estimation for the difference between independent proportions", Statistics in
+       Medicine 17 (1998), 873-890, method 10.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.metrics import group_rates
+    >>> random = np.random.default_rng(0)
+    >>> region, y_true = random.choice(["north", "south"], 2000), random.random(2000) < 0.2
+    >>> y_pred = random.random(2000) < np.where(y_true, np.where(region == "north", 0.8, 0.6), 0.1)
+    >>> rates = group_rates(y_true, y_pred, region)
+    >>> rates.reference
+    'south'
+    >>> print(rates.verdict().partition("; ")[2])
+    recall of north +0.160 [+0.054, +0.261].
+    """
+    require_level(level)
+    predicted, truth = as_column(y_pred), as_column(y_true)
+    if predicted.size == 0:
+        raise ValueError("y_pred is empty")
+    check_length(truth, "y_true", predicted.size, of="y_pred")
+    both, name = np.concatenate([truth, predicted]), "y_true and y_pred"
+    positive, selected = np.split(is_positive(both, both.size, pos_label=pos_label, name=name), 2)
+    proba = (
+        None if y_proba is None else check_scores(as_column(y_proba), name="y_proba", finite=True).astype(np.float64)
+    )
+    if proba is not None:
+        check_length(proba, "y_proba", predicted.size, of="y_pred")
+        if proba.min() < 0.0 or proba.max() > 1.0:
+            raise ValueError(f"y_proba must be in [0, 1], but ranges from {proba.min():g} to {proba.max():g}")
+    weights = check_weights(sample_weight, predicted.size, of="y_pred")
+    groups = as_column(group)
+    check_length(groups, "group", predicted.size, of="y_pred")
+    names, places = _code_groups(groups)
+    return rates_of_groups(names, places, positive, selected, proba, weights, reference=reference, level=level)
+
+
+def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
+    """Return the sorted groups, None for missing values last, and the place of the group of each row."""
+    if groups.dtype.kind in "mM":
+        is_none, groups = np.isnat(groups), groups.astype(str).astype(object)
+        groups[is_none] = None
+    values = [None if is_missing(value) else value for value in groups.tolist()]
+    distinct = dict.fromkeys(values)
+    if len(distinct) > _MOST_GROUPS:
+        what = f"{len(distinct):,} values, more than {_MOST_GROUPS}: cut numbers into ranges, as pandas.qcut does"
+        raise ValueError(f"group has {what}")
+    known = [value for value in distinct if value is not None]
+    try:
+        names = sorted(known)
+    except TypeError:
+        names = sorted(known, key=str)
+    names += [None] if None in distinct else []
+    place = {name: k for k, name in enumerate(names)}
+    return names, np.array([place[value] for value in values])
+
+
+class _Estimate(NamedTuple):
+    """A proportion and the dispersion of its score interval; for a calibration, also the mean probability."""
+
+    proportion: float
+    dispersion: float
+    mean: float | None = None
+
+    def interval(self, quantile: float) -> tuple[float, float, float]:
+        """Return the value and its interval."""
+        low, high = score_interval(self.proportion, self.dispersion, quantile)
+        if self.mean is None:
+            return self.proportion, low, high
+        return self.mean - self.proportion, self.mean - high, self.mean - low
+
+
+def rates_of_groups(
+    names: Sequence[Any],
+    places: NDArray[np.int64],
+    positive: NDArray[np.bool_],
+    selected: NDArray[np.bool_],
+    proba: FloatArray | None,
+    weights: FloatArray | None,
+    *,
+    reference: Any = None,
+    level: float = 0.95,
+) -> GroupRates:
+    """Return `group_rates` of validated rows, given the names of the groups and the place of that of each row."""
+    weights = np.ones(positive.size) if weights is None else weights / (weights.max() or 1.0)
+    has_weight = weights > 0.0
+    if not has_weight.any():
+        raise ValueError("sample_weight is 0 for every sample")
+    n_rows, n_positive = (
+        np.bincount(places[kept], minlength=len(names)) for kept in (has_weight, has_weight & positive)
+    )
+    present = np.flatnonzero(n_rows).tolist()
+    estimates = {k: _estimates(places == k, positive, selected, proba, weights) for k in present}
+    base = int(np.argmax(n_rows)) if reference is None else _find(reference, names, present)
+    pairs = [(estimates[k][metric], estimates[base][metric]) for k in present if k != base for metric in estimates[k]]
+    n_known = sum(not np.isnan(of_group.proportion - of_base.proportion) for of_group, of_base in pairs)
+    quantile, adjusted = normal_quantile(level), normal_quantile(1.0 - (1.0 - level) / max(n_known, 1))
+    rates = []
+    for k in present:
+        for metric, estimate in estimates[k].items():
+            difference = (0.0, 0.0, 0.0) if k == base else _difference(estimate, estimates[base][metric], adjusted)
+            counts = int(n_rows[k]), int(n_positive[k])
+            rates.append(GroupRate(names[k], metric, *counts, *estimate.interval(quantile), *difference))
+    return GroupRates(tuple(rates), names[base], level)
+
+
+def _find(reference: Any, names: Sequence[Any], present: list[int]) -> int:
+    """Return the place of the reference group, NaN for missing values."""
+    wanted = None if is_missing(reference) else reference
+    for k in present:
+        if names[k] == wanted:
+            return k
+    groups = ", ".join(_name(names[k]) for k in present[:_MOST_NAMED])
+    raise ValueError(f"reference must be a group, such as {groups}, but is {reference!r}")
+
+
+def _estimates(
+    inside: NDArray[np.bool_],
+    positive: NDArray[np.bool_],
+    selected: NDArray[np.bool_],
+    proba: FloatArray | None,
+    weights: FloatArray,
+) -> dict[str, _Estimate]:
+    """Return the metrics of the rows of a group by name."""
+    of_rows = {"selection_rate": inside, "recall": inside & positive, "fpr": inside & ~positive}
+    found = {name: rate_estimate(selected[rows], weights[rows]) for name, rows in of_rows.items()}
+    if proba is not None:
+        found["calibration"] = _calibration(positive[inside], proba[inside], weights[inside])
+    return found
+
+
+def rate_estimate(is_hit: NDArray[np.bool_], weights: FloatArray) -> _Estimate:
+    """Return the weighted proportion of hits, and the inverse of Kish's effective number of rows."""
+    total = float(weights.sum())
+    if total == 0.0:
+        return _Estimate(np.nan, np.nan)
+    return _Estimate(float(weights[is_hit].sum()) / total, float(np.square(weights / total).sum()))
+
+
+def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatArray) -> _Estimate:
+    """Return the frequency of positives, its dispersion beside the mean of the probabilities, and this mean.
+
+    The dispersion is such that the variance of the frequency is the observed one of y - p; without rows of both classes
+    it is that of a proportion.
+    """
+    frequency, dispersion = rate_estimate(positive, weights)[:2]
+    shares, residuals = weights / weights.sum(), positive - proba
+    if 0.0 < frequency < 1.0:
+        variance = float(np.square(shares) @ np.square(residuals - shares @ residuals))
+        dispersion = variance / (frequency * (1.0 - frequency))
+    return _Estimate(frequency, dispersion, float(shares @ proba))
+
+
+def _difference(estimate: _Estimate, other: _Estimate, quantile: float) -> tuple[float, float, float]:
+    """Return the difference of two estimates and its hybrid score interval."""
+    value, low, high = estimate.interval(quantile)
+    of_other, other_low, other_high = other.interval(quantile)
+    difference = value - of_other
+    above = hypot(high - value, of_other - other_low)
+    return difference, difference - hypot(value - low, other_high - of_other), difference + above

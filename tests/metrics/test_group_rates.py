@@ -1,0 +1,155 @@
+"""Rates by group: the definition, published intervals, simulated coverage, and what is undefined."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aucforest.metrics import group_rates
+from tests.reference import metrics as reference
+
+METRICS = ("selection_rate", "recall", "fpr", "calibration")
+
+
+def by_group(rates):
+    """Return the rates of each group by metric."""
+    found = {}
+    for rate in rates.rates:
+        found.setdefault(rate.group, {})[rate.metric] = rate
+    return found
+
+
+def rows_of(seed, n=40):
+    random = np.random.default_rng(seed)
+    group = random.choice(np.array(["a", "b", None], dtype=object), n)
+    return random.random(n) < 0.3, random.random(n) < 0.4, group, random.random(n), random.choice([0.0, 1.0, 2.5], n)
+
+
+@given(st.integers(0, 1000), st.booleans())
+def test_rates_are_those_of_the_definition(seed, is_weighted):
+    positive, selected, group, proba, weights = rows_of(seed)
+    weights = weights if is_weighted else np.ones(40)
+    words = np.array(["no", "yes"])
+    known = weights if is_weighted else None
+    rates = group_rates(words[positive * 1], words[selected * 1], group, y_proba=proba, sample_weight=known)
+    kept = weights > 0
+    assert set(by_group(rates)) == set(group[kept])
+    for name, of_group in by_group(rates).items():
+        inside = kept & (group == name)
+        expected = reference.rates_of_group(*(part[inside] for part in (positive, selected, proba, weights)))
+        assert tuple(of_group) == METRICS
+        for rate, value in zip(of_group.values(), expected, strict=True):
+            assert (rate.n_rows, rate.n_positive) == (inside.sum(), (inside & positive).sum())
+            assert rate.value == pytest.approx(value, nan_ok=True)
+            assert np.isnan(value) or rate.low <= rate.value <= rate.high
+            of_reference = by_group(rates)[rates.reference][rate.metric].value
+            difference = 0.0 if name == rates.reference else value - of_reference
+            assert rate.difference == pytest.approx(difference, nan_ok=True, abs=1e-12)
+
+
+def test_intervals_are_those_of_newcombe():
+    """Of 56 of 70 against 48 of 80, by his method 10; the rates of all rows and of positives are two differences."""
+    selected = np.repeat([1, 0, 1, 0], [56, 14, 48, 32])
+    rates = group_rates(np.ones(150), selected, np.repeat(["first", "second"], [70, 80]), level=0.9)
+    rate = by_group(rates)["first"]["recall"]
+    assert rate.difference == pytest.approx(0.2)
+    assert (rate.difference_low, rate.difference_high) == pytest.approx((0.0524, 0.3339), abs=5e-5)
+    assert np.isnan(by_group(rates)["first"]["fpr"].difference)
+    # at 90 % each interval by itself, Wilson's
+    assert (rate.low, rate.high) == pytest.approx((0.7109, 0.8669), abs=2e-3)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_all_differences_are_covered_together(is_weighted):
+    """Of eight groups of few rows and four metrics; probabilities are right, so that calibration is 0."""
+    random, n_groups, covered = np.random.default_rng(1), 8, []
+    sizes = [200, *[60, 100, 150] * 2, 80]
+    recall, fpr = random.uniform(0.5, 0.9, n_groups), random.uniform(0.05, 0.3, n_groups)
+    group = np.repeat(np.arange(n_groups), sizes)
+    for _ in range(150):
+        proba = random.beta(1.0, 2.0, group.size)
+        positive = random.random(group.size) < proba
+        selected = random.random(group.size) < np.where(positive, recall[group], fpr[group])
+        weights = random.uniform(0.5, 1.5, group.size) if is_weighted else None
+        rates = group_rates(positive, selected, group, y_proba=proba, sample_weight=weights)
+        assert rates.reference == 0
+        truth = {"selection_rate": recall / 3 + fpr * 2 / 3, "recall": recall, "fpr": fpr, "calibration": 0.0 * fpr}
+        covered.append(
+            all(
+                rate.difference_low <= truth[rate.metric][rate.group] - truth[rate.metric][0] <= rate.difference_high
+                for rate in rates.rates
+            )
+        )
+    assert np.mean(covered) >= 0.93
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.05, 0.05), (0.5, 9.5)])
+def test_calibration_is_covered(alpha, beta):
+    """Of rows whose classes are known almost surely, and of rare positives, of which a sample may have none."""
+    random = np.random.default_rng(2)
+    proba = random.beta(alpha, beta, (400, 60))
+    positive = random.random(proba.shape) < proba
+    rates = [group_rates(y, y, np.zeros(60), y_proba=p).rates[-1] for y, p in zip(positive, proba)]
+    assert 0.92 <= np.mean([rate.low <= 0.0 <= rate.high for rate in rates]) <= 0.98
+    widths = np.mean([rate.high - rate.low for rate in rates])
+    assert widths == pytest.approx(2 * 1.96 * np.sqrt(np.mean(proba * (1 - proba)) / 60), rel=0.2)
+
+
+def test_overconfident_probabilities_have_wide_intervals():
+    random = np.random.default_rng(0)
+    proba, positive = random.integers(0, 2, 200).astype(float), random.random(200) < 0.5
+    rate = group_rates(positive, positive, np.zeros(200), y_proba=proba).rates[-1]
+    assert rate.high - rate.low > 2 * 1.96 * np.sqrt(0.25 / 200)
+
+
+def test_groups_are_sorted_and_missing_ones_are_last():
+    y, selected = np.tile([0, 1], 6), np.repeat([1, 0, 1], 4)
+    numbers = np.array([3.0, 3.0, 1.0, np.nan] * 3)
+    for group in (numbers, pd.Series(numbers), numbers.astype(object)):
+        assert list(by_group(group_rates(y, selected, group))) == [1.0, 3.0, None]
+    assert group_rates(y, selected, numbers).reference == 3.0
+    assert group_rates(y, selected, numbers, reference=1).reference == 1.0
+    assert group_rates(y, selected, numbers, reference=np.nan).reference is None
+    days = np.array(["2024-01-02", "NaT", "2024-01-01"] * 4, dtype="M8[ns]")
+    assert len(by_group(group_rates(y, selected, days))) == 3
+    mixed = np.array([1, "a", None] * 4, dtype=object)
+    assert list(by_group(group_rates(y, selected, mixed))) == [1, "a", None]
+
+
+def test_what_is_shown():
+    y, selected = np.repeat([1, 0, 1, 0], 100), np.repeat([1, 0, 0, 0], 100)
+    rates = group_rates(y, selected, np.repeat(["first", "second"], 200))
+    found = r"2 of the 3 differences from the group first exclude 0, jointly at 95 %: selection rate of second -0.500 ["
+    assert rates.verdict().startswith(found)
+    assert str(rates).splitlines()[2].startswith("second: 200 rows, 100 positive; selection rate 0.000 [0.000, 0.019];")
+    assert rates.to_frame().shape == (6, 10)
+    assert rates._repr_html_().startswith("<p>GroupRates(2 groups, reference first)</p><table")
+    alike = group_rates(y, np.tile([0, 1], 200), np.tile([1, 1, 2, 2], 100))
+    assert alike.verdict() == "None of the 3 differences from the group 1 excludes 0, jointly at 95 %."
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"group": ["a", "b"]}, "^group has 2 samples, but y_pred has 4$"),
+        ({"y_true": [0, 1, 2, 0]}, "^y_true and y_pred must have two labels"),
+        ({"y_true": []}, "^y_true has 0 samples, but y_pred has 4$"),
+        ({"y_proba": [0.1, 0.2, 0.3, 1.4]}, r"^y_proba must be in \[0, 1\], but ranges from 0.1 to 1.4$"),
+        ({"reference": "c"}, "^reference must be a group, such as a, b, but is 'c'$"),
+        ({"sample_weight": np.zeros(4)}, "^sample_weight is 0 for every sample$"),
+        ({"level": 1.0}, r"^level must be in \(0, 1\)"),
+    ],
+)
+def test_bad_input(change, sentence):
+    arguments = {"y_true": [0, 1, 1, 0], "y_pred": [0, 1, 0, 1], "group": ["a", "a", "b", "b"]} | change
+    with pytest.raises(ValueError, match=sentence):
+        group_rates(**arguments)
+
+
+def test_many_values_are_no_groups():
+    y = np.arange(300) % 2
+    with pytest.raises(
+        ValueError, match=r"^group has 300 values, more than 100: cut numbers into ranges, as pandas\.qcut"
+    ):
+        group_rates(y, y, np.arange(300))
