@@ -45,11 +45,12 @@ def run(name: str) -> None:
     forest = AUCForestClassifier(N_TREES, n_jobs=N_JOBS, random_state=0, **params).fit(X[:N_TRAIN], y[:N_TRAIN])
     rows, explainer = X[N_TRAIN:], shap.TreeExplainer(forest.to_sklearn())
     expected = explainer.shap_values(rows[:20], check_additivity=False)
-    found = explain(forest, rows[:20]).values
+    found = explain(forest, rows[:20], scale="probability").values
     difference = np.abs(found - (expected[..., 1] if n_classes == 2 else expected)).max()
     seconds = interleaved(
         {
             "shap": lambda: explainer.shap_values(rows, check_additivity=False),
+            "aucforest, probabilities": lambda: explain(forest, rows, scale="probability"),
             "aucforest, one thread": lambda: explain(forest, rows),
             f"aucforest, {N_JOBS} threads": lambda: explain(forest, rows, n_jobs=N_JOBS),
             f"aucforest, one row, {N_JOBS} threads": lambda: explain(forest, rows[:1], n_jobs=N_JOBS),

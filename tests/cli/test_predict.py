@@ -14,9 +14,11 @@ import pytest
 
 import aucforest
 from aucforest.inspection import explain
+from aucforest.persistence.model_file import write_model
 from aucforest.tables import files as table_files
 from aucforest.tables import text_files
 from tests.cli.data import check_refusal, check_usage, mixed, run
+from tests.estimators.test_model_files import read
 
 
 def frame_of(rows):
@@ -59,9 +61,19 @@ def test_a_stack_gives_in_batches_what_all_at_once_gives(files, stack, monkeypat
     check_same(pd.read_csv(io.StringIO(result.stdout)), (model.predict_proba(X), model.predict(X)))
 
 
-def test_a_stack_has_no_reasons(files, stack, tmp_path):
-    result = run("predict", stack.path, files.test_csv, "--reasons", 2, "--out", tmp_path / "p.csv")
-    check_refusal(result, "--reasons is for forests and trees, but the model is a stack")
+def test_reasons_of_a_stack(files, stack, tmp_path):
+    result = run("predict", stack.path, files.test_csv, "--reasons", 2)
+    assert result.exit_code == 0, result.output
+    expected = explain(aucforest.load(stack.path), frame_of(mixed(250, 1))).top(2)
+    predicted = pd.read_csv(io.StringIO(result.stdout))
+    assert predicted[["reason_1", "reason_2"]].to_numpy().tolist() == [list(map(str, row)) for row in expected]
+    assert "calibration" not in result.stderr
+    arrays, metadata = read(stack.path)
+    del arrays["linear/column_means_"]
+    arrays["coef_"] = np.ones(3)
+    write_model(tmp_path / "before.aucforest", arrays, metadata)
+    result = run("predict", tmp_path / "before.aucforest", files.test_csv, "--reasons", 2, "--out", tmp_path / "p.csv")
+    check_refusal(result, "the stack is from a model file of before")
     assert not (tmp_path / "p.csv").exists()
 
 
@@ -315,20 +327,36 @@ def test_reasons_are_those_of_explain(files):
     result = run("predict", files.model_aucforest, files.test_csv, "--reasons", 2, "--labels")
     assert result.exit_code == 0, result.output
     predicted = pd.read_csv(io.StringIO(result.stdout))
-    assert predicted.columns.tolist() == ["prediction", "explained_probability", "reason_1", "reason_2"]
+    assert predicted.columns.tolist() == ["prediction", "reason_1", "reason_2"]
     explanation = explain(aucforest.load(files.model_aucforest), frame_of(mixed(250, 1)))
-    assert predicted["explained_probability"].to_numpy() == pytest.approx(explanation.predictions, abs=1e-12)
-    note = "reasons explain probabilities before calibration, which are in the column 'explained_probability'"
-    assert note in result.stderr
     expected = explanation.top(2)
     assert predicted[["reason_1", "reason_2"]].to_numpy().tolist() == [list(map(str, row)) for row in expected]
+
+
+def test_intervals_are_those_of_the_model(files, tmp_path):
+    options = "--target", "label", "--trees", 100, "--sampling", "half-samples", "--drop", "id,weight"
+    out = tmp_path / "m.aucforest"
+    assert run("fit", files.train_csv, *options, "--out", out).exit_code == 0
+    result = run("predict", out, files.test_csv, "--interval", "--reasons", 1)
+    assert result.exit_code == 0, result.output
+    predicted = pd.read_csv(io.StringIO(result.stdout))
+    assert predicted.columns.tolist()[-4:] == ["probability_yes", "low_yes", "high_yes", "reason_1"]
+    expected = aucforest.load(out).predict_interval(frame_of(mixed(250, 1)))
+    assert np.array_equal(predicted[["low_yes", "high_yes"]].to_numpy(), expected)
+    assert predicted["probability_yes"].between(predicted["low_yes"], predicted["high_yes"]).all()
+
+
+def test_models_without_half_samples_have_no_intervals(files, stack):
+    for path in (files.model_aucforest, stack.path):
+        result = run("predict", path, files.test_csv, "--interval")
+        check_refusal(result, "--interval needs a forest that was fitted with --sampling half-samples: fit one")
 
 
 def test_there_are_no_more_reasons_than_features(files):
     """A row in which some features move nothing has empty cells."""
     result = run("predict", files.model_aucforest, files.test_csv, "--reasons", 100)
     predicted = pd.read_csv(io.StringIO(result.stdout))
-    assert predicted.columns[4:].tolist() == ["reason_1", "reason_2", "reason_3", "reason_4"]
+    assert predicted.columns[3:].tolist() == ["reason_1", "reason_2", "reason_3", "reason_4"]
     assert predicted["reason_4"].notna().any()
 
 

@@ -77,6 +77,24 @@ def test_without_categories_it_is_that_of_scikit_learn():
     assert model.penalties_.shape == (0,)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_effects_of_features_add_up_and_have_the_mean_0(kind, n_classes):
+    weight = np.random.default_rng(0).uniform(0.1, 3.0, 300)
+    table = sp.csr_matrix(np.nan_to_num(X[:, [0, 2, 6]])) if kind == "sparse" else X
+    rows = np.nan_to_num(NEW[:, [0, 2, 6]], posinf=9.0, neginf=-9.0) if kind == "sparse" else NEW
+    model = AdditiveClassifier(() if kind == "sparse" else CATEGORICAL).fit(table, LABELS[n_classes], weight)
+    effects, means = model.effects(rows)
+    assert effects.shape == (n_classes, *rows.shape)
+    np.testing.assert_allclose(means[:, None] + effects.sum(axis=2), model.decision_function(rows).T, atol=1e-12)
+    of_train = model.effects(table)[0]
+    np.testing.assert_allclose(np.average(of_train, axis=1, weights=weight), 0.0, atol=1e-12)
+    for feature in range(rows.shape[1]):
+        others = rows[::-1].copy()
+        others[:, feature] = rows[:, feature]
+        np.testing.assert_allclose(model.effects(others)[0][:, :, feature], effects[:, :, feature], atol=1e-12)
+
+
 def with_categories(n_rows=4000, n_categories=1000, size=1.5, seed=0):
     """Return codes of many categories beside a number, and labels that depend on both."""
     rng = np.random.default_rng(seed)

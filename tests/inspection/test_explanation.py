@@ -1,13 +1,12 @@
 """Explanations: as shap's where scikit-learn's trees say the same, as all subsets of features elsewhere."""
 
-import re
-
 import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logit
 from sklearn.exceptions import NotFittedError
 
 from aucforest import AUCStackingClassifier, LinearAUCClassifier
@@ -58,7 +57,7 @@ def test_shap_finds_the_same(name):
     exported = model.to_sklearn()
     explainer = shap.TreeExplainer(exported.estimator if name == "balanced" else exported)
     expected, base = explainer.shap_values(NEW.astype(np.float32)), explainer.expected_value
-    found = explain(model, NEW)
+    found = explain(model, NEW, scale="probability")
     if len(model.classes_) == 2:
         expected, base = expected[..., 1], base[1]
     assert found.values.shape == expected.shape
@@ -78,7 +77,8 @@ def test_categories_as_all_subsets_say(n_towns):
     inputs = [0, 1, 2, 2][: encoded.shape[1]]
     assert (len(inputs) > 3) == (n_towns > 50)
     expected = np.mean([[by_subsets(tree, row, inputs=inputs) for row in encoded] for tree in forest.trees_], axis=0)
-    np.testing.assert_allclose(explain(forest, rows).values, expected, rtol=0, atol=1e-8)
+    found = explain(forest, rows, scale="probability")
+    np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-8)
 
 
 @settings(max_examples=25)
@@ -95,36 +95,34 @@ def test_values_add_up_to_the_prediction(data):
     forest = small_forest(data.draw(st.integers(1, 20)), **params).fit(table, y)
     rows = np.concatenate((table, np.full((1, 4), np.nan), np.full((1, 4), np.inf)))
     predicted = forest.predict_proba(rows)
-    found = explain(forest, rows).predictions
+    found = explain(forest, rows, scale="probability").predictions
     np.testing.assert_allclose(found, predicted[:, 1] if n_classes == 2 else predicted, rtol=0, atol=1e-12)
 
 
-def test_before_calibration():
+def test_the_scale_of_probabilities_is_that_of_the_trees():
     forest = MODELS["balanced"]()
-    found = explain(forest, NEW)
+    found = explain(forest, NEW, scale="probability")
     before = np.mean([tree.predict_proba(NEW)[:, 1] for tree in forest.estimators_], axis=0)
     np.testing.assert_allclose(found.predictions, before, rtol=0, atol=1e-12)
     assert np.abs(found.predictions - forest.predict_proba(NEW)[:, 1]).max() > 0.1
-    assert found.target == "probability of 1, before calibration"
-    assert found.of_class(0).target == "probability of 0, before calibration"
-    assert explain(MODELS["shrunk"](), NEW).target == "probability of 1"
+    assert found.target == "mean probability of the trees of 1"
+    chosen = found.of_class(0)
+    assert chosen.target == "mean probability of the trees of 0"
+    np.testing.assert_allclose(chosen.predictions, 1 - before, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities_stand_beside_what_is_explained(n_classes):
     forest = small_forest(20).fit(*make_table(300, n_classes=n_classes))
     proba, predicted = forest.predict_proba(NEW), forest.predict(NEW)
-    found = explain(forest, NEW)
-    assert found.is_before_calibration
-    expected = proba[:, 1] if n_classes == 2 else proba
-    np.testing.assert_allclose(found.calibrated, expected, rtol=0, atol=1e-12)
-    of_predicted = found.of_class(predicted)[3:5]
-    np.testing.assert_allclose(of_predicted.calibrated, proba[np.arange(len(NEW)), predicted][3:5], rtol=0, atol=1e-12)
-    label = of_predicted[0].plot().ax_.get_xlabel()
-    assert label.endswith(f"\n(after calibration: {of_predicted.calibrated[0]:.3g})")
-    plain = explain(small_forest(5, calibration=None).fit(*make_table(300, n_classes=n_classes)), NEW)
-    assert not plain.is_before_calibration
-    np.testing.assert_array_equal(plain.calibrated, plain.predictions)
+    for scale in ("log_odds", "probability"):
+        found = explain(forest, NEW, scale=scale)
+        np.testing.assert_array_equal(found.probabilities, proba[:, 1] if n_classes == 2 else proba)
+        of_predicted = found.of_class(predicted)[3:5]
+        expected = proba[np.arange(len(NEW)), predicted][3:5]
+        np.testing.assert_allclose(of_predicted.probabilities, expected, rtol=0, atol=1e-15)
+        label = of_predicted[0].plot().ax_.get_xlabel()
+        assert label.endswith(f"\n(predicted probability: {expected[0]:.3g})")
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -150,15 +148,17 @@ def test_the_probability_of_one_class():
     found, predicted = explain(forest, NEW), forest.predict(NEW)
     chosen = found.of_class(predicted)
     assert chosen.values.shape == NEW.shape
-    np.testing.assert_allclose(chosen.predictions, forest.predict_proba(NEW).max(axis=1), atol=1e-12)
+    np.testing.assert_allclose(chosen.predictions, logit(chosen.probabilities), atol=1e-9)
+    np.testing.assert_array_equal(chosen.probabilities, forest.predict_proba(NEW).max(axis=1))
     np.testing.assert_array_equal(found.of_class(3).values, found.values[..., 3])
     two = explain(MODELS["mixed"](), NEW)
+    assert (two.target, two.of_class(0).target) == ("log odds of 1", "log odds of 0")
     np.testing.assert_array_equal(two.of_class(0).values, -two.values)
-    np.testing.assert_allclose(two.of_class(0).predictions, 1 - two.predictions, atol=1e-12)
+    np.testing.assert_allclose(two.of_class(0).predictions, -two.predictions, atol=1e-12)
     np.testing.assert_array_equal(two.of_class(1).predictions, two.predictions)
     with pytest.raises(ValueError, match=r"^label has the label 7, which is not in labels$"):
         found.of_class(7)
-    with pytest.raises(ValueError, match="a class was chosen before: this is the probability of 0"):
+    with pytest.raises(ValueError, match="a class was chosen before: this is the log odds of 0"):
         two.of_class(0).of_class(0)
     for use in (found.top, found.plot, found.to_frame):
         with pytest.raises(ValueError, match=r"^the explanation is of 5 classes: choose one by of_class\(label\)$"):
@@ -215,7 +215,7 @@ def test_bars_of_one_row():
     np.testing.assert_allclose(sum(widths), found.values.sum(), rtol=1e-12)
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert names == [*(reason.condition for reason in found.top(2)[0]), "3 others"]
-    assert display.ax_.get_xlabel().startswith(f"probability of 1: {found.predictions[0]:.3g}, from ")
+    assert display.ax_.get_xlabel().startswith(f"log odds of 1: {found.predictions[0]:.3g}, from ")
     assert len(found.plot(max_features=5).bars_) == 5
 
 
@@ -237,13 +237,14 @@ def test_dots_of_many_rows():
 
 def test_bad_input():
     forest = MODELS["mixed"]()
-    with pytest.raises(TypeError, match=r"^explain needs an AUCForestClassifier or an AUCTreeClassifier, got Linear"):
+    kinds = "an AUCForestClassifier, an AUCTreeClassifier or an AUCStackingClassifier"
+    with pytest.raises(TypeError, match=f"^explain needs {kinds}, got LinearAUCClassifier$"):
         explain(LinearAUCClassifier(), X)
-    stack = re.escape("""got AUCStackingClassifier: pass its forest, stack.members_["forest"]""")
-    with pytest.raises(TypeError, match=stack):
-        explain(AUCStackingClassifier(), X)
-    with pytest.raises(NotFittedError):
-        explain(small_forest(), X)
+    for model in (small_forest(), AUCStackingClassifier()):
+        with pytest.raises(NotFittedError):
+            explain(model, X)
+    with pytest.raises(ValueError, match=r"^scale must be one of 'log_odds', 'probability', got 'logit'$"):
+        explain(forest, X, scale="logit")
     with pytest.raises(ValueError, match="X has 4 features, but AUCForestClassifier is expecting 5 features"):
         explain(forest, X[:, :4])
     found = explain(forest, NEW)
@@ -255,9 +256,9 @@ def test_bad_input():
 
 def test_values_that_do_not_fit_are_refused_before(monkeypatch):
     forest = MODELS["many classes"]()
-    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 8 * 60 * 5 * 5)
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 40 * 60 * 5 * 5)
     explain(forest, NEW)
-    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 8 * 60 * 5 * 5 - 1)
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 40 * 60 * 5 * 5 - 1)
     monkeypatch.setattr("aucforest.inspection.explanation._add_trees", None)
     with pytest.raises(
         ValueError, match=r"^Shapley values of 60 rows, 5 features and 5 classes would take .*: explain"

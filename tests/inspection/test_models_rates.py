@@ -65,7 +65,7 @@ def test_rates_stand_behind_the_parts_of_dates():
     assert importance.importances_mean.argmax() == 1
     explanation = explain(forest, X[:5])
     assert explanation.feature_names == importance.feature_names
-    np.testing.assert_allclose(explanation.calibrated, forest.predict_proba(X[:5])[:, 1], atol=1e-12)
+    np.testing.assert_allclose(explanation.probabilities, forest.predict_proba(X[:5])[:, 1], atol=1e-12)
 
 
 def out_of_bag(forest, matrix, counts):
@@ -118,7 +118,7 @@ def test_shapley_values_are_those_of_columns(fitted, encoding):
         assert {3, 4} in of_merchants
     for i in trees:
         expected = [by_subsets(forest.trees_[i], row, inputs=INPUTS) for row in encoded]
-        np.testing.assert_allclose(explain(forest[i], X[:6]).values, expected, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(explain(forest[i], X[:6], scale="probability").values, expected, rtol=0, atol=1e-9)
 
 
 def test_explanations_name_columns_and_categories(fitted):
@@ -126,7 +126,7 @@ def test_explanations_name_columns_and_categories(fitted):
     explanation = explain(forest, X[:40])
     assert explanation.values.shape == explanation.data.shape == (40, 3)
     assert explanation.feature_names == ("merchant", "night", "shop")
-    np.testing.assert_allclose(explanation.calibrated, forest.predict_proba(X[:40])[:, 1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(explanation.probabilities, forest.predict_proba(X[:40])[:, 1], rtol=0, atol=1e-12)
     tops = [reason for row, reasons in enumerate(explanation.top(1)) for reason in reasons]
     assert {reason.feature for reason in tops} <= {"merchant", "night", "shop"}
     assert all(
@@ -138,7 +138,7 @@ def test_explanations_name_columns_and_categories(fitted):
 def test_explanations_of_classes_add_up():
     X, y = make_rated(n_classes=3)
     forest = AUCForestClassifier(10, random_state=0, calibration=None).fit(X, y)
-    explanation = explain(forest, X[:10])
+    explanation = explain(forest, X[:10], scale="probability")
     assert explanation.values.shape == (10, 3, 3)
     np.testing.assert_allclose(explanation.predictions, forest.predict_proba(X[:10]), rtol=0, atol=1e-12)
 

@@ -21,9 +21,9 @@ def shapley_values(tree, X, k=1):
     for start in range(0, len(X), shape[-1]):
         rows = slice(start, start + shape[-1])
         columns = np.array(X[rows].T, dtype=np.float64, order="C")
-        sums = np.zeros(columns.shape)
+        sums = np.zeros((1, *columns.shape))
         add_shapley_values(prepared, values, columns, make_scratch(shape), sums)
-        total[rows] = sums.T
+        total[rows] = sums[0].T
     return total
 
 

@@ -11,15 +11,13 @@ from aucforest._progress import is_watched, progress_bar
 from aucforest.cli._inputs import open_table, read_model, say
 from aucforest.cli._options import Data, Jobs, Model, Prevalence, names_in, takes_read_options
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
-from aucforest.estimators.stacking import AUCStackingClassifier
+from aucforest.estimators.log_odds import explained_members
 from aucforest.inspection import explain
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import n_added
 from aucforest.tables.predictions import Notes, Predictions, labels_of
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
-
-_EXPLAINED = "explained_probability"
 
 
 @takes_read_options(for_model=True)
@@ -32,6 +30,9 @@ def predict(
     reasons: Annotated[
         int, typer.Option(min=0, metavar="K", help="Add columns with the K features that move each prediction most.")
     ] = 0,
+    interval: Annotated[
+        bool, typer.Option("--interval", help="Add columns with the 95 % confidence interval of each probability.")
+    ] = False,
     prevalence: Prevalence = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     jobs: Jobs = -1,
@@ -41,9 +42,11 @@ def predict(
     The columns of the model are found by name, in any order; others are ignored. The output has the columns to keep,
     the label as "prediction", and of each class the probability as "probability_" and the class.
 
-    Reasons are columns "reason_1", "reason_2" and so on, each with a feature, its value and its Shapley value: what it
-    adds to the probability of the positive class or, of three and more classes, of the predicted one. They explain the
-    mean of the trees, which is the column "explained_probability" where the model calibrates it.
+    Reasons are columns "reason_1", "reason_2" and so on, each with a feature, its value and its contribution: what it
+    adds to the log odds of the positive class or, of three and more classes, of the predicted one.
+
+    Intervals are columns "low_" and "high_" and the positive class or, of three and more classes, each class. They need
+    a forest fitted with --sampling half-samples.
 
     Categories that the training data did not have, and text in columns of numbers, count as missing; standard error has
     their number and some of them.
@@ -54,7 +57,8 @@ def predict(
     check_outputs(out, inputs=[model, data])
     forest, kept = read_model(model, jobs, prevalence), names_in(keep)
     table = open_table(data, None, read_options)
-    predictions, n_rows = Predictions(forest, table, kept, proba, _reasons(forest, reasons)), 0
+    notes = _reasons(forest, reasons)
+    predictions, n_rows = Predictions(forest, table, kept, proba, _interval(forest, notes) if interval else notes), 0
     bar = progress_bar(desc="predicting", unit=" rows", leave=False, verbose=is_watched())
     with table_writer(out, predictions.schema) as write, bar as progress:
         for batch in predictions.batches():
@@ -63,7 +67,7 @@ def predict(
             if done := table.done(n_rows):
                 progress.total = round(n_rows / done)
             progress.update(batch.num_rows)
-    say([*_scale_of_reasons(forest, reasons), *predictions.stray, *predictions.unseen])
+    say([*predictions.stray, *predictions.unseen])
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)
 
 
@@ -72,29 +76,27 @@ def _reasons(model: Any, k: int) -> Notes | None:
     k = min(k, model.n_features_in_ + n_added(getattr(model, "dates_", {})))
     if k == 0:
         return None
-    if isinstance(model, AUCStackingClassifier):
-        raise ValueError("--reasons is for forests and trees, but the model is a stack: leave it out, or fit a forest")
+    explained_members(model)  # before rows are read
     classes, fields = model.classes_, [pa.field(f"reason_{place}", pa.string()) for place in range(1, k + 1)]
-    if _is_calibrated(model):
-        fields.insert(0, pa.field(_EXPLAINED, pa.float64()))
 
     def write(X: Any, proba: NDArray[Any]) -> list[Any]:
         label = classes[positive_last(model)[-1]] if len(classes) == 2 else labels_of(model, X, proba)
         explanation = explain(model, X, n_jobs=getattr(model, "n_jobs", None)).of_class(label)
-        reasons = [[*map(str, row), *[None] * (k - len(row))] for row in explanation.top(k)]
-        explained = [explanation.predictions] if explanation.is_before_calibration else []
-        return [*explained, *zip(*reasons)]
+        return list(zip(*([*map(str, row), *[None] * (k - len(row))] for row in explanation.top(k))))
 
     return Notes(fields, write)
 
 
-def _is_calibrated(model: Any) -> bool:
-    """Return whether the probabilities of a model are not the mean of its trees, which reasons explain."""
-    return getattr(model, "calibration_", None) is not None
+def _interval(model: Any, others: Notes | None) -> Notes:
+    """Return a function that computes the intervals of each row, and then the others."""
+    if not hasattr(model, "dispersion_"):
+        raise ValueError("--interval needs a forest that was fitted with --sampling half-samples: fit one")
+    classes, others = model.classes_.tolist(), others or Notes()
+    labels = classes if len(classes) > 2 else [model.pos_label_]
+    fields = [pa.field(f"{bound}_{label}", pa.float64()) for label in labels for bound in ("low", "high")]
 
+    def write(X: Any, proba: NDArray[Any]) -> list[Any]:
+        bounds = model.predict_interval(X)
+        return [*bounds.reshape(len(bounds), -1).T, *others.write(X, proba)]
 
-def _scale_of_reasons(model: Any, k: int) -> list[str]:
-    """Return a sentence on what the reasons of a calibrated model add up to."""
-    if k == 0 or not _is_calibrated(model):
-        return []
-    return [f"reasons explain probabilities before calibration, which are in the column {_EXPLAINED!r}"]
+    return Notes([*fields, *others.fields], write)

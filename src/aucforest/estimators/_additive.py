@@ -81,6 +81,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         The penalty of the coefficients of each of these features; that of all others is 1.
     column_weights_ : ndarray of shape (1 or n_classes, n_columns)
         The coefficients of the numbers, their splines, the indicators of missing values, and the categories.
+    column_means_ : ndarray of shape (n_columns,)
+        The means of these columns over the training samples, by weight. Model files of before have none.
     """
 
     # A number is scaled and clipped to +-MOST_SCALED, so that a few outliers do not decide about its coefficient.
@@ -112,6 +114,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         with _LOCK, thread_controller().limit(limits=1):
             fit = self._fit_with_categories if len(self.codes_) else self._fit_without_categories
             coef, self.intercepts_ = fit(X, y, weight)
+            self.column_means_ = self._means_of_columns(X, weight / len(weight))
         # Products of matrices may be rounded in another way if a loaded model has them in another order.
         self.column_weights_ = np.ascontiguousarray(coef)
         return self
@@ -196,6 +199,15 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         splines = np.maximum(scaled[:, self.knot_places_] - self.knots_, 0.0)
         return np.hstack((scaled, splines, np.isnan(X[:, self.missing_])))
 
+    def _means_of_columns(self, X: Any, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the means of all columns; the weights add up to 1."""
+        of_numbers = weight @ self._columns(X)
+        if len(self.codes_) == 0:
+            return np.asarray(of_numbers)
+        places = self._places(X)
+        of_codes = np.bincount(places.ravel(), np.repeat(weight, places.shape[1]), len(self.codes_) + 1)
+        return np.concatenate((of_numbers, of_codes[:-1]))
+
     def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the coefficients, (n_classes, n_columns), and intercepts of all classes, for the first of two 0."""
         if len(self.classes_) > 2:
@@ -227,6 +239,24 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             for place in self._places(dense).T:
                 scores[rows] += of_codes[place]
         return scores + intercept
+
+    def effects(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what each feature adds to the scores of classes, and the mean scores of the training samples.
+
+        An effect, (n_classes, n_samples, n_features), is the difference from its mean over the training samples.
+        """
+        coef, intercept = self.coef_by_class()
+        columns, features = self._columns(X), np.unique(self.code_features_)
+        columns = (columns.toarray() if issparse(columns) else columns) - self.column_means_[: columns.shape[1]]
+        effects, means = np.zeros((len(coef), *X.shape)), coef * self.column_means_
+        of_codes = np.hstack((coef[:, columns.shape[1] :], np.zeros((len(coef), 1))))
+        places = np.concatenate((self.numbers_, self.numbers_[self.knot_places_], self.missing_))
+        for feature, column, weights in zip(places.tolist(), columns.T, coef.T):
+            effects[:, :, feature] += np.multiply.outer(weights, column)
+        for feature, codes in zip(features.tolist(), self._places(X).T if len(features) else ()):
+            is_its = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
+            effects[:, :, feature] += of_codes[:, codes] - means[:, is_its].sum(axis=1)[:, None]
+        return effects, intercept + means.sum(axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities, (n_samples, n_classes)."""

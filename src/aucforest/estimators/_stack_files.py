@@ -19,6 +19,8 @@ _GREATEST = 1e300
 # The fitted arrays of an additive model that files call by the same names; weights and intercepts are "coef_" and
 # "intercept_" there.
 _ARRAYS = ("centre_", "scale_", "knot_places_", "knots_", "missing_", "code_features_", "codes_", "penalties_")
+# The one that files of before do not have, nor models that come from them.
+_MEANS = "column_means_"
 
 
 def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
@@ -34,7 +36,7 @@ def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
 def _store_additive(model: Any) -> tuple[Arrays, dict[str, Any]]:
     if not isinstance(model, AdditiveClassifier):
         raise TypeError(f'linear: a {type(model).__name__} cannot be saved: use linear="auto", or pickle the stack')
-    arrays = {name: getattr(model, name) for name in _ARRAYS}
+    arrays = {name: getattr(model, name) for name in (*_ARRAYS, _MEANS) if hasattr(model, name)}
     return arrays | {"coef_": model.column_weights_, "intercept_": model.intercepts_}, {"is_sparse": model.is_sparse_}
 
 
@@ -67,7 +69,7 @@ def _restore_member(stack: Any, stored: StoredModel, kind: str | None = "AUCFore
     member = restore_model(stored, kind)
     for name in ("classes_", "n_features_in_", "feature_names_in_"):
         of_stack, of_member = (np.asarray(getattr(model, name, None)) for model in (stack, member))
-        require(np.array_equal(of_stack, of_member), f"{name} of the stack and of its forest differ")
+        require(np.array_equal(of_stack, of_member), f"{name} of the stack and of its forests differ")
     return member
 
 
@@ -94,6 +96,10 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
     weights = model.column_weights_ = stored.take_array("coef_", "d", (n_rows, n_columns))
     model.intercepts_ = stored.take_array("intercept_", "d", (n_rows,))
     require(np.abs(weights).sum() + np.abs(model.intercepts_).sum() < _GREATEST, "coef_ is not finite")
+    if _MEANS in stored:
+        model.column_means_ = stored.take_array(_MEANS, "d", (n_columns,))
+        require(np.abs(model.column_means_).sum() < _GREATEST, f"{_MEANS} is not finite")
+        require(not is_of_before, f"there is {_MEANS}, but no penalties_")
     stored.check_taken()
     if is_of_before:
         _spread_shared_code(model, forest)

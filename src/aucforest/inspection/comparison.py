@@ -244,7 +244,7 @@ class CriteriaComparison(HtmlTable):
                 )
                 row = row._replace(difference=difference, difference_low=low, difference_high=high, pvalue=pvalue)
             rows.append(row)
-        adjusted = iter(_holm([row.pvalue for row in rows if row.criterion != BASELINE]))
+        adjusted = iter(holm([row.pvalue for row in rows if row.criterion != BASELINE]))
         return [row if row.criterion == BASELINE else row._replace(adjusted_pvalue=next(adjusted)) for row in rows]
 
     def verdict(self, metric: str | None = None, *, level: float = 0.95) -> str:
@@ -450,7 +450,7 @@ def _resampled_difference(
     return mean, max(mean - quantile * error, -upper), min(mean + quantile * error, upper), pvalue
 
 
-def _holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
+def holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
     """Return p-values adjusted for their number by Holm's method; those that are NaN stay so and do not count."""
     adjusted = np.array(pvalues, dtype=np.float64)
     order = np.argsort(adjusted)[: np.count_nonzero(~np.isnan(adjusted))]  # NaN comes last

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from aucforest._display import Display
 from aucforest._memory import check_memory
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
-from aucforest.estimators._base import TreeBasedClassifier
+from aucforest.estimators.log_odds import StepsOfMean, explained_members, log_odds
+from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.growing import thread_map
-from aucforest.inspection.models import category_names_of, check_count, input_names_of, inputs_of, name_of_class
+from aucforest.inspection.models import category_names_of, check_count, input_names_of, inputs_of
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
 from aucforest.tables.dates import format_time, times_in
@@ -23,7 +23,12 @@ from aucforest.tree.tree import Tree
 
 # Trees between two steps of the progress, and class frequencies of their nodes that are kept at a time, 128 MiB.
 _MOST_TREES, _MOST_PREDICTED = 16, 2**24
-_BEFORE = "before calibration"
+# Rows whose log odds are divided at a time.
+_BLOCK = 2**10
+# In how many steps values of log odds are computed: with more they hardly change.
+_N_STEPS = 4
+# The scales, and what the values add up to.
+_WORDS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}
 _MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
 
 
@@ -37,7 +42,7 @@ class Reason(NamedTuple):
     value : float, str or None
         A number, a category, or a date as text; None where it is missing, or a category that was not seen in `fit`.
     contribution : float
-        The Shapley value.
+        What the feature adds to the prediction.
     """
 
     feature: str
@@ -68,11 +73,11 @@ class Explanation:
     Attributes
     ----------
     values : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes), float64
-        Shapley values: for the probability of the second of two classes, or for that of each of more classes.
+        The values of the second of two classes, or of each of more classes.
     base_values : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
         What is predicted when no feature is known.
-    calibrated : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
-        The probabilities of ``predict_proba``: `predictions`, calibrated if the model is.
+    probabilities : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+        The probabilities of ``predict_proba``.
     data : ndarray of shape (n_samples, n_features)
         The rows, with codes for categories and NaN for missing and unseen values.
     feature_names : tuple of str
@@ -81,6 +86,8 @@ class Explanation:
         Class labels; none after `of_class`.
     target : str
         What the values add up to, in words.
+    scale : "log_odds" or "probability"
+        The scale of the values.
     categories : dict of int to sequence of str
         Names of the categories of categorical features in the order of their codes, by the index of the feature.
     times : frozenset of int
@@ -89,11 +96,12 @@ class Explanation:
 
     values: NDArray[np.float64]
     base_values: NDArray[np.float64]
-    calibrated: NDArray[np.float64]
+    probabilities: NDArray[np.float64]
     data: NDArray[Any]
     feature_names: tuple[str, ...]
     classes: NDArray[Any]
     target: str
+    scale: str
     categories: Mapping[int, Sequence[str]]
     times: frozenset[int] = frozenset()
 
@@ -101,11 +109,6 @@ class Explanation:
     def predictions(self) -> NDArray[np.float64]:
         """The sum of base value and values, (n_samples,) or (n_samples, n_classes)."""
         return np.asarray(self.base_values + self.values.sum(axis=1))
-
-    @property
-    def is_before_calibration(self) -> bool:
-        """Whether the model is calibrated, so that `predictions` are not its probabilities."""
-        return self.target.endswith(f", {_BEFORE}")
 
     def __len__(self) -> int:
         return len(self.values)
@@ -120,12 +123,12 @@ class Explanation:
             self,
             values=self.values[rows],
             base_values=self.base_values[rows],
-            calibrated=self.calibrated[rows],
+            probabilities=self.probabilities[rows],
             data=self.data[rows],
         )
 
     def of_class(self, label: Any) -> "Explanation":
-        """Return the explanation of the probability of one class, with `values` of shape (n_samples, n_features).
+        """Return the explanation of one class, with `values` of shape (n_samples, n_features).
 
         Parameters
         ----------
@@ -142,16 +145,18 @@ class Explanation:
         is_one = np.ndim(label) == 0
         given = np.full(len(self), label) if is_one else label
         codes, _ = class_codes(given, len(self), labels=self.classes, name="label", of="the explanation")
-        values, base, calibrated = self.values, self.base_values, self.calibrated
+        values, base, proba = self.values, self.base_values, self.probabilities
         if values.ndim == 3:
             rows = np.arange(len(self))
-            values, base, calibrated = values[rows, :, codes], base[rows, codes], calibrated[rows, codes]
+            values, base, proba = values[rows, :, codes], base[rows, codes], proba[rows, codes]
         else:
-            values = np.where(codes == 1, 1.0, -1.0)[:, None] * values
-            base, calibrated = (np.where(codes == 1, of_second, 1.0 - of_second) for of_second in (base, calibrated))
-        target = _target(str(label) if is_one else "a class of each row", self.target.partition(", ")[2])
+            is_second = codes == 1
+            values = np.where(is_second, 1.0, -1.0)[:, None] * values
+            base = np.where(is_second, base, (0.0 if self.scale == "log_odds" else 1.0) - base)
+            proba = np.where(is_second, proba, 1.0 - proba)
+        target = f"{_WORDS[self.scale]} {label if is_one else 'a class of each row'}"
         return replace(
-            self, values=values, base_values=base, calibrated=calibrated, target=target, classes=self.classes[:0]
+            self, values=values, base_values=base, probabilities=proba, target=target, classes=self.classes[:0]
         )
 
     def top(self, k: int = 3) -> list[list[Reason]]:
@@ -201,7 +206,7 @@ class Explanation:
         return ExplanationDisplay(self, max_features=max_features).plot(ax)
 
     def _values_of_one(self) -> NDArray[np.float64]:
-        """Return the values for the probability of one class."""
+        """Return the values of one class."""
         if self.values.ndim == 3:
             raise ValueError(f"the explanation is of {len(self.classes)} classes: choose one by of_class(label)")
         return self.values
@@ -215,11 +220,6 @@ class Explanation:
         if value is not None and names is not None:
             value = names[int(number)]
         return Reason(self.feature_names[feature], value, float(self.values[row, feature]))
-
-
-def _target(classes: str, note: str) -> str:
-    """Return the description of the explained quantity."""
-    return f"probability of {classes}" + (note and f", {note}")
 
 
 @dataclass(repr=False, eq=False)
@@ -289,9 +289,7 @@ class ExplanationDisplay(Display):
         ax.bar_label(self.bars_, [f"{value:+.2g}" for value in values], padding=3, fontsize="small")
         ax.margins(x=0.15)
         label = f"{explained.target}: {explained.predictions[0]:.3g}, from {explained.base_values[0]:.3g}"
-        if explained.is_before_calibration:
-            label += f"\n(after calibration: {explained.calibrated[0]:.3g})"
-        ax.set_xlabel(label)
+        ax.set_xlabel(f"{label}\n(predicted probability: {explained.probabilities[0]:.3g})")
         return names
 
     def _draw_rows(self, ax: Any, features: NDArray[np.int64]) -> list[str]:
@@ -310,28 +308,33 @@ class ExplanationDisplay(Display):
         return [explained.feature_names[j] for j in features.tolist()]
 
 
-def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) -> Explanation:
-    """Explain predictions by the contribution of each feature: exact Shapley values.
+def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None = None, verbose: int = 0) -> Explanation:
+    """Explain predictions by the contribution of each feature to the log odds, in the manner of Shapley values.
 
-    These are the path-dependent values of TreeSHAP [1]_: where a feature is not known, a row goes both ways at a split
-    on it, in proportion to the training weight. They explain the forest as it predicts, with hierarchical shrinkage,
-    missing values and sets of categories: ``base_values`` and ``values`` of a row add up to the mean probability of the
-    trees.
+    ``base_values`` and ``values`` of a row add up to the log odds of ``predict_proba``, of a class against all others,
+    after calibration, and for a stack with all its members; probabilities below 1e-9 are replaced by this.
+
+    Where a feature is not known, a row goes both ways at a split on it, in proportion to the training weight, as in
+    the path-dependent TreeSHAP [1]_; the additive member of a stack has the mean effect of the training samples. Trees
+    are explained as they predict, with hierarchical shrinkage, missing values and sets of categories. Let each feature
+    be known with chance t. As t goes from 0 to 1 the mean of the trees goes from its base value to what is predicted,
+    and its changes divide exactly among the features: their sums are the Shapley values of ``scale="probability"``.
+    Those of log odds, a function of such means, are summed up along the same way, in four steps [2]_, [3]_. They are
+    close to the Shapley values of log odds over subsets of known features, but not the same, which would take a
+    prediction for each subset; "Say why a row ranks high" in the documentation measures the difference.
 
     A column of categories has one value, also where trees read target rates of it (see ``target_rates_`` of the
     forest): the column and its rates, those of its interactions included, are known together.
 
-    A calibrated forest, which is the default, is explained before calibration, because only the mean over trees is a
-    sum that can be divided among features; ``explanation.target`` says so, and ``explanation.calibrated`` has the
-    probabilities of ``predict_proba``. With two classes the calibration keeps the order of the samples. With
-    ``calibration=None`` the explained predictions are those of ``predict_proba``.
-
     Parameters
     ----------
-    model : AUCForestClassifier or AUCTreeClassifier
+    model : AUCForestClassifier, AUCTreeClassifier or AUCStackingClassifier
         A fitted model.
     X : array-like of shape (n_samples, n_features)
         The samples to explain, as in ``predict_proba``.
+    scale : "log_odds" or "probability", default="log_odds"
+        What the values add up to: the log odds, or the mean probability of the trees before calibration, whose Shapley
+        values are exact. A stack has log odds only.
     n_jobs : int or None, default=None
         The number of threads, as in joblib. The result does not depend on it.
     verbose : int, default=0
@@ -345,10 +348,12 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     Raises
     ------
     ValueError
-        If X does not fit the model, or if the values would take more than half of the machine's memory: 8 bytes for
-        each row and feature, times the number of classes if there are more than two.
+        If X does not fit the model, if `scale` is another one, or "probability" for a stack, if a stack is from a model
+        file of before, or if the values would take more than half of the machine's memory: 40 bytes for each row and
+        feature, 72 for a stack with two forests, 8 on the scale of probabilities, times the number of classes if there
+        are more than two.
     TypeError
-        If the model is not supported.
+        If the model is not supported, such as a stack with a linear model of your own.
 
     See Also
     --------
@@ -359,6 +364,9 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     .. [1] S. M. Lundberg, G. Erion, H. Chen, A. DeGrave, J. M. Prutkin, B. Nair, R. Katz, J. Himmelfarb, N. Bansal,
        S.-I. Lee, "From local explanations to global understanding with explainable AI for trees", Nature Machine
        Intelligence 2 (2020), 56-67.
+    .. [2] R. J. Aumann, L. S. Shapley, "Values of Non-Atomic Games", Princeton University Press, 1974.
+    .. [3] H. Chen, S. M. Lundberg, S.-I. Lee, "Explaining a series of models by propagating Shapley values", Nature
+       Communications 13 (2022), 4512.
 
     Examples
     --------
@@ -366,57 +374,77 @@ def explain(model: Any, X: Any, *, n_jobs: int | None = None, verbose: int = 0) 
     >>> from aucforest.datasets import load_abalone
     >>> from aucforest.inspection import explain
     >>> X, rings = load_abalone(return_X_y=True)
-    >>> forest = AUCForestClassifier(50, calibration=None, random_state=0).fit(X, rings >= 12)
-    >>> explanation = explain(forest, X[:5])
-    >>> bool(abs(explanation.predictions - forest.predict_proba(X[:5])[:, 1]).max() < 1e-12)
+    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
+    >>> explanation, proba = explain(forest, X[:5]), forest.predict_proba(X[:5])
+    >>> bool(abs(1 / (1 + np.exp(-explanation.predictions)) - proba[:, 1]).max() < 1e-9)
     True
     >>> [reason.feature for reason in explanation.top(2)[0]]
     ['feature_5', 'feature_7']
     """
-    if not isinstance(model, TreeBasedClassifier):
-        raise TypeError(f"explain needs an AUCForestClassifier or an AUCTreeClassifier, got {name_of_class(model)}")
-    check_is_fitted(model, "trees_")
-    X, classes, n_trees = model._features_of(X), model.classes_, len(model.trees_)
-    inputs, names = inputs_of(model), input_names_of(model)
+    if scale not in _WORDS:
+        raise ValueError(f"scale must be one of {', '.join(map(repr, _WORDS))}, got {scale!r}")
+    forests = {name: member for name, member in explained_members(model).items() if name != "linear"}
+    if scale == "probability" and isinstance(model, AUCStackingClassifier):
+        raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
+    X, classes, names, inputs = model._features_of(X), model.classes_, input_names_of(model), inputs_of(model)
     n_columns = 1 if len(classes) == 2 else len(classes)
     what = f"Shapley values of {len(X):,} rows, {len(names):,} features and {len(classes):,} classes"
-    check_memory(8.0 * len(X) * len(names) * n_columns, what, "explain fewer rows at a time")
-    X = as_dense(X)
-    total, base = np.zeros((n_columns, len(X), len(names))), np.zeros(n_columns)
-    most_predicted = max(tree.n_nodes for tree in model.trees_) * len(classes)
-    step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
+    n_steps = _N_STEPS if scale == "log_odds" else 1
+    n_arrays = n_steps * len(forests) + (scale == "log_odds")
+    check_memory(8.0 * len(X) * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
+    X, n_trees = as_dense(X), sum(len(forest.trees_) for forest in forests.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
-        for start in range(0, n_trees, step):
-            trees = model.trees_[start : start + step]
-            _add_trees(trees, X, inputs, total, base, n_jobs)
-            progress.update(len(trees))
-    total /= n_trees
-    base /= n_trees
+        means = {
+            name: _divide_mean(forest.trees_, X, inputs, (n_steps, n_columns), n_jobs, progress.update)
+            for name, forest in forests.items()
+        }
+    total, base = means["forest"] if scale == "probability" else _divide_log_odds(model, means, X)
+    total = total.reshape(n_columns, len(X), len(names))
     values, bases = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)
-    bases = np.broadcast_to(bases, (len(X), *np.shape(bases)))
+    proba = model._predict_valid(X)
     return Explanation(
         values=values,
-        base_values=bases,
-        calibrated=_calibrate(model, bases + values.sum(axis=1)),
+        base_values=np.broadcast_to(bases, (len(X), *np.shape(bases))),
+        probabilities=proba[:, 1] if n_columns == 1 else proba,
         data=X[:, : len(names)],
         feature_names=tuple(names),
         classes=classes,
-        target=_target(
-            str(classes[1]) if n_columns == 1 else "each class",
-            "" if model._calibration is None else _BEFORE,
-        ),
+        target=f"{_WORDS[scale]} {classes[1] if n_columns == 1 else 'each class'}",
+        scale=scale,
         categories=category_names_of(model),
         times=times_in(model.dates_),
     )
 
 
-def _calibrate(model: TreeBasedClassifier, mean: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the probabilities of the model from the mean of its trees, of the second class or of each."""
-    if model._calibration is None:
-        return mean
-    if mean.ndim == 2:
-        return model._calibration.apply(mean)
-    return model._calibration.apply(np.column_stack([1.0 - mean, mean]))[:, 1]
+def _divide_log_odds(model: Any, means: Mapping[str, StepsOfMean], X: NDArray[Any]) -> StepsOfMean:
+    """Return the values of the log odds, (n_columns, n_samples, n_inputs), and their base values."""
+    steps, base = means["forest"]
+    total = np.empty(steps.shape[1:])
+    for start in range(0, len(X), _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        found = log_odds(model, {name: (values[:, :, rows], mean) for name, (values, mean) in means.items()}, X[rows])
+        total[:, rows], base = found.values[-len(total) :], found.base[-len(total) :, 0]
+    return total, base
+
+
+def _divide_mean(
+    trees: list[Tree],
+    X: NDArray[Any],
+    inputs: NDArray[np.int64],
+    n_each: tuple[int, int],
+    n_jobs: int | None,
+    advance: Callable[[int], Any],
+) -> StepsOfMean:
+    """Return the steps of the Shapley values of the mean of trees; `n_each` are the numbers of steps and columns."""
+    total, base = np.zeros((*n_each, len(X), len(set(inputs.tolist())))), np.zeros(n_each[1])
+    most_predicted = max(tree.n_nodes * tree.prediction.shape[1] for tree in trees)
+    step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
+    for start in range(0, len(trees), step):
+        some = trees[start : start + step]
+        _add_trees(some, X, inputs, total, base, n_jobs)
+        advance(len(some))
+    total /= len(trees)
+    return total, base / len(trees)
 
 
 def _add_trees(
@@ -427,24 +455,25 @@ def _add_trees(
     base: NDArray[np.float64],
     n_jobs: int | None,
 ) -> None:
-    """Add values of some trees to total, (n_columns, n_samples, n_inputs), and what they predict without features.
+    """Add values of some trees to total, (n_steps, n_columns, n_samples, n_inputs), and their base values to base.
 
     A block of rows sees the trees in their order, so sums do not depend on n_jobs.
     """
-    prepared, predicted = [ShapleyTree.of(tree, inputs) for tree in trees], []
+    n_steps, n_columns, _, n_inputs = total.shape
+    prepared, predicted = [ShapleyTree.of(tree, inputs, n_steps) for tree in trees], []
     for tree in trees:
-        predicted.append(np.array(tree.prediction.T[-len(total) :], order="C"))
+        predicted.append(np.array(tree.prediction.T[-n_columns:], order="C"))
         base += predicted[-1][:, tree.is_leaf] @ tree.weight[tree.is_leaf] / tree.weight[0]
     shape = scratch_shape(prepared)
 
     def add(start: int) -> None:
         rows, scratch = slice(start, start + shape[-1]), make_scratch(shape)
         columns = np.array(X[rows].T, dtype=np.float64, order="C")
-        for k in range(len(total)):
-            sums = np.zeros((total.shape[2], columns.shape[1]))
+        for k in range(n_columns):
+            sums = np.zeros((n_steps, n_inputs, columns.shape[1]))
             for tree, values in zip(prepared, predicted):
                 add_shapley_values(tree, values[k], columns, scratch, sums)
-            total[k, rows] += sums.T
+            total[:, k, rows] += sums.transpose(0, 2, 1)
 
     for _ in thread_map(n_jobs)(add, range(0, len(X), shape[-1])):
         pass

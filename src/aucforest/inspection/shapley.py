@@ -13,16 +13,18 @@ the products of all leaves below a node are summed up once for all of them, as i
 2022, NeurIPS), so a row takes time in proportion to nodes times points.
 
 A column of categories and the target rates that are made of it are known together: they are one feature, a player.
+
+Where t is the chance that a feature is known, the integral up to a t is the part of the value that a feature has got up
+to there. Parts of the interval, each of some of the points, are the steps of `estimators.log_odds`.
 """
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import roots_legendre
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.estimators.log_odds import gauss_legendre
 from aucforest.tree.prediction import goes_right
 from aucforest.tree.tree import LEAF, Tree, find_parents
 
@@ -48,9 +50,10 @@ class ShapleyTree(NamedTuple):
     fraction: NDArray[np.float64]  # of an edge: z of its player on the path from the root to it
     points: NDArray[np.float64]
     weights: NDArray[np.float64]  # of the points
+    step: NDArray[np.int64]  # of a point: the part of the interval from 0 to 1 that it is counted in
 
     @classmethod
-    def of(cls, tree: Tree, inputs: NDArray[np.int64] | None = None) -> "ShapleyTree":
+    def of(cls, tree: Tree, inputs: NDArray[np.int64] | None = None, n_steps: int = 1) -> "ShapleyTree":
         """Prepare a tree; `inputs` are the players of its features, by default the features themselves."""
         player = tree.feature.astype(np.int64) if inputs is None else np.append(inputs, LEAF)[tree.feature]
         set_number = np.full(tree.n_nodes, -1)
@@ -58,7 +61,7 @@ class ShapleyTree(NamedTuple):
         parent, depth = find_parents(tree.left_child, tree.left_child + 1)
         (last_edge, n_distinct), fraction = np.zeros((2, tree.n_nodes), dtype=np.int64), np.ones(tree.n_nodes)
         most = _follow_edges(player, tree.left_child, tree.weight, parent, n_distinct, last_edge, fraction)
-        points, weights = _gauss_legendre(max(1, (most + 1) // 2))
+        points, weights = gauss_legendre(max(n_steps, (most + 1) // 2))
         return cls(
             feature=tree.feature,
             player=player,
@@ -73,14 +76,8 @@ class ShapleyTree(NamedTuple):
             fraction=fraction,
             points=points,
             weights=weights,
+            step=np.arange(len(points)) * n_steps // len(points),
         )
-
-
-@lru_cache(maxsize=64)
-def _gauss_legendre(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return points between 0 and 1 and their weights, exact for polynomials of degree 2 * n_points - 1."""
-    points, weights = roots_legendre(n_points)
-    return (points + 1.0) / 2.0, weights / 2.0
 
 
 @bare_kernel
@@ -116,7 +113,7 @@ def make_scratch(shape: tuple[int, int, int]) -> tuple[NDArray[Any], ...]:
     """Return scratch of `add_shapley_values`."""
     n_nodes, _, n_rows = shape
     sides = np.empty((n_nodes // 2 + 1, n_rows), dtype=np.int64)
-    return np.empty(2 * n_nodes + 1, dtype=np.int64), sides, np.empty(shape), np.empty(n_rows)
+    return np.empty(2 * n_nodes + 1, dtype=np.int64), sides, np.empty(shape)
 
 
 @bare_device
@@ -166,31 +163,28 @@ def _multiply(tree, values, node, products, n_rows, sides):
 
 
 @bare_device
-def _collect(tree, node, products, n_rows, sides, sums, total):
+def _collect(tree, node, products, n_rows, sides, total):
     """Sum up the leaves below a node in place of its products, and add what they give to the player of its split.
 
     A leaf gives (o - z) / p at the last edge of the player: added here, and taken away at the edge before.
     """
     left = tree.left_child[node]
     old, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
-    for i in range(n_rows):
-        sums[i] = 0.0
     for q in range(len(tree.points)):
         t, weight = tree.points[q], tree.weights[q]
         before = (1.0 - old) / (t + old * (1.0 - t))
         hot_left = weight * ((1.0 - z_left) / (t + z_left * (1.0 - t)) - before)
         hot_right = weight * ((1.0 - z_right) / (t + z_right * (1.0 - t)) - before)
         cold = weight * (-1.0 / (1.0 - t) - before)
-        above = products[_place(tree, node), q]
+        above, values = products[_place(tree, node), q], total[tree.step[q], tree.player[node]]
         below_left, below_right = products[_place(tree, left), q], products[_place(tree, left + 1), q]
         for i in range(n_rows):
             is_left = sides[i] == _LEFT
             at_left, at_right = below_left[i], below_right[i]
-            sums[i] += at_left * (hot_left if is_left else cold) + at_right * (cold if is_left else hot_right)
+            value = at_left * (hot_left if is_left else cold) + at_right * (cold if is_left else hot_right)
+            # without o, (o - z) / p is the same at both edges
+            values[i] += value if sides[i] != 0 else 0.0
             above[i] = at_left + at_right
-    for i in range(n_rows):
-        # without o, (o - z) / p is the same at both edges
-        total[i] += sums[i] if sides[i] != 0 else 0.0
 
 
 @bare_kernel
@@ -206,10 +200,10 @@ def add_shapley_values(tree, values, X, scratch, total):
         By columns, at most as many rows as the scratch has. Of categorical features the codes, or NaN.
     scratch
         Of `make_scratch`, for a `scratch_shape` of this tree and others.
-    total : ndarray of shape (n_players, n_rows), float64
-        Output, added to.
+    total : ndarray of shape (n_steps, n_players, n_rows), float64
+        Output, added to. Shapley values are the sums over steps, of which there are as many as `tree` was made for.
     """
-    stack, sides, products, sums = scratch
+    stack, sides, products = scratch
     n_rows, n_stacked = X.shape[1], 0
     for i in range(n_rows):
         # before all splits all rows are on the side that the root is said to be on
@@ -225,7 +219,7 @@ def add_shapley_values(tree, values, X, scratch, total):
         if node < 0:
             # all below it is done
             node = ~node
-            _collect(tree, node, products, n_rows, sides[tree.depth[node] + 1], sums, total[tree.player[node]])
+            _collect(tree, node, products, n_rows, sides[tree.depth[node] + 1], total)
             continue
         _part_rows(tree, node, X, sides)
         _multiply(tree, values, node, products, n_rows, sides[tree.depth[node] + 1])

@@ -1,0 +1,203 @@
+"""Log odds divided among features: by all subsets, and sums that are what models show."""
+
+from copy import copy
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.special import roots_legendre
+from sklearn.linear_model import LogisticRegression
+
+import aucforest
+from aucforest import AUCStackingClassifier
+from aucforest.inspection import explain
+from aucforest.persistence.model_file import write_model
+from tests.estimators.data import make_table, small_forest, small_tree
+from tests.estimators.stacks import DATA, fitted
+from tests.estimators.test_model_files import read
+from tests.inspection.test_shapley import sides
+from tests.reference import log_odds as reference
+from tests.reference.shapley import expected
+
+NEW, _ = make_table(20, 4, seed=1)
+
+
+def worth_of(forest, row):
+    """Return the mean probabilities of the classes for each subset of the features."""
+    worth, n_features = {}, len(row)
+    for known in (some for size in range(n_features + 1) for some in combinations(range(n_features), size)):
+        of_trees = []
+        for tree in forest.trees_:
+            children = [None if left < 0 else (left, left + 1) for left in tree.left_child.tolist()]
+            parts = tree.feature.tolist(), children, tree.weight.tolist(), list(tree.prediction), sides(tree, row)
+            of_trees.append(expected(*parts, set(known)))
+        worth[known] = np.mean(of_trees, axis=0).tolist()
+    return worth
+
+
+def score_of(forest):
+    if forest.calibration_ is None:
+        return lambda j, p: np.log(max(p, 1e-9))
+    slope, intercepts = forest.calibration_.slope, forest.calibration_.intercepts.tolist()
+    return lambda j, p: slope * np.log(max(p, 1e-6)) + intercepts[j]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("calibration", ["auto", None])
+def test_all_subsets(n_classes, calibration):
+    forest = small_forest(4, calibration=calibration, max_depth=4).fit(*make_table(200, 4, n_classes))
+    found, way = explain(forest, NEW[:2]), [((t + 1) / 2, weight / 2) for t, weight in zip(*roots_legendre(4))]
+    for row in range(2):
+        worth, score = worth_of(forest, NEW[row]), score_of(forest)
+        for k in range(n_classes):
+            by_hand = reference.values_on_the_way(worth, 4, k, score, *zip(*way))
+            np.testing.assert_allclose(found.of_class(k).values[row], by_hand, rtol=0, atol=1e-9)
+
+
+def test_they_are_close_to_the_shapley_values_of_log_odds():
+    X, y = make_table(400, 4, 4)
+    forest = small_forest(10, max_depth=5).fit(X, y == 3)
+    found, exact, score = explain(forest, NEW).values, [], score_of(forest)
+    for row in NEW:
+        values = lambda p: reference.log_odds([score(j, p[j]) for j in (0, 1)], 1)  # noqa: E731
+        exact.append(reference.shapley_values(worth_of(forest, row), 4, values))
+    assert np.abs(found - exact).mean() < 0.15 * np.abs(exact).mean()
+    assert np.corrcoef(found.ravel(), np.ravel(exact))[0, 1] > 0.98
+
+
+def shown_log_odds(model, X):
+    """Return the log odds of `predict_proba`, of a forest without calibration with probabilities from 1e-9 on."""
+    proba, is_raw = model.predict_proba(X), getattr(model, "calibration_", None) is None
+    proba = np.maximum(proba, 1e-9) if is_raw and not isinstance(model, AUCStackingClassifier) else proba
+    others = np.stack([np.delete(proba, k, axis=1).sum(axis=1) for k in range(proba.shape[1])], axis=1)
+    log_odds = np.log(proba) - np.log(others)
+    return log_odds[:, 1] if proba.shape[1] == 2 else log_odds
+
+
+def check_sums(model, X):
+    found = explain(model, X)
+    assert found.scale == "log_odds"
+    assert np.all(np.isfinite(found.values))
+    np.testing.assert_allclose(found.predictions, shown_log_odds(model, X), rtol=0, atol=1e-9)
+    return found
+
+
+FORESTS = {
+    "default": {},
+    "pure leaves": {"shrinkage": None, "calibration": None, "bootstrap": False},
+    "pure leaves, calibrated": {"shrinkage": None},
+    "balanced": {"sampling": "balanced"},
+    "rates of classes alone": {"sampling": "balanced", "calibration": None},
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("params", FORESTS.values(), ids=FORESTS)
+def test_sums_of_forests(params, n_classes):
+    X, y = make_table(300, 4, n_classes)
+    labels = np.array(["no", "yes", "perhaps", "never", "always"])[y]
+    forest = small_forest(8, **params).fit(X, labels)
+    if params.get("calibration", "") is None and "bootstrap" in params:
+        proba = forest.predict_proba(X)
+        assert np.any(proba == 0)
+        assert np.any(proba == 1)
+    check_sums(forest, np.concatenate((X[:100], NEW)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_sums_of_trees(n_classes):
+    X, y = make_table(300, 4, n_classes)
+    check_sums(small_tree().fit(X, y), X)
+
+
+def test_they_follow_other_intercepts():
+    X, y = make_table(300, 4, 3)
+    forest = small_forest(20).fit(X, y)
+    before = check_sums(forest, NEW)
+    forest.calibration_ = forest.calibration_._replace(intercepts=np.array([0.0, 1.0, -2.0]))
+    after = check_sums(forest, NEW)
+    assert np.all(np.abs(after.base_values - before.base_values) > 0.1)
+    forest.calibration_.intercepts[2] = -np.inf
+    found = explain(forest, NEW)
+    assert np.all(np.isfinite(found.values))
+    np.testing.assert_allclose(found.predictions[:, :2], shown_log_odds_of_two(forest), rtol=0, atol=1e-9)
+
+
+def shown_log_odds_of_two(forest):
+    proba = forest.predict_proba(NEW)
+    return np.log(proba[:, :2]) - np.log(proba[:, 1::-1])
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_sums_of_stacks(name, tmp_path):
+    stack, X = fitted(name)
+    assert np.all(stack.weights_ > 0.0)
+    found = check_sums(stack, X)
+    np.testing.assert_array_equal(np.atleast_2d(found.probabilities.T)[-1], stack.predict_proba(X)[:, -1])
+    assert found.values.shape[1] == len(found.feature_names) == len(set(stack._inputs_of_features))
+    np.testing.assert_array_equal(found.values, explain(stack, X, n_jobs=2).values)
+    stack.save(tmp_path / "stack")
+    loaded = explain(aucforest.load(tmp_path / "stack"), X)
+    np.testing.assert_array_equal(found.values, loaded.values)
+    np.testing.assert_array_equal(found.base_values, loaded.base_values)
+
+
+def test_a_confident_stack_of_three_classes():
+    """Its forest has probabilities below 1e-9."""
+    stack, X = fitted("three classes")
+    stack, forest = copy(stack), copy(stack.members_["forest"])
+    forest.calibration_ = forest.calibration_._replace(slope=15.0)
+    stack.members_ = {**stack.members_, "forest": forest}
+    assert forest.predict_proba(X).min() < 1e-9
+    check_sums(stack, X)
+
+
+def test_what_is_left_to_rounding_is_little(monkeypatch):
+    monkeypatch.setattr("aucforest.estimators.log_odds._as_shown", lambda divided, proba: divided)
+    for name in ("two classes", "three classes", "only categories"):
+        stack, X = fitted(name)
+        np.testing.assert_allclose(explain(stack, X).predictions, shown_log_odds(stack, X), rtol=0, atol=1e-9)
+
+
+def test_members_of_two_classes_add_up():
+    stack, X = fitted("two classes")
+    forest, residual, linear = stack.members_.values()
+    of_linear, mean = linear.effects(X)
+    of_members = explain(forest, X).values, explain(residual, X).values, of_linear[1] - of_linear[0]
+    expected_values = sum(weight * values for weight, values in zip(stack.weights_, of_members))
+    found = explain(stack, X)
+    np.testing.assert_allclose(found.values, expected_values, rtol=0, atol=1e-9)
+    bases = explain(forest, X).base_values, explain(residual, X).base_values, mean[1] - mean[0]
+    base = sum(weight * value for weight, value in zip(stack.weights_, bases)) + np.diff(stack.intercepts_)
+    np.testing.assert_allclose(found.base_values, base, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["two classes", "three classes"])
+def test_a_stack_that_is_its_forest_has_the_values_of_the_forest(name):
+    stack, X = fitted(name)
+    alone = copy(stack)
+    alone.weights_, alone.intercepts_ = np.eye(3)[0], np.zeros(len(stack.classes_))
+    np.testing.assert_allclose(explain(alone, X).values, explain(stack.members_["forest"], X).values, atol=1e-9)
+
+
+def test_stacks_that_cannot_be_explained(tmp_path):
+    stack, X = fitted("two classes")
+    with pytest.raises(ValueError, match=r"^scale='probability' is for forests and trees, but the model is a stack: "):
+        explain(stack, X, scale="probability")
+    stack.save(tmp_path / "stack")
+    arrays, metadata = read(tmp_path / "stack")
+    del arrays["linear/column_means_"]
+    write_model(tmp_path / "before", arrays, metadata)
+    before = aucforest.load(tmp_path / "before")
+    np.testing.assert_array_equal(before.predict_proba(X), stack.predict_proba(X))
+    with pytest.raises(ValueError, match=r"^the stack is from a model file of before, .*: fit it again$"):
+        explain(before, X)
+    before.save(tmp_path / "again")
+    before.weights_[2] = 0.0
+    check_sums(before, X)
+    own = AUCStackingClassifier(small_forest(20), linear=LogisticRegression(), random_state=0).fit(*make_table())
+    own.weights_[2] = 0.5
+    with pytest.raises(TypeError, match=r"^linear: a LogisticRegression cannot be explained: use linear="):
+        explain(own, X)
+    own.weights_[2] = 0.0
+    check_sums(own, X)
