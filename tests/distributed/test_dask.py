@@ -45,11 +45,12 @@ def test_the_forest_is_that_of_all_rows(client, local, n_parts, strategy):
         ({"sampling": "balanced", "oob_score": True}, None),
         ({"bootstrap": False, "class_weight": {"rare": 3.0}}, WEIGHTS),
         ({"sampling": "subsample", "class_weight": "balanced_subsample", "shrinkage": 2.0, "max_bins": 16}, None),
+        ({"sampling": "half-samples", "n_estimators": 100}, WEIGHTS),
     ],
-    ids=["tuned", "balanced", "all rows", "subsample"],
+    ids=["tuned", "balanced", "all rows", "subsample", "half-samples"],
 )
 def test_out_of_bag_sums_and_draws_and_weights(client, options, weights):
-    local = AUCForestClassifier(40, random_state=1, max_depth=4, **options).fit(X, Y, weights)
+    local = AUCForestClassifier(**{"n_estimators": 40, "random_state": 1, "max_depth": 4} | options).fit(X, Y, weights)
     forest = DaskAUCForestClassifier(**local.get_params()).fit(*chunked(3, X, Y, weights))
     assert_same(local, forest)
 
@@ -270,7 +271,7 @@ def test_no_method_computes_a_collection_in_silence(local, tmp_path):
     lazy = {"predict", "predict_proba", "predict_log_proba", "apply", "encode"}
     # These compute by parts, as they say.
     by_parts = {"fit", "score", "explain_plan"}
-    assert taking_X == {"decision_path", "set_threshold"} | lazy | by_parts
+    assert taking_X == {"decision_path", "predict_interval", "set_threshold"} | lazy | by_parts
     for X_ in (arrays, frame):
         for name in lazy:
             found = getattr(forest, name)(X_)
@@ -278,6 +279,7 @@ def test_no_method_computes_a_collection_in_silence(local, tmp_path):
                 found.compute(scheduler="sync")
         for refused in (
             lambda X_=X_: forest.decision_path(X_),
+            lambda X_=X_: forest.predict_interval(X_),
             lambda X_=X_: forest.set_threshold("f1", X_, labels),
             lambda X_=X_: forest.set_threshold("f1", X_, Y),
             lambda X_=X_: forest.set_threshold(0.5, X_),

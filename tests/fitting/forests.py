@@ -10,8 +10,8 @@ from aucforest.persistence.folded_trees import fold
 from tests.fitting.tables import assert_same_rates
 
 FITTED = (
-    "classes_", "class_prior_", "shrinkage_", "threshold_", "threshold_std_", "oob_score_", "oob_decision_function_",
-    "feature_names_in_", "n_features_in_",
+    "classes_", "class_prior_", "shrinkage_", "dispersion_", "threshold_", "threshold_std_", "oob_score_",
+    "oob_decision_function_", "feature_names_in_", "n_features_in_",
 )  # fmt: skip
 
 

@@ -12,7 +12,15 @@ from scipy.stats import multivariate_hypergeom
 from sklearn.metrics import roc_auc_score
 
 import aucforest
-from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, _subsample_sizes, resolve_sampler
+from aucforest.fitting.bootstrap import (
+    BLOCK_ROWS,
+    N_HALVES,
+    BootstrapSampler,
+    HalfSampler,
+    _subsample_sizes,
+    half_of,
+    resolve_sampler,
+)
 from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import assert_same, digest, everything, make_table, small_forest
 from tests.reference.tree import derive_key
@@ -208,6 +216,27 @@ def test_samples_by_class(sampling, max_samples, expected):
     assert len({tree.n_samples[0] for tree in forest.trees_}) > 1 or sum(expected) < 10
 
 
+@pytest.mark.parametrize("n_rows", [2, 301, BLOCK_ROWS + 904])
+def test_trees_share_halves(n_rows):
+    sampler, keys = HalfSampler.of(n_rows, 7), tree_keys(7, range(300))
+    counts = sampler.counts_of_trees(keys)
+    assert counts.max() == 1
+    assert np.all(counts.sum(axis=1) == n_rows // 2)
+    halves = np.array([*map(half_of, keys)])
+    assert np.bincount(halves).min() > 2
+    for half in range(N_HALVES):
+        assert np.ptp(counts[halves == half], axis=0).max() == 0
+    n_different = len(np.unique(counts, axis=0))
+    assert n_different == (2 if n_rows == 2 else N_HALVES)
+    assert n_rows == 2 or not np.any(
+        np.all(counts[:, None] == HalfSampler.of(n_rows, 8).counts_of_trees(keys[:9]), axis=2)
+    )
+    n_blocks = len(sampler.starts)
+    for key in keys[:3]:
+        assert np.array_equal(sampler.counts(key), in_calls(sampler, key, 1))
+        assert np.array_equal(sampler.counts(key), in_parts(sampler, key, [0, n_blocks // 2, n_blocks // 2, n_blocks]))
+
+
 @pytest.mark.parametrize(("max_samples", "n_sampled"), [(None, 190), (40, 40), (0.5, 150), (1.0, 300), (1e-9, 1)])
 def test_a_subsample_is_without_replacement(max_samples, n_sampled):
     forest = small_forest(4, sampling="subsample", max_samples=max_samples).fit(X, LABELS)
@@ -254,6 +283,11 @@ def test_labels_of_rates(labels, rates):
         ({"sampling": {}, "bootstrap": False}, "^sampling={} needs bootstrap=True$"),
         ({"sampling": "balanced", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
         ({"sampling": "subsample", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
+        ({"sampling": "half-samples"}, "^n_estimators=6 must be at least 100 with sampling='half-samples'$"),
+        (
+            {"sampling": "half-samples", "n_estimators": 100, "max_samples": 0.5},
+            "^max_samples=0.5 must be None with sampling='half-samples'$",
+        ),
         ({"sampling": "weighted"}, "'sampling' parameter .* Got 'weighted' instead"),
     ],
 )

@@ -241,6 +241,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     apply = _lazily(AUCForestClassifier.apply)
     encode = _lazily(AUCForestClassifier.encode)
     decision_path = _in_memory(AUCForestClassifier.decision_path)
+    predict_interval = _in_memory(AUCForestClassifier.predict_interval)
     set_threshold = _in_memory(AUCForestClassifier.set_threshold)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -9,7 +9,7 @@ from aucforest.estimators._calibration import Calibration
 from aucforest.estimators._mixture import describe_encodings, describe_mixture
 from aucforest.estimators._model_files import Part, require
 from aucforest.estimators._rate_files import restore_rates, store_rates
-from aucforest.fitting.bootstrap import SampleRecord, digest_groups
+from aucforest.fitting.bootstrap import N_HALVES, SampleRecord, digest_groups
 from aucforest.persistence.folded_trees import fold, unfold
 from aucforest.persistence.model_file import Arrays, StoredModel
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
@@ -81,6 +81,8 @@ def store_decision(model: Any) -> Arrays:
 
 def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     arrays = store_decision(forest) | {"shrinkage_": np.array(forest.shrinkage_)}
+    if hasattr(forest, "dispersion_"):
+        arrays["dispersion"] = np.array(forest.dispersion_)
     if (calibration := forest.calibration_) is not None:
         slope, intercepts, *evidence = calibration
         arrays["calibration"] = np.array([slope, *evidence, *intercepts])
@@ -88,7 +90,9 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     arrays["variants"] = np.array([variants.index(variant) for variant in forest.variants_], dtype=np.int64)
     metadata = {
         "seed": forest._seed,
-        "drawn": [list(record)[: 6 if record.n_groups else 4] for record in forest._sample_records],
+        "drawn": [
+            list(record)[: 7 if record.n_halves else 6 if record.n_groups else 4] for record in forest._sample_records
+        ],
     }
     metadata["variants"] = [list(variant) for variant in variants]
     if forest._groups is not None:
@@ -164,16 +168,18 @@ def _are_names(value: Any, n: int) -> bool:
 def _restore_sampling(forest: Any, stored: StoredModel) -> None:
     forest._sample_records = []
     for item in stored.take("drawn", list):
-        require(isinstance(item, list) and len(item) in (4, 6) and isinstance(item[1], list), "drawn is invalid")
+        require(isinstance(item, list) and len(item) in (4, 6, 7) and isinstance(item[1], list), "drawn is invalid")
         n_rows, sizes, replace, stream, *groups = item
         require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn has invalid numbers of rows")
         require(type(replace) is bool, "drawn does not say whether rows were replaced")
-        n_groups, digest = groups or (0, "")  # only trees that sampled groups have some
+        absent: list[Any] = [0, "", 0][len(groups) :]  # only trees with groups or half-samples have some
+        n_groups, digest, n_halves = groups + absent
         require(isinstance(stream, str), "drawn does not name the random stream")
         if sizes and not stream.startswith("aucforest"):  # files of before name numpy alone, if anything
             stream = f"aucforest 0.2 and {stream}" if stream else "aucforest 0.2"
         require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
-        forest._sample_records.append(SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest))
+        require(n_halves in (0, N_HALVES), f"drawn has not {N_HALVES} half-samples")
+        forest._sample_records.append(SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest, n_halves))
     forest._groups = None
     if "groups" in stored:
         groups = forest._groups = stored.take_array("groups", "i", (-1,))
@@ -230,6 +236,9 @@ def _restore_forest(forest: Any, stored: StoredModel) -> None:
     forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))
     require(0.0 <= forest.shrinkage_ < np.inf, f"shrinkage_ is {forest.shrinkage_}")
     forest.calibration_ = _restore_calibration(stored, n_classes)
+    if "dispersion" in stored:
+        forest.dispersion_ = float(stored.take_array("dispersion", "d", ()))
+        require(0.0 <= forest.dispersion_ < 1e6, f"dispersion is {forest.dispersion_}")
     if "positive_first" in stored:  # in files of before, of which all else is in sorted order
         stored.take("positive_first", bool)
 

@@ -164,10 +164,14 @@ class TreePrediction(FeatureModel):
 
     def _predict_valid(self, X: Any) -> NDArray[np.float64]:
         """Return class probabilities for the result of `_features_of`."""
+        return self._mean_of_trees(self._sum_of_trees(X), len(self.trees_), self._n_jobs)
+
+    def _sum_of_trees(self, X: Any) -> NDArray[np.float64]:
+        """Return the sums of the predictions of trees for the result of `_features_of`."""
         total = np.zeros((len(X), len(self.classes_)))
         for _, packed in self._in_groups():
             self._add_trees(packed, X, total)
-        return self._mean_of_trees(total, len(self.trees_), self._n_jobs)
+        return total
 
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any, n_jobs: int | None = 1) -> NDArray[np.float64]:
         """Return class probabilities from sums over trees; `n_trees` is a number, or an array with one for each row.

@@ -15,13 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest.estimators._base import TREE_CONSTRAINTS
 from aucforest.estimators._forest_files import FOREST_PART, TREES_PART
 from aucforest.estimators._forest_fit import ForestFit
+from aucforest.estimators._intervals import bounds_of
 from aucforest.estimators._paths import path_indicator
 from aucforest.estimators.out_of_bag import rows_to_tune_on
 from aucforest.estimators.thresholds import OF_ROWS, RULES
 from aucforest.estimators.tree import AUCTreeClassifier
-from aucforest.fitting.bootstrap import SCHEMES
+from aucforest.fitting.bootstrap import HALVES, SCHEMES
 from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
 from aucforest.metrics.at_k import find_at_k
+from aucforest.metrics.intervals import normal_quantile
 from aucforest.tables.target_rates import ENCODINGS
 from aucforest.tree.criteria import CRITERIA
 
@@ -73,13 +75,15 @@ class AUCForestClassifier(ForestFit):
         `AUCTreeClassifier`.
     bootstrap : bool, default=True
         Whether each tree is grown on a bootstrap sample. If False, every tree uses all samples.
-    sampling : {"bootstrap", "stratified", "balanced", "subsample"} or dict, default="bootstrap"
+    sampling : {"bootstrap", "stratified", "balanced", "subsample", "half-samples"} or dict, default="bootstrap"
         How the bootstrap sample of a tree is taken:
 
         - "bootstrap": with replacement from all samples.
         - "stratified": with replacement from each class, which keeps the class frequencies.
         - "balanced": with replacement from each class, as many samples as the rarest class has.
         - "subsample": without replacement, 63.2 % of the samples.
+        - "half-samples": one of 25 halves of the samples, taken without replacement, which trees share. For
+          `predict_interval`; needs 100 trees or more.
         - dict: with replacement, at a rate for each class label such as ``{"rare": 1.0, "common": 0.1}``. The rate of a
           class that is not listed is 1.
     max_samples : int, float or None, default=None
@@ -123,6 +127,9 @@ class AUCForestClassifier(ForestFit):
           can split with the samples.
         - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of
           the training samples, an integer a number of them.
+        - {"alerts": k, "cost": matrix}: the threshold with the lowest cost out of bag of those with at most k positive
+          predictions. The costs are as above, or "fit" for those that `fit` gets.
+        - {"recall": r}: the highest threshold with a recall of at least r out of bag.
         - {"precision": p}, {"fpr": f}: the threshold with the highest recall out of bag where the precision is at least
           p, or the false positive rate at most f. If no threshold has the precision, the one with the highest precision
           is taken, with a warning.
@@ -239,6 +246,9 @@ class AUCForestClassifier(ForestFit):
         says that the trees together are under-confident. None if there is no map.
     shrinkage_ : float
         The shrinkage that was used.
+    dispersion_ : float
+        The variance of the mean over trees, p, as a multiple of p (1 - p), for `predict_interval`: the mean is about as
+        sure as a proportion of ``1 / dispersion_`` samples. Only exists with ``sampling="half-samples"``.
     threshold_ : float, ndarray or None
         The fitted rule of `predict`: a probability of the class ``pos_label_``, the frequencies of more classes, a
         cost matrix, or None.
@@ -411,12 +421,13 @@ class AUCForestClassifier(ForestFit):
         groups : array-like of shape (n_samples,), default=None
             The group of each sample, such as a customer who has several. The bootstrap sample of a tree then holds
             whole groups (cluster bootstrap), so that a sample is out of bag only with its whole group. `max_samples`
-            is a number or a fraction of the groups. Needs ``sampling="bootstrap"`` or ``"subsample"``. With fewer than
-            10 groups of a class, out-of-bag probabilities are too low: `fit` warns, and chooses nothing by them.
+            is a number or a fraction of the groups. Needs ``sampling="bootstrap"``, ``"subsample"`` or
+            ``"half-samples"``. With fewer than 10 groups of a class, out-of-bag probabilities are too low: `fit` warns,
+            and chooses nothing by them.
         cost : array-like of shape (n_samples, 2, 2), default=None
-            The costs of errors of each sample, for ``threshold="cost"``: ``cost[s, i, j]`` is the cost of predicting
-            class j for sample s if its true class is i. With ``set_fit_request(cost=True)`` cross-validation passes
-            each fold its own.
+            The costs of errors of each sample, for ``threshold="cost"`` or ``{"alerts": k, "cost": "fit"}``:
+            ``cost[s, i, j]`` is the cost of predicting class j for sample s if its true class is i. With
+            ``set_fit_request(cost=True)`` cross-validation passes each fold its own.
 
         Returns
         -------
@@ -472,8 +483,64 @@ class AUCForestClassifier(ForestFit):
         rows = np.arange(record.n_rows)
         if not record.sizes:
             return [rows] * len(self.trees_)
-        sampler = record.to_sampler(self._groups)
+        sampler = record.to_sampler(self._groups, self._seed)
         return [np.repeat(rows, sampler.counts(key)) for key in tree_keys(self._seed, range(len(self.trees_)))]
+
+    def predict_interval(self, X: ArrayLike, level: float = 0.95) -> NDArray[np.float64]:
+        """Return confidence intervals of the class probabilities, for the forest's expected probability.
+
+        They say how far a probability would change with other training samples and another `random_state`, not how far
+        it is from the true one. The variance of the mean over trees is estimated between half-samples ([1]_, [2]_). Its
+        ratio to p (1 - p) is the same for all samples, ``dispersion_``, because with 300 trees that of a single sample
+        is too noisy. By the delta method it is that of the calibrated probability, whose interval is Wilson's.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        level : float, default=0.95
+            The confidence level.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2) or (n_samples, n_classes, 2), float64
+            The lower and the upper bound of the probability of the class ``pos_label_``, or of each of more classes.
+
+        Raises
+        ------
+        ValueError
+            If not all trees were grown with ``sampling="half-samples"``.
+
+        References
+        ----------
+        .. [1] Sexton, J., Laake, P. (2009). Standard errors for bagged and random forest estimators. Computational
+           Statistics and Data Analysis 53, 801-811.
+        .. [2] Athey, S., Tibshirani, J., Wager, S. (2019). Generalized random forests. Annals of Statistics 47,
+           1148-1178.
+
+        Examples
+        --------
+        >>> from aucforest import AUCForestClassifier
+        >>> from aucforest.datasets import load_abalone
+        >>> X, rings = load_abalone(return_X_y=True)
+        >>> forest = AUCForestClassifier(sampling="half-samples", random_state=0).fit(X[:1000], rings[:1000] >= 12)
+        >>> forest.predict_interval(X[1000:1002]).round(2)
+        array([[0.13, 0.45],
+               [0.19, 0.53]])
+        """
+        check_is_fitted(self, "trees_")
+        quantile = normal_quantile(level)
+        if not hasattr(self, "dispersion_"):
+            grown = ", ".join(map(str, self._sample_records))
+            raise ValueError(
+                f"predict_interval needs trees that share half-samples, but these were grown on {grown}: fit the forest"
+                f" with sampling={HALVES!r}"
+            )
+        mean = self._sum_of_trees(self._features_of(X)) / len(self.trees_)
+        proba, slope = mean, 1.0
+        if self.calibration_ is not None:
+            proba, slope = self.calibration_.apply(mean, self.n_jobs), self.calibration_.slope
+        bounds = bounds_of(mean, proba, slope, self.dispersion_, quantile)
+        return bounds if len(self.classes_) > 2 else bounds[:, self._positive]
 
     def __len__(self) -> int:
         """Return the number of trees."""

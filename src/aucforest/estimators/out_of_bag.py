@@ -218,7 +218,8 @@ def training_rows(
     if sample_weight is not None:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
-    sampler = resolve_sampler(forest.get_params(deep=False), labels[kept], forest.classes_, forest._groups)
+    params = forest.get_params(deep=False)
+    sampler = resolve_sampler(params, labels[kept], forest.classes_, forest._groups, forest._seed)
     record = SampleRecord.of(sampler, len(kept))
     for fitted in forest._sample_records:
         fitted.check_stream()

@@ -14,15 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.random import BLOCK, BLOCK_SIZES, ROW, bounded, derive_key
+from aucforest.tree.random import BLOCK, BLOCK_SIZES, HALF_SAMPLES, ROW, bounded, derive_key
 
 # The size is fixed, so that samples do not depend on how the rows are distributed over workers.
 BLOCK_ROWS = 4096
 
-SCHEMES = ("bootstrap", "stratified", "balanced", "subsample")
+HALVES = "half-samples"
+SCHEMES = ("bootstrap", "stratified", "balanced", "subsample", HALVES)
+
+# Those that sample rows of all classes with the same probability.
+_ALIKE = ("bootstrap", "subsample", HALVES)
 
 # The size of a subsample without replacement is the proportion of distinct rows in a bootstrap sample, 1 - 1 / e.
 _SUBSAMPLE = 0.632
+# The number of half-samples, and the fewest trees that share them.
+N_HALVES, _LEAST_TREES_OF_HALVES = 25, 100
 # The version of this package since which its own generator takes the same samples.
 _STREAM = "aucforest 0.3"
 # Maximum number of copies of a row; counts have 16 bits.
@@ -225,6 +231,33 @@ class BootstrapSampler:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class HalfSampler(BootstrapSampler):
+    """Sampling of half of the rows without replacement, the same half for several trees."""
+
+    halves: tuple[int, ...]  # the keys of the half-samples
+
+    @classmethod
+    def of(cls, n_rows: int, seed: int) -> "HalfSampler":
+        """Return the sampler of a forest with this seed."""
+        generator = np.random.Philox(key=np.array([seed, HALF_SAMPLES], dtype=np.uint64))
+        rows = BootstrapSampler.of_all(n_rows, max(1, n_rows // 2), replace=False)
+        return cls(**vars(rows), halves=tuple(generator.random_raw(N_HALVES).tolist()))
+
+    def by_block(self, key: int) -> NDArray[Any]:
+        """Return the number of sampled rows of a tree by block and stratum, shape (n_blocks, n_strata)."""
+        return super().by_block(key if self.by_tree is not None else self.halves[half_of(key)])
+
+    def counts_of_blocks(self, keys: Sequence[int], sizes: NDArray[np.int32], first: int) -> NDArray[np.uint16]:
+        """Return the counts of consecutive blocks, given the number of the first one and their sizes for each tree."""
+        return super().counts_of_blocks([self.halves[half_of(key)] for key in keys], sizes, first)
+
+
+def half_of(key: int) -> int:
+    """Return the number of the half-sample of a tree; chance divides the trees, whatever their variants are."""
+    return key % N_HALVES
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class GroupSampler(BootstrapSampler):
     """Sampling of whole groups, the cluster bootstrap: a row is in the sample of a tree as often as its group."""
 
@@ -299,10 +332,11 @@ def resolve_sampler(
     labels: NDArray[np.uint16],
     classes: NDArray[Any],
     groups: NDArray[np.int32] | None = None,
+    seed: int = 0,
 ) -> BootstrapSampler | None:
     """Return the sampler of a forest with these parameters, or None if each tree is fitted to all rows.
 
-    `groups` are the numbers of the rows' groups, where whole groups are sampled.
+    `groups` are the numbers of the rows' groups, where whole groups are sampled; half-samples depend on the seed.
     """
     sampling, max_samples = params["sampling"], params["max_samples"]
     if not params["bootstrap"]:
@@ -313,12 +347,13 @@ def resolve_sampler(
             raise ValueError("groups need bootstrap=True: without it every tree is grown on all groups")
         return None
     if groups is not None:
-        if sampling not in ("bootstrap", "subsample"):
+        if sampling not in _ALIKE:
             what = "whole groups cannot be sampled by class"
-            raise ValueError(f"groups need sampling='bootstrap' or 'subsample', but it is {sampling!r}: {what}")
-        return GroupSampler.of(groups, _sample_alike(params, int(groups.max()) + 1, "groups"))
-    if sampling in ("bootstrap", "subsample"):
-        return _sample_alike(params, len(labels), "samples")
+            names = f"{', '.join(map(repr, _ALIKE[:-1]))} or {_ALIKE[-1]!r}"
+            raise ValueError(f"groups need sampling={names}, but it is {sampling!r}: {what}")
+        return GroupSampler.of(groups, _sample_alike(params, int(groups.max()) + 1, "groups", seed))
+    if sampling in _ALIKE:
+        return _sample_alike(params, len(labels), "samples", seed)
     if isinstance(sampling, dict):
         if max_samples is not None:
             raise ValueError(f"max_samples={max_samples} cannot be combined with a dict as sampling")
@@ -335,8 +370,16 @@ def resolve_sampler(
     return sampler
 
 
-def _sample_alike(params: Mapping[str, Any], n_units: int, units: str) -> BootstrapSampler:
+def _sample_alike(params: Mapping[str, Any], n_units: int, units: str, seed: int) -> BootstrapSampler:
     """Return a sampler of rows, or groups, of all classes together."""
+    if params["sampling"] == HALVES:
+        for name, is_wrong, needed in (
+            ("max_samples", params["max_samples"] is not None, "None"),
+            ("n_estimators", params["n_estimators"] < _LEAST_TREES_OF_HALVES, f"at least {_LEAST_TREES_OF_HALVES}"),
+        ):
+            if is_wrong:
+                raise ValueError(f"{name}={params[name]} must be {needed} with sampling={HALVES!r}")
+        return HalfSampler.of(n_units, seed)
     replace = params["sampling"] == "bootstrap"
     default = n_units if replace else max(1, round(_SUBSAMPLE * n_units))
     return BootstrapSampler.of_all(n_units, _n_sampled(params["max_samples"], n_units, default, units), replace=replace)
@@ -384,6 +427,7 @@ class SampleRecord(NamedTuple):
     stream: str  # the generators, with their versions; "" if each tree is fitted to all rows
     n_groups: int = 0  # number of groups if groups are sampled, and `sizes` counts groups; else 0
     groups: str = ""  # a digest of the rows' groups
+    n_halves: int = 0  # number of half-samples that trees share; else 0
 
     @classmethod
     def of(cls, sampler: BootstrapSampler | None, n_rows: int) -> "SampleRecord":
@@ -392,9 +436,10 @@ class SampleRecord(NamedTuple):
             return cls(n_rows, (), True, "")
         sizes = tuple(sampler.sizes.tolist())
         if isinstance(sampler, GroupSampler):
-            n_groups = sampler.of_groups.n_rows
-            return cls(n_rows, sizes, sampler.replace, stream_of(n_groups), n_groups, digest_groups(sampler.groups))
-        return cls(n_rows, sizes, sampler.replace, stream_of(n_rows))
+            of_groups = cls.of(sampler.of_groups, sampler.of_groups.n_rows)
+            return of_groups._replace(n_rows=n_rows, n_groups=of_groups.n_rows, groups=digest_groups(sampler.groups))
+        n_halves = N_HALVES if isinstance(sampler, HalfSampler) else 0
+        return cls(n_rows, sizes, sampler.replace, stream_of(n_rows), n_halves=n_halves)
 
     @property
     def n_units(self) -> int:
@@ -404,15 +449,18 @@ class SampleRecord(NamedTuple):
     def __str__(self) -> str:
         sizes = " + ".join(map(str, self.sizes)) or "all"
         units = f"{self.n_groups} groups ({self.n_rows} samples)" if self.n_groups else f"{self.n_rows} samples"
-        return f"{sizes} of {units}{'' if self.replace else ' without replacement'}"
+        shared = f", {self.n_halves} times for all trees" if self.n_halves else ""
+        return f"{sizes} of {units}{'' if self.replace else ' without replacement'}{shared}"
 
-    def to_sampler(self, groups: NDArray[np.int32] | None = None) -> BootstrapSampler:
+    def to_sampler(self, groups: NDArray[np.int32] | None, seed: int) -> BootstrapSampler:
         """Return the sampler that samples again, of all rows alike; of groups of rows if these are not given.
 
         Raises ValueError if samples may differ from those in the fit.
         """
         self.check_stream()
         sampler = BootstrapSampler.of_all(self.n_units, self.sizes[0], replace=self.replace)
+        if self.n_halves:
+            sampler = HalfSampler.of(self.n_units, seed)
         return sampler if groups is None else GroupSampler.of(groups, sampler)
 
     def check_stream(self) -> None:

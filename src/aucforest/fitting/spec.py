@@ -169,7 +169,7 @@ class FitSpec:
         return cls(
             variants=tuple(variants),
             variant_names=list(pairs),
-            sampler=resolve_sampler(params, labels, classes, target.groups) if "bootstrap" in params else None,
+            sampler=resolve_sampler(params, labels, classes, target.groups, seed) if "bootstrap" in params else None,
             class_weights=by_class,
             weights=combine_weights(labels, target.kept_weight, by_class),
             max_bins=params["max_bins"],

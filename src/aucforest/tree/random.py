@@ -25,6 +25,7 @@ ATTEMPT, CATEGORY = 6, 7  # random sets: an attempt to sample that of a split, t
 # of a threshold and the trees resampled for it, and those of a stack.
 BLOCK_SIZES, SCORED_SAMPLE, PAIRED_SAMPLE, PAIRED_TREES, SPREAD_SAMPLE, RESAMPLED_TREES, STACK_SAMPLE = range(8, 15)
 RATE_ORDER = 15  # of a tree: the order of its samples in which rates of categories are computed, and its interactions
+HALF_SAMPLES = 16  # of NumPy's generators: the half-samples that trees share, and the rows that measure their spread
 # Indices below a key are less than 2**48 for each purpose.
 _INDEX_BITS = np.uint64(48)
 

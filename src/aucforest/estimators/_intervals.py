@@ -1,0 +1,74 @@
+"""Confidence intervals of class probabilities, by the spread between trees of different half-samples.
+
+Trees that share a half-sample of the rows are a little bag (Sexton, Laake 2009; Athey, Tibshirani, Wager 2019). The
+variance between the expected predictions of bags is about that of the forest over training sets. With 300 trees that of
+a single row is too noisy, and often negative. So its ratio to p (1 - p), the dispersion, is the same for all rows, as
+if a probability were a proportion of 1 / dispersion rows, and the interval is Wilson's.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._calibration import LEAST
+from aucforest.fitting.bootstrap import N_HALVES
+from aucforest.fitting.out_of_bag import Sums
+from aucforest.metrics.intervals import score_bounds
+
+# Number of rows by which the dispersion is estimated, and the maximum number of their probabilities by all trees.
+_LEAST_ROWS, _MOST_ROWS, _MOST_PROBABILITIES = 64, 2048, 2**22
+
+
+def n_rows_for(n_trees: int, n_classes: int) -> int:
+    """Return the maximum number of rows by which the dispersion is estimated."""
+    return max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * n_classes)))
+
+
+def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float:
+    """Return the variance of the mean over trees, p, as a multiple of p (1 - p), from out-of-bag sums of each tree.
+
+    `halves` are the numbers of the half-samples of trees. Variances between and within half-samples are those of an
+    unbalanced analysis of variance with random effects (Searle, Casella, McCulloch 1992, section 3.6).
+    """
+    of_tree = np.stack([sums.total for sums in by_tree])  # (n_trees, n_rows, n_classes)
+    total, counts = np.zeros((N_HALVES, *of_tree.shape[1:])), np.zeros((N_HALVES, of_tree.shape[1], 1))
+    for half, sums in zip(halves, by_tree):
+        total[half] += sums.total
+        counts[half] += sums.n_trees[:, None]
+    n_trees, n_halves = counts.sum(axis=0), np.count_nonzero(counts, axis=0)
+    rows = ((n_halves > 1) & (n_trees > n_halves))[:, 0]  # out of bag for two half-samples or more
+    total, counts, n_trees, n_halves = total[:, rows], counts[:, rows], n_trees[rows], n_halves[rows]
+    mean, squares = total.sum(axis=0) / n_trees, np.sum(total**2 / np.maximum(counts, 1.0), axis=0)
+    within = (np.sum(of_tree[:, rows] ** 2, axis=0) - squares) / (n_trees - n_halves)
+    between = (squares - n_trees * mean**2) / (n_halves - 1)
+    trees_of_half = (n_trees - np.sum(counts**2, axis=0) / n_trees) / (n_halves - 1)
+    # Rows with larger variances have smaller weights, or these would be too large for others.
+    deviation = np.sqrt(np.maximum(mean * (1.0 - mean), LEAST))
+    variance = max(float(np.sum((between - within) / trees_of_half / deviation)), 0.0)
+    of_trees = max(float(np.sum(within / deviation)), 0.0)
+    # The variance over training sets, and of the mean over these half-samples and these trees.
+    variance += variance * np.sum(np.bincount(halves) ** 2) / len(halves) ** 2 + of_trees / len(halves)
+    return float(variance / deviation.sum())
+
+
+def bounds_of(
+    mean: NDArray[np.float64], proba: NDArray[np.float64], slope: float, dispersion: float, quantile: float
+) -> NDArray[np.float64]:
+    """Return the bounds of class probabilities, (n_samples, n_classes, 2), given the mean over trees.
+
+    The mean p has the covariance of proportions, ``dispersion * (diag(p) - p p')``. The delta method leads to that of
+    calibrated probabilities q, whose derivatives are ``slope * q_j ((j == k) - q_k) / p_k``.
+    """
+    mean = np.maximum(mean, LEAST)
+    others = np.maximum(_sum_of_others(proba), np.finfo(np.float64).tiny)
+    factors = proba / others * (_sum_of_others(proba**2 / mean) + others**2 / mean)
+    return np.stack(score_bounds(proba, dispersion * slope**2 * factors, quantile), axis=-1)
+
+
+def _sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of all columns but each, without the rounding errors of a difference."""
+    none = np.zeros((len(values), 1))
+    before, after = np.cumsum(values[:, :-1], axis=1), np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
+    sums: NDArray[np.float64] = np.hstack((none, before)) + np.hstack((after, none))
+    return sums
