@@ -1,5 +1,6 @@
 """`aucforest report`: the page of `aucforest.report.report`."""
 
+import json
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import aucforest
 from aucforest.report import report
 from tests.cli.data import check_refusal, check_usage, mixed, run
 from tests.cli.test_predict import frame_of
+from tests.report.pages import Page, figures
 
 
 @pytest.mark.slow
@@ -44,6 +46,55 @@ def test_refusals(files, tmp_path):
     other = run("report", *arguments, tmp_path / "page.html", "--train", files.test_parquet)
     check_refusal(other, "row")
     assert not (tmp_path / "page.html").exists()
+
+
+@pytest.fixture(scope="module")
+def other_model(files, tmp_path_factory):
+    """Return another model with the same name of file, to which `count` is a category and which lacks `flag`."""
+    path = tmp_path_factory.mktemp("other") / "model.aucforest"
+    options = ["--drop", "id,weight,flag", "--categorical", "count", "--trees", 5, "--out", path]
+    result = run("fit", files.train_csv, "--target", "label", *options)
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def test_several_models_read_their_columns_in_their_types(files, other_model, tmp_path):
+    """Each has the ROC AUC of `evaluate`, whatever types it reads the columns in."""
+    models, page = [other_model, files.model_aucforest], tmp_path / "page.html"
+    arguments = ["--target", "label", "--weight", "weight"]
+    training = ["--train", files.train_csv, "--intended-use", "A <test>."]
+    result = run("report", *models, "--data", files.test_csv, *arguments, *training, "--out", page)
+    assert result.exit_code == 0, result.output
+    shown = Page(page.read_text())
+    for name, model in zip(("model", "model 2"), models):
+        run("evaluate", model, files.test_csv, *arguments, "--json", tmp_path / "figures.json")
+        (auc,) = (
+            row["value"] for row in json.loads((tmp_path / "figures.json").read_text())["metrics"]
+            if row["metric"] == "roc_auc"
+        )  # fmt: skip
+        assert figures(shown, "Metrics by model")[name][0] == f"{auc:.3f}"
+    assert sorted(row[0] for row in shown.tables["The 4 columns"][1:]) == ["colour", "count", "flag", "width"]
+    assert {"Drift", "Data"} < set(shown.headings)
+    assert "Intended use: A &lt;test&gt;." in page.read_text()
+
+
+def test_the_table_of_several_models_is_the_last_argument_or_an_option(files, tmp_path):
+    copy = tmp_path / "copy.aucforest"
+    copy.write_bytes(files.model_aucforest.read_bytes())
+    models, options = [files.model_aucforest, copy], ["--target", "label", "--out", tmp_path / "page.html"]
+    result = run("report", *models, files.test_csv, *options)
+    assert result.exit_code == 0, result.output
+    html = (tmp_path / "page.html").read_text()
+    assert "<h1>model, copy: yes against no</h1>" in html
+    assert "copy does not differ significantly from model: ROC AUC" in html
+    for arguments in (models, models[:1]):
+        check_usage(run("report", *arguments, *options), "is missing: name the table behind")
+    check_usage(run("report", *models, "-", *options), "standard input and pipes cannot be read twice")
+    check_usage(run("report", *models, files.test_csv, *options, "--by", "flag"), "is for a report on one model")
+    check_refusal(run("report", *models, "--data", tmp_path / "no.csv", *options), "there is no file")
+    other_labels = ["--target", "weight", "--positive", ">=1", "--drop", "id,label", "--trees", 2]
+    assert run("fit", files.train_csv, *other_labels, "--out", copy).exit_code == 0
+    check_refusal(run("report", *models, files.test_csv, *options), "models on one page must have the same classes")
 
 
 @pytest.mark.slow

@@ -148,8 +148,9 @@ def best_threshold(criterion, positive, scores, cost=None):
 def threshold_within(rule, bound, is_positive, scores, weights=None):
     """Return the highest recall of the thresholds within a bound, or None without such a threshold but infinity.
 
-    The rule is "alerts" (a proportion of the weight), "precision" or "fpr". Of equally good thresholds the greatest is
-    returned, of alerts the lowest. Rounding apart: a bound may be met up to 1e-12 of itself.
+    The rule is "alerts" (a proportion of the weight), "precision", "recall" or "fpr". Of equally good thresholds the
+    greatest is returned, of alerts the lowest, and for recall the greatest within the bound. Rounding apart: a bound
+    may be met up to 1e-12 of itself.
     """
     best = None
     for fp, tp, threshold in roc_points(is_positive, scores, weights)[1:]:
@@ -157,9 +158,10 @@ def threshold_within(rule, bound, is_positive, scores, weights=None):
         value, limit = {
             "alerts": (tp + fp, bound * (tp + fp + fn + tn)),
             "precision": (-tp, -bound * (tp + fp)),
+            "recall": (-tp, -bound * (tp + fn)),
             "fpr": (fp, bound * (fp + tn)),
         }[rule]
-        gain = tp + fp if rule == "alerts" else tp
+        gain = {"alerts": tp + fp, "recall": 1}.get(rule, tp)
         if value <= limit + 1e-12 * abs(limit) and gain > 0 and (best is None or gain > best[0]):
             best = gain, threshold
     return None if best is None else best[1]
@@ -169,6 +171,29 @@ def total_cost(threshold, is_positive, scores, costs, weights=None) -> float:
     """Return what the decisions of the rule score >= threshold cost, each row by its own matrix."""
     weights = [1.0] * len(scores) if weights is None else weights
     return math.fsum(w * c[int(p)][int(s >= threshold)] for p, s, c, w in zip(is_positive, scores, costs, weights))
+
+
+def cheapest_within(budget, is_positive, scores, costs, weights=None) -> float:
+    """Return the greatest of the cheapest thresholds with at most a proportion of the weight predicted positive."""
+    totals = {}
+    for threshold in (math.inf, *scores):
+        tp, fp, fn, tn = decision_counts(threshold, is_positive, scores, weights)
+        if tp + fp <= budget * (tp + fp + fn + tn) * (1 + 1e-12):
+            totals[threshold] = total_cost(threshold, is_positive, scores, costs, weights)
+    return max(threshold for threshold, total in totals.items() if total <= min(totals.values()) + 1e-9)
+
+
+def rates_of_group(positive, selected, proba, weights):
+    """Return selection rate, recall, false positive rate and calibration of rows; NaN where they are undefined."""
+    rows = list(zip(positive, selected, proba, weights))
+
+    def share(kept):
+        total = math.fsum(w for _, _, _, w in kept)
+        return math.fsum(w for _, s, _, w in kept if s) / total if total else math.nan
+
+    total = math.fsum(weights)
+    calibration = math.fsum(w * (p - int(y)) for y, _, p, w in rows) / total
+    return share(rows), share([row for row in rows if row[0]]), share([row for row in rows if not row[0]]), calibration
 
 
 def positives_among_first(size, is_positive, scores, weights=None) -> float:

@@ -147,7 +147,9 @@ def test_costs_are_those_of_the_forest(model):
     assert costs_of(small_forest(threshold={"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
     of_rows = [[[0, 1], [4, 0]], [[0, 3], [6, 0]]]
     assert costs_of(small_forest(threshold={"cost": of_rows})).tolist() == [[0, 2], [5, 0]]
-    for other in (small_forest(threshold={"alerts": 0.1}), small_forest(threshold="gmean"), model):
+    budget = {"alerts": 0.1}
+    assert costs_of(small_forest(threshold=budget | {"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
+    for other in (*(small_forest(threshold=rule) for rule in (budget, budget | {"cost": "fit"}, "gmean")), model):
         assert costs_of(other) is None
     assert find_thresholds(score_rows(model, X[TEST], Y[TEST], None)).as_json(None)["cost"] is None
 

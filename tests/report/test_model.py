@@ -1,5 +1,8 @@
 """The sections on the model: members of a stack and reasons for the highest scores."""
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,7 +28,7 @@ ALONE = "The stack and its forest alone, on these rows"
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_stack_stands_beside_its_forest(stack, weighted):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 200) if weighted else None
-    (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], weights))
+    (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], weights), 200, 0)
     shown, alone = {row[0]: row[1:] for row in section.tables[1].rows}, stack.members_["forest"].predict_proba(X[TEST])
     proba, y = stack.predict_proba(X[TEST]), Y[TEST]
     for name, metric in {"ROC AUC": lambda p: roc_auc_score(y, p[:, 1], sample_weight=weights),
@@ -36,15 +39,15 @@ def test_the_stack_stands_beside_its_forest(stack, weighted):
         assert printed(difference) == pytest.approx(metric(proba) - metric(alone), rel=0.05)
     expected = compare_auc(y, proba[:, 1], alone[:, 1], sample_weight=weights).interval
     assert list(map(printed, shown["ROC AUC"][3].split(" to "))) == pytest.approx(expected, rel=0.05, abs=1e-3)
-    if not weighted:  # the interval of the log loss is that of a mean
+    if not weighted:  # the interval of the log loss is about that of a mean
         falls = np.log(alone[np.arange(200), y]) - np.log(proba[np.arange(200), y])
         error = 1.96 * falls.std() / np.sqrt(200)
         ends = list(map(printed, shown["log loss"][3].split(" to ")))
-        assert ends == pytest.approx([falls.mean() - error, falls.mean() + error], rel=0.05)
+        assert ends == pytest.approx([falls.mean() - error, falls.mean() + error], rel=0.2)
 
 
 def test_the_weights_of_members(stack):
-    (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], None))
+    (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], None), 200, 0)
     assert [row[0] for row in section.tables[0].rows] == list(stack.members_)
     assert [printed(row[1]) for row in section.tables[0].rows] == pytest.approx(stack.weights_, abs=5e-3)
 
@@ -53,7 +56,7 @@ def test_a_stack_that_is_its_forest():
     """With few groups there is no evidence for other members."""
     with pytest.warns(UserWarning, match="groups"):
         stack = AUCStackingClassifier(small_forest(60)).fit(X[TRAIN], Y[TRAIN], groups=np.arange(300) % 8)
-    (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], None))
+    (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], None), 200, 0)
     assert [row[:2] for row in section.tables[0].rows] == [["forest", "1"]]
     assert len(section.tables) == 1
 
@@ -66,7 +69,7 @@ def test_three_classes_and_training_rows():
     shown = Page(page)
     expected = hand_till_score(Y3[TEST], stack.predict_proba(X3[TEST]))
     assert printed(figures(shown, ALONE)["ROC AUC"][1]) == pytest.approx(expected, abs=5e-4)
-    assert figures(shown, ALONE)["ROC AUC"][3] == "–"
+    assert " to " in figures(shown, ALONE)["ROC AUC"][3]
     assert shown.tables["The members of the stack and their weights"][3][2] == "Pipeline"
     assert f"How much the ROC AUC, {expected:.3f} on 200 rows of this report, decreases" in page
     assert "Out-of-bag ROC AUC of the stack&#39;s forest by the number of trees. The first points" in page
@@ -93,31 +96,35 @@ def test_the_reasons_of_the_highest_scores(data):
     table = section.tables[0]
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:10]
     assert [row[0] for row in table.rows] == X.index[200:][highest].tolist()
-    assert [row[3] for row in table.rows] == y[200:][highest].tolist()
+    assert [row[2] for row in table.rows] == y[200:][highest].tolist()
     np.testing.assert_array_equal(rows.scores[:, 1], forest.predict_proba(X[200:])[:, 0])
-    assert "probability of bad" in section.lead
+    assert "log odds of bad" in section.lead
     first = explain(forest, X[200:]).top(1)[highest[0]][0]
-    assert table.rows[0][4].startswith(f"{first.feature} ")
+    assert table.rows[0][3].startswith(f"{first.feature} ")
     assert "e+" not in str(table.rows)
-    assert any("colour = red (+" in row[4] for row in table.rows)
+    assert any("colour = red (+" in row[3] for row in table.rows)
 
 
-def test_reasons_stand_beside_the_probability_that_they_explain(data):
+def test_reasons_of_a_stack_are_of_the_log_odds_of_the_score(data):
     X, y = data
     X = X.set_index(pd.date_range("2024-01-01", periods=300))
-    forest = AUCForestClassifier(20, random_state=0).fit(X[:200], y[:200])
-    rows = score_rows(forest, X[200:], y[200:], None)
+    stack = AUCStackingClassifier(small_forest(20), random_state=0).fit(X[:200], y[:200])
+    rows = score_rows(stack, X[200:], y[200:], None)
     (section,) = reasons_sections(rows, None)
     (table,) = section.tables
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:10]
-    assert table.columns[1:3] == ["score", "before calibration"]
-    for column, probability in ((1, rows.scores[:, 1]), (2, explain(forest, X[200:]).predictions)):
-        assert [printed(row[column]) for row in table.rows] == pytest.approx(probability[highest], abs=5e-4)
-    assert "adds to the probability of good, before calibration, which stands beside the score." in section.lead
+    assert table.columns == ["row", "score", "true class", "features that move the prediction most"]
+    explanation = explain(stack, X[200:].iloc[highest])
+    for row, score, reasons in zip(table.rows, explanation.probabilities, explanation.top(3)):
+        assert printed(row[1]) == pytest.approx(score, abs=5e-4)
+        assert row[3].count(";") == len(reasons) - 1
+        assert row[3].startswith(reasons[0].feature)
+    assert "adds to the log odds of good, of which the score is the probability." in section.lead
     assert [row[0] for row in table.rows] == X.index[200:][highest].strftime("%Y-%m-%d").tolist()
-    plain = AUCForestClassifier(20, calibration=None, random_state=0).fit(X[:200], y[:200])
-    (section,) = reasons_sections(score_rows(plain, X[200:], y[200:], None), None)
-    assert "calibration" not in f"{section.lead} {section.tables[0].columns}"
+    assert not members_sections(rows, 20, 0)[0].points
+    own = copy(stack)
+    own.members_, own.weights_ = {**stack.members_, "linear": LogisticRegression()}, np.ones(3)
+    assert reasons_sections(replace(rows, model=own), None) == []
 
 
 @pytest.mark.parametrize("n_trees", [1, 2, 3])
@@ -144,4 +151,4 @@ def test_other_models_and_more_classes_have_none(data, forest):
     assert reasons_sections(score_rows(RandomForestClassifier(5).fit(sizes, y), sizes, y, None), None) == []
     kinds = np.arange(300) % 3
     assert reasons_sections(score_rows(AUCForestClassifier(5).fit(X, kinds), X, kinds, None), None) == []
-    assert members_sections(score_rows(forest, TWO[0], TWO[1], None)) == []
+    assert members_sections(score_rows(forest, TWO[0], TWO[1], None), 200, 0) == []

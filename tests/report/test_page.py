@@ -61,6 +61,7 @@ def test_names_keep_what_tells_them_apart():
     assert len(set(short)) == 20
     assert shorten(names, 99) == names
     assert shorten([f"{'a' * 40}{k}{'b' * 40}" for k in "cd"], 9) == ["…aaacbbb…", "…aaadbbb…"]
+    assert shorten([*(f"{'a' * 40}{k}{'b' * 40}" for k in "cd"), "x"], 9) == ["…aaacbbb…", "…aaadbbb…", "x"]
     assert shorten(["a" * 40, "b" * 40, "c"], 9) == ["aaaa…aaaa", "bbbb…bbbb", "c"]
 
 

@@ -9,6 +9,7 @@ import pytest
 from aucforest.inspection import PermutationImportance
 from aucforest.report import plots
 from aucforest.report.importance import Dependence
+from aucforest.report.rows import score_rows
 from tests.estimators.data import make_table, small_forest
 
 LONG = [f"a measurement of the sensor number {k} of the machine in the hall" for k in range(3)]
@@ -67,3 +68,21 @@ def test_control_characters_of_names_are_replaced():
         ax.bar(["a\x01b"], [1.0])
         svg = plots.as_svg(figure, "bars", "bars")
     assert "a\N{REPLACEMENT CHARACTER}b" in svg
+
+
+@pytest.mark.parametrize("kind", ["roc", "gains", "reliability"])
+def test_each_model_has_a_line_of_its_own_with_its_name(kind):
+    """Colors, dashes and names differ, and each name has a leader to a dot on its line."""
+    X, y = make_table(n_rows=200)
+    names = ["_forest", "$x$", LONG[0], LONG[1]]
+    scored = {name: score_rows(small_forest(2 + i).fit(X, y), X, y, None, name) for i, name in enumerate(names)}
+    with plots.drawing():
+        (axes,) = plots.models_plot(scored, 1, kind).axes
+    lines, dots = axes.get_lines()[1::2], axes.get_lines()[2::2]
+    assert len(lines) == len({line.get_color() for line in lines}) == len({str(line._dash_pattern) for line in lines})
+    for text, line, dot, name in zip(axes.texts, lines, dots, names):
+        assert text.get_color() == line.get_color() == dot.get_color()
+        assert text.get_text()[:6] == name[:6] or name in LONG
+        assert text.xy == (dot.get_xdata()[0], dot.get_ydata()[0])
+        assert np.interp(text.xy[0], *line.get_data()) == pytest.approx(text.xy[1])
+    assert len({text.get_text() for text in axes.texts}) == 4

@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
 
+from aucforest.metrics import optimal_threshold
 from aucforest.report import report
 from tests.estimators.data import make_table, small_forest
 
@@ -150,6 +151,45 @@ def test_costs_change_the_least_cost(page):
         assert value(page, "[data-metric=cost]") == min(costs)
         assert costs[int(np.flatnonzero(cuts == threshold(page))[0])] == min(costs)
         assert value(page, "[data-metric=cost-row]") == pytest.approx(min(costs) / len(y))
+
+
+def test_aims_are_those_of_the_rules(page):
+    y, scores = Y[TEST], fitted().predict_proba(X[TEST])[:, 1]
+
+    def jump(button, **fields):
+        for name, content in fields.items():
+            field = page.find_element("id", name.replace("_", "-"))
+            field.clear()
+            field.send_keys(str(content))
+        page.find_element("css selector", f"[data-best={button}]").send_keys(keys.ENTER)
+        return threshold(page)
+
+    assert page.find_element("id", "aim-recall").get_attribute("value") == "0.8"
+    assert jump("recall") == optimal_threshold(y, scores, criterion={"recall": 0.8})
+    assert jump("recall", aim_recall=0.95) == optimal_threshold(y, scores, criterion={"recall": 0.95})
+    assert jump("precision", aim_precision=0.7) == optimal_threshold(y, scores, criterion={"precision": 0.7})
+    assert jump("alerts", aim_alerts=150) == optimal_threshold(y, scores, criterion={"alerts": 0.15})
+    assert not page.find_element("css selector", "[data-best=budget]").is_enabled()
+    for cost in ([[0, 1], [20, 0]], [[0, 20], [1, 0]]):
+        found = jump("budget", cost_fp=cost[0][1], cost_fn=cost[1][0])
+        assert found == optimal_threshold(y, scores, criterion={"alerts": 0.15}, cost=cost)
+    # of 400 rows a day, 100 alerts are a quarter
+    assert not page.find_element("css selector", "tr.day").is_displayed()
+    assert jump("alerts", per_day=400, aim_alerts=100) == optimal_threshold(y, scores, criterion={"alerts": 0.25})
+    assert page.find_element("id", "alerts-unit").text == "per day"
+    assert value(page, "[data-metric=per-day]") == pytest.approx(400 * np.mean(scores >= threshold(page)))
+    page.find_element("id", "aim-alerts").send_keys(keys.BACKSPACE * 3)
+    assert not page.find_element("css selector", "[data-best=alerts]").is_enabled()
+
+
+def test_a_precision_that_is_not_reached_is_the_highest(page):
+    field = page.find_element("id", "aim-precision")
+    field.clear()
+    field.send_keys("2")
+    page.find_element("css selector", "[data-best=precision]").send_keys(keys.ENTER)
+    y, scores = Y[TEST], fitted().predict_proba(X[TEST])[:, 1]
+    highest = max(precision_score(y, scores >= cut) for cut in scores)
+    assert value(page, "[data-metric=precision]") == pytest.approx(highest)
 
 
 @pytest.mark.parametrize("name", ["gmean", "f1"])

@@ -1,40 +1,51 @@
-"""``aucforest report``: a page on a model."""
+"""``aucforest report``: a page on one or several models."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
-from aucforest.cli._inputs import Labelled, can_read_again, open_table, read_columns, read_for_model, read_model
+from aucforest.cli._inputs import Labelled, can_read_again, read_for_model, read_groups, read_model
 from aucforest.cli._options import (
-    Data,
+    TABLE_HELP,
     Jobs,
-    Model,
     PositiveOfModel,
     Seed,
     Target,
     Weight,
-    names_in,
     takes_read_options,
 )
 from aucforest.cli._outputs import check_outputs, check_suffix, positive_class
+from aucforest.report import Report
 from aucforest.report import report as report_on
+from aucforest.report.data import read_training
+from aucforest.report.html import report_on_models
+from aucforest.report.rows import ScoredRows, score_rows
+from aucforest.report.several import distinct_names, joined, named_models
+from aucforest.tables.copies import STANDARD
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
 @takes_read_options(for_model=True)
 def report(
-    model: Model,
-    data: Data,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL... [DATA]", help="Model files. The last one is the table of --data, if that is not given."
+        ),
+    ],
     target: Target,
     out: Annotated[Path, typer.Option(metavar="PAGE", help="The .html file to write.")],
+    data: Annotated[Path | None, typer.Option(metavar="DATA", help=TABLE_HELP)] = None,
     train: Annotated[
         Path | None,
         typer.Option(
             metavar="TRAIN",
-            help="The training table: for out-of-bag importances, and a warning where its rows are in DATA.",
+            help="The training table: for out-of-bag importances, drift, and a warning where its rows are in DATA.",
         ),
     ] = None,
     positive: PositiveOfModel = None,
@@ -51,44 +62,72 @@ def report(
     seed: Seed = 0,
     jobs: Jobs = -1,
 ) -> None:
-    """Write a self-contained HTML page on a model and labelled rows that it was not fitted on.
+    """Write a self-contained HTML page on one or several models and labelled rows that they were not fitted on.
+
+    Several models are compared with the first one, on the same rows: aucforest report OLD NEW --data DATA ...
 
     Example: aucforest report model.aucforest test.csv --target label --train train.csv --out report.html
     """
     check_suffix("--out", out, (".html", ".htm"))
-    check_outputs(out, inputs=[model, data, train])
-    forest = read_model(model, jobs)
-    test = read_for_model(forest, data, target, positive, weight, read_options)
-    training = Labelled("", None, None)
-    if train is not None:
-        training = read_for_model(forest, train, target, positive, weight, read_options)
-    label = f", positive: {positive_class(forest)}" if len(forest.classes_) == 2 else ""
+    model_files, data = _models_and_data(files, data)
+    check_outputs(out, inputs=[*model_files, data, train])
+    names = distinct_names([file.stem for file in model_files])
+    models = {name: read_model(file, jobs) for name, file in zip(names, model_files)}
+    model, several = next(iter(models.values())), len(models) > 1
+    if several and by is not None:
+        raise typer.BadParameter("is for a report on one model", param_hint="--by")
+    read_twice = {"DATA": data, "--train": train} if several else {}
+    for option, file in read_twice.items():
+        if file is not None and (file == STANDARD or file.exists()) and not can_read_again(file):
+            raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint=option)
+    read = partial(read_for_model, target=target, positive=positive, weight=weight, read_options=read_options)
+    label = f", positive: {positive_class(model)}" if len(model.classes_) == 2 else ""
     facts = {"Target": f"{target}{label}", "Data": data.name}
     if train is not None:
         facts["Training data"] = train.name
-    page = report_on(
-        forest,
-        test.X,
-        pd.Series(test.y, name=target),
-        sample_weight=test.weight,
-        X_train=training.X,
-        y_train=training.y,
-        sample_weight_train=training.weight,
-        title=title or f"{model.name}, evaluated on {test.title}",
-        facts=facts,
-        intended_use=intended_use,
-        by=None if by is None else _read_groups(data, names_in(by), read_options),
-        n_jobs=jobs,
-        random_state=seed,
-        verbose=int(sys.stderr.isatty()),
-    )
+    options: dict[str, Any] = {"facts": facts, "intended_use": intended_use, "random_state": seed}
+    if several:
+        page = _on_several(named_models(models), read, target, data, train, title=title, **options)
+    else:
+        test, training = read(model, data), Labelled("", None, None) if train is None else read(model, train)
+        page = report_on(
+            model,
+            test.X,
+            pd.Series(test.y, name=target),
+            sample_weight=test.weight,
+            X_train=training.X,
+            y_train=training.y,
+            sample_weight_train=training.weight,
+            title=title or f"{model_files[0].name}, evaluated on {test.title}",
+            by=None if by is None else read_groups(data, by, read_options),
+            n_jobs=jobs,
+            verbose=int(sys.stderr.isatty()),
+            **options,
+        )
     page.save(out)
     typer.echo(f"report: {out}", err=True)
 
 
-def _read_groups(data: Path, names: list[str], read_options: ReadOptions) -> Any:
-    """Read the columns of subgroups, which need not be those of the model."""
-    if not can_read_again(data):
-        raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint="--by")
-    table = open_table(data, (), read_options)
-    return read_columns(table, names).to_pandas()
+def _models_and_data(files: list[Path], data: Path | None) -> tuple[list[Path], Path]:
+    """Return the model files and the table, which is the last of the files if it has no option."""
+    *models, last = files
+    if data is not None:
+        return files, data
+    if not models or last.suffix == ".aucforest":
+        raise typer.BadParameter(f"is missing: name the table behind {last}, or with --data", param_hint="DATA")
+    return models, last
+
+
+def _on_several(
+    models: dict[str, Any], read: Callable[..., Labelled], target: str, data: Path, train: Path | None, **options: Any
+) -> Report:
+    """Return the report on several models, each of which reads the tables in the types that it expects."""
+    scored, training = dict[str, ScoredRows](), None
+    for name, model in models.items():
+        test = read(model, data)
+        scored[name] = score_rows(model, test.X, pd.Series(test.y, name=target), test.weight, name)
+    if train is not None:
+        tables = [read(model, train) for model in models.values()]
+        rows, (_, _, y, weight, *_) = joined([table.X for table in tables]), tables[0]
+        training = read_training(next(iter(models.values())), rows, y, weight, finds_samples=False)
+    return report_on_models(scored, training, **options)

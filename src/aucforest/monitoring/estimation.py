@@ -57,7 +57,7 @@ def _few_of(names: list[str]) -> str:
 def _is_sampled(frequencies: FloatArray, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which samples are in a random sample with these class frequencies, the largest possible one."""
     counts = np.bincount(labels, minlength=len(frequencies))
-    rates = frequencies / np.maximum(counts, 1)
+    rates = np.where(counts > 0, frequencies / np.maximum(counts, 1), 0.0)
     is_sampled: NDArray[np.bool_] = np.random.default_rng(0).random(len(labels)) < (rates / rates.max())[labels]
     return is_sampled
 

@@ -69,7 +69,7 @@ def stability_index(reference: list[RankedColumn], new: list[RankedColumn], *, i
     for old, column in zip(reference, new):
         edges = _edges(old)
         n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
-        indices.append(_index(n_before - n_after if is_part else n_before, n_after))
+        indices.append(index_of_counts(n_before - n_after if is_part else n_before, n_after))
     return max(indices)
 
 
@@ -80,7 +80,7 @@ def greatest_index(reference: list[RankedColumn], n_new: int) -> float:
         n_before = _bin_counts(old, _edges(old))
         n_after = np.zeros_like(n_before)
         n_after[n_before.argmin()] = n_new
-        indices.append(_index(n_before, n_after))
+        indices.append(index_of_counts(n_before, n_after))
     return max(indices)
 
 
@@ -90,7 +90,7 @@ def _edges(reference: RankedColumn) -> FloatArray:
     return np.unique(reference.scores[reference.order[deciles]])
 
 
-def _index(n_before: IntArray, n_after: IntArray) -> float:
+def index_of_counts(n_before: IntArray, n_after: IntArray) -> float:
     """Return the population stability index of numbers of samples in bins; bins without any do not count."""
     counts = np.array([n_before, n_after])
     # 1/2 is added to each count, so that no proportion is 0

@@ -40,15 +40,17 @@ class Training(NamedTuple):
     rows: TrainingRows | None
 
 
-def read_training(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> Training | None:
-    """Return the training data if they are given."""
+def read_training(
+    model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, finds_samples: bool = True
+) -> Training | None:
+    """Return the training data if they are given; `finds_samples` looks for the bootstrap samples of a forest."""
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
         raise ValueError("the training data are X_train and y_train: give both or none")
     X, y_true, weights = check_rows(X, y, sample_weight, "train")
     labels, forest = encode_labels(y_true, classes_of(model), "y_train"), forest_of(model)
-    has_bootstrap = forest is not None and forest.bootstrap
+    has_bootstrap = finds_samples and forest is not None and forest.bootstrap
     return Training(X, y_true, labels, weights, training_rows(forest, X, y_true, weights) if has_bootstrap else None)
 
 
@@ -201,10 +203,10 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
         return sentence, _beyond_out_of_bag(rows.model, rows.labels, rows.scores, rows.sample_weight)
-    pairs = _same_columns(rows, training)
+    pairs = same_columns(rows, training)
     if not pairs:
         return "Whether the model was trained on these rows was not checked: they have no columns to compare.", None
-    n_seen, usual = _count_seen(pairs)
+    n_seen, usual = _count_seen([(rows.labels, training.labels), *pairs.values()])
     n_rows = rows.labels.size
     if n_seen == 0:
         return "No row of this report has the same label and values as a training row.", None
@@ -216,20 +218,18 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
     return text, f"{text} If these rows were trained on, all metrics here are too good." if is_suspicious else None
 
 
-def _same_columns(rows: ScoredRows, training: Training) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the labels and columns of rows and training rows in pairs: by name if both have names, else by position.
+def same_columns(rows: ScoredRows, training: Training) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Return the columns of rows and training rows in pairs: by name if both have names, else by position.
 
-    The list is empty if there are no columns. Raises ValueError if the training rows lack a column of the model.
+    There are none if X has no columns. Raises ValueError if the training rows lack a column of the model.
     """
     test, train = columns_of(rows.X), columns_of(training.X)
     if not (names_of(rows.X) and names_of(training.X)):
-        pairs = list(zip(test.values(), train.values()))
-    else:
-        lacking = [name for name in getattr(rows.model, "feature_names_in_", []) if name not in train]
-        if lacking:
-            raise ValueError(f"X_train lacks the column {lacking[0]!r}, which the model was fitted to")
-        pairs = [(test[name], train[name]) for name in test if name in train]
-    return [(rows.labels, training.labels), *pairs] if pairs else []
+        return dict(zip(test, zip(test.values(), train.values())))
+    lacking = [name for name in getattr(rows.model, "feature_names_in_", []) if name not in train]
+    if lacking:
+        raise ValueError(f"X_train lacks the column {lacking[0]!r}, which the model was fitted to")
+    return {name: (test[name], train[name]) for name in test if name in train}
 
 
 def _count_seen(pairs: list[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[int, float]:

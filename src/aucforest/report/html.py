@@ -1,10 +1,10 @@
-"""Reports: one HTML file on a model, or on a comparison of criteria."""
+"""Reports: one HTML file on a model, on several models, or on a comparison of criteria."""
 
 import html
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any, NamedTuple
@@ -18,18 +18,19 @@ from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.inspection import PermutationImportance
-from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, CriteriaComparison
+from aucforest.inspection.comparison import CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.models import check_count
-from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.thresholds import check_cost
-from aucforest.report import model, performance
+from aucforest.report import model, performance, several
+from aucforest.report.criteria import criteria_facts, criteria_sections
 from aucforest.report.data import Training, check_training, data_section, read_training
+from aucforest.report.drift import drift_sections
 from aucforest.report.importance import held_out_importance
 from aucforest.report.metrics import costs_of, resample
-from aucforest.report.page import Section, Table, estimate, percent, render, signed
+from aucforest.report.page import Section, percent, render
 from aucforest.report.performance import Groups, default_groups, read_groups
-from aucforest.report.plots import drawing, picture
+from aucforest.report.plots import drawing
 from aucforest.report.rows import FloatArray, ScoredRows, score_rows
 
 
@@ -79,7 +80,7 @@ def report(
     random_state: Any = None,
     verbose: int = 0,
 ) -> Report:
-    """Write a report on a fitted classifier, or on a comparison of criteria, as one self-contained HTML page.
+    """Write a report on fitted classifiers, or on a comparison of criteria, as one self-contained HTML page.
 
     Of a model: a summary in plain words, metrics beside those of a model without skill, ROC and precision-recall
     curves, calibration, permutation importances, partial dependence, performance in subgroups, and the data. Of two
@@ -87,11 +88,19 @@ def report(
     reasons for the highest scores and, given its training rows, its out-of-bag AUC by the number of trees. Of a stack
     also the weights of its members, its metrics beside those of its forest alone, and the trees of the forest.
 
+    Of several models: which rank the rows better or worse than the first by the ROC AUC, their metrics with paired
+    intervals of the differences from the first, p-values adjusted for the number of models, their ROC, gains and
+    calibration curves in one picture each, and the data.
+
+    Given training rows, the page also says whether the columns and classes of the test rows have drifted from them.
+
     Parameters
     ----------
-    model_or_comparison : classifier or CriteriaComparison
+    model_or_comparison : classifier, sequence or mapping of classifiers, or CriteriaComparison
         Any fitted scikit-learn classifier; without `predict_proba` its `decision_function` is evaluated, and there is
-        no calibration. Or what `compare_criteria` returned, without any rows.
+        no calibration. Or two to ten of them, with the same classes: ``{"champion": a, "challenger": b}``, or a list,
+        which names models by their types. Each reads the columns of a frame that it was fitted to. Or what
+        `compare_criteria` returned, without any rows.
     X_test : array-like or frame of shape (n_samples, n_features)
         Rows that the model was not trained on.
     y_test : array-like of shape (n_samples,)
@@ -100,8 +109,8 @@ def report(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of these rows, not negative. With weights the ROC curve has no band.
     X_train, y_train : array-like, default=None
-        The training rows and labels. The page then warns where test rows are among them, and importances of a forest
-        with ``bootstrap=True`` are those of its out-of-bag rows instead of `X_test`.
+        The training rows and labels. The page then warns where test rows are among them, and has a section on drift;
+        importances of a forest with ``bootstrap=True`` are those of its out-of-bag rows instead of `X_test`.
     sample_weight_train : array-like, default=None
         The weights of the training.
     title : str, default=None
@@ -113,11 +122,11 @@ def report(
         For which decisions, and on which rows, the model is meant.
     by : str, sequence of str, or frame or mapping of arrays, default=None
         Columns whose values make subgroups: names of columns of `X_test`, or columns of their own, which the model need
-        not know. None takes the two most important columns of at most ten categories.
+        not know. None takes the two most important columns of at most ten categories. Not for several models.
     cost : array-like of shape (n_classes, n_classes), default=None
         ``cost[i][j]`` is the cost of predicting class j where i is true. Of two classes the explorer starts with what
         errors cost more than right predictions; None takes those of the forest's `threshold`, or else the explorer
-        shows no costs until its reader enters them.
+        shows no costs until its reader enters them. Not for several models.
     n_bootstrap : int, default=500
         Number of stratified bootstrap samples for percentile intervals; that of the ROC AUC of two classes is a score
         interval with DeLong's variance.
@@ -138,8 +147,9 @@ def report(
     Raises
     ------
     ValueError
-        For rows that the model cannot read, lengths that differ, labels that the model does not know, a single class,
-        training rows that are not those of the forest, unknown columns in `by`, or an option out of its range.
+        For rows that a model cannot read, lengths that differ, labels that the model does not know, a single class,
+        training rows that are not those of the forest, unknown columns in `by`, models of different classes, or an
+        option out of its range.
     TypeError
         For what is neither a classifier nor a comparison.
     sklearn.exceptions.NotFittedError
@@ -167,8 +177,19 @@ def report(
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
         with drawing():
-            parts = _comparison_sections(model_or_comparison)
-        return Report(title, render(title, _comparison_facts(model_or_comparison) | dict(facts or {}), parts))
+            parts = criteria_sections(model_or_comparison)
+        return Report(title, render(title, criteria_facts(model_or_comparison) | dict(facts or {}), parts))
+    target = getattr(y_test, "name", None)
+    stated = ({} if target in (None, "") else {"Target": str(target)}) | dict(facts or {})
+    if isinstance(model_or_comparison, Mapping | list | tuple):
+        if by is not None or cost is not None:
+            raise ValueError("the report on several models takes no by and no cost: they are for a report on one")
+        models = several.named_models(model_or_comparison)
+        scored = {name: score_rows(model, X_test, y_test, sample_weight, name) for name, model in models.items()}
+        first = next(iter(scored.values())).model
+        training = read_training(first, X_train, y_train, sample_weight_train, finds_samples=False)
+        options = {"n_bootstrap": n_bootstrap, "random_state": random_state}
+        return report_on_models(scored, training, title=title, facts=stated, intended_use=intended_use, **options)
     check_count("n_bootstrap", n_bootstrap, 2)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
@@ -187,12 +208,9 @@ def report(
     seen, warning = check_training(rows, request.training)
     with drawing():
         parts = list(progress_bar(_sections(request, seen), desc="report", unit=" sections", verbose=verbose))
-    if title is None:
-        of = " against ".join(rows.classes[::-1]) if len(rows.classes) == 2 else f"{len(rows.classes)} classes"
-        title = f"{type(rows.model).__name__}: {of}"
-    target = getattr(y_test, "name", None)
-    stated = ({} if target in (None, "") else {"Target": str(target)}) | dict(facts or {})
-    page = render(title, stated | _facts(rows) | stated, parts, [warning] if warning else [])
+    title = _title(rows, type(rows.model).__name__) if title is None else title
+    facts = _facts(rows, {"Model": type(rows.model).__name__})
+    page = render(title, stated | facts | stated, parts, [warning] if warning else [])
     return Report(title, page)
 
 
@@ -232,8 +250,9 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
         yield model.importance_section(importance, out_of_bag=_has_bags(request))
         yield from model.dependence_sections(rows, importance, seed)
     yield from model.reasons_sections(rows, request.n_jobs)
-    yield from model.members_sections(rows)
+    yield from model.members_sections(rows, request.n_bootstrap, seed)
     yield model.model_section(rows.model, training and training.rows)
+    yield from drift_sections(rows, training, seed)
     yield data_section(rows, training)
 
 
@@ -259,9 +278,44 @@ def _importance(request: _Request) -> PermutationImportance | None:
     )
 
 
-def _facts(rows: ScoredRows) -> dict[str, str]:
-    """Return the subtitle; the date is that of SOURCE_DATE_EPOCH if it is set."""
-    facts = {"Model": type(rows.model).__name__, "Rows evaluated": f"{rows.labels.size:,}"}
+def report_on_models(
+    scored: Mapping[str, ScoredRows],
+    training: Training | None = None,
+    *,
+    title: str | None = None,
+    facts: Mapping[str, str] | None = None,
+    intended_use: str | None = None,
+    n_bootstrap: int = 500,
+    random_state: Any = None,
+) -> Report:
+    """Return the report on several models that have scored the same rows, perhaps each in types of its own."""
+    check_count("n_bootstrap", n_bootstrap, 2)
+    first = next(iter(scored.values()))
+    if any(not np.array_equal(rows.labels, first.labels) for rows in scored.values()):
+        raise ValueError("the models of a report must score the same rows, but these have different labels")
+    rows = replace(first, X=several.joined([rows.X for rows in scored.values()]))
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    checked = {"": rows} if training else {f"{name}: ": each for name, each in scored.items()}
+    seen = {name: check_training(each, training) for name, each in checked.items()}
+    alarms = [f"{name}{alarm}" for name, (_, alarm) in seen.items() if alarm]
+    points = [next(iter(seen.values()))[0], *([f"Intended use: {intended_use}"] if intended_use else [])]
+    with drawing():
+        parts = several.models_sections(scored, points, n_bootstrap, seed)
+    parts += [*drift_sections(rows, training, seed), data_section(rows, training)]
+    names, stated = ", ".join(scored), dict(facts or {})
+    title = _title(rows, names) if title is None else title
+    return Report(title, render(title, stated | _facts(rows, {"Models": names}) | stated, parts, alarms))
+
+
+def _title(rows: ScoredRows, names: str) -> str:
+    """Return the title of a page on models with these names."""
+    of = " against ".join(rows.classes[::-1]) if len(rows.classes) == 2 else f"{len(rows.classes)} classes"
+    return f"{names}: {of}"
+
+
+def _facts(rows: ScoredRows, models: dict[str, str]) -> dict[str, str]:
+    """Return the subtitle, beginning with the names of models; the date is that of SOURCE_DATE_EPOCH if it is set."""
+    facts = models | {"Rows evaluated": f"{rows.labels.size:,}"}
     if len(rows.classes) == 2:
         facts["Positive class"] = rows.classes[1]
         facts["Positive rows"] = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
@@ -271,61 +325,3 @@ def _facts(rows: ScoredRows) -> dict[str, str]:
     facts["Date"] = datetime.fromtimestamp(seconds, UTC).date().isoformat()
     facts["Written by"] = f"aucforest {version('aucforest')}"
     return facts
-
-
-def _comparison_sections(comparison: CriteriaComparison) -> list[Section]:
-    """Return the sections: a plot, and a table for each metric."""
-    pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
-    figure = comparison.plot()
-    caption = (
-        f"Differences from {BASELINE} on each fold, and their means with 95 % intervals. Arrows point to better values."
-    )
-    drawn = picture(figure, "criteria", caption)
-    pyplot.close(figure)
-    rows = comparison.summary()
-    tables = {
-        metric: _criteria_table(metric, [row for row in rows if row.metric == metric]) for metric in comparison.metrics
-    }
-    stack = " and a stack of a forest," if STACK in comparison.criteria else ""
-    lead = (
-        f"Forests that differ only in the split criterion,{stack} on the same {len(comparison.folds)} folds; "
-        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, with p-values "
-        "adjusted for the number of criteria by Holm's method."
-    )
-    of_quality = [tables.pop(metric) for metric in comparison.metrics_of_quality]
-    if of_quality:
-        lead = f"{comparison.verdict()} {lead}"
-    means = "Means over folds with 95 % intervals."
-    sections = [
-        Section("picture", "At a glance", lead, [drawn], []),
-        Section("metrics", "Metrics", means, [], of_quality),
-        Section("costs", "Fit time and sizes of trees", means, [], list(tables.values())),
-    ]
-    return [section for section in sections if section.plots or section.tables]
-
-
-def _comparison_facts(comparison: CriteriaComparison) -> dict[str, str]:
-    """Return the subtitle."""
-    n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
-    return {
-        "Criteria": ", ".join(comparison.criteria),
-        "Folds": str(len(comparison.folds)),
-        "Rows per fold": f"{n_train:,} for training, {n_test:,} for testing",
-    }
-
-
-def _criteria_table(metric: str, rows: list[ComparisonRow]) -> Table:
-    """Return the means of a metric by criterion."""
-    better = "more" if find_metric(metric).higher_is_better else "less"
-    body = []
-    for row in rows:
-        difference = ["–", "–"]
-        if row.criterion != BASELINE:
-            difference = estimate(row.difference, row.difference_low, row.difference_high, signed)
-        body.append([row.criterion, *estimate(row.mean, row.low, row.high), *difference])
-    columns = ["criterion", "mean", "95 % interval", f"difference from {BASELINE}", "95 % interval"]
-    if find_metric(metric).of != "cost":  # which needs no test
-        columns.append("p")
-        for cells, row in zip(body, rows):
-            cells.append(row.pvalue_text.removeprefix("p ").removeprefix("= ") or "–")
-    return Table(f"{find_metric(metric).title} ({better} is better)", columns, body, "lrrrrr"[: len(columns)])

@@ -1,6 +1,7 @@
 """The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds, numbers of trees."""
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from scipy.special import entr
 from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.estimators.out_of_bag_pairs import pairs_of
+from aucforest.estimators.thresholds import takes_costs
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.oob_curve_display import first_trees
 from aucforest.metrics import auc_confidence_interval, average_precision_score
@@ -81,16 +83,11 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
     """Return the metrics of stratified bootstrap samples."""
-    generator, is_binary = np.random.default_rng(seed), len(rows.classes) == 2
-    by_class = [np.flatnonzero(rows.labels == k) for k in rows.present]
+    is_binary = len(rows.classes) == 2
     losses, group = row_losses(rows), group_by_score(rows, 1, _MOST_GROUPS) if is_binary else None
     names = [*losses, "G-mean", "average precision" if is_binary else "ROC AUC"]
     scores, precision = {name: np.empty(n_bootstrap) for name in names}, np.empty((n_bootstrap, RECALLS.size))
-    for i in range(n_bootstrap):
-        times = np.zeros(rows.labels.size)
-        for members in by_class:
-            times[members] = np.bincount(generator.integers(0, members.size, members.size), minlength=members.size)
-        weights = rows.weights * times
+    for i, weights in enumerate(bootstrap_weights(rows, n_bootstrap, seed)):
         for name, values in losses.items():
             scores[name][i] = values @ weights / weights.sum()
         scores["G-mean"][i] = g_mean(rows.labels, rows.predicted, weights)
@@ -101,6 +98,17 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
     return Resamples(scores, precision)
 
 
+def bootstrap_weights(rows: ScoredRows, n_bootstrap: int, seed: int) -> Iterator[FloatArray]:
+    """Yield the weights of the rows in stratified bootstrap samples, which depend on the labels and not on a model."""
+    generator = np.random.default_rng(seed)
+    by_class = [np.flatnonzero(rows.labels == k) for k in rows.present]
+    for _ in range(n_bootstrap):
+        times = np.zeros(rows.labels.size)
+        for members in by_class:
+            times[members] = np.bincount(generator.integers(0, members.size, members.size), minlength=members.size)
+        yield rows.weights * times
+
+
 def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
     """Return the group of each row by descending score of class k; there are about `most` groups."""
     cumulated = cumulate_class(rows, k)
@@ -109,11 +117,16 @@ def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
     return np.searchsorted(-ends, -rows.scores[:, k])
 
 
-def precision_curve(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[float, FloatArray]:
-    """Return average precision, and precision at `RECALLS`, of grouped rows for some weights of them."""
+def cumulate_groups(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[Any, Any, Any]:
+    """Return the weights of positives and of all rows down to each group, and the precisions."""
     tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
     called = np.cumsum(np.bincount(group, weights))
-    precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
+    return tps, called, np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
+
+
+def precision_curve(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[float, FloatArray]:
+    """Return average precision, and precision at `RECALLS`, of grouped rows for some weights of them."""
+    tps, _, precision = cumulate_groups(rows, group, weights)
     recall = tps / tps[-1]
     return float(precision_area(tps, precision)), precision[np.searchsorted(recall, RECALLS - _ROUNDING)]
 
@@ -244,7 +257,7 @@ def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
 def costs_of(model: Any) -> FloatArray | None:
     """Return the cost matrix in a forest's threshold parameter, the mean of several, or None without costs."""
     rule = getattr(model, "threshold", None)
-    if not (isinstance(rule, dict) and "cost" in rule):
+    if not (isinstance(rule, dict) and "cost" in rule) or takes_costs(rule):
         return None
     costs = np.asarray(rule["cost"], dtype=np.float64)
     return costs.mean(axis=0) if costs.ndim == 3 else costs

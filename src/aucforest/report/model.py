@@ -1,30 +1,27 @@
 """The sections on the model: importances, partial dependence, reasons, members of a stack, parameters and trees."""
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils._pprint import _changed_params
 
-from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.log_odds import can_be_explained
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection import PermutationImportance, forest_summary
 from aucforest.inspection.explanation import explain
 from aucforest.inspection.models import forest_of
-from aucforest.metrics import compare_auc
-from aucforest.metrics.intervals import normal_quantile
-from aucforest.metrics.roc import class_roc_auc
+from aucforest.inspection.scoring import find_metric
 from aucforest.report import plots
 from aucforest.report.data import column_names
 from aucforest.report.importance import columns_in_order, partial_dependence
-from aucforest.report.metrics import LEVEL, auc_by_trees, row_losses
+from aucforest.report.metrics import LEVEL, auc_by_trees
 from aucforest.report.page import Plot, Section, Table, estimate, number, shortened, signed
 from aucforest.report.rows import ScoredRows, classes_of, scores_of
+from aucforest.report.several import compare_models
 
 _MOST_FEATURES = 30
 _MOST_DEPENDENCES = 6
@@ -34,6 +31,7 @@ _N_ROWS = 10  # with reasons
 _N_REASONS = 3
 _FEWEST_TREES = 3  # of a curve
 _MEMBERS = {
+    "old": "the model that was refreshed",
     "forest": "the forest",
     "residual": "a forest of the samples that the first forest predicts badly out of bag",
     "linear": "an additive model: a sum of effects of single columns",
@@ -85,7 +83,7 @@ def dependence_sections(rows: ScoredRows, importance: PermutationImportance, see
 
 def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     """Return the section on the rows with the highest scores, or none for other models and more than two classes."""
-    if len(rows.classes) != 2 or not isinstance(rows.model, TreeBasedClassifier):
+    if len(rows.classes) != 2 or not can_be_explained(rows.model):
         return []
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
     label, name = classes_of(rows.model).tolist()[1], rows.classes[1]
@@ -96,19 +94,13 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
         texts = [f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons]
         cells = [_row_name(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]]]
         body.append([*cells, "; ".join(texts)])
-    explained = explanation.target.replace(f"probability of {label}", f"probability of {name}", 1)
-    columns, align, beside = ["row", "score", "true class", "features that move the prediction most"], "lrll", ""
-    if explanation.is_before_calibration:
-        for cells, mean in zip(body, explanation.predictions.tolist()):
-            cells.insert(2, number(mean))
-        columns.insert(2, "before calibration")
-        align, beside = "lrrll", ", which stands beside the score"
     lead = (
-        f"The {len(body)} rows with the highest scores. The number in brackets is the Shapley value of the feature: "
-        f"what it adds to the {explained}{beside}. It describes the model, and does not say what would happen if the "
-        "value were changed. Rows are named by their index, or counted from 0."
+        f"The {len(body)} rows with the highest scores. The number in brackets is the contribution of the feature: "
+        f"what it adds to the log odds of {name}, of which the score is the probability. It describes the model, and "
+        "does not say what would happen if the value were changed. Rows are named by their index, or counted from 0."
     )
-    table = Table("Rows and reasons", columns, body, align)
+    columns = ["row", "score", "true class", "features that move the prediction most"]
+    table = Table("Rows and reasons", columns, body, "lrll")
     return [Section("reasons", "Reasons for the highest scores", lead, [], [table])]
 
 
@@ -117,7 +109,7 @@ def _row_name(name: Any) -> str:
     return str(name).removesuffix(" 00:00:00")
 
 
-def members_sections(rows: ScoredRows) -> list[Section]:
+def members_sections(rows: ScoredRows, n_bootstrap: int, seed: int) -> list[Section]:
     """Return the section on the members of a stack, or none for other models."""
     stack = rows.model
     if not isinstance(stack, AUCStackingClassifier):
@@ -127,41 +119,18 @@ def members_sections(rows: ScoredRows) -> list[Section]:
     tables = [Table("The members of the stack and their weights", ["member", "weight", "what it is"], weights, "lrl")]
     if len(weights) > 1:
         alone = replace(rows, scores=scores_of(stack.members_["forest"], rows.X))
+        compared, body = compare_models({"forest alone": alone, "stack": rows}, n_bootstrap, seed), []
+        for metric in ("roc_auc", "log_loss"):
+            before, after = compared[metric]
+            difference = estimate(after.difference, after.difference_low, after.difference_high, signed)
+            body.append([find_metric(metric).title, number(before.mean), number(after.mean), *difference])
         columns = ["metric", "forest alone", "stack", "difference", "95 % interval"]
-        body = [_auc(alone, rows), _log_loss(alone, rows)]
         tables.append(Table("The stack and its forest alone, on these rows", columns, body, "lrrrr"))
     lead = (
         "The score of a class is the sum of the scores of the members, with two classes of log odds, times their "
         "weights. A member of weight 0 did not help on the out-of-bag samples, and is not used."
     )
-    points = [
-        "A single prediction is not explained by values of the features: Shapley values are those of the probabilities "
-        "of a forest, and do not add up to the scores of a stack."
-    ]
-    return [Section("members", "What each member adds", lead, [], tables, points=points)]
-
-
-def _auc(alone: ScoredRows, rows: ScoredRows) -> list[str]:
-    """Return the ROC AUCs and their difference, which has DeLong's interval for two classes."""
-    before, after = (class_roc_auc(rows.labels, scored.scores, rows.sample_weight) for scored in (alone, rows))
-    low, high = np.nan, np.nan
-    if len(rows.classes) == 2:
-        score, score_alone = rows.scores[:, 1], alone.scores[:, 1]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
-            test = compare_auc(rows.labels == 1, score, score_alone, level=LEVEL, sample_weight=rows.sample_weight)
-        low, high = test.interval
-    return ["ROC AUC", number(before), number(after), *estimate(after - before, low, high, signed)]
-
-
-def _log_loss(alone: ScoredRows, rows: ScoredRows) -> list[str]:
-    """Return the log losses and their difference with the interval of a mean over rows."""
-    before, after = (row_losses(scored)["log loss"] for scored in (alone, rows))
-    means = [float(np.average(losses, weights=rows.weights)) for losses in (before, after, after - before)]
-    deviations = rows.weights * (after - before - means[2])
-    margin = normal_quantile(LEVEL) * float(np.sqrt(np.square(deviations).sum()) / rows.weights.sum())
-    shown = estimate(means[2], means[2] - margin, means[2] + margin, signed)
-    return ["log loss", number(means[0]), number(means[1]), *shown]
+    return [Section("members", "What each member adds", lead, [], tables)]
 
 
 def model_section(model: Any, training: TrainingRows | None) -> Section:

@@ -120,13 +120,16 @@ def shortened(text: str, most: int) -> str:
 
 
 def shorten(texts: Sequence[str], most: int) -> list[str]:
-    """Return texts like `shortened`, but if the same is left of two, what follows the beginning that all have."""
+    """Return texts like `shortened`, but if the same is left of some, what follows the beginning that these have."""
     short = [shortened(text, most) for text in texts]
-    if len(set(short)) == len(set(texts)):
-        return short
-    n_same = next(place for place, letters in enumerate(zip(min(texts), max(texts))) if letters[0] != letters[1])
-    start = max(n_same - most // 3, 1)
-    return [text if len(text) <= most else f"…{text[start : start + most - 2]}…" for text in texts]
+    for place, (text, brief) in enumerate(zip(texts, list(short))):
+        alike = {other for other in texts if shortened(other, most) == brief}
+        if len(alike) > 1:
+            letters = enumerate(zip(min(alike), max(alike)))
+            n_same = next((n for n, (one, other) in letters if one != other), len(min(alike)))
+            start = max(n_same - most // 3, 1)
+            short[place] = f"…{text[start : start + most - 2]}…"
+    return short
 
 
 def render(title: str, facts: dict[str, str], sections: list[Section], warnings: Sequence[str] = ()) -> str:

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any, Literal
 from xml.etree import ElementTree
@@ -14,13 +14,19 @@ from aucforest.inspection import MixtureDisplay, OOBCurveDisplay, PermutationImp
 from aucforest.inspection.threshold_display import threshold_curves
 from aucforest.metrics import GainsDisplay, RocBand, RocCurveDisplay, RocEntry
 from aucforest.report.importance import Dependence
-from aucforest.report.metrics import RECALLS, Bin, Thresholds, cumulate_class, thin
+from aucforest.report.metrics import RECALLS, Bin, Thresholds, cumulate_class, reliability, thin
 from aucforest.report.page import Plot, number, shorten, shortened
 from aucforest.report.rows import FloatArray, ScoredRows
 
 # Okabe and Ito's palette for color-blind readers, with the light colors darkened for a white background.
 COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b5b5b", "#7a3e9d", "#8c2d19", "#2c6e2f"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
+_LEADER = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0.0, 0.5)}  # from the left of a name to its curve
+_AXES = {
+    "roc": ("false positive rate", "true positive rate"),
+    "gains": ("proportion of rows alerted", "recall"),
+    "reliability": ("mean predicted probability", "observed frequency"),
+}
 _MOST_POINTS = 800
 _MOST_CURVES = 10
 _WIDTH = 4.6  # inches, so that text is large enough on a phone
@@ -107,11 +113,11 @@ def _rename(value: str, key: str, name: str) -> str:
     return value.replace("url(#", f"url(#{name}-")
 
 
-def drawn_classes(rows: ScoredRows) -> list[int]:
+def drawn_classes(rows: ScoredRows, most: int = _MOST_CURVES) -> list[int]:
     """Return the classes with curves: the second of two classes, or the most frequent ones."""
     if len(rows.classes) == 2:
         return [1]
-    frequent = np.argsort(-rows.totals, kind="stable")[:_MOST_CURVES]
+    frequent = np.argsort(-rows.totals, kind="stable")[:most]
     return sorted(set(frequent.tolist()) & set(rows.present))
 
 
@@ -177,6 +183,35 @@ def lift_plot(rows: ScoredRows) -> Any:
     axes.xaxis.set_major_formatter(lambda value, _: f"{100.0 * value:g}")
     axes.xaxis.set_minor_formatter(lambda value, _: "")
     return figure
+
+
+def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
+    """Draw a curve of a class for each model, its name below the diagonal with a leader to a dot on the curve."""
+    figure, axes = _panels(_WIDTH, 4.4)
+    curves = [_model_curve(rows, k, kind) for rows in scored.values()]
+    top = min(1.0, 1.05 * max(map(np.max, curves))) or 1.0
+    axes.plot([0, top], [0, top], color="#6b747d", linestyle=":", linewidth=1.2)
+    for i, (name, curve) in enumerate(zip(shorten(list(scored), 24), curves)):
+        color, dash = COLORS[i], DASHES[i % len(DASHES)]
+        axes.plot(*curve, color=color, linestyle=dash, marker="." if kind == "reliability" else "")
+        at = np.interp(0.06 + 0.34 * i / len(curves), [0, 1], curve[0][[0, -1]])
+        place, leader = (at, np.interp(at, *curve)), _LEADER | {"color": color}
+        axes.plot(*place, "o", color=color, markersize=4.5)
+        text = 0.56, 0.05 + i * min(0.06, 0.4 / len(curves))
+        axes.annotate(name, place, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=leader)
+    x, y = _AXES[kind]
+    axes.set(xlabel=x, ylabel=y, xlim=(0, top), ylim=(0, top), aspect="equal")
+    return figure
+
+
+def _model_curve(rows: ScoredRows, k: int, kind: str) -> FloatArray:
+    """Return the points of a ROC, gains or calibration curve of a class, shape (2, n_points)."""
+    if kind == "reliability":
+        return np.array([(each.mean, each.observed) for each in reliability(rows, k)]).T
+    cumulated = cumulate_class(rows, k)
+    x = cumulated.fps if kind == "roc" else cumulated.selected
+    curve = np.array([x / x[-1], cumulated.tps / cumulated.tps[-1]])
+    return np.asarray(curve[:, thin(cumulated, _MOST_POINTS)])
 
 
 def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tuple[float, float], label: str) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
@@ -59,18 +60,24 @@ class ScoredRows:
         return cells.astype(np.float64).reshape(n_classes, n_classes)
 
 
-def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None) -> ScoredRows:
-    """Predict labeled rows with a fitted classifier; raise ValueError or TypeError if X, y and the model do not fit."""
-    if not (hasattr(model, "predict") and is_classifier(model)):
-        raise TypeError(f"report needs a fitted classifier or a CriteriaComparison, but got a {type(model).__name__}")
-    check_is_fitted(model)
+def score_rows(
+    model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, name: str | None = None
+) -> ScoredRows:
+    """Predict labeled rows with a fitted classifier; raise ValueError or TypeError if X, y and the model do not fit.
+
+    One of several models has a name, and reads the columns of X that it was fitted to, in any order and among others.
+    """
+    check_classifier(model)
     if X is None or y is None:
         raise ValueError("the report of a model needs X_test and y_test: rows that it was not trained on")
     X, y_true, weights = check_rows(X, y, sample_weight, "test")
-    columns = set(names_of(X))
-    lacking = [name for name in getattr(model, "feature_names_in_", []) if name not in columns]
+    called = "the model" if name is None else f"the model {name!r}"
+    columns, needed = set(names_of(X)), list(getattr(model, "feature_names_in_", []))
+    lacking = [column for column in needed if column not in columns]
     if columns and lacking:
-        raise ValueError(f"X_test lacks the column {lacking[0]!r}, which the model was fitted to")
+        raise ValueError(f"X_test lacks the column {lacking[0]!r}, which {called} was fitted to")
+    if columns and needed and name is not None:
+        X = nw.from_native(X, eager_only=True).select(needed).to_native()
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
         X, y_true, weights = _safe_indexing(X, kept), y_true[kept], weights[kept]
@@ -80,12 +87,19 @@ def score_rows(model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike
     if len(present) < 2:
         held = f"only of class {classes[present[0]]}" if len(present) else "none with weight"
         raise ValueError(f"y_test must have rows of at least two classes, but has {held}")
-    scores = _predict(partial(scores_of, model), X)
-    require_finite(scores, "the model's scores of X_test")
-    predicted = encode_labels(_predict(model.predict, X), classes, "the model's prediction")
+    scores = _predict(partial(scores_of, model), X, called)
+    require_finite(scores, f"{called}'s scores of X_test")
+    predicted = encode_labels(_predict(model.predict, X, called), classes, f"{called}'s prediction")
     names, of_classes = _name_classes(classes, getattr(y, "name", None))
     is_probability = hasattr(model, "predict_proba")
     return ScoredRows(model, X, names, of_classes, labels, predicted, scores, is_probability, weights)
+
+
+def check_classifier(model: Any) -> None:
+    """Raise an error if a model is no classifier, or not fitted."""
+    if not (hasattr(model, "predict") and is_classifier(model)):
+        raise TypeError(f"report needs a fitted classifier or a CriteriaComparison, but got a {type(model).__name__}")
+    check_is_fitted(model)
 
 
 def check_rows(
@@ -122,12 +136,12 @@ def scores_of(model: Any, X: Any) -> FloatArray:
     return scores[:, positive_last(model)]
 
 
-def _predict(method: Callable[[Any], Any], X: Any) -> Any:
+def _predict(method: Callable[[Any], Any], X: Any, called: str) -> Any:
     """Return the result of a method for X_test; an error of the model is raised again with an explanation."""
     try:
         return method(X)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"the model cannot read X_test: {' '.join(str(error).split())}") from error
+        raise ValueError(f"{called} cannot read X_test: {' '.join(str(error).split())}") from error
 
 
 def encode_labels(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:

@@ -1,0 +1,116 @@
+"""The section on drift: whether rows differ from the training rows, column by column and as a whole."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2
+
+from aucforest.inspection.comparison import holm
+from aucforest.metrics.intervals import normal_quantile
+from aucforest.metrics.validation import is_missing
+from aucforest.monitoring.shift import MOST_ROWS, N_BINS, index_of_counts, tell_apart
+from aucforest.report.data import Training, order_of, same_columns
+from aucforest.report.metrics import LEVEL
+from aucforest.report.page import Section, Table, number, percent
+from aucforest.report.rows import ScoredRows
+
+_MOST_LISTED = 10
+_MOST_COLUMNS = 200  # for the forest that tells rows apart
+
+Pair = tuple[NDArray[Any], NDArray[Any]]  # of the rows and of the training rows
+
+
+def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> list[Section]:
+    """Return the section on drift, or none without training rows or columns; dates, which always drift, are left."""
+    columns = {} if training is None else same_columns(rows, training)
+    columns = {name: pair for name, pair in columns.items() if "M" not in (pair[0].dtype.kind, pair[1].dtype.kind)}
+    if training is None or not columns:
+        return []
+    found = np.array([measure_drift(_as_bins(pair)) for pair in columns.values()])
+    found[:, 2] = holm(found[:, 2].tolist())
+    names, order = list(columns), np.argsort(-found[:, 0], kind="stable")
+    beyond = [names[j] for j in order if found[j, 2] < 1.0 - LEVEL]
+    most = f"{len(beyond)} of {len(names)}, most of all {beyond[0]}" if beyond else f"none of {len(names)}"
+    lead = (
+        f"Columns that differ from the training rows by more than chance: {most}. A population stability index (PSI) "
+        "above 0.2 usually counts as large."
+    )
+    body = [[names[j], *map(number, found[j].tolist())] for j in order[:_MOST_LISTED]]
+    caption = "The columns that drifted most; p-values are adjusted for the number of columns by Holm's method"
+    table = Table(caption, ["column", "PSI", "95 % limit without drift", "p"], body, "lrrr")
+    points = [
+        _tell_apart(list(columns.values())[:_MOST_COLUMNS], seed),
+        _labels_sentence(rows, training),
+        "Rows count once each, whatever their weights. Columns of dates are left out.",
+    ]
+    return [Section("drift", "Drift", lead, [], [table], points=points)]
+
+
+def measure_drift(pair: Pair) -> tuple[float, float, float]:
+    """Return the PSI of a column, given as bins, its 95 % limit without drift, and the p-value of no drift.
+
+    Without drift the PSI of B bins is about chi-squared with B - 1 degrees of freedom times 1 / n0 + 1 / n1 (Yurdakul:
+    Statistical properties of population stability index. Western Michigan University, 2018).
+    """
+    new, old = (np.bincount(bins, minlength=1 + max(map(np.max, pair))) for bins in pair)
+    freedom, scale = np.count_nonzero(new + old) - 1, 1.0 / new.sum() + 1.0 / old.sum()
+    if freedom == 0:
+        return 0.0, 0.0, 1.0
+    psi = index_of_counts(old, new)
+    return psi, float(chi2.ppf(LEVEL, freedom) * scale), float(chi2.sf(psi / scale, freedom))
+
+
+def _as_bins(pair: Pair) -> Pair:
+    """Return the bin of each value: a decile of the training rows, or a category; missing values are one more."""
+    numbers = _as_numbers(pair)
+    if numbers is None:
+        return _as_categories(pair)
+    known = np.sort(numbers[1][~np.isnan(numbers[1])])
+    edges = np.unique(known[np.arange(1, N_BINS) * (known.size - 1) // N_BINS]) if known.size else known
+    new, old = (np.where(np.isnan(values), N_BINS, np.searchsorted(edges, values)) for values in numbers)
+    return new, old
+
+
+def _as_numbers(pair: Pair) -> Pair | None:
+    """Return numbers with NaN for missing ones, or None if one of the columns holds anything else."""
+    new, old = map(order_of, pair)
+    return None if new is None or old is None else (new[0], old[0])
+
+
+def _as_categories(pair: Pair) -> Pair:
+    """Return the number of the category of each value; missing ones are a category."""
+    texts = ["" if is_missing(value) else f"={value}" for values in pair for value in values.tolist()]
+    codes = np.unique(texts, return_inverse=True)[1]
+    return codes[: len(pair[0])], codes[len(pair[0]) :]
+
+
+def _tell_apart(pairs: list[Pair], seed: int) -> str:
+    """Return the sentence on the domain AUC."""
+    random = np.random.default_rng(seed)
+    here, there = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
+    if min(here.size, there.size) < 2:
+        return "There are too few rows for a forest that tells them from the training rows."
+    pairs = [(new[here], old[there]) for new, old in pairs]
+    numbers = [_as_numbers(pair) for pair in pairs]
+    read = [_as_categories(pair) if each is None else each for pair, each in zip(pairs, numbers)]
+    X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*read))
+    categorical = [j for j, each in enumerate(numbers) if each is None]
+    auc, error, *_ = tell_apart(X_train, X, random, categorical=categorical)
+    limit = min(0.5 + normal_quantile(2.0 * LEVEL - 1.0) * error, 1.0)
+    return (
+        f"A forest that tells these rows from the training rows has a ROC AUC of {number(auc)} on rows that it was not "
+        f"fitted to; without drift it is about 0.5, and rarely above {number(limit)}."
+    )
+
+
+def _labels_sentence(rows: ScoredRows, training: Training) -> str:
+    """Return the sentence on the frequency of the positive class, or of the class that changed most."""
+    pair, n_classes = (rows.labels, training.labels), len(rows.classes)
+    new, old = (np.bincount(labels, minlength=n_classes) / labels.size for labels in pair)
+    k = 1 if n_classes == 2 else int(np.argmax(np.abs(new - old)))
+    how = "by more than" if measure_drift(pair)[2] < 1.0 - LEVEL else "by no more than"
+    return (
+        f"{percent(float(old[k]))} of the training rows and {percent(float(new[k]))} of these rows are "
+        f"{rows.of_classes[k]}: class frequencies differ {how} chance explains."
+    )

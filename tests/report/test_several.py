@@ -1,0 +1,239 @@
+"""Several models on one page: paired intervals by brute force, the verdict, and the same rows for all."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
+
+from aucforest.inspection.comparison import ComparisonRow
+from aucforest.metrics import compare_auc
+from aucforest.report import report
+from aucforest.report.html import report_on_models
+from aucforest.report.rows import ScoredRows, score_rows
+from aucforest.report.several import compare_models, distinct_names, joined, verdict
+from tests.estimators.data import small_forest
+from tests.reference import metrics, paired_bootstrap
+from tests.report.pages import BARE, TEST, TRAIN, X3, Y3, Page, X, Y, figures
+
+N_SAMPLES, SEED = 30, 5
+MANY = BARE | {"n_bootstrap": 60}
+
+
+def scored_rows(labels, proba, weight=None):
+    """Return rows whose probabilities are given."""
+    n_classes, rows = proba.shape[1], np.zeros((len(labels), 1))
+    names = tuple(map(str, range(n_classes)))
+    return ScoredRows(SimpleNamespace(), rows, names, names, labels, proba.argmax(axis=1), proba, True, weight)
+
+
+def three_models(n_rows, n_classes, weight=None):
+    """Return rows as three models score them: well, a little worse, and badly; some scores are tied."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(n_rows) % n_classes
+    models = {}
+    for name, skill in (("first", 2.0), ("second", 1.5), ("third", 0.2)):
+        odds = np.exp(skill * (labels[:, None] == np.arange(n_classes)) + rng.normal(size=(n_rows, n_classes)))
+        proba = np.round(odds / odds.sum(axis=1, keepdims=True), 1).clip(0.05, None)
+        models[name] = scored_rows(labels, proba / proba.sum(axis=1, keepdims=True), weight)
+    return models
+
+
+def two_class_metrics():
+    """Return the metrics of two classes by their definitions."""
+    is_positive, second = (lambda codes: [code == 1 for code in codes]), (lambda proba: [p[1] for p in proba])
+
+    def precision(codes, proba, weights):
+        hits, size = paired_bootstrap.top_hits(codes, proba, weights, 0.1)
+        return hits / size
+
+    def recall(codes, proba, weights):
+        hits, _ = paired_bootstrap.top_hits(codes, proba, weights, 0.1)
+        return hits / sum(w for code, w in zip(codes, weights) if code == 1)
+
+    return {
+        "average_precision": lambda y, p, w: metrics.average_precision(is_positive(y), second(p), w),
+        "precision_at_0.1": precision,
+        "recall_at_0.1": recall,
+        "log_loss": paired_bootstrap.log_loss,
+        "brier": paired_bootstrap.brier,
+    }
+
+
+def check_paired(models, of_metrics, weight):
+    """Values, paired intervals and adjusted p-values are those of brute force."""
+    compared = compare_models(models, N_SAMPLES, SEED)
+    first, *others = models.values()
+    labels, weights = first.labels.tolist(), np.ones(len(first.labels)) if weight is None else weight
+    for name, metric in of_metrics.items():
+        values = [metric(labels, rows.scores.tolist(), weights.tolist()) for rows in models.values()]
+        assert [row.mean for row in compared[name]] == pytest.approx(values, abs=1e-12)
+        pvalues = []
+        for rows, row in zip(others, compared[name][1:]):
+            scores = first.scores.tolist(), rows.scores.tolist()
+            drawn = paired_bootstrap.paired_differences(metric, labels, *scores, weights.tolist(), N_SAMPLES, SEED)
+            drawn = np.round(drawn, 12)  # sums of other orders
+            ends = np.quantile(drawn, [0.025, 0.975])
+            assert (row.difference_low, row.difference_high) == pytest.approx(tuple(ends), abs=1e-9), name
+            assert row.difference == pytest.approx(row.mean - compared[name][0].mean)
+            pvalues.append(paired_bootstrap.two_sided_pvalue(drawn))
+            assert row.pvalue == pytest.approx(pvalues[-1], abs=2.1 / N_SAMPLES), name  # a tie may be off by rounding
+        adjusted = paired_bootstrap.holm([row.pvalue for row in compared[name][1:]])
+        assert [row.adjusted_pvalue for row in compared[name][1:]] == pytest.approx(adjusted)
+    return compared
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_paired_intervals_of_two_classes_are_those_of_brute_force(is_weighted):
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 40) if is_weighted else None
+    models = three_models(40, 2, weight)
+    compared = check_paired(models, two_class_metrics(), weight)
+    assert list(compared) == ["roc_auc", *two_class_metrics()]
+    for row, rows in zip(compared["roc_auc"][1:], list(models.values())[1:]):
+        first = models["first"]
+        test = compare_auc(first.labels, rows.scores[:, 1], first.scores[:, 1], sample_weight=weight)
+        assert (row.difference, row.pvalue) == (test.difference, test.pvalue)
+        assert (row.difference_low, row.difference_high) == test.interval
+        _, covariance = metrics.delong(first.labels == 1, [rows.scores[:, 1], first.scores[:, 1]], weight)
+        error = np.sqrt(covariance[0][0] + covariance[1][1] - 2.0 * covariance[0][1])
+        assert (row.difference_high - row.difference_low) / (2.0 * error) == pytest.approx(2.02, abs=0.03)
+    adjusted = paired_bootstrap.holm([row.pvalue for row in compared["roc_auc"][1:]])
+    assert [row.adjusted_pvalue for row in compared["roc_auc"][1:]] == pytest.approx(adjusted)
+
+
+def test_paired_intervals_of_three_classes_are_those_of_brute_force():
+    def hand_till(codes, proba, weights):
+        return metrics.hand_till(codes, proba, 3, weights)
+
+    of_metrics = {"roc_auc": hand_till, "log_loss": paired_bootstrap.log_loss, "brier": paired_bootstrap.brier}
+    assert list(check_paired(three_models(24, 3), of_metrics, None)) == list(of_metrics)
+
+
+def test_a_model_does_not_differ_from_itself():
+    first = three_models(40, 2)["first"]
+    for rows in compare_models({"a": first, "b": first}, N_SAMPLES, SEED).values():
+        assert rows[1][5:] == (0.0, 0.0, 0.0, 1.0, 1.0)
+
+
+def row_of(model, auc, difference, low, high, pvalue):
+    return ComparisonRow(model, "roc_auc", auc, auc - 0.02, auc + 0.02, difference, low, high, pvalue, pvalue)
+
+
+def test_the_verdict_says_better_worse_and_no_difference():
+    forest = row_of("forest", 0.903, 0.0, 0.0, 0.0, 1.0)
+    stack = row_of("stack", 0.912, 0.009, 0.004, 0.014, 0.001)
+    other = row_of("other", 0.904, 0.001, -0.004, 0.006, 0.7)
+    worse = row_of("worse", 0.853, -0.05, -0.07, -0.03, 0.001)
+    nothing = row_of("tree", 0.5, -0.403, np.nan, np.nan, np.nan)
+    assert verdict([forest, other, stack]) == (
+        "stack ranks better than forest: ROC AUC 0.9120 against 0.9030, difference +0.0090, 95 % interval +0.0040 to "
+        "+0.0140; other does not differ significantly from forest: ROC AUC 0.9040 against 0.9030, difference +0.0010, "
+        "95 % interval −0.0040 to +0.0060."
+    )
+    assert verdict([forest, worse, nothing]).startswith("worse ranks worse than forest: ROC AUC 0.853 against 0.903, ")
+    assert "; tree cannot be tested against forest: ROC AUC 0.500 against 0.903, " in verdict([forest, worse, nothing])
+    unclear = worse._replace(adjusted_pvalue=0.06)  # the interval alone, which is not adjusted, leaves out 0
+    assert verdict([forest, unclear]).startswith("worse does not differ significantly from forest")
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return pd.DataFrame(X, columns=list("abcde"))
+
+
+@pytest.fixture(scope="module")
+def models(frame):
+    """Return two models of different columns, in an order of their own, and one of all."""
+    return {
+        "<script>_$x$": LogisticRegression().fit(frame[TRAIN][["c", "a"]], Y[TRAIN]),
+        "_b & {0}": LogisticRegression().fit(frame[TRAIN][["b", "a"]], Y[TRAIN]),
+        "all": LogisticRegression().fit(frame[TRAIN], Y[TRAIN]),
+    }
+
+
+@pytest.mark.parametrize("form", [lambda frame: frame, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.filterwarnings("ignore:X has feature names|X does not have")
+def test_each_model_reads_its_columns_and_names_are_escaped(models, frame, form):
+    frame = frame.assign(unused="x")[[*"edcba", "unused"]]
+    html = report(models, form(frame[TEST]), Y[TEST], **BARE).html
+    page, shown = Page(html), figures(Page(html), "Metrics by model")
+    for name, model in models.items():
+        auc = metrics.auc(Y[TEST] == 1, model.predict_proba(frame[TEST][model.feature_names_in_])[:, 1])
+        assert shown[name][0] == f"{auc:.3f}"
+    assert "<script>_" not in html
+    assert "{0}" in page.headings[0]
+    for name in ("&lt;script&gt;_$x$", "_b &amp; {0}", "all"):  # by each of the three curves
+        pictures = re.findall("<svg.*?</svg>", html, flags=re.DOTALL)
+        assert [name in re.findall("<text .*?>(.*?)</text>", svg) for svg in pictures] == [True] * 3
+    described = [row[0] for caption, rows in page.tables.items() if caption.endswith(" columns") for row in rows[1:]]
+    assert sorted(described) == list("abcde")
+    assert page.headings[1:] == ["Which model ranks better", "Metrics", "Curves", "Data"]
+
+
+def test_three_classes_are_compared_by_hand_and_till():
+    skilled = LogisticRegression().fit(X3[TRAIN], Y3[TRAIN])
+    guessing = LogisticRegression(C=1e-9).fit(np.random.default_rng(0).normal(size=X3[TRAIN].shape), Y3[TRAIN])
+    html = report([guessing, skilled], X3[TEST], Y3[TEST], sample_weight=np.full(200, 2.0), **MANY).html
+    assert "LogisticRegression 2 ranks better than LogisticRegression: ROC AUC 0." in html
+    compared = compare_models({"a": score_rows(skilled, X3, Y3, None), "b": score_rows(guessing, X3, Y3, None)}, 60, 0)
+    assert verdict(compared["roc_auc"]).startswith("b ranks worse than a: ROC AUC 0.")
+    assert "Rows count by their weights." in html
+    assert html.count("<svg") == 6
+    without_a_class = Y3 != 1
+    html = report([skilled, guessing], X3[without_a_class], Y3[without_a_class], **BARE).html
+    assert html.count("<svg") == 4
+
+
+def test_scores_that_are_no_probabilities(frame):
+    models = {"svm": LinearSVC().fit(X[TRAIN], Y[TRAIN]), "logit": LogisticRegression().fit(X[TRAIN], Y[TRAIN])}
+    html = report(models, X[TEST], Y[TEST], **BARE).html
+    assert "The scores of svm are no probabilities: log loss and Brier score are left out." in html
+    assert "Brier score" not in Page(html).tables["Metrics by model"][0]
+    assert html.count("<svg") == 3  # the calibration of one
+
+
+def test_rows_that_were_trained_on_are_said_once_or_of_each_model(models, frame):
+    html = report(models, frame[TEST], Y[TEST], X_train=frame, y_train=Y, **BARE).html
+    assert html.count("<strong>Warning:</strong> 200 of the 200 rows of this report") == 1
+    forests = {name: small_forest(40, oob_score=True, random_state=i).fit(X, Y) for i, name in enumerate(("a", "b"))}
+    html = report(forests, X, Y, **BARE).html
+    for name in forests:
+        assert html.count(f"<strong>Warning:</strong> {name}: The ROC AUC of these rows") == 1
+
+
+def test_what_does_not_fit_is_one_sentence(models, frame):
+    rows = (frame[TEST], Y[TEST])
+    words = LogisticRegression().fit(frame[TRAIN], np.where(Y[TRAIN], "yes", "no"))
+    for given, arguments, options, sentence in [
+        ([], rows, {}, "takes 2 to 10 of them, but got 0$"),
+        (models, (), {}, "needs X_test and y_test"),
+        (models, rows, {"by": "a"}, "takes no by and no cost"),
+        ({"one": models["all"], "two": words}, rows, {}, r"'one' has \[0, 1\] and 'two' has \['no', 'yes'\]"),
+        (
+            models,
+            (frame[TEST].drop(columns="b"), Y[TEST]),
+            {},
+            "lacks the column 'b', which the model '_b & ",
+        ),
+        (models, (frame[TEST].assign(e="x"), Y[TEST]), {}, "^the model 'all' cannot read X_test: "),
+        (models, (frame[TEST], Y[TRAIN]), {}, "^X_test has 200 rows, but y_test has 300$"),
+    ]:
+        with pytest.raises(ValueError, match=sentence) as caught:
+            report(given, *arguments, **options)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"needs a fitted classifier .* but got a str$"):
+        report([models["all"], "x"], *rows)
+    one, other = three_models(40, 2), three_models(42, 2)
+    with pytest.raises(ValueError, match="must score the same rows, but these have different labels"):
+        report_on_models({"one": one["first"], "other": other["first"]})
+
+
+def test_names_are_made_distinct_and_tables_are_joined(frame):
+    assert distinct_names(["a", "a 2", "a", "a"]) == ["a", "a 2", "a 3", "a 4"]
+    both = joined([frame[["b", "a"]], frame[["a", "c"]], pl.from_pandas(frame[["c"]])])
+    assert list(both.columns) == ["b", "a", "c"]
+    assert joined([X, frame]) is X
