@@ -1,6 +1,7 @@
 """Thresholds that are set after the fit."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import aucforest
@@ -123,7 +124,7 @@ def test_probabilities_of_a_population_of_other_class_frequencies(kind, tmp_path
     before, of_bags = model.predict_proba(rows), model.oob_decision_function_
     new = np.array([0.7, 0.2, 0.1]) if kind == "three classes" else np.array([0.98, 0.02])
     model.set_prevalence(new if kind == "three classes" else 0.02)
-    np.testing.assert_array_equal(model.prevalence_, new)
+    np.testing.assert_allclose(model.prevalence_, new)
     seen = np.isfinite(of_bags[:, 0]) & (of_bags > 1e-6).all(axis=1)  # others are clipped
     expected = of_prevalence(before, model.class_prior_, new)
     is_inner = (before > 1e-6).all(axis=1)
@@ -133,7 +134,7 @@ def test_probabilities_of_a_population_of_other_class_frequencies(kind, tmp_path
     model.save(tmp_path / "model")
     loaded = aucforest.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(rows), model.predict_proba(rows))
-    np.testing.assert_array_equal(loaded.prevalence_, new)
+    np.testing.assert_array_equal(loaded.prevalence_, model.prevalence_)
     by_label = dict(zip(model.classes_.tolist()[::-1], new.tolist()[::-1]))
     np.testing.assert_allclose(model.set_prevalence(by_label).predict_proba(rows)[is_inner], expected[is_inner])
     np.testing.assert_allclose(model.set_prevalence(None).predict_proba(rows)[is_inner], before[is_inner], atol=1e-12)
@@ -204,10 +205,10 @@ def test_a_warm_start_begins_with_the_class_frequencies_of_the_training():
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        (0.0, "must be positive class frequencies that sum to 1, but is 0.0"),
-        (1.0, "must be positive class frequencies"),
-        (float("nan"), "must be positive class frequencies"),
-        ([0.5, 0.4], "must be positive class frequencies that sum to 1"),
+        (0.0, "must be a number between 0 and 1, or positive frequencies of all classes that sum to 1, but is 0.0"),
+        (1.0, "must be a number between 0 and 1"),
+        (float("nan"), "must be a number between 0 and 1"),
+        ([0.5, 0.4], "must be a number between 0 and 1"),
         ([0.5, 0.4, 0.1], "must be a frequency for each of 2 classes"),
         ({"rare": 0.1, "usual": 0.9}, r"has the classes \['rare', 'usual'\], but the model \['common', 'rare'\]"),
     ],
@@ -234,3 +235,31 @@ def test_a_class_without_training_samples_has_no_prevalence():
         ValueError, match=r"^set_prevalence needs training samples of all classes, but class 'none' has"
     ):
         forest.set_prevalence({"none": 0.1, "rare": 0.1, "common": 0.8})
+
+
+def test_sampling_by_class_without_calibration_and_back():
+    """Out-of-bag tuning is for the prevalence, the mean of the trees comes back, and certain samples stay positive."""
+    forest = small_forest(30, calibration=None, sampling="balanced", threshold="f1").fit(X, Y)
+    before, labels = forest.predict_proba(X), forest.predict(X)
+    with pytest.warns(UserWarning, match="other class frequencies"):
+        forest.set_prevalence(0.3)
+    np.testing.assert_array_equal(forest.predict(X), labels)
+    rule = forest._rule_on_training("f1", (Y == "rare").astype(int), None)
+    assert rule.weights[Y == "rare"].sum() / rule.weights.sum() == pytest.approx(0.3)
+    with pytest.warns(UserWarning, match="other class frequencies"):
+        forest.set_prevalence(None)
+    assert forest.calibration_ is None
+    np.testing.assert_array_equal(forest.predict_proba(X), before)
+    np.testing.assert_array_equal(forest.predict(X), labels)
+    threshold = forest.threshold_
+    assert forest.set_prevalence(None).threshold_ == threshold
+    sure = small_forest(30, calibration=None, threshold="gmean").fit(np.arange(200.0)[:, None], np.arange(200) > 150)
+    labels = sure.predict(np.arange(200.0)[:, None])
+    np.testing.assert_array_equal(sure.set_prevalence(0.001).predict(np.arange(200.0)[:, None]), labels)
+
+
+def test_the_class_frequencies_of_a_stack_are_those_of_its_samples():
+    stack = small_stack(30, calibration=None, sampling="balanced").fit(X, Y)
+    np.testing.assert_allclose(stack.class_prior_, [np.mean(Y == "common"), np.mean(Y == "rare")])
+    series = pd.Series({"rare": 0.02, "common": 0.98})
+    np.testing.assert_array_equal(stack.set_prevalence(series).prevalence_, [0.98, 0.02])

@@ -267,7 +267,11 @@ MISSING[7] = None
         (np.where(GROUPS[7] == GROUPS, np.datetime64("NaT"), np.datetime64(0, "D")), {}, "missing value in row [0-7]:"),
         (np.ones((300, 2)), {}, r"groups must be one-dimensional, but has the shape \(300, 2\)"),
         (GROUPS, {"bootstrap": False}, "groups need bootstrap=True: without it every tree is grown on all groups"),
-        (GROUPS, {"sampling": "balanced"}, "groups need sampling='bootstrap' or 'subsample', but it is 'balanced': "),
+        (
+            GROUPS,
+            {"sampling": "balanced"},
+            "groups need sampling='bootstrap', 'subsample' or 'half-samples', but it is ",
+        ),
         (GROUPS, {"sampling": "stratified"}, "but it is 'stratified': whole groups cannot be sampled by class"),
         (GROUPS, {"sampling": {0: 0.5}}, "but it is {0: 0.5}: whole groups cannot be sampled by class"),
         (GROUPS, {"max_samples": 61}, "max_samples=61 must be at most 60, the number of groups"),

@@ -208,7 +208,7 @@ def test_in_files_of_before_all_categories_beyond_254_had_the_code_254(tmp_path)
     arrays["linear/coef_"] = np.hstack((coef[:, :n_first], coef[:, n_first + kept]))
     for name in ("linear/codes_", "linear/code_features_"):
         arrays[name] = arrays[name][kept]
-    del arrays["linear/penalties_"]
+    del arrays["linear/penalties_"], arrays["linear/column_means_"]
     write_model(tmp_path / "before", arrays, metadata)
     loaded = aucforest.load(tmp_path / "before").members_["linear"]
     assert loaded.penalties_.tolist() == [1.0]

@@ -527,7 +527,7 @@ def test_bad_parameters(make, error, sentence):
         ({"y": np.zeros(300)}, "class"),
         ({"sample_weight": np.full(300, -1.0)}, "Negative values in data passed to `sample_weight`"),
         ({"groups": GROUPS[:-1]}, "groups has 299 values, but X has 300 samples"),
-        ({"cost": np.zeros((300, 2, 2))}, "cost needs threshold='cost', but threshold is None"),
+        ({"cost": np.zeros((300, 2, 2))}, "cost needs threshold='cost' or .*, but threshold is None"),
     ],
     ids=["y", "weights", "groups", "cost"],
 )
@@ -537,7 +537,9 @@ def test_bad_data(change, sentence):
 
 
 def test_groups_cannot_be_sampled_by_class():
-    with pytest.raises(ValueError, match="groups need sampling='bootstrap' or 'subsample', but it is 'balanced'"):
+    with pytest.raises(
+        ValueError, match="groups need sampling='bootstrap', 'subsample' or 'half-samples', but it is 'balanced'"
+    ):
         small_stack(4, sampling="balanced").fit(X, Y, groups=GROUPS)
 
 

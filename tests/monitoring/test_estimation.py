@@ -469,6 +469,23 @@ def test_from_a_stack(forest_rows):
         assert row.low <= row.realized <= row.high
 
 
+def test_from_a_forest_of_another_prevalence():
+    """The reference has the class frequencies of `set_prevalence`, so that precision is that of the population."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(16_000, 3))
+    y = random.random(16_000) < 1.0 / (1.0 + np.exp(3.0 - 1.5 * X[:, 0]))
+    train, new = np.arange(16_000) < 10_000, np.arange(16_000) >= 10_000
+    train &= y | (random.random(16_000) < 0.2)
+    forest = AUCForestClassifier(60, threshold=0.3, oob_score=True, random_state=0).fit(X[train], y[train])
+    forest.set_prevalence(y.mean())
+    cbpe = CBPE.from_forest(forest, y[train], chunks=THREE, metrics=["precision", "recall"])
+    assert len(cbpe._reference.p) < 0.8 * train.sum()
+    assert abs(cbpe._reference.p.mean() - y.mean()) < 0.02
+    labels = forest.predict(X[new])
+    for row in cbpe.estimate(forest.predict_proba(X[new]), y_pred=labels, y_true=y[new], chunks=ONE).estimates:
+        assert abs(row.estimate - row.realized) < 0.07  # 0.29 with all training samples
+
+
 def test_from_forest_refuses(forest_rows):
     forest, X, y = forest_rows
     with pytest.raises(ValueError, match="oob_score=True"):

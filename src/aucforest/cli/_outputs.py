@@ -80,16 +80,6 @@ def describe_threshold(model: Any, rule: str) -> str:
     return f"labels: {positive_class(model)} where its probability is at least {threshold:.4g}{chosen}"
 
 
-def probability(option: str, text: str, *words: str) -> float:
-    """Return the value of an option as a probability; the usage error also names the words that the option accepts."""
-    try:
-        if 0.0 <= float(text) <= 1.0:
-            return float(text)
-    except ValueError:
-        pass
-    raise typer.BadParameter(f"must be {', '.join(words)} or a probability, but is {text!r}", param_hint=option)
-
-
 def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
     """Return a table of metrics, grouped by kind, such as "out of bag"."""
     rows = []

@@ -50,6 +50,6 @@ def refresh(
             "old_weight": refreshed.old_weight,
             "members": dict(zip(refreshed.model.members_, refreshed.model.weights_.tolist())),
             "roc_auc": refreshed.roc_auc._asdict(),
-            "log_loss": refreshed.log_loss._asdict(),
+            "log_loss": dict(zip(("new", "old"), refreshed.log_loss)),
         },
     )

@@ -1,18 +1,19 @@
 """The decision of forests and stacks: the threshold, and which of two classes is positive."""
 
 import warnings
-from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, softmax
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._model_files import Model
 from aucforest.estimators.thresholds import (
+    OF_FIT,
     OF_ROWS,
     TunedRule,
     check_threshold,
@@ -50,7 +51,8 @@ class DecisionModel(Model):
             The samples on which the threshold is tuned, needed only by rules that are tuned.
         oob : bool, default=True
             Whether these are the training data, whose out-of-bag probabilities are used; their groups are known. With
-            False they are other samples, such as a validation set, and there is no `threshold_std_`.
+            False they are other samples, such as a validation set, and there is no `threshold_std_`. Other samples are
+            taken as they are: after `set_prevalence` they should have its class frequencies, or such weights.
 
         Returns
         -------
@@ -96,8 +98,8 @@ class DecisionModel(Model):
         Raises
         ------
         ValueError
-            If frequencies are not positive or do not sum to 1, if a class has none or no training samples, or if the
-            model has a `class_weight`: its probabilities are of no population.
+            If frequencies are not positive or do not sum to 1, if a class has no frequency or no training samples, or
+            if the model has a `class_weight`: its probabilities are of no population.
 
         Warns
         -----
@@ -122,8 +124,11 @@ class DecisionModel(Model):
         True
         """
         check_is_fitted(self, "classes_")
+        if prevalence is None and not hasattr(self, "prevalence_"):
+            return self
         new = self.class_prior_ if prevalence is None else self._frequencies_of(prevalence)
         shift = np.log(new) - np.log(self._frequencies)
+        is_raw = getattr(self, "calibration_", self) is None
         self._shift_scores(shift)
         if prevalence is None:
             self.__dict__.pop("prevalence_", None)
@@ -136,7 +141,7 @@ class DecisionModel(Model):
             self._set_fixed_threshold(self.threshold)
             return self
         # Lower by rounding errors, so that the same samples are positive.
-        self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift)
+        self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, is_raw)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
             warnings.warn(
@@ -146,10 +151,16 @@ class DecisionModel(Model):
             )
         return self
 
-    def _shifted_threshold(self, shift: NDArray[np.float64]) -> float:
-        """Return the tuned threshold for log odds that are shifted, less than which no sample is by rounding errors."""
-        positive = self._positive
-        return float(expit(logit(self.threshold_) + shift[positive] - shift[1 - positive])) * (1.0 - ROUNDING)
+    def _shifted_threshold(self, shift: NDArray[np.float64], is_raw: bool) -> float:
+        """Return the tuned threshold for log odds that are shifted, less than which no sample is by rounding errors.
+
+        `is_raw` is whether the shift is the first map of the mean over trees, of which 0 and 1 have no log odds.
+        """
+        positive, threshold = self._positive, self.threshold_
+        ends = [max(p, LEAST if is_raw else 0.0) for p in (threshold, 1.0 - threshold)]
+        with np.errstate(divide="ignore"):
+            before = np.log(ends[0]) - np.log(ends[1])
+        return float(expit(before + shift[positive] - shift[1 - positive])) * (1.0 - ROUNDING)
 
     @property
     def _frequencies(self) -> NDArray[np.float64]:
@@ -163,7 +174,8 @@ class DecisionModel(Model):
                 f"set_prevalence needs a model without class weights, but it has class_weight={self._class_weight!r}"
             )
         labels, given = self.classes_.tolist(), prevalence
-        if isinstance(given, Mapping):
+        if hasattr(given, "keys"):  # a dict, or a pandas Series
+            given = dict(given)
             if set(given) != set(labels):
                 raise ValueError(f"prevalence has the classes {list(given)}, but the model {labels}")
             given = [given[label] for label in labels]
@@ -173,7 +185,8 @@ class DecisionModel(Model):
         if frequencies.shape != (len(labels),):
             raise ValueError(f"prevalence must be a frequency for each of {len(labels)} classes, but is {prevalence!r}")
         if not np.all(frequencies > 0.0) or abs(frequencies.sum() - 1.0) > 1e-6:
-            raise ValueError(f"prevalence must be positive class frequencies that sum to 1, but is {prevalence!r}")
+            what = "a number between 0 and 1, or positive frequencies of all classes that sum to 1"
+            raise ValueError(f"prevalence must be {what}, but is {prevalence!r}")
         if not np.all(self.class_prior_ > 0.0):
             label = labels[int(np.argmin(self.class_prior_))]
             raise ValueError(f"set_prevalence needs training samples of all classes, but class {label!r} has none")
@@ -191,7 +204,10 @@ class DecisionModel(Model):
     def _rule_on_training(self, threshold: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> TunedRule:
         """Return a rule for training samples, with weights that make their class frequencies those of `prevalence_`."""
         if hasattr(self, "prevalence_"):
-            by_class = (self.prevalence_ / self.class_prior_)[labels]
+            frequencies = np.bincount(labels, weights, minlength=len(self.classes_))
+            by_class = (self.prevalence_ / np.maximum(frequencies / frequencies.sum(), np.finfo(np.float64).tiny))[
+                labels
+            ]
             weights = by_class if weights is None else weights * by_class
         return TunedRule(threshold, labels, weights, self._positive)
 
@@ -233,5 +249,5 @@ class DecisionModel(Model):
         params = super()._params_to_store()
         if isinstance(self.threshold, dict) and np.ndim(self.threshold.get("cost", 0)) == 3:
             # Costs of the training rows are not stored: a fit of the loaded forest asks for those of its rows.
-            params["threshold"] = OF_ROWS
+            params["threshold"] = self.threshold | {"cost": OF_FIT} if "alerts" in self.threshold else OF_ROWS
         return params

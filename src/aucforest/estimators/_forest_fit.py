@@ -21,6 +21,7 @@ from aucforest.estimators._evidence import (
     row_weight,
     rows_to_score,
 )
+from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
 from aucforest.estimators._mixture import (
     ENCODING_STRENGTH,
     STRENGTH,
@@ -43,7 +44,7 @@ from aucforest.estimators.thresholds import (
     tune_threshold,
     warn_of_few_groups,
 )
-from aucforest.fitting.bootstrap import SampleRecord
+from aucforest.fitting.bootstrap import HALVES, SampleRecord, half_of
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_never_out
 from aucforest.fitting.spec import FitSpec, resolve_encodings, resolve_variants, tree_keys
 from aucforest.fitting.table import TrainingTable
@@ -52,8 +53,11 @@ from aucforest.fitting.target_rates import encodings_of
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tables.dates import Dates, check_same_dates
 from aucforest.tables.target_rates import TargetRates
-from aucforest.tree.random import SPREAD_SAMPLE
+from aucforest.tree.random import HALF_SAMPLES, SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
+
+# Intercepts that differ by less are equal but for rounding.
+_ROUNDING = 1e-9
 
 
 class Start(NamedTuple):
@@ -126,6 +130,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     n_estimators: int
     calibration: str | None
+    sampling: str | dict[Any, float]
     warm_start: bool
     n_jobs: int | None
     verbose: int
@@ -136,6 +141,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     encodings_: list[str]
     encoding_mixture_: dict[str, NDArray[Any]]
     categorical_encoding: Any
+    dispersion_: float
     _seed: int
     _groups: NDArray[np.int32] | None = None  # of the rows of positive weight, if trees sample groups
     _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
@@ -179,7 +185,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
         before = self.calibration_ or Calibration(1.0, np.zeros(len(shift)))
-        self.calibration_ = before._replace(intercepts=before.intercepts + shift)
+        after = before._replace(intercepts=before.intercepts + shift)
+        is_none = self.calibration is None and np.ptp(after.intercepts) < _ROUNDING
+        self.calibration_ = None if is_none else after
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Grow the trees, then choose shrinkage, calibration and threshold by out-of-bag predictions."""
@@ -213,6 +221,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.trees_ = self._grow(table, named, start, scores, keep=len(records) > 1)
         self._shrink(scores, unit, start.shrinkage if len(records) > 1 else PRIOR)
         self._calibrate(scores, spec)
+        if rows is not None and records[0].n_halves:
+            self.dispersion_ = self._estimate_dispersion(rows)
         sums, groups = self._sum_for(rule, rows)
         self._set_threshold(rule, rows, sums, groups)
         if self.oob_score and rows is not None and sums is not None:
@@ -246,6 +256,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if self.bootstrap and is_roc_auc(self.oob_score):
             compared = rows_to_compare(target.kept_labels, n_classes, self.n_estimators, start.seed)
             evidence_bytes += bytes_of_pairs(len(compared), n_classes, self.n_estimators)
+        if self.sampling == HALVES:
+            evidence_bytes += 8 * (n_classes + 1) * self.n_estimators * n_rows_for(self.n_estimators, n_classes)
         if is_tuned(self.threshold, n_classes):
             # sums over groups of trees, twice
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
@@ -391,6 +403,16 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         frequencies = frequencies / frequencies.sum()
         sample = scores.calibration_sample(self.shrinkage_, frequencies)
         self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_), self.n_jobs)
+
+    def _estimate_dispersion(self, rows: TrainingRows) -> float:
+        """Return the dispersion of the mean over trees, by a sample of the rows."""
+        n_trees, n_kept = len(self.trees_), rows.bags.sampler.n_rows
+        generator = np.random.default_rng([self._seed, HALF_SAMPLES])
+        n_rows = min(n_kept, n_rows_for(n_trees, len(self.classes_)))
+        sample = np.sort(generator.choice(n_kept, n_rows, replace=False, shuffle=False))
+        # The first range is summed at all rows, so it is of one tree.
+        _, *by_tree = self._sum_out_of_bag(rows, [range(1), *(range(i, i + 1) for i in range(n_trees))], sample)
+        return estimate_dispersion(by_tree, [half_of(key) for key in rows.bags.keys])
 
     def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, GroupSums | None]:
         """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""

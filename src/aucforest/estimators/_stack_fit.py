@@ -221,7 +221,10 @@ class StackFit(DecisionModel, FeatureModel):
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
         self.weights_, self.intercepts_ = np.ones(1), np.zeros(n_classes)
+        few = "too few of the new rows have an out-of-bag probability: pass more rows, or increase n_estimators"
         if not training.is_evidence(np.isfinite(proba[:, 0])):
+            if old is not None:
+                raise ValueError(few)
             return proba
         scores = [log_proba(proba)]
         if old is not None:
@@ -234,15 +237,30 @@ class StackFit(DecisionModel, FeatureModel):
             scores.append(log_proba(of_linear))
         is_seen = np.all([np.isfinite(score[:, 0]) for score in scores], axis=0)
         if len(scores) == 1 or not training.is_evidence(is_seen):
+            if old is not None:
+                raise ValueError(few)
             self.members_ = {"forest": forest}
             return proba
         combination = self._fit_combination(scores, training, np.flatnonzero(is_seen))
         self.weights_, self.intercepts_ = combination
+        frequencies = np.bincount(training.labels, training.sample_weight, minlength=n_classes)
+        self.class_prior_ = frequencies / frequencies.sum()  # those of the forest may be of its bootstrap samples
         if old is not None and self.weights_[0] == 0.0:
             del self.members_["old"]
             self.weights_ = self.weights_[1:]
         combined = np.full_like(proba, np.nan)
-        combined[is_seen] = combination.apply([score[is_seen] for score in scores])
+        if old is None:
+            combined[is_seen] = combination.apply([score[is_seen] for score in scores])
+            return combined
+        # The old and the new model are compared, so the proportions of the weights have not seen the row. Their sum and
+        # the intercepts are those of all rows: others in each part would make rows of different parts incomparable.
+        rows = np.flatnonzero(is_seen)
+        parts = parts_of_rows(training.labels[rows], training.groups_of(rows))
+        for part in np.unique(parts):
+            out, others = rows[parts == part], rows[parts != part]
+            weights = self._fit_combination(scores, training, others).coef
+            weights = weights * (combination.coef.sum() / max(weights.sum(), np.finfo(np.float64).tiny))
+            combined[out] = Combination(weights, combination.intercept).apply([score[out] for score in scores])
         return combined
 
     def _fit_combination(

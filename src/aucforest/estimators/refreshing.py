@@ -1,7 +1,7 @@
 """A fitted model is refreshed with new rows: a new fit, combined with the old model as far as that still helps."""
 
-from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,7 @@ from aucforest.metrics.validation import class_codes
 
 
 class Difference(NamedTuple):
-    """A metric of the new and the old model on the same rows, and the interval of its difference, new minus old."""
+    """The ROC AUC of the new and the old model on the same rows, and the interval of its difference, new minus old."""
 
     new: float
     old: float
@@ -46,22 +46,26 @@ class Refresh(NamedTuple):
         The refreshed model.
     old_weight : float
         The weight of the old model in it; 0 if it does not help any more, and is no member.
-    roc_auc, log_loss : Difference
-        ``new``, ``old``, ``low`` and ``high``: the metric of both models on the new rows, and the interval of the
+    roc_auc : Difference
+        ``new``, ``old``, ``low`` and ``high``: the ROC AUC of both models on the new rows, and the interval of the
         difference.
+    log_loss : tuple of float
+        The log loss of the new and of the old model on the new rows.
     """
 
     model: AUCStackingClassifier
     old_weight: float
     roc_auc: Difference
-    log_loss: Difference
+    log_loss: tuple[float, float]
 
     def __str__(self) -> str:
         how = "better" if self.roc_auc.low > 0.0 else "worse" if self.roc_auc.high < 0.0 else "neither better nor worse"
-        kept = "is not kept" if self.old_weight == 0.0 else f"is kept with the weight {self.old_weight:.2g}"
+        weights = zip(self.model.members_, self.model.weights_.tolist())
+        members = ", ".join(f"{name} {weight:.2g}" for name, weight in weights)
+        kept = "is not kept" if self.old_weight == 0.0 else f"is kept; weights of the members: {members}"
         return (
             f"The new model ranks {how} than the old one on the new rows: ROC AUC out of bag {self.roc_auc}; log loss"
-            f" {self.log_loss}. The old model {kept}."
+            f" {self.log_loss[0]:.4f} against {self.log_loss[1]:.4f}. The old model {kept}."
         )
 
 
@@ -98,7 +102,7 @@ def refresh(
     Returns
     -------
     Refresh
-        The refreshed ``model``, the ``old_weight``, and the differences ``roc_auc`` and ``log_loss``.
+        The refreshed ``model``, the ``old_weight``, and ``roc_auc`` and ``log_loss`` of both models.
 
     Raises
     ------
@@ -110,10 +114,13 @@ def refresh(
 
     Notes
     -----
-    The ROC AUC of two classes has DeLong's interval; with groups, and for other metrics, the interval is that of a
-    jackknife over ten parts of the rows, with whole groups. Weights are fitted to the rows that are compared: there are
-    at most four, and on rows without any change the interval excluded 0 in 1.5 % of 200 simulations
-    (``python benchmarks/refreshing.py``).
+    The ROC AUC of two classes has DeLong's interval; with groups or more classes, the interval is that of a jackknife
+    over ten parts of the rows, with whole groups. The weights in ``oob_decision_function_`` are fitted to other parts
+    than that of the row. The log loss of the new model is a little too low, because its intercepts are fitted to the
+    class frequencies of the same rows; it has no interval.
+
+    The class frequencies of the refreshed model are those of the new rows, whatever `set_prevalence` said of the old
+    one. Each refresh keeps the old model as a member, unless its weight is 0, so predictions take longer each time.
 
     Examples
     --------
@@ -128,27 +135,26 @@ def refresh(
     True
     """
     require_level(level)
-    if not isinstance(model, AUCForestClassifier | AUCStackingClassifier):
+    if type(model) not in (AUCForestClassifier, AUCStackingClassifier):
         raise TypeError(f"refresh needs an AUCForestClassifier or an AUCStackingClassifier, got {type(model).__name__}")
     check_is_fitted(model, "classes_")
     labels = _check_rows(model, X, y, sample_weight, groups)
     proba = model.predict_proba(X)
     new = _unfitted(model)
     with new._fitting():
-        new._fit_members(X, y, sample_weight, groups, cost, old=model)
+        new._fit_members(X, y, sample_weight, groups, cost, old=copy(model))
+    if hasattr(new, "feature_names_in_") != hasattr(model, "feature_names_in_"):
+        has = "columns with names" if hasattr(model, "feature_names_in_") else "an array, without names of columns"
+        raise ValueError(f"X must be like the rows that the old model was fitted to: {has}")
     if hasattr(model, "text_formats_"):
         new.text_formats_ = model.text_formats_
     seen = np.isfinite(new.oob_decision_function_[:, 0])
     weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[seen]
-    rows = _Compared(
-        labels[seen],
-        new.oob_decision_function_[seen],
-        proba[seen],
-        weights,
-        None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][seen],
-    )
+    given = labels[seen], new.oob_decision_function_[seen], proba[seen], weights
+    numbers = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][seen]
+    losses = log_loss(*given[:2], weights), log_loss(labels[seen], proba[seen], weights)
     old_weight = float(new.weights_[0]) if "old" in new.members_ else 0.0
-    return Refresh(new, old_weight, rows.compare(class_roc_auc, level), rows.compare(log_loss, level))
+    return Refresh(new, old_weight, _compare(*given, numbers, level), losses)
 
 
 def _check_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> NDArray[np.int64]:
@@ -165,45 +171,42 @@ def _check_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> 
                 f"y has {n_units} {what} of class {label!r}, but a refresh needs {LEAST_GROUPS} of every class: keep"
                 " the old model until there are more"
             )
-    with suppress(ValueError):
-        training_rows(getattr(model, "_forest", model), X, y, sample_weight, same_weights=False)
-        labels = labels[:0]
-    if len(labels) == 0:
-        raise ValueError("these are the rows that the old model was fitted to: pass new ones")
+    while model is not None:
+        is_seen = False
+        with suppress(ValueError):
+            is_seen = bool(training_rows(getattr(model, "_forest", model), X, y, sample_weight, same_weights=False))
+        if is_seen:
+            raise ValueError("these are the rows that the old model was fitted to: pass new ones")
+        model = getattr(model, "members_", {}).get("old")
     return labels
 
 
 def _unfitted(model: Any) -> AUCStackingClassifier:
     """Return a stack with the parameters of a model, of which a forest has no other members."""
+    own = {name: model._params_to_store()[name] for name in ("pos_label", "threshold")}  # without costs of other rows
     if isinstance(model, AUCStackingClassifier):
-        return clone(model)
-    own = {name: getattr(model, name) for name in ("pos_label", "threshold")}
+        return clone(model).set_params(**own)
     return AUCStackingClassifier(clone(model).set_params(warm_start=False), linear=None, residual=False, **own)
 
 
-class _Compared(NamedTuple):
-    """Rows with the probabilities of the new and the old model."""
+def _compare(
+    labels: NDArray[np.int64],
+    new: NDArray[np.float64],
+    old: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    groups: NDArray[np.int64] | None,
+    level: float,
+) -> Difference:
+    """Return the ROC AUC of both models, with DeLong's interval or that of a jackknife over parts of the rows."""
+    if new.shape[1] == 2 and groups is None:
+        test = compare_auc(labels, new[:, 1], old[:, 1], level=level, sample_weight=weights)
+        return Difference(test.auc_a, test.auc_b, *test.interval)
 
-    labels: NDArray[np.int64]
-    new: NDArray[np.float64]
-    old: NDArray[np.float64]
-    weights: NDArray[np.float64] | None
-    groups: NDArray[np.int64] | None
+    def aucs(rows: NDArray[np.bool_] | slice) -> list[float]:
+        of_rows = None if weights is None else weights[rows]
+        return [class_roc_auc(labels[rows], proba[rows], of_rows) for proba in (new, old)]
 
-    def compare(self, metric: Callable[..., float], level: float) -> Difference:
-        """Return a metric of both models, with DeLong's interval or that of a jackknife over parts of the rows."""
-        if metric is class_roc_auc and self.new.shape[1] == 2 and self.groups is None:
-            test = compare_auc(self.labels, self.new[:, 1], self.old[:, 1], level=level, sample_weight=self.weights)
-            return Difference(test.auc_a, test.auc_b, *test.interval)
-        parts = parts_of_rows(self.labels, self.groups)
-        whole = self._values(metric, np.ones(len(parts), dtype=bool))
-        without = np.array([np.subtract(*self._values(metric, parts != part)) for part in np.unique(parts)])
-        error = np.sqrt((len(without) - 1) * np.var(without))
-        margin = float(t_quantile(len(without) - 1, level) * error)
-        difference = whole[0] - whole[1]
-        return Difference(*whole, difference - margin, difference + margin)
-
-    def _values(self, metric: Callable[..., float], rows: NDArray[np.bool_]) -> tuple[float, float]:
-        """Return a metric of both models on some rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        return metric(self.labels[rows], self.new[rows], weights), metric(self.labels[rows], self.old[rows], weights)
+    parts, (of_new, of_old) = parts_of_rows(labels, groups), aucs(slice(None))
+    without = np.diff([aucs(parts != part) for part in np.unique(parts)])
+    margin = float(t_quantile(len(without) - 1, level) * np.sqrt((len(without) - 1) * np.var(without)))
+    return Difference(of_new, of_old, of_new - of_old - margin, of_new - of_old + margin)

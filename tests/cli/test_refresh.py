@@ -1,0 +1,73 @@
+"""``aucforest refresh``."""
+
+import json
+
+import numpy as np
+import pytest
+
+import aucforest
+from tests.cli.data import check_refusal, check_usage, mixed, run
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A model, and a table of rows that it has not seen."""
+    folder = tmp_path_factory.mktemp("refresh")
+    mixed(200).to_csv(folder / "old.csv", index=False)
+    rows = mixed(300, 1)
+    rows.loc[:99, "colour"] = "new"
+    rows.to_csv(folder / "new.csv", index=False)
+    result = run("fit", folder / "old.csv", "--target", "label", "--out", folder / "old", "--trees", 20, "--drop", "id")
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+@pytest.mark.parametrize("weight", [[], ["--weight", "weight"]], ids=["alike", "weighted"])
+def test_a_model_is_refreshed(files, tmp_path, weight):
+    out, content = tmp_path / "new", tmp_path / "refresh.json"
+    call = ["refresh", files / "old", files / "new.csv", "--target", "label", "--out", out, "--json", content]
+    result = run(*call, *weight)
+    assert result.exit_code == 0, result.output
+    assert "than the old one on the new rows: ROC AUC out of bag" in " ".join(result.stdout.split())
+    assert "category that training has not seen ('new')" in result.stderr
+    told, model = json.loads(content.read_text()), aucforest.load(out)
+    assert told["old_weight"] == told["members"]["old"] == model.weights_[0]
+    assert told["roc_auc"]["low"] < told["roc_auc"]["new"] - told["roc_auc"]["old"] < told["roc_auc"]["high"]
+    assert "new" in model.categories_[1]
+    assert not hasattr(model, "oob_decision_function_")
+    assert model.members_["old"].n_jobs is None
+    again = run("predict", out, files / "new.csv", "--out", tmp_path / "p.csv")
+    assert again.exit_code == 0, again.output
+    evaluated = run("evaluate", out, files / "new.csv", "--target", "label")
+    assert evaluated.exit_code == 0, evaluated.output
+
+
+def test_refusals(files, tmp_path):
+    call = ["--target", "label", "--out", tmp_path / "new"]
+    check_refusal(run("refresh", files / "old", files / "old.csv", *call), "pass new ones")
+    few = mixed(12, 3)
+    few.to_csv(tmp_path / "few.csv", index=False)
+    check_refusal(run("refresh", files / "old", tmp_path / "few.csv", *call), "but a refresh needs 10 of every class")
+    check_usage(run("refresh", files / "old", files / "new.csv", "--target", "label", "--out", "-"), "must be a file")
+    check_refusal(
+        run("refresh", files / "old", files / "new.csv", "--target", "label", "--out", files / "old"), "overwritten"
+    )
+    assert list(tmp_path.iterdir()) == [tmp_path / "few.csv"]
+
+
+def test_the_prevalence_of_predictions(files, tmp_path):
+    """Is that of the option; the same for exports, whose --check compares with it."""
+    model, columns = aucforest.load(files / "old"), []
+    for options in ([], ["--prevalence", "0.02"]):
+        result = run("predict", files / "old", files / "new.csv", "--proba", "--out", tmp_path / "p.csv", *options)
+        assert result.exit_code == 0, result.output
+        columns.append(np.genfromtxt(tmp_path / "p.csv", delimiter=",", names=True, usecols=("probability_yes",)))
+    before, after = (column["probability_yes"] for column in columns)
+    ratio = 0.02 / 0.98 * (1 - model.class_prior_[1]) / model.class_prior_[1]
+    np.testing.assert_allclose(after / (1 - after), ratio * before / (1 - before), rtol=1e-6)
+    onnx = ["export", files / "old", "--onnx", tmp_path / "m.onnx", "--check", files / "new.csv", "--prevalence", 0.02]
+    result = run(*onnx)
+    assert result.exit_code == 0, result.output
+    check_refusal(
+        run("predict", files / "old", files / "new.csv", "--prevalence", "2"), "must be a number between 0 and 1"
+    )
