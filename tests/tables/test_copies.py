@@ -47,7 +47,11 @@ def test_copies_are_removed_with_their_object(tmp_path):
     assert not copied.parent.exists()
 
 
-@pytest.mark.parametrize("content", [b"a,b\n1,x\n", gzip.compress(b"a,b\n1,x\n"), "a,b\n1,x\n".encode("utf-16")])
+@pytest.mark.parametrize(
+    "content",
+    [b"a,b\n1,x\n", gzip.compress(b"a,b\n1,x\n"), "a,b\n1,x\n".encode("utf-16")],
+    ids=["plain", "gzip", "utf-16"],  # gzip has the time in it
+)
 def test_standard_input_and_pipes_can_be_read_again(tmp_path, monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(content)))
     sources = [open_source(str(STANDARD))]
