@@ -41,7 +41,7 @@ def test_help_has_an_example():
 @pytest.mark.slow
 def test_the_examples_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, n in (("train", 100), ("test", 90), ("reference", 2000), ("new", 2000)):
+    for name, n in (("train", 100), ("test", 90), ("may", 300), ("reference", 2000), ("new", 2000)):
         rows = mixed(n, n)
         rows.assign(probability_yes=np.clip(rows["width"].fillna(0.0), 0.01, 0.99)).to_csv(f"{name}.csv", index=False)
     few = {"fit": ["--trees", 10], "compare": ["--trees", 2]}  # those of the default take long
@@ -49,7 +49,8 @@ def test_the_examples_run(tmp_path, monkeypatch):
         result = run(*example(command), *few.get(command, []))
         assert result.exit_code == 0, (command, result.output)
     written = {path.name for path in tmp_path.iterdir() if path.suffix != ".csv"}
-    assert written == {"model.aucforest", "model.onnx", "metrics.json", "report.html", "comparison.png"}
+    models = {"model.aucforest", "refreshed.aucforest", "model.onnx"}
+    assert written == models | {"metrics.json", "report.html", "comparison.png"}
     assert (tmp_path / "predictions.csv").read_text().startswith("id,prediction,probability_no,probability_yes\n")
 
 
