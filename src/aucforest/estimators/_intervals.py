@@ -61,12 +61,12 @@ def bounds_of(
     calibrated probabilities q, whose derivatives are ``slope * q_j ((j == k) - q_k) / p_k``.
     """
     mean = np.maximum(mean, LEAST)
-    others = np.maximum(_sum_of_others(proba), np.finfo(np.float64).tiny)
-    factors = proba / others * (_sum_of_others(proba**2 / mean) + others**2 / mean)
+    others = np.maximum(sum_of_others(proba), np.finfo(np.float64).tiny)
+    factors = proba / others * (sum_of_others(proba**2 / mean) + others**2 / mean)
     return np.stack(score_bounds(proba, dispersion * slope**2 * factors, quantile), axis=-1)
 
 
-def _sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the sum of all columns but each, without the rounding errors of a difference."""
     none = np.zeros((len(values), 1))
     before, after = np.cumsum(values[:, :-1], axis=1), np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]

@@ -226,10 +226,10 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise ModelFormatError(f"{os.fspath(path)}: {error}") from error
 
 
-def restore_model(stored: StoredModel, kind: str | None = None) -> Any:
-    """Return the model of a file, or one within another, whose class is known; everything in it is validated."""
+def restore_model(stored: StoredModel, *kinds: str) -> Any:
+    """Return the model of a file, or one within another, which is of some classes; everything in it is validated."""
     name = stored.take("estimator", str)
-    names = _ESTIMATORS if kind is None else [kind]
+    names = kinds or _ESTIMATORS
     require(name in names, f"estimator must be one of {', '.join(names)}, but is {name!r}")
     values = {name: from_plain(value) for name, value in stored.take("parameters", dict).items()}
     values |= dict.fromkeys(stored.take("left_out", list), _LEFT_OUT)

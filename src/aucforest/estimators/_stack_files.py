@@ -14,6 +14,7 @@ from aucforest.tables.dates import n_added
 from aucforest.tables.target_rates import are_same_rates
 from aucforest.tree.tree import SHARED_CODE
 
+_FOREST = "AUCForestClassifier"
 # Sums of products of these with scores and columns are finite.
 _GREATEST = 1e300
 # The fitted arrays of an additive model that files call by the same names; weights and intercepts are "coef_" and
@@ -43,12 +44,10 @@ def _store_additive(model: Any) -> tuple[Arrays, dict[str, Any]]:
 def _restore_stack(stack: Any, stored: StoredModel) -> None:
     stack.members_ = {}
     if "old" in stored:
-        stack.members_["old"] = _restore_member(stack, stored.take_model("old"), None)
-        is_known = hasattr(stack.members_["old"], "set_threshold")
-        require(is_known, "the old model of a refreshed one is neither a forest nor a stack")
-    forest = stack.members_["forest"] = _restore_member(stack, stored.take_model("forest"))
+        stack.members_["old"] = _restore_member(stack, stored.take_model("old"), _FOREST, "AUCStackingClassifier")
+    forest = stack.members_["forest"] = _restore_member(stack, stored.take_model("forest"), _FOREST)
     if "residual" in stored:
-        residual = stack.members_["residual"] = _restore_member(stack, stored.take_model("residual"))
+        residual = stack.members_["residual"] = _restore_member(stack, stored.take_model("residual"), _FOREST)
         check_same_categories(forest.categories_, residual.categories_)
         require(forest.dates_ == residual.dates_, "the forests of the stack have different dates")
         are_same = are_same_rates(forest.target_rates_, residual.target_rates_)
@@ -64,9 +63,9 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
     restore_decision(stack, stored)
 
 
-def _restore_member(stack: Any, stored: StoredModel, kind: str | None = "AUCForestClassifier") -> Any:
-    """Return a forest, or a model of another kind, for the same data as the stack."""
-    member = restore_model(stored, kind)
+def _restore_member(stack: Any, stored: StoredModel, *kinds: str) -> Any:
+    """Return a model of one of some classes, for the same data as the stack."""
+    member = restore_model(stored, *kinds)
     for name in ("classes_", "n_features_in_", "feature_names_in_"):
         of_stack, of_member = (np.asarray(getattr(model, name, None)) for model in (stack, member))
         require(np.array_equal(of_stack, of_member), f"{name} of the stack and of its forests differ")

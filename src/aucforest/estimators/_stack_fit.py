@@ -52,6 +52,10 @@ _MOST_ROWS = 2**18
 _GREATEST_PROBA = 1.0 + 1e-6
 
 
+# A fitted model, and its probabilities of training rows that it has not seen.
+_Predicted = tuple[Any, NDArray[np.float64]]
+
+
 class _Training(NamedTuple):
     """The training data, as they were given and as numbers."""
 
@@ -130,10 +134,13 @@ class StackFit(DecisionModel, FeatureModel):
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
 
-    def _fit_members(self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any, old: Any = None) -> None:
+    def _fit_members(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any, old: _Predicted | None = None
+    ) -> None:
         """Fit all members and their combination, and set what follows from them.
 
-        The model `old` is fitted already, to other rows: a member to which the weights are pulled.
+        The model `old`, given with its probabilities, is fitted already, to other rows: a member to which the weights
+        are pulled.
         """
         X = as_csr(X) if issparse(X) else X
         with warnings.catch_warnings():
@@ -210,13 +217,11 @@ class StackFit(DecisionModel, FeatureModel):
             forest.set_params(random_state=seed)
         return forest
 
-    def _combine(
-        self, training: _Training, linear: tuple[Any, NDArray[np.float64]] | None, old: Any
-    ) -> NDArray[np.float64]:
+    def _combine(self, training: _Training, linear: _Predicted | None, old: _Predicted | None) -> NDArray[np.float64]:
         """Fit the residual forest and the combination, and return probabilities out of bag, NaN where there are none.
 
-        `linear` is the linear model with its probabilities, if there is one. The first member is the one to which the
-        weights are pulled.
+        `linear` and `old` are models with their probabilities, if there are such. The first member is the one to which
+        the weights are pulled.
         """
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
@@ -228,8 +233,8 @@ class StackFit(DecisionModel, FeatureModel):
             return proba
         scores = [log_proba(proba)]
         if old is not None:
-            self.members_ = {"old": old, "forest": forest}
-            scores.insert(0, log_proba(old.predict_proba(training.X)))
+            self.members_ = {"old": old[0], "forest": forest}
+            scores.insert(0, log_proba(old[1]))
         if self.residual:
             scores.append(residual_score(self._fit_residual(training), proba))
         if linear is not None:
@@ -299,9 +304,7 @@ class StackFit(DecisionModel, FeatureModel):
         del residual.oob_decision_function_, residual.oob_score_
         return proba
 
-    def _fit_linear(
-        self, training: _Training, features: Any, forest: AUCForestClassifier
-    ) -> tuple[Any, NDArray[np.float64]] | None:
+    def _fit_linear(self, training: _Training, features: Any, forest: AUCForestClassifier) -> _Predicted | None:
         """Return the linear model, and the probabilities of each row by a model of the other folds; None for none."""
         # The sum of a monotonic forest and another model is not monotonic.
         is_out = self.linear is None or (self.linear == "auto" and forest.monotonic_cst is not None)

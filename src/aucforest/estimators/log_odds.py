@@ -26,6 +26,7 @@ from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._combination import SMALLEST
+from aucforest.estimators._intervals import sum_of_others
 from aucforest.estimators.stacking import AUCStackingClassifier
 
 # Values of the mean of trees, (n_steps, n_columns, n_samples, n_features), and base values, (n_columns,).
@@ -143,10 +144,12 @@ def can_be_explained(model: Any) -> bool:
         return False
 
 
-def log_odds(model: Any, means: Mapping[str, StepsOfMean], X: NDArray[np.float64]) -> Divided:
+def log_odds(
+    model: Any, means: Mapping[str, StepsOfMean], X: NDArray[np.float64], proba: NDArray[np.float64]
+) -> Divided:
     """Return the log odds of the probabilities of a model from the means of the trees of its forests.
 
-    X are the features that trees read.
+    X are the features that trees read, and `proba` the probabilities of the model.
     """
     is_stack, steps = isinstance(model, AUCStackingClassifier), {name: _steps_of_mean(*m) for name, m in means.items()}
     n_steps, _, _, n_features = means["forest"][0].shape
@@ -158,7 +161,7 @@ def log_odds(model: Any, means: Mapping[str, StepsOfMean], X: NDArray[np.float64
         scores = _scores_of_stack(model, numbers) if is_stack else _scores_of_forest(model, numbers["forest"])
         found.append(scores.log_odds())
     divided = Divided(np.sum([step.values for step in found], axis=0), found[0].base, found[-1].end)
-    return _as_shown(divided, model._predict_valid(X)) if is_stack else divided
+    return _as_shown(divided, proba) if is_stack else divided
 
 
 def _as_shown(divided: Divided, proba: NDArray[np.float64]) -> Divided:
@@ -166,8 +169,7 @@ def _as_shown(divided: Divided, proba: NDArray[np.float64]) -> Divided:
 
     The difference, which is that of rounding errors, is divided in proportion to the absolute values.
     """
-    others = np.stack([np.delete(proba, k, axis=1).sum(axis=1) for k in range(proba.shape[1])])
-    end, sizes = np.log(proba.T) - np.log(others), np.abs(divided.values)
+    end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(divided.values)
     total, rest = sizes.sum(axis=2), end - divided.base - divided.values.sum(axis=2)
     return Divided(divided.values + (rest / np.where(total > 0.0, total, 1.0))[..., None] * sizes, divided.base, end)
 

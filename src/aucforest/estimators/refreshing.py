@@ -142,7 +142,7 @@ def refresh(
     proba = model.predict_proba(X)
     new = _unfitted(model)
     with new._fitting():
-        new._fit_members(X, y, sample_weight, groups, cost, old=copy(model))
+        new._fit_members(X, y, sample_weight, groups, cost, old=(copy(model), proba))
     if hasattr(new, "feature_names_in_") != hasattr(model, "feature_names_in_"):
         has = "columns with names" if hasattr(model, "feature_names_in_") else "an array, without names of columns"
         raise ValueError(f"X must be like the rows that the old model was fitted to: {has}")

@@ -398,10 +398,10 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
             name: _divide_mean(forest.trees_, X, inputs, (n_steps, n_columns), n_jobs, progress.update)
             for name, forest in forests.items()
         }
-    total, base = means["forest"] if scale == "probability" else _divide_log_odds(model, means, X)
+    proba = model._predict_valid(X)
+    total, base = means["forest"] if scale == "probability" else _divide_log_odds(model, means, X, proba)
     total = total.reshape(n_columns, len(X), len(names))
     values, bases = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)
-    proba = model._predict_valid(X)
     return Explanation(
         values=values,
         base_values=np.broadcast_to(bases, (len(X), *np.shape(bases))),
@@ -416,13 +416,16 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     )
 
 
-def _divide_log_odds(model: Any, means: Mapping[str, StepsOfMean], X: NDArray[Any]) -> StepsOfMean:
+def _divide_log_odds(
+    model: Any, means: Mapping[str, StepsOfMean], X: NDArray[Any], proba: NDArray[np.float64]
+) -> StepsOfMean:
     """Return the values of the log odds, (n_columns, n_samples, n_inputs), and their base values."""
     steps, base = means["forest"]
     total = np.empty(steps.shape[1:])
     for start in range(0, len(X), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        found = log_odds(model, {name: (values[:, :, rows], mean) for name, (values, mean) in means.items()}, X[rows])
+        of_rows = {name: (values[:, :, rows], mean) for name, (values, mean) in means.items()}
+        found = log_odds(model, of_rows, X[rows], proba[rows])
         total[:, rows], base = found.values[-len(total) :], found.base[-len(total) :, 0]
     return total, base
 
