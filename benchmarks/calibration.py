@@ -181,8 +181,8 @@ def run_peers(options: argparse.Namespace) -> None:
             # The Brier score of two classes is that of the second one.
             rows.append([[log_loss(proba, y_test), brier(proba, y_test) / 2.0] for proba in probas])
         calibrated, plain, peer = np.moveaxis(rows, 1, 0)
-        for place, metric in enumerate(("log loss", "Brier score")):
-            before, after = (compare(each[:, place], peer[:, place]) for each in (plain, calibrated))
+        for index, metric in enumerate(("log loss", "Brier score")):
+            before, after = (compare(each[:, index], peer[:, index]) for each in (plain, calibrated))
             print(f"{name}, {metric}: {before}, calibrated {after}", flush=True)
 
 

@@ -210,8 +210,8 @@ def report_folds(n_replications: int) -> None:
         rng = np.random.default_rng(0)
         drawn = np.array([linear_folds(n_folds, rng) for _ in range(n_replications)])
         sizes = np.rec.fromarrays([[100 / n_folds], [100 - 100 / n_folds]], names="n_test,n_train")
-        for place, metric in enumerate(("roc_auc", "average_precision")):
-            values = drawn[:, :, place]
+        for index, metric in enumerate(("roc_auc", "average_precision")):
+            values = drawn[:, :, index]
             truth, mean = values.mean(), values.mean(axis=1)
             found = np.array([resampled_mean(each, sizes, 1.0, 0.95) for each in values])
             error = np.sqrt((1 / n_folds + sizes.n_test / sizes.n_train) * values.var(axis=1, ddof=1))

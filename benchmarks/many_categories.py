@@ -190,8 +190,8 @@ def run_noise(options: argparse.Namespace) -> None:
             of_each.append(roc_auc_score(y[n:], forest.predict_proba(X[columns][n:])[:, 1]))
             if "merchant" in columns:
                 importance = oob_permutation_importance(forest, X[:n], y[:n], random_state=seed)
-                place = list(importance.feature_names).index("merchant")
-                importances.append(importance.importances_mean[place])
+                index = list(importance.feature_names).index("merchant")
+                importances.append(importance.importances_mean[index])
         found.append(of_each)
     gains, error = np.subtract(*np.transpose(found)), np.std(importances, ddof=1) / np.sqrt(len(importances))
     cost = gains.std(ddof=1) / np.sqrt(len(gains))

@@ -165,11 +165,11 @@ def write(file: str, n_rows: int) -> str:
 def decimals_in(block: np.ndarray) -> np.ndarray:
     """Return the places of the first three digits behind the points of a text in bytes."""
     is_digit = (block >= ord("0")) & (block <= ord("9"))
-    last, places = np.flatnonzero(block == ord(".")), []
+    last, indices = np.flatnonzero(block == ord(".")), []
     for _ in range(3):
         last = last[is_digit[last + 1]] + 1
-        places.append(last)
-    return np.concatenate(places)
+        indices.append(last)
+    return np.concatenate(indices)
 
 
 def write_large(file: str, n_bytes: int) -> int:
@@ -178,11 +178,11 @@ def write_large(file: str, n_bytes: int) -> int:
     table, text = make_long(min(BLOCK_ROWS, n_bytes // 200)), pa.BufferOutputStream()
     pyarrow.csv.write_csv(table, text, pyarrow.csv.WriteOptions(include_header=False))
     block = np.frombuffer(text.getvalue(), np.uint8).copy()
-    places = decimals_in(block)
+    indices = decimals_in(block)
     with open(file, "wb") as csv:
         csv.write(f"{','.join(table.column_names)}\n".encode())
         while csv.tell() < n_bytes:
-            block[places] = random.integers(ord("0"), ord("9") + 1, len(places), dtype=np.uint8)
+            block[indices] = random.integers(ord("0"), ord("9") + 1, len(indices), dtype=np.uint8)
             csv.write(block)
             n_rows += table.num_rows
     return n_rows

@@ -85,14 +85,14 @@ def mapped_files_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("maps are read from /proc")
 
-    def refuse_mapped(function: Any, place: int) -> Any:
+    def refuse_mapped(function: Any, index: int) -> Any:
         def call(*paths: Any, **options: Any) -> Any:
-            path = os.fsdecode(paths[place])  # a name alone where a folder is emptied
+            path = os.fsdecode(paths[index])  # a name alone where a folder is emptied
             if f"/{path.lstrip('/')}\n" in Path("/proc/self/maps").read_text():
                 raise PermissionError(f"{path} is mapped")
             return function(*paths, **options)
 
         return call
 
-    for name, place in (("unlink", 0), ("remove", 0), ("rename", 1), ("replace", 1)):
-        monkeypatch.setattr(os, name, refuse_mapped(getattr(os, name), place))
+    for name, index in (("unlink", 0), ("remove", 0), ("rename", 1), ("replace", 1)):
+        monkeypatch.setattr(os, name, refuse_mapped(getattr(os, name), index))

@@ -17,9 +17,9 @@ import aucforest
 SOURCES = Path(__file__).parents[1] / "src"
 
 FLOORS = {
-    "_compile": 0, "_dispatchers": 0, "_display": 0, "_files": 0, "_machine_code": 0, "_memory": 0,
+    "_caller": 0, "_compile": 0, "_dispatchers": 0, "_display": 0, "_files": 0, "_machine_code": 0, "_memory": 0,
     "_numba_private": 0, "_optional": 0,
-    "_progress": 0, "_restoring": 0, "_sources": 0,
+    "_progress": 0, "_restoring": 0, "_sklearn": 0, "_sources": 0,
     "tree": 1, "metrics": 1, "datasets": 1,
     "losses": 2, "persistence": 2, "exports": 2, "tables": 2,
     "fitting": 3,

@@ -22,13 +22,13 @@ def refuse(*_, **__):
 
 
 def second_and_third():
-    element = bare_device(lambda values, place: values[place])
+    element = bare_device(lambda values, index: values[index])
     add = bare_kernel(lambda values: element(values, 1) + element(values, 2))
     return add(np.arange(4))
 
 
 def test_a_device_is_not_made_into_machine_code():
-    element = bare_device(lambda values, place: values[place])
+    element = bare_device(lambda values, index: values[index])
     bare_kernel(lambda values: element(values, 1))(np.arange(4))
     (library,) = [compiled.library for compiled in element.overloads.values()]
     assert isinstance(library, _numba_private._DeviceLibrary)
@@ -56,7 +56,7 @@ def test_a_compiler_that_computes_something_else_is_not_used(monkeypatch):
         """Compiles another function than it is given."""
 
         def compile_extra(self, function):
-            return super().compile_extra(lambda values, place: values[0])
+            return super().compile_extra(lambda values, index: values[0])
 
     monkeypatch.setattr(_numba_private, "DeviceCompiler", Wrong)
     with pytest.warns(RuntimeWarning, match="a compiled sum is wrong$"):

@@ -52,5 +52,5 @@ def parse_bytes(given: Any, name: str) -> int:
 def format_bytes(n_bytes: float) -> str:
     """Return a number of bytes as text with a unit."""
     units = ["KiB", "MiB", "GiB", "TiB"]
-    place = min(int(np.log2(max(n_bytes, 1024)) / 10), len(units))
-    return f"{n_bytes / 1024**place:,.2f} {units[place - 1]}"
+    index = min(int(np.log2(max(n_bytes, 1024)) / 10), len(units))
+    return f"{n_bytes / 1024**index:,.2f} {units[index - 1]}"

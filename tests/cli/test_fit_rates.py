@@ -51,8 +51,8 @@ def test_inspect_shows_rates_and_encodings(rated):
 
 
 def test_rules_of_a_tree_name_rates(rated):
-    place = aucforest.load(rated.model).encodings_.index("rates")
-    assert "merchant: rate <= 0." in run("inspect", rated.model, "--text", place).stdout
+    index = aucforest.load(rated.model).encodings_.index("rates")
+    assert "merchant: rate <= 0." in run("inspect", rated.model, "--text", index).stdout
 
 
 def test_inspect_shows_no_encodings_without_rates(files):

@@ -104,8 +104,8 @@ def test_the_cluster_is_described(executor):
 def test_arrays_that_are_moved_may_be_written_to(executor, n):
     """To compiled code others are of another type: all would be compiled again."""
     array, pair = executor.submit(np.arange, n), executor.submit(hold_array, n)
-    places, found = zip(*executor.gather([executor.submit(are_writable, array, pair) for _ in range(8)]))
-    assert len(set(places)) == 2
+    indices, found = zip(*executor.gather([executor.submit(are_writable, array, pair) for _ in range(8)]))
+    assert len(set(indices)) == 2
     assert list(found) == [[True, True, True]] * 8
     assert executor.gather([array])[0].flags.writeable
 

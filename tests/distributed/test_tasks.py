@@ -44,17 +44,17 @@ def test_weights_of_other_rows_are_refused():
 
 
 def meet():
-    barrier, places = threading.Barrier(2, timeout=10), []
+    barrier, indices = threading.Barrier(2, timeout=10), []
 
     def choose(*args):
-        places.extend(args[-1](lambda _: barrier.wait(), [0, 1]))
+        indices.extend(args[-1](lambda _: barrier.wait(), [0, 1]))
         return Coding({}, BinValues(np.zeros(1, np.int64), np.empty(0), np.empty(0)))
 
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("error")
         patch.setattr(_tasks, "choose_coding", choose)
         _tasks.choose_codes(None, None, None, {}, ())
-    return sorted(places) == [0, 1]
+    return sorted(indices) == [0, 1]
 
 
 @pytest.mark.slow

@@ -72,8 +72,8 @@ def make_table(n=300, kind="numeric", n_classes=2, missing=None, infinite=False,
         is_category = name.startswith("c")
         columns.append(drawn.astype(np.float64) if is_category else (drawn - n_values // 2) / 8.0)
         if i < 3:
-            place = drawn * 37 % n_values if is_category else drawn
-            score = score + place * 64 // n_values
+            index = drawn * 37 % n_values if is_category else drawn
+            score = score + index * 64 // n_values
     rank = np.empty(n, dtype=np.int64)
     rank[np.argsort(score, kind="stable")] = np.arange(n)
     y = n_classes * rank**2 // n**2

@@ -182,9 +182,9 @@ def test_it_is_the_reference_of_the_out_of_bag_samples(params):
     votes = np.stack([tree.predict_proba(X[kept]) for tree in forest.estimators_], axis=1)
     n_parts = max(8 // len(set(forest.variants_)), 2)
     before, halves = dict.fromkeys(forest.variants_, 0), ([], [])
-    places = list(dict.fromkeys(forest.variants_))
+    indices = list(dict.fromkeys(forest.variants_))
     for tree, variant in enumerate(forest.variants_):
-        halves[(places.index(variant) * n_parts + before[variant] % n_parts) % 2].append(tree)
+        halves[(indices.index(variant) * n_parts + before[variant] % n_parts) % 2].append(tree)
         before[variant] += 1
     means = []
     for trees in halves:

@@ -34,8 +34,8 @@ def say_difference(recorded, grown):
         if node >= n_now:
             return f"{n_now} nodes, but {n_before} are recorded, the same up to there"
         tree = grown["tree"][node]
-        place = node - np.argmax(grown["tree"] == tree)
-        where = f"tree {tree}, node {place} in pre-order ({n_now} nodes in all, recorded {n_before})"
+        index = node - np.argmax(grown["tree"] == tree)
+        where = f"tree {tree}, node {index} in pre-order ({n_now} nodes in all, recorded {n_before})"
         if node >= len(recorded["tree"]):
             return f"{where} has another checksum: is { ({name: grown[name][node] for name in golden.FIELDS[1:-1]}) }"
         fields = [name for name in golden.FIELDS if bits(recorded[name][node]) != bits(grown[name][node])]

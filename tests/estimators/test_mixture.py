@@ -66,8 +66,8 @@ def weights_by_hand(forest, table, labels, n_trees, weight=None):
     n_classes, variants = len(forest.classes_), list(dict.fromkeys(forest.variants_))
     values = np.stack([tree.predict_proba(table) for tree in forest.estimators_[:n_trees]])
     out = (training_rows(forest, table, labels, weight).counts(range(n_trees)) == 0).T
-    place = np.array([variants.index(variant) for variant in forest.variants_[:n_trees]])
-    n_of = np.bincount(place, minlength=len(variants))
+    index = np.array([variants.index(variant) for variant in forest.variants_[:n_trees]])
+    n_of = np.bincount(index, minlength=len(variants))
 
     def score(times):
         # Each tree counts so many times.
@@ -80,7 +80,7 @@ def weights_by_hand(forest, table, labels, n_trees, weight=None):
         return hand_till(labels[seen], proba, n_classes, weights)
 
     ones = np.ones(n_trees)
-    more = [score(ones + (place == v) * n_of.mean() / n_of[v]) for v in range(len(variants))]
+    more = [score(ones + (index == v) * n_of.mean() / n_of[v]) for v in range(len(variants))]
     gains = np.array(more) - score(ones)
     n_rows = n_classes**2 / (4 * np.sum(1 / np.bincount(labels)))
     weights = np.exp(2 * n_rows * (gains - gains.max()))
@@ -150,17 +150,17 @@ def test_scores_of_variants():
     forest = mixed(96, shrinkage=1.0, criterion=["auc", "gini"], splitter="best").fit(X, Y)
     out = training_rows(forest, X, Y, None).counts(range(96)) == 0
     values = np.stack([tree.predict_proba(X)[:, 1] for tree in forest.estimators_])
-    for place, criterion in enumerate(["auc", "gini"]):
+    for index, criterion in enumerate(["auc", "gini"]):
         some = np.array([name == criterion for name, _ in forest.variants_])
         n = out[:, some].sum(axis=1)
         mean = np.einsum("tn,nt->n", values[some], out[:, some])[n > 0] / n[n > 0]
-        score = forest.mixture_["oob_score"][place]
+        score = forest.mixture_["oob_score"][index]
         assert score == pytest.approx(auc(Y[n > 0] == 1, mean))
         # Hanley and McNeil (1982), equation 1
         n1, n0 = np.count_nonzero(Y == 1), np.count_nonzero(Y == 0)
         q1, q2 = score / (2 - score), 2 * score**2 / (1 + score)
         variance = (score * (1 - score) + (n1 - 1) * (q1 - score**2) + (n0 - 1) * (q2 - score**2)) / (n1 * n0)
-        assert forest.mixture_["oob_score_std"][place] == pytest.approx(np.sqrt(variance))
+        assert forest.mixture_["oob_score_std"][index] == pytest.approx(np.sqrt(variance))
 
 
 @pytest.mark.parametrize("n_first", [10, 40, 100])

@@ -563,9 +563,9 @@ def test_flipped_bits_are_refused(contents, tmp_path):
     write_model(path, *contents["forest"])
     content, rng = path.read_bytes(), np.random.default_rng(0)
     start = 8 + int.from_bytes(content[:8], "little")
-    for place in rng.integers(start, len(content), 300).tolist():
+    for index in rng.integers(start, len(content), 300).tolist():
         flipped = bytearray(content)
-        flipped[place] ^= 1 << int(rng.integers(8))
+        flipped[index] ^= 1 << int(rng.integers(8))
         path.write_bytes(flipped)
         with pytest.raises(ModelFormatError, match="the file is damaged"):
             aucforest.load(path)

@@ -538,8 +538,8 @@ def test_rare_text_in_a_column_of_numbers_is_missing_with_a_warning(tmp_path):
         got = pa.Table.from_batches(predict_out_of_core(forest, tmp_path / "t.csv"))
     missing = frame.set_column(0, "a", pa.array([None, *range(1, 40)], pa.float64()))
     assert np.array_equal(got["probability_1"], forest.predict_proba(missing)[:, 1])
-    for source, place in ((text, "the Table, row 1"), (tmp_path / "t.csv", "t.csv, line 2")):
-        with pytest.raises(ValueError, match=f"{place}: column 'a' has the value 'n/k', which is not a number"):
+    for source, index in ((text, "the Table, row 1"), (tmp_path / "t.csv", "t.csv, line 2")):
+        with pytest.raises(ValueError, match=f"{index}: column 'a' has the value 'n/k', which is not a number"):
             list(predict_out_of_core(forest, source, stray_text="text"))
     with pytest.raises(ValueError, match="stray_text"):
         predict_out_of_core(forest, frame, stray_text="missing")

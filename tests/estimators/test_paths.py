@@ -78,7 +78,7 @@ def test_add_shrunk(seed, n_classes, last_alone, most_joined):
     """Frequencies of 20 classes, most of which are 0, are stored in a sparse matrix, unless a tree is one leaf."""
     rng = np.random.default_rng(seed)
     amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), int(rng.choice([0, 1, 9, 33]))
-    weighed_place = int(rng.integers(4))
+    weighted_index = int(rng.integers(4))
     rows, trees = rng.normal(size=(n_rows, 3)), []
     rows[rng.random(rows.shape) < 0.1] = np.nan
     for i in range(3):
@@ -91,17 +91,17 @@ def test_add_shrunk(seed, n_classes, last_alone, most_joined):
         joined = join_small(trees)
     n_frequencies = sum(tree.n_nodes * n_classes for tree in trees)
     is_joined = n_frequencies <= most_joined and len({type(tree.frequencies) for tree in trees}) == 1
-    assert [len(one.places) for one in joined] == ([3] if is_joined else [1, 1, 1])
+    assert [len(one.indices) for one in joined] == ([3] if is_joined else [1, 1, 1])
     for start, stop in itertools.pairwise((0, n_rows // 3, n_rows)):
         columns, counts = np.ascontiguousarray(rows[start:stop].T), all_counts[:, start:stop]
-        add_shrunk(joined, variants, amounts, weighed_place, columns, counts, start, sums)
+        add_shrunk(joined, variants, amounts, weighted_index, columns, counts, start, sums)
     if n_rows > 0:
         of_trees = zip(trees, all_counts)
         expected = [sum_shrunk(tree, leaves_of(tree, rows), own == 0, amounts, n_columns) for tree, own in of_trees]
         expected = np.stack(expected)
         np.testing.assert_allclose(sums.whole, np.sum(expected, axis=0), atol=1e-13)
         for variant in range(2 if has_variants else 0):
-            by_variant = expected[variants == variant, ..., weighed_place].sum(axis=0)
+            by_variant = expected[variants == variant, ..., weighted_index].sum(axis=0)
             np.testing.assert_allclose(sums.by_variant[variant], by_variant, atol=1e-13)
     for variant in range(2):
         np.testing.assert_array_equal(sums.n_trees[variant], np.sum(all_counts[variants == variant] == 0, axis=0))

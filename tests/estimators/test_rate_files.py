@@ -135,9 +135,9 @@ def test_lengths_of_texts_are_checked(tmp_path):
         aucforest.load(tmp_path / "wrong")
 
 
-def table(number, place, value):
+def table(number, index, value):
     """Return what changes an item of a table: its feature, the other one, the number of parts, or the smoothing."""
-    return at("rates", "tables", number, place, put=value)
+    return at("rates", "tables", number, index, put=value)
 
 
 def values(name, change):
@@ -145,15 +145,15 @@ def values(name, change):
     return lambda arrays, metadata: arrays.update({name: change(arrays[name])})
 
 
-def order(*places):
+def order(*indices):
     """Return what brings the tables in another order, with their arrays."""
 
     def change(arrays, metadata):
-        metadata["rates"]["tables"] = [metadata["rates"]["tables"][place] for place in places]
+        metadata["rates"]["tables"] = [metadata["rates"]["tables"][index] for index in indices]
         before = dict(arrays)
-        for number, place in enumerate(places):
+        for number, index in enumerate(indices):
             for name in ("totals", "edges"):
-                arrays[f"rates.{number}.{name}"] = before[f"rates.{place}.{name}"]
+                arrays[f"rates.{number}.{name}"] = before[f"rates.{index}.{name}"]
 
     return change
 
@@ -214,9 +214,9 @@ HOSTILE = {
     "encodings twice": (at("encodings", 0, put="rates"), "encodings are unknown"),
     "encodings that are numbers": (at("encodings", 0, put=1), "encodings are unknown"),
     "no encodings": (lambda arrays, metadata: metadata.pop("encodings"), "encodings must be|encodings is missing"),
-    "an encoding beyond": (values("encodings", lambda places: places + 3), "the encodings of trees are unknown"),
-    "an encoding before": (values("encodings", lambda places: places - 1), "the encodings of trees are unknown"),
-    "an encoding too few": (values("encodings", lambda places: places[1:]), "encodings must be int64"),
+    "an encoding beyond": (values("encodings", lambda indices: indices + 3), "the encodings of trees are unknown"),
+    "an encoding before": (values("encodings", lambda indices: indices - 1), "the encodings of trees are unknown"),
+    "an encoding too few": (values("encodings", lambda indices: indices[1:]), "encodings must be int64"),
     "a mixture of one": (at("encoding_mixture", put=["sets"]), "encoding_mixture has no names"),
     "a mixture of others": (at("encoding_mixture", put=["sets", "other"]), "encoding_mixture has no names"),
     "scores above 1": (values("encoding_mixture_scores", lambda scores: scores + 1), "encoding_mixture has no scores"),

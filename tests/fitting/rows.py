@@ -37,9 +37,9 @@ def prepare(X, labels, weights=None, by_set=None, sampler="all", max_bins=255, *
 def grow_trees(growth, part, keys, n_jobs=1):
     """Return one tree for every key."""
     trees = {
-        place: tree for some, grown in grow_batches(growth, part, keys, n_jobs) for place, tree in zip(some, grown)
+        index: tree for some, grown in grow_batches(growth, part, keys, n_jobs) for index, tree in zip(some, grown)
     }
-    return [trees[place] for place in range(len(keys))]
+    return [trees[index] for index in range(len(keys))]
 
 
 def code_rows(X, labels, params, sampler=None, weights=None, max_bins=255, by_set=None):

@@ -13,9 +13,9 @@ from aucforest.fitting import target_rates
 from aucforest.fitting.coding import (
     choose_coding,
     choose_target_rates,
+    indices_within,
     merge_all,
     own_totals,
-    places_within,
     sample_for_bins,
     summarize,
 )
@@ -68,7 +68,7 @@ class RowsInParts:
         categorical, summaries = find_categorical(self.tables[0], spec.categorical_features), []
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         for rows, chosen, first, count in zip(self.tables, self.kept, self.firsts, self.counts):
-            some = places_within(sample, first, count)
+            some = indices_within(sample, first, count)
             summaries.append(
                 summarize(rows, chosen, some if chosen is None else chosen[some], categorical, spec.max_bins)
             )
@@ -76,7 +76,7 @@ class RowsInParts:
         coding = coding.reading(spec.encodings)
         self.matrices = [coding.read(rows, chosen) for rows, chosen in zip(self.tables, self.kept)]
         kept, scored = self.target.kept, spec.scored
-        of_parts = [places_within(scored, first, count) for first, count in zip(self.firsts, self.counts)]
+        of_parts = [indices_within(scored, first, count) for first, count in zip(self.firsts, self.counts)]
         values = np.concatenate([matrix[some] for matrix, some in zip(self.matrices, of_parts)])
         self.X = SomeRows(scored if kept is None else kept[scored], values)
         codes = np.concatenate([coding.encode(matrix) for matrix in self.matrices], axis=1)

@@ -32,7 +32,7 @@ def features_of(tree):
 def test_trees_split_what_their_encoding_reads(forest):
     names = forest.split_features_.tolist()
     alone = names.index("shop: rate")
-    interactions = {place for place, name in enumerate(names) if name.startswith("shop x ")}
+    interactions = {index for index, name in enumerate(names) if name.startswith("shop x ")}
     assert len(interactions) > INTERACTIONS_OF_TREE
     seen = {encoding: set() for encoding in ("sets", "rates", "interactions")}
     for tree, encoding in zip(forest.trees_, forest.encodings_):

@@ -95,12 +95,12 @@ class _NotThreadSafe:
         return self
 
     def __next__(self):
-        place = self._place
-        if place >= len(self._items):
+        index = self._place
+        if index >= len(self._items):
             raise StopIteration
         time.sleep(1e-3)  # another thread goes on
-        self._place = place + 1
-        return self._items[place]
+        self._place = index + 1
+        return self._items[index]
 
 
 def test_threads_share_no_iterator(monkeypatch):

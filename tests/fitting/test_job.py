@@ -276,9 +276,9 @@ def test_damaged_files_are_left_out_and_made_anew(tmp_path):
     path = tree_files(tmp_path)[0]
     content = path.read_bytes()
     damaged = [content[:length] for length in range(0, len(content), 97)]
-    for place in range(0, len(content), 23):
+    for index in range(0, len(content), 23):
         flipped = bytearray(content)
-        flipped[place] ^= 1 << place % 8
+        flipped[index] ^= 1 << index % 8
         damaged.append(bytes(flipped))
     for some in damaged:
         path.write_bytes(some)

@@ -366,7 +366,7 @@ def test_rows_of_positive_weight():
     weight = np.tile([0.0, 1.0, 2.0, 0.0], 250)
     some = features(weight=weight)
     table = read_table(some.to_frame(next(some.source.batches(["a", "b"], 6, 10))))
-    rows, place, n_rows = some.rows_of(6, table)
+    rows, index, n_rows = some.rows_of(6, table)
     assert rows.tolist() == [0, 3, 4, 7, 8]
-    assert (place, n_rows) == (3, 5)
+    assert (index, n_rows) == (3, 5)
     assert features().rows_of(6, table) == (None, 6, 10)

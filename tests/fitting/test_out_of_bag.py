@@ -36,8 +36,8 @@ def slow_out_of_bag(model, table, labels, weights=None):
     proba = np.full((len(table), len(model.classes_)), np.nan)
     drawn = np.array([sampler.counts(key) for key in tree_keys(model._seed, range(len(model)))])
     votes = [tree.predict_proba(table) for tree in model.estimators_]
-    for place, row in enumerate(kept):
-        free = [vote[row] for vote, counts in zip(votes, drawn[:, place]) if counts == 0]
+    for index, row in enumerate(kept):
+        free = [vote[row] for vote, counts in zip(votes, drawn[:, index]) if counts == 0]
         if free:
             proba[row] = np.mean(free, axis=0)
     return proba if model.calibration_ is None else model.calibration_.apply(proba)

@@ -263,8 +263,8 @@ def test_the_picture_shows_paired_differences():
     assert lines == [(0.0, 0.0), *ends]
     auc = result.folds["roc_auc"]
     dots = [points.get_offsets()[:, 0] for points in panel.collections]
-    places = [result.criteria.index(row.criterion) for row in rows]
-    expected = [auc[:, place] - auc[:, result.criteria.index("gini")] for place in places]
+    indices = [result.criteria.index(row.criterion) for row in rows]
+    expected = [auc[:, index] - auc[:, result.criteria.index("gini")] for index in indices]
     np.testing.assert_array_equal(dots, expected)
     assert [label.get_text() for label in panel.get_yticklabels()] == [row.criterion for row in rows]
 

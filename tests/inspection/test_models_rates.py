@@ -90,10 +90,10 @@ def test_a_column_and_its_rates_are_permuted_together(sampled):
     seed = int(check_random_state(0).randint(np.iinfo(np.int32).max))
     before = roc_auc_score(y[kept], out_of_bag(forest, matrix, counts))
     for feature in range(3):
-        random, places = np.random.default_rng([seed, feature]), np.flatnonzero(np.array(inputs) == feature)
+        random, indices = np.random.default_rng([seed, feature]), np.flatnonzero(np.array(inputs) == feature)
         for repeat in range(2):
             changed, order = matrix.copy(), random.permutation(len(matrix))
-            changed[:, places] = matrix[order][:, places]
+            changed[:, indices] = matrix[order][:, indices]
             after = roc_auc_score(y[kept], out_of_bag(forest, changed, counts))
             assert result.importances[feature, repeat] == pytest.approx(before - after, abs=1e-12)
 

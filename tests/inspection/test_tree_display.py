@@ -32,12 +32,12 @@ def test_every_node_has_its_box():
 def test_nodes_stand_apart_and_left_children_left():
     tree = small_tree().fit(X, Y)
     display = TreeDisplay.from_estimator(tree, max_depth=None)
-    places = {node: box.get_position() for node, box in display.annotations_.items()}
-    assert len(set(places.values())) == tree.tree_.n_nodes
+    indices = {node: box.get_position() for node, box in display.annotations_.items()}
+    assert len(set(indices.values())) == tree.tree_.n_nodes
     for node in np.flatnonzero(~tree.tree_.is_leaf):
         left = int(tree.tree_.left_child[node])
-        assert places[left][0] < places[node][0] < places[left + 1][0]
-        assert places[left][1] == places[left + 1][1] == places[node][1] - 1
+        assert indices[left][0] < indices[node][0] < indices[left + 1][0]
+        assert indices[left][1] == indices[left + 1][1] == indices[node][1] - 1
 
 
 def test_what_lies_deeper_is_left_out():

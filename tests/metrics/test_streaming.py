@@ -229,9 +229,9 @@ def test_no_changed_byte_goes_unseen():
     data = sketch_of(random_rows(100), bits=4).to_bytes()
     assert AUCSketch.from_bytes(data).to_bytes() == data
     accepted = 0
-    for place in range(len(data)):
+    for index in range(len(data)):
         changed = bytearray(data)
-        changed[place] ^= 1
+        changed[index] ^= 1
         with suppress(ValueError):
             assert AUCSketch.from_bytes(bytes(changed)).to_bytes() == data
             accepted += 1

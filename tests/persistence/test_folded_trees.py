@@ -97,9 +97,9 @@ def test_a_file_of_too_many_trees_is_refused():
         unfolded(arrays)
 
 
-def put(name, place, value):
+def put(name, index, value):
     def change(arrays):
-        arrays[f"tree.{name}"][place] = value
+        arrays[f"tree.{name}"][index] = value
 
     return change
 

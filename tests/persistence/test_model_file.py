@@ -71,16 +71,16 @@ def test_a_flipped_bit_in_any_byte_is_refused_or_without_effect(path):
     content = path.read_bytes()
     first_array = 8 + int.from_bytes(content[:8], "little")
     n_read = 0
-    for place in range(len(content)):
+    for index in range(len(content)):
         flipped = bytearray(content)
-        flipped[place] ^= 1 << place % 8
+        flipped[index] ^= 1 << index % 8
         path.write_bytes(flipped)
         try:
             stored = read_model(path)
         except ModelFormatError:
             continue
         # The flipped bit made another whitespace in the header, or changed the case of an escape sequence.
-        assert place < first_array
+        assert index < first_array
         assert_same_content(stored)
         n_read += 1
     assert n_read < 20

@@ -157,11 +157,11 @@ def order_codes(table: Table, node: Node, feature: int, rules: Rules) -> tuple[l
         codes.sort(key=lambda code: by_code[code])
     elif rules.random and len(codes) > 1:
         bins = [table.bins[feature][code] for code in codes]
-        places = [
+        indices = [
             high if low == -math.inf else low if high == math.inf else 0.5 * low + 0.5 * high for low, high in bins
         ]
-        drawn = draw(places, node.key, feature)
-        return codes, [max(1, sum(place <= drawn for place in places[:-1]))], drawn
+        drawn = draw(indices, node.key, feature)
+        return codes, [max(1, sum(index <= drawn for index in indices[:-1]))], drawn
     return codes, list(range(1, len(codes) + 1)), math.inf
 
 

@@ -12,7 +12,7 @@ def stratified_samples(codes, n_samples, seed):
         drawn = []
         for k in sorted(set(codes)):
             members = [row for row, code in enumerate(codes) if code == k]
-            drawn += [members[place] for place in generator.integers(0, len(members), len(members))]
+            drawn += [members[index] for index in generator.integers(0, len(members), len(members))]
         yield drawn
 
 
@@ -38,9 +38,9 @@ def two_sided_pvalue(differences):
 def holm(pvalues):
     """Return p-values adjusted by Holm's method: the smallest times their number, the next times one less."""
     adjusted, least = [0.0] * len(pvalues), 0.0
-    for place, index in enumerate(sorted(range(len(pvalues)), key=lambda index: pvalues[index])):
-        least = max(least, min(1.0, (len(pvalues) - place) * pvalues[index]))
-        adjusted[index] = least
+    for index, position in enumerate(sorted(range(len(pvalues)), key=lambda position: pvalues[position])):
+        least = max(least, min(1.0, (len(pvalues) - index) * pvalues[position]))
+        adjusted[position] = least
     return adjusted
 
 

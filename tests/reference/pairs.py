@@ -21,8 +21,8 @@ def count(is_out, proba, labels, weights, trees):
             won = 0.5 if abs(difference) <= 1e-12 else float(difference > 0.0)
             weight = weights[i] * weights[j]
             parts = found.setdefault((k, other), [0.0, 0.0, 0.0])
-            for place, value in enumerate((weight * won, weight, weight / len(both))):
-                parts[place] += value
+            for index, value in enumerate((weight * won, weight, weight / len(both))):
+                parts[index] += value
     return found
 
 

@@ -48,10 +48,10 @@ def residual_score(residual, proba):
 
 def quantile(values, order):
     """Return a quantile, interpolated between the two sorted values beside it."""
-    values, place = sorted(values), order * (len(values) - 1)
-    below = math.floor(place)
+    values, index = sorted(values), order * (len(values) - 1)
+    below = math.floor(index)
     above = min(below + 1, len(values) - 1)
-    return values[below] + (place - below) * (values[above] - values[below])
+    return values[below] + (index - below) * (values[above] - values[below])
 
 
 def location_and_scale(values, normal_range):

@@ -13,8 +13,8 @@ def rate_of(cells, labels, weights, counted, cell, k, smoothing, towards):
 def ordered_rates(order, groups, cells, labels, weights, classes, smoothing, towards):
     """Return the rates of every sample by earlier ones in `order` of other groups, (n_classes, n_samples)."""
     rates = np.array(towards, dtype=float)
-    for place, i in enumerate(order):
-        counted = [j for j in order[:place] if groups[j] != groups[i]]
+    for index, i in enumerate(order):
+        counted = [j for j in order[:index] if groups[j] != groups[i]]
         for c, k in enumerate(classes):
             if cells[i] >= 0:
                 rates[c, i] = rate_of(cells, labels, weights, counted, cells[i], k, smoothing, towards[c][i])

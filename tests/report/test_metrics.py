@@ -117,9 +117,9 @@ def test_merging_scores_hardly_changes_a_curve():
 
 def test_thinned_curves_keep_their_area(model):
     cumulated = cumulate_class(score_rows(model, X[TEST], Y[TEST], None), 1)
-    places = thin(cumulated, 60)
-    assert len(places) <= 62
-    fpr, tpr = cumulated.fps[places] / cumulated.fps[-1], cumulated.tps[places] / cumulated.tps[-1]
+    indices = thin(cumulated, 60)
+    assert len(indices) <= 62
+    fpr, tpr = cumulated.fps[indices] / cumulated.fps[-1], cumulated.tps[indices] / cumulated.tps[-1]
     exact = roc_auc_score(Y[TEST], model.predict_proba(X[TEST])[:, 1])
     assert np.trapezoid(tpr, fpr) == pytest.approx(exact, abs=0.005)
     assert {0, cumulated.tps.size - 1, 7} <= set(thin(cumulated, 30, (7,)).tolist())

@@ -81,10 +81,10 @@ def expected(threshold):
     return confusion_matrix(Y[TEST], fitted().predict_proba(X[TEST])[:, 1] >= threshold).ravel().tolist()
 
 
-def move(page, place):
+def move(page, index):
     page.execute_script(
         "const cut = document.getElementById('cut'); cut.value = arguments[0]; cut.dispatchEvent(new Event('input'))",
-        place,
+        index,
     )
 
 
@@ -96,8 +96,8 @@ def test_the_page_begins_at_the_threshold_of_the_model(page):
 def test_the_slider_shows_what_scikit_learn_counts(page):
     last = int(page.find_element("id", "cut").get_attribute("max"))
     seen = set()
-    for place in [0, 1, last // 3, last // 2, last - 1, last]:
-        move(page, place)
+    for index in [0, 1, last // 3, last // 2, last - 1, last]:
+        move(page, index)
         seen.add(threshold(page))
         assert counts(page) == expected(threshold(page))
         y, called = Y[TEST], fitted().predict_proba(X[TEST])[:, 1] >= threshold(page)
@@ -197,8 +197,8 @@ def test_the_best_thresholds_are_best(page, name):
     page.find_element("css selector", f"[data-best={name}]").click()
     found = value(page, f"[data-metric={name}]")
     last = int(page.find_element("id", "cut").get_attribute("max"))
-    for place in range(0, last + 1, 7):
-        move(page, place)
+    for index in range(0, last + 1, 7):
+        move(page, index)
         assert not value(page, f"[data-metric={name}]") > found
 
 
@@ -210,8 +210,8 @@ def test_the_dots_stand_on_the_curves(page):
         left, right, bottom, top, *limits = map(float, svg.get_attribute("data-axes").split())
         assert limits == [0, 1, 0, 1]
         dot = svg.find_element("css selector", "circle.cursor")
-        place = [float(dot.get_attribute(axis)) for axis in ("cx", "cy")]
-        found = (place[0] - left) / (right - left), (place[1] - bottom) / (top - bottom)
+        index = [float(dot.get_attribute(axis)) for axis in ("cx", "cy")]
+        found = (index[0] - left) / (right - left), (index[1] - bottom) / (top - bottom)
         x, y = (None if key is None else value(page, f"[data-metric={key}]") for key in keys_of_axes)
         assert found == pytest.approx((1 - value(page, "[data-metric=specificity]") if x is None else x, y), abs=1e-3)
 

@@ -64,7 +64,7 @@ def test_standard_input_and_pipes_can_be_read_again(tmp_path, monkeypatch, conte
     for source, name in zip(sources, ["standard input", "pipe.csv"]):
         for _ in range(2):
             assert read_all(source).to_pydict() == {"a": [1], "b": ["x"]}
-        assert source.place(0) == f"{name}, line 2"
+        assert source.location(0) == f"{name}, line 2"
 
 
 def test_a_spreadsheet_is_a_copy(tmp_path):

@@ -45,10 +45,10 @@ def as_written(path, **options):
     return read_all(open_source(path, None, ReadOptions(**options))).to_pydict()
 
 
-def places(path, n_rows, **options):
+def indices(path, n_rows, **options):
     """Return the lines at which the first rows begin."""
     source = open_source(path, None, ReadOptions(**options))
-    return [int(source.place(row).partition(", line ")[2]) for row in range(n_rows)]
+    return [int(source.location(row).partition(", line ")[2]) for row in range(n_rows)]
 
 
 def test_missing_value_markers_are_those_of_pandas(written):
@@ -116,8 +116,8 @@ def test_ways_to_write_a_csv(written, text, columns):
 def test_place_is_the_first_line_of_a_row(written, text, lines):
     path = written(text)
     assert len(next(iter(as_written(path).values()))) == len(lines)
-    assert places(path, len(lines)) == lines
-    assert open_source(path).place(99).startswith("table.csv, row ")
+    assert indices(path, len(lines)) == lines
+    assert open_source(path).location(99).startswith("table.csv, row ")
 
 
 @pytest.mark.parametrize("name", ["[x]*?.csv", "it's.csv", "ü {0}.csv", "x=1.csv", 'a"b.csv'])
@@ -140,7 +140,7 @@ def test_separators_and_compressed_files(written, ending, separator, given):
     path = written(frame.to_csv(sep=separator, index=False), f"t{ending}")
     assert is_csv(path)
     assert as_written(path, separator=given) == frame.astype(str).to_dict("list")
-    assert places(path, 2, separator=given) == [2, 4]
+    assert indices(path, 2, separator=given) == [2, 4]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_several_files(tmp_path):
             pd.testing.assert_frame_equal(
                 read.reset_index(drop=True), rows[first_row:].reset_index(drop=True), check_dtype=False
             )
-        assert [source.place(row) for row in (1, 20)] == ["1.csv, line 4", "3.csv, line 2"]
+        assert [source.location(row) for row in (1, 20)] == ["1.csv, line 4", "3.csv, line 2"]
     assert open_source(tmp_path, as_text=["a"]).schema(["a", "c"]).types == [pa.string(), pa.float64()]
     assert open_source(tmp_path, as_text=None).schema(["a", "c"]).types == [pa.string()] * 2
 
@@ -212,7 +212,7 @@ def test_encodings(written, encoding, ending):
     frame = pd.DataFrame({"größe": range(300), "b": [f"{i} €\nü" for i in range(300)]})
     path = written(frame.to_csv(index=False).encode(encoding), f"t{ending}")
     assert as_written(path, encoding=encoding) == frame.astype(str).to_dict("list")
-    assert places(path, 2, encoding=encoding) == [2, 4]
+    assert indices(path, 2, encoding=encoding) == [2, 4]
 
 
 @pytest.mark.parametrize(

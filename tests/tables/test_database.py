@@ -704,12 +704,12 @@ def test_lines_in_messages_are_those_of_the_file(folder):
         result = run("fit", "new.csv", "--target", "label", "--out", "m", "--weight", "w", "--where", where)
         check_refusal(result, f"new.csv, line {line}: ")
     table = open_source("new.csv", options=ReadOptions(where="n IN (1, 2, 5)"))
-    assert [table.place(row) for row in range(3)] == [f"new.csv, line {line}" for line in (2, 5, 8)]
+    assert [table.location(row) for row in range(3)] == [f"new.csv, line {line}" for line in (2, 5, 8)]
 
 
 def test_the_place_of_a_row_behind_a_long_value(folder):
     Path("new.csv").write_text(f"n,t\n1,{'x' * 200_000}\n2,y\n")
-    assert open_source("new.csv").place(1) == "new.csv, line 3"
+    assert open_source("new.csv").location(1) == "new.csv, line 3"
 
 
 @pytest.mark.parametrize("more", [(), ("--memory-limit", "1GB")], ids=["in_memory", "out_of_core"])

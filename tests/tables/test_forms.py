@@ -36,11 +36,11 @@ def dictionaries(values, index, type_, in_values=True):
     for part in (values[:50], values[50:]):
         known = sorted({value for value in part if value is not None}, reverse=len(chunks) > 0)
         known += [known[0], *([None] if in_values and None in values else [])]
-        places = [
+        indices = [
             None if value is None and (row % 2 or not in_values) else known.index(value)
             for row, value in enumerate(part)
         ]
-        chunks.append(pa.DictionaryArray.from_arrays(pa.array(places, index), pa.array(known, type_)))
+        chunks.append(pa.DictionaryArray.from_arrays(pa.array(indices, index), pa.array(known, type_)))
     return pa.chunked_array(chunks)
 
 

@@ -39,11 +39,11 @@ COLUMNS = [
 
 def test_the_type_of_each_column(tmp_path):
     """All are columns of one table, some of which are sure of a decimal comma and some of a point."""
-    table = {str(place): (values * 3)[:3] for place, (values, _) in enumerate(COLUMNS)}
+    table = {str(index): (values * 3)[:3] for index, (values, _) in enumerate(COLUMNS)}
     source = write_column(tmp_path, ["1"] * 3, **table)
     types, _ = infer_types(list(table), source._count, ReadOptions())
     assert {name: type_.arrow for name, type_ in types.items()} == {
-        str(place): type_ for place, (_, type_) in enumerate(COLUMNS)
+        str(index): type_ for index, (_, type_) in enumerate(COLUMNS)
     }
     assert read_all(source).schema.types[2:] == [type_ for _, type_ in COLUMNS]
 

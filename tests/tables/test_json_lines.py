@@ -40,7 +40,7 @@ def test_types_and_values_are_those_of_a_csv(tmp_path, written, name):
     rows = [{key: value for key, value in row.items() if value == value} for row in frame.to_dict("records")]
     found, expected = read_all(written(rows, name)), read_all(tmp_path / "t.csv")
     assert found.select(expected.column_names).equals(expected)
-    assert open_source(tmp_path / name).place(4) == f"{name}, row 5"
+    assert open_source(tmp_path / name).location(4) == f"{name}, row 5"
 
 
 def test_columns_are_those_of_all_objects(written):

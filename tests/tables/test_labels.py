@@ -30,9 +30,9 @@ LABELS = st.sampled_from([
 
 
 @given(LABELS, st.lists(st.integers(0, 2), min_size=2, max_size=30), st.integers(0, 30), st.booleans())
-def test_batches_give_the_same_as_the_whole_column(kind, places, cut, chunked):
+def test_batches_give_the_same_as_the_whole_column(kind, indices, cut, chunked):
     values, type_ = kind
-    labels = [values[place % len(values)] for place in places]
+    labels = [values[index % len(values)] for index in indices]
     if len(set(labels)) == 1:
         return
     parts = [pa.array(part, type_) for part in (labels[:cut], labels[cut:])]

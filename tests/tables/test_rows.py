@@ -198,10 +198,10 @@ def test_masked_labels_and_weights_are_refused():
         ("bsr", "indices", 10**6, "it has the block column index 1000000, but 4 block columns"),
     ],
 )
-def test_an_index_outside_of_a_sparse_matrix_is_refused(form, place, value, sentence):
+def test_an_index_outside_of_a_sparse_matrix_is_refused(form, index, value, sentence):
     """scipy would read or write memory that is not its own, and end the process."""
     matrix = sp.csr_matrix(X).asformat(form)
-    getattr(matrix, place)[5] = value
+    getattr(matrix, index)[5] = value
     for name in ("fit", "predict", "compare_criteria", "oob_permutation_importance", "CBPE"):
         with pytest.raises(ValueError, match=rf"^X is a damaged sparse matrix, build it again: {sentence}$"):
             CALLS[name](matrix)

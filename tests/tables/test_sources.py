@@ -59,10 +59,10 @@ def test_all_sources_return_the_same_rows_at_each_reading(folder):
 
 def test_place_is_the_file_and_its_row(folder):
     source = open_source(folder)
-    assert [source.place(row) for row in (0, 19, 20, 49)] == [
+    assert [source.location(row) for row in (0, 19, 20, 49)] == [
         "part1.parquet, row 1", "part1.parquet, row 20", "part3.parquet, row 1", "part3.parquet, row 30",
     ]  # fmt: skip
-    assert open_source(table()).place(4) == "the Table, row 5"
+    assert open_source(table()).location(4) == "the Table, row 5"
 
 
 def test_proportions_read(folder):
@@ -149,7 +149,7 @@ def test_selected_rows(tmp_path, of):
     pd.testing.assert_frame_equal(read_all(source).to_pandas(), wanted.reset_index(drop=True), check_dtype=False)
     rows = [batch.num_rows for batch in source.batches(["a"], 3, 10)]
     assert (sum(rows), max(rows)) == (len(wanted) - 3, 10)
-    assert source.place(0).rpartition(" ")[2] == str(int(wanted["a"].iloc[0]) + (2 if of == "csv" else 1))
+    assert source.location(0).rpartition(" ")[2] == str(int(wanted["a"].iloc[0]) + (2 if of == "csv" else 1))
     assert (source.done(len(wanted)), source.columns) == (1.0, ["a", "b", "c"])
     sample = [open_source(given, options=ReadOptions(where="a > 5", sample=9)) for _ in range(2)]
     assert read_all(sample[0]).equals(read_all(sample[1]))

@@ -51,7 +51,7 @@ def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
 
 
 def test_the_place_of_a_row_is_its_number(spreadsheet):
-    assert open_source(spreadsheet(pd.DataFrame({"a": [1, 2]}))).place(1) == "t.xlsx, line 3"
+    assert open_source(spreadsheet(pd.DataFrame({"a": [1, 2]}))).location(1) == "t.xlsx, line 3"
 
 
 def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):

@@ -54,11 +54,11 @@ class Growth(NamedTuple):
 
 
 @bare_device
-def number_classes(labels, totals, weight, places):
+def number_classes(labels, totals, weight, indices):
     """Number the classes of a node, which are two or more."""
     if len(labels) == 2:
-        return number_two_classes(labels, totals, weight, places)
-    return number_more_classes(labels, totals, weight, places)
+        return number_two_classes(labels, totals, weight, indices)
+    return number_more_classes(labels, totals, weight, indices)
 
 
 def sparse_codes(binned: BinnedMatrix) -> SparseCodes:

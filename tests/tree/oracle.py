@@ -55,10 +55,10 @@ def canonical_reference(root: reference.Node, table: reference.Table) -> list[tu
             goes_left = np.full(255, split.missing_left)
             goes_left[[int(bins[c][0]) for c in {table.columns[split.feature][r] for r in node.rows} - {None}]] = False
             goes_left[[int(bins[code][0]) for code in split.codes]] = True
-            place, left = 0.0, tuple(np.flatnonzero(goes_left).tolist())
+            index, left = 0.0, tuple(np.flatnonzero(goes_left).tolist())
         else:
-            place, left = pytest.approx(threshold(bins, split), rel=1e-12, abs=1e-12), ()
-        said.append((split.feature, place, split.missing_left, left, gain, *counted))
+            index, left = pytest.approx(threshold(bins, split), rel=1e-12, abs=1e-12), ()
+        said.append((split.feature, index, split.missing_left, left, gain, *counted))
     return said
 
 

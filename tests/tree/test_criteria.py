@@ -69,7 +69,7 @@ def scan_counts(code, counts, totals, keeps_empty, missing_left, span, gain, buf
 
     Return the gain, the last code on the left and the first one on the right.
     """
-    classes = number_classes(_LABELS[: len(totals)], totals, sum_of(totals), buffers.histogram.places)
+    classes = number_classes(_LABELS[: len(totals)], totals, sum_of(totals), buffers.histogram.indices)
     start_scores(code, classes, buffers)
     cells = buffers.histogram.cells[0]
     for at in range(len(counts)):
@@ -81,13 +81,13 @@ def scan_counts(code, counts, totals, keeps_empty, missing_left, span, gain, buf
     stop = min(span[1], histogram.n_bins if histogram.has_missing and not missing_left else histogram.n_bins - 1)
     splits = Splits(histogram, classes, first, stop, missing_left, Constraint(False, 0, 0.0, 1.0))
     if classes.n == 2:
-        gain, place = _scan_pair(code, splits, gain, buffers)
+        gain, index = _scan_pair(code, splits, gain, buffers)
     else:
-        gain, place = _scan_many(code, splits, gain, buffers)
+        gain, index = _scan_many(code, splits, gain, buffers)
     last, following = np.int64(-1), np.int64(-1)
-    if place >= 0:
-        after = next_bin(histogram, place)
-        last = np.int64(histogram.codes[place])
+    if index >= 0:
+        after = next_bin(histogram, index)
+        last = np.int64(histogram.codes[index])
         following = np.int64(histogram.codes[after]) if after < histogram.n_bins else np.int64(-1)
     clear(histogram)
     return gain, last, following
@@ -237,9 +237,9 @@ def test_gain_is_never_negative_and_symmetric(criterion, sides):
 
 @pytest.mark.parametrize("criterion", NAMES)
 @given(children(), st.integers(0, 6))
-def test_classes_absent_from_the_node_do_not_count(criterion, sides, place):
+def test_classes_absent_from_the_node_do_not_count(criterion, sides, index):
     left, right = sides
-    wider = [[*side[:place], 0, *side[place:]] for side in (left, right)]
+    wider = [[*side[:index], 0, *side[index:]] for side in (left, right)]
     assert gain(criterion, *wider) == gain(criterion, left, right)
 
 
@@ -396,14 +396,14 @@ def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table)
     for t, exact in enumerate(gains):
         if exact > bar:
             best, bar = t, exact + ROUNDING
-    found, place, _ = scan_counts(code, counts, totals, False, missing_left, ALL, 0.0, buffers)
-    assert place == best
+    found, index, _ = scan_counts(code, counts, totals, False, missing_left, ALL, 0.0, buffers)
+    assert index == best
     assert found == pytest.approx(gains[best] if best >= 0 else 0.0, rel=0, abs=0.1 * ROUNDING)
     # Bounds on the way to a split hide nothing, and what they promise is there.
     for t, exact in enumerate(gains):
-        found, place, _ = scan_counts(
+        found, index, _ = scan_counts(
             code, counts, totals, False, missing_left, (t, t + 1), exact - 1.5 * ROUNDING, buffers
         )
-        assert (place, found) == (t, pytest.approx(exact, rel=0, abs=0.1 * ROUNDING))
+        assert (index, found) == (t, pytest.approx(exact, rel=0, abs=0.1 * ROUNDING))
         below = exact - 0.5 * ROUNDING
         assert scan_counts(code, counts, totals, False, missing_left, (t, t + 1), below, buffers)[1] == -1

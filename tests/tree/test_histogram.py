@@ -37,7 +37,7 @@ def count(columns, samples, features, t, labels, totals, compact, with_samples, 
 
     Return where the bins start and end, and the numbers of present classes and of samples that miss the value.
     """
-    classes = number_classes(labels, totals, sum_of(totals), buffers.places)
+    classes = number_classes(labels, totals, sum_of(totals), buffers.indices)
     node = Node(columns, samples, labels, totals, classes.weight, np.uint64(0), 0.0, 1.0)
     histogram = count_samples(node, features, t, classes, compact, with_samples, buffers)
     for i in range(histogram.first, histogram.n_bins):
@@ -71,9 +71,9 @@ def test_marked_bits_are_listed_once_in_order_and_cleared(n_bits):
 def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, unit, compact, with_samples):
     """With weights in the samples, for a unit of 0, and beside them, where those of two classes share a cell or not."""
     rng = np.random.default_rng(seed)
-    codes, place = rng.integers(0, n_bins + 1, (3, n_rows)), rng.integers(0, len(classes), n_rows)
-    place[: len(classes)] = np.arange(len(classes))[:n_rows]
-    weights, labels = rng.integers(1, 4, n_rows) * max(unit, 1), np.array(classes)[place].astype(np.uint16)
+    codes, index = rng.integers(0, n_bins + 1, (3, n_rows)), rng.integers(0, len(classes), n_rows)
+    index[: len(classes)] = np.arange(len(classes))[:n_rows]
+    weights, labels = rng.integers(1, 4, n_rows) * max(unit, 1), np.array(classes)[index].astype(np.uint16)
     totals = np.zeros(9, dtype=np.int64)
     np.add.at(totals, labels, weights)
     columns = Columns(Codes.of(codes.astype(np.uint8)), np.full(3, n_bins), weights[: n_rows * (unit > 0)], NO_NAMES)

@@ -203,7 +203,7 @@ def _read_times(table: Source, column: Any, name: str) -> NDArray[Any]:
     if values.isna().any():
         row = int(values.isna().to_numpy().argmax())
         what = f"the value {column[row].as_py()!r}, which is no date; --date-format may help"
-        raise ValueError(f"{table.place(row)}: column {name!r} has {what if column[row].is_valid else 'no date'}")
+        raise ValueError(f"{table.location(row)}: column {name!r} has {what if column[row].is_valid else 'no date'}")
     return values.to_numpy()
 
 

@@ -75,7 +75,7 @@ def labels_for_model(model: Any, table: Columns, column: Any, target: str, posit
         # Booleans, in the spelling of the training data.
         column = pc.if_else(column, class_of_word["true"], class_of_word["false"])
     try:
-        labels = as_kind(column, kind, target, table.place, table.missing)
+        labels = as_kind(column, kind, target, table.location, table.missing)
     except ValueError as error:
         advice = "; if the model was fitted with a positive label, pass --positive" if kind == FLAG else ""
         raise ValueError(f"{error}{advice}") from error
@@ -86,8 +86,8 @@ def labels_for_model(model: Any, table: Columns, column: Any, target: str, posit
     if codes.null_count:
         row = pc.index(pc.is_null(codes), True).as_py()
         raise ValueError(
-            f"{table.place(row)}: column {target!r} has the label {column[row].as_py()!r}, but the classes of the model"
-            f" are {_listed(classes)}"
+            f"{table.location(row)}: column {target!r} has the label {column[row].as_py()!r}, but the classes of the"
+            f" model are {_listed(classes)}"
         )
     y: NDArray[Any] = classes[codes.to_numpy()]
     if np.all(y == y[0]):

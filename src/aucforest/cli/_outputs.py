@@ -84,9 +84,9 @@ def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
     """Return a table of metrics, grouped by kind, such as "out of bag"."""
     rows = []
     for kind, measured in metrics.items():
-        for place, (metric, value, low, high) in enumerate(measured):
+        for index, (metric, value, low, high) in enumerate(measured):
             interval = "" if np.isnan(low) else f"{low:.4f} to {high:.4f}"
-            rows.append([kind if place == 0 else "", find_metric(metric).title, f"{value:.4f}", interval])
+            rows.append([kind if index == 0 else "", find_metric(metric).title, f"{value:.4f}", interval])
     return rich_table(title, ["", "metric", ">value", ">95 % interval"], rows)
 
 

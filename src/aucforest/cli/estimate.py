@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from aucforest._caller import warn
 from aucforest._files import write_whole
 from aucforest.cli._inputs import open_table, read_columns, say
 from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, names_in, takes_read_options, usage
@@ -211,7 +212,7 @@ def _about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
         except (TypeError, ValueError) as error:
             raise ValueError(spell(error)) from error
     for warning in caught:
-        warnings.warn(spell(warning.message), warning.category, stacklevel=3)
+        warn(spell(warning.message), warning.category)
 
 
 def _by_parameter(rows: dict[str, Any]) -> dict[str, Any]:
@@ -291,10 +292,10 @@ def _as_table(title: str, result: CBPEResult) -> Table:
         judged = [_ANSWERS[row.alert], _ANSWERS[shift.valid]]
         cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), *judged, _spell((shift.psi,))]
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
-    filled = [place for place in range(len(headings)) if any(row[place].plain for row in rows)]
-    shown = [[row[place] for place in filled] for row in rows]
+    filled = [index for index in range(len(headings)) if any(row[index].plain for row in rows)]
+    shown = [[row[index] for index in filled] for row in rows]
     narrow = {"collapse_padding": True, "pad_edge": False}  # mostly fits into 80 characters
-    return rich_table(title, [headings[place] for place in filled], shown, caption=caption, **narrow)
+    return rich_table(title, [headings[index] for index in filled], shown, caption=caption, **narrow)
 
 
 def _report_shifts(result: CBPEResult) -> None:

@@ -77,7 +77,7 @@ def _reasons(model: Any, k: int) -> Notes | None:
     if k == 0:
         return None
     explained_members(model)  # before rows are read
-    classes, fields = model.classes_, [pa.field(f"reason_{place}", pa.string()) for place in range(1, k + 1)]
+    classes, fields = model.classes_, [pa.field(f"reason_{index}", pa.string()) for index in range(1, k + 1)]
 
     def write(X: Any, proba: NDArray[Any]) -> list[Any]:
         label = classes[positive_last(model)[-1]] if len(classes) == 2 else labels_of(model, X, proba)

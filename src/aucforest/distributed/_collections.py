@@ -104,14 +104,14 @@ def split(*collections: Any) -> list[list[Any]]:
     partitions, since Dask merges those of a few columns of Parquet files, or other orders of the rows after a shuffle.
     """
     dask = import_optional("dask", purpose="Dask", extra="dask")
-    framed = [place for place, collection in enumerate(collections) if not hasattr(collection, "chunks")]
-    parts = {place: _delay(collection) for place, collection in enumerate(collections) if place not in framed}
+    framed = [index for index, collection in enumerate(collections) if not hasattr(collection, "chunks")]
+    parts = {index: _delay(collection) for index, collection in enumerate(collections) if index not in framed}
     if framed:
-        first, *others = (collections[place] for place in framed)
+        first, *others = (collections[index] for index in framed)
         options = {"meta": (None, object), "enforce_metadata": False, "align_dataframes": False}
         rows = _delay(first.map_partitions(_side_by_side, *others, **options))
-        parts |= {place: [dask.delayed(getitem)(row, i) for row in rows] for i, place in enumerate(framed)}
-    return [parts[place] for place in range(len(collections))]
+        parts |= {index: [dask.delayed(getitem)(row, i) for row in rows] for i, index in enumerate(framed)}
+    return [parts[index] for index in range(len(collections))]
 
 
 def _side_by_side(*parts: Any) -> tuple[Any, ...]:

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _get_feature_names
 
+from aucforest._sklearn import get_feature_names
 from aucforest.distributed import _tasks
 from aucforest.distributed._collections import Partitions, align_columns, known_lengths, split
 from aucforest.distributed._executor import ClusterError, DaskExecutor, merge_by_groups
 from aucforest.distributed._growing import grow_gathered, grow_replicated
 from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.coding import Coding, own_totals, places_within, rates_without_totals, sample_for_bins
+from aucforest.fitting.coding import Coding, indices_within, own_totals, rates_without_totals, sample_for_bins
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RatedRows, RunningSums, Sums, within
 from aucforest.fitting.parts import Grown, Growth
@@ -46,8 +46,8 @@ def read_target(
     # Computed together, so that common inputs of tables and labels are read once.
     y, weights, tables = executor.compute(partitions.y, partitions.sample_weight or [], partitions.X)
     labelled = [
-        executor.submit(_tasks.read_labels, place, labels, weight)
-        for place, (labels, weight) in enumerate(zip_longest(y, weights))
+        executor.submit(_tasks.read_labels, index, labels, weight)
+        for index, (labels, weight) in enumerate(zip_longest(y, weights))
     ]
     parts = executor.gather(labelled)
     sample_weight = np.concatenate([part.sample_weight for part in parts]) if weights else None
@@ -70,7 +70,7 @@ class RowsOnCluster(TrainingTable):
         self._executor, self._params, self._delayed = executor, params, partitions.X
         self._rates: TargetRates | None = None
         self._in_rates: RateWeights | None = None  # the weights in target rates, None if there are none
-        names = _get_feature_names(partitions.meta)
+        names = get_feature_names(partitions.meta)
         self._categorical, self.dates = find_columns(partitions.meta, partitions.n_features, params)
         self.n_features = partitions.n_features + n_added(self.dates)
         self.names = None if names is None else names.tolist()
@@ -110,10 +110,10 @@ class RowsOnCluster(TrainingTable):
         spec = self._spec
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
         rows, executor, summaries = self.target.rows_at(sample), self._executor, []
-        for place, (first, last) in enumerate(pairwise(self._first_rows.tolist())):
-            table, labelled, sampled = self._X[place], self._labelled[place], places_within(rows, first, last - first)
+        for index, (first, last) in enumerate(pairwise(self._first_rows.tolist())):
+            table, labelled, sampled = self._X[index], self._labelled[index], indices_within(rows, first, last - first)
             summary = executor.submit(
-                _tasks.summarize_values, place, table, labelled, sampled, self._categorical, self.dates, spec.max_bins
+                _tasks.summarize_values, index, table, labelled, sampled, self._categorical, self.dates, spec.max_bins
             )
             summaries.append(summary)
         merged = merge_by_groups(executor.submit, _tasks.merge_summaries, summaries, _MERGED, spec.max_bins)
@@ -123,9 +123,9 @@ class RowsOnCluster(TrainingTable):
         """Return futures of the codes of the partitions, and keep the values of `FitSpec.rows_with_values`."""
         executor, classes = self._executor, self._executor.share(self.target.classes)
         coded, scored_rows, with_values = [], [], self._spec.rows_with_values
-        for place, (start, stop) in enumerate(pairwise(self._starts)):
-            scored, labelled = places_within(with_values, start, stop - start), self._labelled[place]
-            pair = executor.submit(_tasks.encode_partition, self._X[place], labelled, scored, classes, self._coding)
+        for index, (start, stop) in enumerate(pairwise(self._starts)):
+            scored, labelled = indices_within(with_values, start, stop - start), self._labelled[index]
+            pair = executor.submit(_tasks.encode_partition, self._X[index], labelled, scored, classes, self._coding)
             coded.append(executor.submit(getitem, pair, 0))
             scored_rows.append(executor.submit(getitem, pair, 1))
         del pair
@@ -142,9 +142,9 @@ class RowsOnCluster(TrainingTable):
         executor, target, spec, rows = self._executor, self.target, self._spec, coding.rate_rows
         sample_weight, n_classes = target.kept_weight, len(target.classes)
         self._in_rates = weights = RateWeights.of(sample_weight, spec.sampler, n_classes)
-        places = [place for place, (start, stop) in enumerate(pairwise(self._starts)) if start < stop]
-        pieces = [coded[place] for place in places]
-        firsts = [self._starts[place] for place in places]
+        indices = [index for index, (start, stop) in enumerate(pairwise(self._starts)) if start < stop]
+        pieces = [coded[index] for index in indices]
+        firsts = [self._starts[index] for index in indices]
         samples = (self._sample_column(coding, pieces, firsts, feature) for feature in coding.rated)
         rates = rates_without_totals(coding, spec, target, weights, samples)
         shared = [executor.share(value) for value in (weights, rows, rates.tables)]
@@ -224,17 +224,17 @@ class RowsOnCluster(TrainingTable):
             # Each group is added to the sums of the groups before it, so that rounding errors are those of one group.
             trees = executor.share((packed.some(group), [within(trees, group) for trees in ranges]))
             sampler = bags.sampler.of_trees(bags.keys[group.start : group.stop])
-            for place, (start, stop) in enumerate(pairwise(self._starts)):
+            for index, (start, stop) in enumerate(pairwise(self._starts)):
                 first = start // BLOCK_ROWS * BLOCK_ROWS
-                futures[place] = executor.submit(
+                futures[index] = executor.submit(
                     _tasks.add_out_of_bag,
-                    tables[place],
-                    self._labelled[place],
+                    tables[index],
+                    self._labelled[index],
                     reading,
                     trees,
                     sampler.of_part(first, -(-stop // BLOCK_ROWS) * BLOCK_ROWS - first),
                     start - first,
-                    futures[place],
+                    futures[index],
                     running.chosen_within(start, stop - start),
                 )
         for table in tables:
@@ -261,7 +261,7 @@ def choose_plan(
 
 def explain_plan(executor: DaskExecutor, forest: Any, X: Any, y: Any, sample_weight: Any) -> ClusterPlan:
     """Return the plan of a fit, for collections of whole rows."""
-    target, names = _read_target_only(executor, forest, X, y, sample_weight), _get_feature_names(X._meta)
+    target, names = _read_target_only(executor, forest, X, y, sample_weight), get_feature_names(X._meta)
     categorical, dates = find_columns(X._meta, X.shape[1], forest._params())
     sizes = {"n_features": X.shape[1] + n_added(dates), "may_have_rates": len(categorical) > 0}
     table = SimpleNamespace(target=target, names=names, dates=dates, **sizes)

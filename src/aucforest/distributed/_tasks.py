@@ -7,14 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_y, check_array, check_non_negative
+from sklearn.utils.validation import check_array, check_non_negative
 
+from aucforest._sklearn import check_y
 from aucforest.distributed._collections import refuse_sparse
 from aucforest.distributed._executor import import_distributed
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.coding import Coding, Summary, choose_coding, merge_all, summarize
 from aucforest.fitting.growing import map_in_threads
-from aucforest.fitting.out_of_bag import Bags, Sums, sum_places
+from aucforest.fitting.out_of_bag import Bags, Sums, sum_ranges
 from aucforest.fitting.parts import Part
 from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
@@ -43,23 +44,23 @@ class LabelledPart(NamedTuple):
         return rows, labels, weights
 
 
-def read_labels(place: int, y: Any, sample_weight: Any) -> LabelledPart:
+def read_labels(index: int, y: Any, sample_weight: Any) -> LabelledPart:
     """Return the target of a partition; raise ValueError or TypeError if labels or weights are not valid."""
     n_rows = len(y)
     if sample_weight is not None and len(sample_weight) != n_rows:
-        raise ValueError(f"partition {place} of sample_weight has {len(sample_weight)} rows, that of y has {n_rows}")
+        raise ValueError(f"partition {index} of sample_weight has {len(sample_weight)} rows, that of y has {n_rows}")
     if n_rows == 0:
         weights = None if sample_weight is None else np.empty(0)
         return LabelledPart(np.empty(0), np.empty(0, dtype=np.uint16), weights)
     if sample_weight is not None:
         sample_weight = check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight")
         check_non_negative(sample_weight, "`sample_weight`")
-    classes, labels = code_part(_check_y(decode_labels(y)))
+    classes, labels = code_part(check_y(decode_labels(y)))
     return LabelledPart(classes, labels, sample_weight)
 
 
 def summarize_values(
-    place: int,
+    index: int,
     X: Any,
     labelled: LabelledPart,
     sample: NDArray[np.int64],
@@ -71,7 +72,7 @@ def summarize_values(
     n_rows = len(labelled.labels)
     refuse_sparse(X)  # Dask may not know it before
     if len(X) != n_rows:
-        raise ValueError(f"partition {place} of X has {len(X)} rows, that of y has {n_rows}")
+        raise ValueError(f"partition {index} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
         return None
     table = expand(read_table(X), dates)
@@ -187,4 +188,4 @@ def add_out_of_bag(
         return None
     packed, ranges = trees
     matrix = reading.read(X, labelled)
-    return sum_places(Bags(sampler, list(sampler.keys), None), packed, ranges, start, matrix, before, chosen)
+    return sum_ranges(Bags(sampler, list(sampler.keys), None), packed, ranges, start, matrix, before, chosen)

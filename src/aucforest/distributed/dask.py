@@ -8,10 +8,9 @@ from functools import wraps
 from inspect import Signature, signature
 from typing import Any, ClassVar
 
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest._sklearn import StrOptions, fit_context
 from aucforest.distributed._collections import align, as_rows, is_collection, refuse_collections
 from aucforest.distributed._executor import DaskExecutor, default_client
 from aucforest.distributed._on_cluster import RowsOnCluster, explain_plan
@@ -159,7 +158,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         twin.client = self.client
         return twin
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: None = None, cost: None = None
     ) -> "DaskAUCForestClassifier":

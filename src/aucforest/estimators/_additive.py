@@ -134,9 +134,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_with_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> _Coefficients:
         """Fit the coefficients, and set the penalties of the categories of each feature."""
-        places, n_codes = self._places(X), len(self.codes_)
-        row, _ = is_known = np.nonzero(places < n_codes)
-        indicators = csr_matrix((np.ones(len(row)), (row, places[is_known])), shape=(len(X), n_codes))
+        indices, n_codes = self._indices(X), len(self.codes_)
+        row, _ = is_known = np.nonzero(indices < n_codes)
+        indicators = csr_matrix((np.ones(len(row)), (row, indices[is_known])), shape=(len(X), n_codes))
         _, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
         fitted = fit_category_ridge(self._columns(X), indicators, column, labels, weight)
@@ -178,15 +178,15 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         scaled = (X[:, self.numbers_] - self.centre_) / self.scale_
         return np.nan_to_num(np.clip(scaled, -self.MOST_SCALED, self.MOST_SCALED))
 
-    def _places(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _indices(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the places in `codes_` of the categories of each row; that after all is for values without a code."""
         features, starts = np.unique(self.code_features_, return_index=True)
-        places = np.full((len(X), len(features)), len(self.codes_))
+        indices = np.full((len(X), len(features)), len(self.codes_))
         for column, (feature, codes) in enumerate(zip(features.tolist(), np.split(self.codes_, starts[1:]))):
-            place = np.minimum(np.searchsorted(codes, X[:, feature]), len(codes) - 1)
-            is_known = codes[place] == X[:, feature]
-            places[is_known, column] = starts[column] + place[is_known]
-        return places
+            index = np.minimum(np.searchsorted(codes, X[:, feature]), len(codes) - 1)
+            is_known = codes[index] == X[:, feature]
+            indices[is_known, column] = starts[column] + index[is_known]
+        return indices
 
     def _columns(self, X: Any) -> Any:
         """Return the columns but the indicators of categories; those of a sparse matrix are not centred."""
@@ -204,8 +204,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         of_numbers = weight @ self._columns(X)
         if len(self.codes_) == 0:
             return np.asarray(of_numbers)
-        places = self._places(X)
-        of_codes = np.bincount(places.ravel(), np.repeat(weight, places.shape[1]), len(self.codes_) + 1)
+        indices = self._indices(X)
+        of_codes = np.bincount(indices.ravel(), np.repeat(weight, indices.shape[1]), len(self.codes_) + 1)
         return np.concatenate((of_numbers, of_codes[:-1]))
 
     def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -236,8 +236,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             dense = X[rows].toarray() if issparse(X) else X[rows]
             # not by BLAS, see `fit`
             scores[rows] = np.einsum("np,kp->nk", self._columns(dense), coef[:, :n_columns])
-            for place in self._places(dense).T:
-                scores[rows] += of_codes[place]
+            for index in self._indices(dense).T:
+                scores[rows] += of_codes[index]
         return scores + intercept
 
     def effects(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -250,10 +250,10 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         columns = (columns.toarray() if issparse(columns) else columns) - self.column_means_[: columns.shape[1]]
         effects, means = np.zeros((len(coef), *X.shape)), coef * self.column_means_
         of_codes = np.hstack((coef[:, columns.shape[1] :], np.zeros((len(coef), 1))))
-        places = np.concatenate((self.numbers_, self.numbers_[self.knot_places_], self.missing_))
-        for feature, column, weights in zip(places.tolist(), columns.T, coef.T):
+        indices = np.concatenate((self.numbers_, self.numbers_[self.knot_places_], self.missing_))
+        for feature, column, weights in zip(indices.tolist(), columns.T, coef.T):
             effects[:, :, feature] += np.multiply.outer(weights, column)
-        for feature, codes in zip(features.tolist(), self._places(X).T if len(features) else ()):
+        for feature, codes in zip(features.tolist(), self._indices(X).T if len(features) else ()):
             is_its = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
             effects[:, :, feature] += of_codes[:, codes] - means[:, is_its].sum(axis=1)[:, None]
         return effects, intercept + means.sum(axis=1)

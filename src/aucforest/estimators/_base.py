@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from aucforest._sklearn import Interval, RealNotInt, StrOptions, check_sample_weight
 from aucforest.estimators._exports import TreeExports
 from aucforest.estimators._foreign_names import describe_foreign
 from aucforest.fitting.coding import Coding
@@ -105,7 +105,7 @@ class TreeBasedClassifier(TreeExports):
         kept = None
         if sample_weight is not None:
             given = unmask(sample_weight)
-            sample_weight = _check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
+            sample_weight = check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
             kept = kept_rows(sample_weight)
         X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
         groups = None if groups is None else check_groups(groups, len(X))

@@ -1,6 +1,5 @@
 """The decision of forests and stacks: the threshold, and which of two classes is positive."""
 
-import warnings
 from numbers import Real
 from typing import Any, Self
 
@@ -8,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from aucforest._caller import warn
+from aucforest._sklearn import check_sample_weight
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._model_files import Model
 from aucforest.estimators.thresholds import (
@@ -144,10 +145,9 @@ class DecisionModel(Model):
         self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, is_raw)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
-            warnings.warn(
+            warn(
                 f"threshold={self.threshold!r} was tuned for other class frequencies: the same samples stay positive,"
                 " and set_threshold tunes it for these",
-                stacklevel=2,
             )
         return self
 
@@ -237,7 +237,7 @@ class DecisionModel(Model):
         labels = class_codes(np.asarray(column_or_1d(y)), len(proba), labels=self.classes_, **named)[0]
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         self._warn_of_positive(threshold)
         best = TunedRule(threshold, labels, weights, self._positive).best(proba)
         if np.isnan(best):

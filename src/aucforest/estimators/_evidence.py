@@ -136,8 +136,8 @@ class OutOfBagScores:
         # Rows of a sparse matrix are dense a few at a time.
         is_sparse = isinstance(taken, SparseRows)
         self._table = taken if is_sparse else np.ascontiguousarray(taken.T, dtype=np.float64)
-        places = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
-        self._places = [(block, found) for block, found in enumerate(places) if len(found) > 0]
+        indices = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
+        self._indices = [(block, found) for block, found in enumerate(indices) if len(found) > 0]
         n_rows, n_columns = len(rows), count_columns(n_classes)
         # The whole is that of each encoding.
         self._sums = ShrunkSums(
@@ -178,8 +178,8 @@ class OutOfBagScores:
         halves = np.empty(len(variants), dtype=np.int64)
         pairs, n_added = variants // self._n_encodings, self._n_added.reshape(-1, self._n_encodings).sum(axis=1)
         for pair in np.unique(pairs):
-            places = np.flatnonzero(pairs == pair)
-            halves[places] = (n_added[pair] + np.arange(len(places))) % _N_HALVES
+            indices = np.flatnonzero(pairs == pair)
+            halves[indices] = (n_added[pair] + np.arange(len(indices))) % _N_HALVES
         np.add.at(self._n_added, variants, 1)
         return halves
 
@@ -192,19 +192,19 @@ class OutOfBagScores:
         halves, amounts = self._halve(of_trees), self._unit * self._amounts
         encodings, all_encodings = of_trees % self._n_encodings, range(self._n_encodings)
         parts = [(half, encoding) for half in range(_N_HALVES) for encoding in all_encodings]
-        places = {part: np.flatnonzero((halves == part[0]) & (encodings == part[1])) for part in parts}
-        joined = {part: join_small([trees[place] for place in some.tolist()]) for part, some in places.items()}
+        indices = {part: np.flatnonzero((halves == part[0]) & (encodings == part[1])) for part in parts}
+        joined = {part: join_small([trees[index] for index in some.tolist()]) for part, some in indices.items()}
 
         def add_half(half: int, rows: slice) -> None:
             for part in ((half, encoding) for encoding in all_encodings):
                 if not joined[part]:
                     continue
-                of_part, counts = of_trees[places[part]], self._counts((first + places[part]).tolist(), rows)
+                of_part, counts = of_trees[indices[part]], self._counts((first + indices[part]).tolist(), rows)
                 whole, *by_variant = (array[half] for array in self._sums)
                 sums = ShrunkSums(whole[part[1]], *by_variant)
                 for some, table in self._blocks(rows):
                     own = counts[:, some.start - rows.start : some.stop - rows.start]
-                    add_shrunk(joined[part], of_part, amounts, self._weighed_place, table, own, some.start, sums)
+                    add_shrunk(joined[part], of_part, amounts, self._weighted_index, table, own, some.start, sums)
 
         # A row of a half is summed by one thread, so that rounding errors do not depend on n_jobs.
         n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
@@ -216,7 +216,7 @@ class OutOfBagScores:
             pass
 
     @property
-    def _weighed_place(self) -> int:
+    def _weighted_index(self) -> int:
         """The place of the amount of shrinkage by which variants are compared; with one variant it is not used."""
         return min(int(np.searchsorted(self._amounts, WEIGHED_BY)), len(self._amounts) - 1)
 
@@ -232,7 +232,7 @@ class OutOfBagScores:
     def _counts(self, numbers: list[int], rows: slice) -> NDArray[np.uint16]:
         """Return how often some rows are in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
         counts, start = [], 0
-        for block, found in self._places:
+        for block, found in self._indices:
             own = found[max(rows.start - start, 0) : max(rows.stop - start, 0)]
             start += len(found)
             if len(own) > 0:
@@ -276,8 +276,8 @@ class OutOfBagScores:
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
-        place = int(np.searchsorted(self._amounts, amount))
-        halves = [Sums(total[..., place], n_trees) for total, n_trees in self._halves()]
+        index = int(np.searchsorted(self._amounts, amount))
+        halves = [Sums(total[..., index], n_trees) for total, n_trees in self._halves()]
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
         by_class = np.bincount(self._truth, self._weights, minlength=self._n_classes)
@@ -356,7 +356,7 @@ class OutOfBagScores:
             return np.full(self._n_encodings, np.nan)
         # The delete-a-group jackknife, as in `choose_amount`.
         is_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
-        chosen = [candidates[encoding * len(self._amounts) + place] for encoding, place in enumerate(amounts.tolist())]
+        chosen = [candidates[encoding * len(self._amounts) + index] for encoding, index in enumerate(amounts.tolist())]
         without = self._score(chosen, np.where(is_out, 0.0, self._weights))
         errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
         # An encoding that predicts like the best one is as good.
@@ -369,7 +369,7 @@ class OutOfBagScores:
         weights[encoding] += n_added.mean() / max(n_added[encoding], 1)
         total = np.tensordot(weights, self._sums.whole.sum(axis=0), axes=1)
         n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(n_added), len(self._truth)).sum(axis=0)
-        return [Sums(total[..., place].T, weights @ n_trees) for place in range(len(self._amounts))]
+        return [Sums(total[..., index].T, weights @ n_trees) for index in range(len(self._amounts))]
 
     def choose_amount(self, n_trees: int) -> float:
         """Return the amount with the best AUC for a forest of n_trees trees.

@@ -127,10 +127,10 @@ def _take_mixture(forest: Any, stored: StoredModel, name: str, n: int) -> list[N
 def _restore_variants(forest: Any, stored: StoredModel) -> None:
     what = "written by aucforest before 0.2: load and save it with aucforest 0.2, or fit the model again"
     require("variants" in stored, what)
-    variants, places = stored.take("variants", list), stored.take_array("variants", "q", (len(forest.trees_),))
+    variants, indices = stored.take("variants", list), stored.take_array("variants", "q", (len(forest.trees_),))
     require(all(_are_names(variant, 2) for variant in variants), "variants are not pairs of names")
-    require(np.all((places >= 0) & (places < len(variants))), "the variants of trees are unknown")
-    forest.variants_ = [tuple(variants[place]) for place in places]
+    require(np.all((indices >= 0) & (indices < len(variants))), "the variants of trees are unknown")
+    forest.variants_ = [tuple(variants[index]) for index in indices]
     if "mixture" in stored:
         names = stored.take("mixture", list)
         n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
@@ -145,10 +145,10 @@ def _restore_encodings(forest: Any, stored: StoredModel) -> None:
     forest.encodings_ = []
     if forest.target_rates_ is None:
         return
-    names, places = stored.take("encodings", list), stored.take_array("encodings", "q", (len(forest.trees_),))
+    names, indices = stored.take("encodings", list), stored.take_array("encodings", "q", (len(forest.trees_),))
     require(_are_encodings(names), "encodings are unknown")
-    require(np.all((places >= 0) & (places < len(names))), "the encodings of trees are unknown")
-    forest.encodings_ = [names[place] for place in places.tolist()]
+    require(np.all((indices >= 0) & (indices < len(names))), "the encodings of trees are unknown")
+    forest.encodings_ = [names[index] for index in indices.tolist()]
     if "encoding_mixture" in stored:
         mixed = stored.take("encoding_mixture", list)
         require(len(mixed) > 1 and _are_encodings(mixed), "encoding_mixture has no names")

@@ -1,6 +1,5 @@
 """The fit of a forest, step by step: trees, shrinkage, calibration, threshold, out-of-bag score."""
 
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from aucforest._caller import warn
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators._calibration import Calibration, calibrate, odds_formula
 from aucforest.estimators._class_sample import sample_classes
@@ -157,7 +157,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                 f"warm_start: n_estimators={self.n_estimators} must be at least {n_trees}, the number of existing trees"
             )
         if self.n_estimators == n_trees:
-            warnings.warn(f"warm_start: n_estimators={n_trees} trees exist already, no tree is added", stacklevel=4)
+            warn(f"warm_start: n_estimators={n_trees} trees exist already, no tree is added")
         return Start(
             seed=self._seed,
             trees=self.trees_,
@@ -238,7 +238,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         check_scorer(self, target)
         check_groups_of_rule(rule, n_classes, target.few_groups)
         if target.few_groups is not None:
-            warn_of_few_groups(target.few_groups, stacklevel=6)
+            warn_of_few_groups(target.few_groups)
         return rule
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
@@ -368,9 +368,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         kept = [encoding if mixture.weights[encoding] > 0.0 else None for encoding in encodings]
         encodings = assign_encodings(mixture.weights, variants, kept)
         numbers = named.numbers(variants, encodings)
-        again = {place: numbers[place] for place, encoding in enumerate(kept) if encoding is None}
-        for place, tree in zip(again, table.grow(again)):
-            trees[place] = tree
+        again = {index: numbers[index] for index, encoding in enumerate(kept) if encoding is None}
+        for index, tree in zip(again, table.grow(again)):
+            trees[index] = tree
         return encodings
 
     @staticmethod
@@ -462,7 +462,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         proba[seen] = self._mean_of_trees(total[seen], n_trees[seen, None])
         n_kept = rows.bags.sampler.n_rows
         n_always = n_kept - int(np.count_nonzero(seen))
-        warn_of_never_out(n_always, n_kept, len(self.trees_), "oob_score_", stacklevel=6)
+        warn_of_never_out(n_always, n_kept, len(self.trees_), "oob_score_")
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
         score = score_out_of_bag(self, rule, proba, rows.without_rates, rows.bags.groups_of)
@@ -470,7 +470,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             pairs = pairs_of(self, rows, self.n_jobs)
             score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
             if np.isnan(score):
-                warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_, stacklevel=6)
+                warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_)
         self.oob_score_ = score
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
@@ -492,8 +492,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                     f" {', '.join(map(str, records))}"
                 )
         if self.calibration is not None and len(records) > 1:
-            warnings.warn(
+            warn(
                 "warm_start: shrinkage, mixture and calibration stay, because trees were sampled in different ways:"
                 f" {', '.join(map(str, records))}",
-                stacklevel=5,
             )

@@ -61,15 +61,15 @@ def assign_encodings(
     for variant, encoding in zip(variants, existing):
         if encoding is not None:
             counts[variant, encoding] += 1
-    for place, variant in enumerate(variants):
-        if encodings[place] is None:
+    for index, variant in enumerate(variants):
+        if encodings[index] is None:
             own, of_all = counts[variant], counts.sum(axis=0)
             shortages = [
                 (share * (own.sum() + 1) - own[e], share * (of_all.sum() + 1) - of_all[e], -e)
                 for e, share in enumerate(shares)
             ]
-            encodings[place] = shortages.index(max(shortages))
-            own[encodings[place]] += 1
+            encodings[index] = shortages.index(max(shortages))
+            own[encodings[index]] += 1
     return [encoding for encoding in encodings if encoding is not None]
 
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -11,10 +10,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest._caller import warn
 from aucforest._restoring import restoring
+from aucforest._sklearn import validate_parameter_constraints
 from aucforest.estimators._files_of_before import sort_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
@@ -159,12 +159,12 @@ class Model(ClassifierMixin, BaseEstimator):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         name = os.path.basename(path)
         if name.endswith(_PICKLES):
-            warnings.warn(f"{name} is no pickle, as its name says: load it by aucforest.load", stacklevel=2)
+            warn(f"{name} is no pickle, as its name says: load it by aucforest.load")
         arrays, metadata = store_model(self)
         for name in metadata["left_out"]:
             shown = " ".join(repr(self._params_to_store()[name]).split())
             what = f"{name}={shown} cannot be stored: set it again before you refit the loaded model"
-            warnings.warn(what, stacklevel=2)
+            warn(what)
         write_model(path, arrays, metadata)
 
 

@@ -38,10 +38,10 @@ def _find_set(node, set_nodes):
 def _fill_paths(parent, leaves, ends, nodes):
     """Write the nodes on the path to the leaf of each row; the path of a row ends before `ends[row]`."""
     for row in range(len(leaves)):
-        node, place = leaves[row], ends[row]
+        node, index = leaves[row], ends[row]
         while node >= 0:
-            place -= 1
-            nodes[place] = node
+            index -= 1
+            nodes[index] = node
             node = parent[node]
 
 
@@ -120,7 +120,7 @@ class JoinedTrees(NamedTuple):
     first_set: NDArray[np.int64]  # (n_trees + 1,), the same of nodes that split by a set
 
     @property
-    def places(self) -> range:
+    def indices(self) -> range:
         """The places of the trees in the sequence that was joined."""
         return range(self.start, self.start + len(self.first) - 1)
 
@@ -183,9 +183,9 @@ def _read_value(nodes, node, n_classes, value):
         return
     for k in range(len(value)):
         value[k] = 0.0
-    for place in range(nodes.starts[node], nodes.starts[node + _ONE]):
-        if nodes.classes[place] >= first:
-            value[nodes.classes[place] - first] = nodes.frequencies[place]
+    for index in range(nodes.starts[node], nodes.starts[node + _ONE]):
+        if nodes.classes[index] >= first:
+            value[nodes.classes[index] - first] = nodes.frequencies[index]
 
 
 @bare_device
@@ -195,14 +195,14 @@ def _split_rows(nodes, node, X, start, stop, rows, right):
     set_number = _find_set(np.int64(node), nodes.set_nodes) if len(nodes.set_nodes) > 0 else -1
     middle, n_right = start, np.uint64(0)
     # Without branches, since nothing predicts where a row goes.
-    for place in range(start, stop):
-        row = rows[place]
+    for index in range(start, stop):
+        row = rows[index]
         is_right = np.uint64(goes_right(values[row], threshold, missing_left, nodes.sets, set_number))
         rows[middle], right[n_right] = row, row
         middle += _ONE - is_right
         n_right += is_right
-    for place in range(n_right):
-        rows[middle + place] = right[place]
+    for index in range(n_right):
+        rows[middle + index] = right[index]
     return middle
 
 
@@ -234,8 +234,8 @@ def _shrink_sparse_child(nodes, node, child, n_classes, branch, to, amounts, wor
         for i in range(len(amounts)):
             shrunk[k, i] = work.shrunk[branch, k, i]
     first, at, stop = n_classes - len(value), np.uint64(nodes.starts[child]), np.uint64(nodes.starts[child + _ONE])
-    for place in range(np.uint64(nodes.starts[node]), np.uint64(nodes.starts[node + _ONE])):
-        label, frequency = nodes.classes[place], 0.0
+    for index in range(np.uint64(nodes.starts[node]), np.uint64(nodes.starts[node + _ONE])):
+        label, frequency = nodes.classes[index], 0.0
         if at < stop and nodes.classes[at] == label:
             frequency = nodes.frequencies[at]
             at += _ONE
@@ -257,21 +257,21 @@ class ShrunkSums(NamedTuple):
 
 
 @bare_device
-def _add_to_rows(rows, prediction, weighed_place, sums):
+def _add_to_rows(rows, prediction, weighted_index, sums):
     """Add the predictions of a leaf to the sums of its rows; `sums` are those of one variant."""
-    for place in range(np.uint64(len(rows))):
-        of_row = sums.whole[rows[place]]
+    for index in range(np.uint64(len(rows))):
+        of_row = sums.whole[rows[index]]
         for k in range(np.uint64(len(of_row))):
             for i in range(prediction.shape[1]):
                 of_row[k, i] += prediction[k, i]
-    for place in range(np.uint64(len(rows) if len(sums.by_variant) > 0 else 0)):
-        of_variant = sums.by_variant[rows[place]]
+    for index in range(np.uint64(len(rows) if len(sums.by_variant) > 0 else 0)):
+        of_variant = sums.by_variant[rows[index]]
         for k in range(np.uint64(len(of_variant))):
-            of_variant[k] += prediction[k, weighed_place]
+            of_variant[k] += prediction[k, weighted_index]
 
 
 @bare_device
-def _add_tree(nodes, n_classes, X, counts, amounts, weighed_place, work, sums):
+def _add_tree(nodes, n_classes, X, counts, amounts, weighted_index, work, sums):
     """Add the predictions of the leaves of out-of-bag rows, which descend the tree together; see `add_shrunk`.
 
     The sums are those of these rows and of the variant of the tree. Only nodes with rows are shrunk.
@@ -291,7 +291,7 @@ def _add_tree(nodes, n_classes, X, counts, amounts, weighed_place, work, sums):
     while branch >= 0:
         node, start, stop = branches[branch, 0], branches[branch, 1], branches[branch, 2]
         if nodes.left_child[node] < 0:
-            _add_to_rows(rows[start:stop], work.shrunk[branch], weighed_place, sums)
+            _add_to_rows(rows[start:stop], work.shrunk[branch], weighted_index, sums)
             branch -= 1
             continue
         for i in range(len(amounts)):
@@ -313,13 +313,13 @@ def _add_tree(nodes, n_classes, X, counts, amounts, weighed_place, work, sums):
 
 
 @bare_kernel
-def _add_shrunk(joined, variants, X, counts, amounts, weighed_place, first_row, work, sums):
+def _add_shrunk(joined, variants, X, counts, amounts, weighted_index, first_row, work, sums):
     """Add the predictions of trees in order; `amounts` is a tuple, so that its length is known to the compiler."""
     nodes, n_classes, rows = joined.nodes, joined.n_classes, slice(first_row, first_row + counts.shape[1])
     for tree in range(len(joined.first) - 1):
         first, first_set, after_set = joined.first[tree], joined.first_set[tree], joined.first_set[tree + 1]
-        place, is_dense = joined.start + tree, len(nodes.starts) == 0
-        variant = variants[place]
+        index, is_dense = joined.start + tree, len(nodes.starts) == 0
+        variant = variants[index]
         of_tree = _Nodes(
             nodes.left_child[first:],
             nodes.feature[first:],
@@ -333,14 +333,14 @@ def _add_shrunk(joined, variants, X, counts, amounts, weighed_place, first_row, 
             nodes.starts[0 if is_dense else first :],
         )
         of_rows = ShrunkSums(sums.whole[rows], sums.by_variant[variant, rows], sums.n_trees[variant, rows])
-        _add_tree(of_tree, n_classes, X, counts[place], amounts, weighed_place, work, of_rows)
+        _add_tree(of_tree, n_classes, X, counts[index], amounts, weighted_index, work, of_rows)
 
 
 def add_shrunk(
     joined: Sequence[JoinedTrees],
     variants: NDArray[np.int64],
     amounts: NDArray[np.float64],
-    weighed_place: int,
+    weighted_index: int,
     X: NDArray[np.float64],
     counts: NDArray[np.uint16],
     first_row: int,
@@ -355,4 +355,4 @@ def add_shrunk(
     given, work = tuple(amounts), Workspace.of(X.shape[1], *sums.whole.shape[1:])
     counts = np.ascontiguousarray(counts)
     for one in joined:
-        _add_shrunk(one, variants, X, counts, given, weighed_place, first_row, work, sums)
+        _add_shrunk(one, variants, X, counts, given, weighted_index, first_row, work, sums)

@@ -1,7 +1,6 @@
 """The solver of LinearAUCClassifier, which maximizes the smoothed AUC of two classes, and its calibration."""
 
 import math
-import warnings
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -13,6 +12,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
+from aucforest._caller import warn
 from aucforest.losses.pairs import Pairs
 from aucforest.losses.pairwise import value_and_gradient
 
@@ -80,7 +80,7 @@ def _descend(objective: Objective, start: Vector, losses: list[float], max_iter:
         options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps},
     )
     if result.nit >= max_iter:
-        warnings.warn(f"L-BFGS did not converge in max_iter={max_iter} iterations", ConvergenceWarning, stacklevel=2)
+        warn(f"L-BFGS did not converge in max_iter={max_iter} iterations", ConvergenceWarning)
     return result.x
 
 

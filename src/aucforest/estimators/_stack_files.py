@@ -126,10 +126,10 @@ def _spread_shared_code(model: AdditiveClassifier, forest: Any) -> None:
     n_first = model.column_weights_.shape[1] - len(model.codes_)
     n_categories = np.array([len(forest.categories_[feature]) for feature in model.code_features_.tolist()], np.int64)
     n_each = np.where(model.codes_ == SHARED_CODE, n_categories - SHARED_CODE, 1)
-    places = np.repeat(np.arange(len(n_each)), n_each)
-    within = np.arange(len(places)) - np.repeat(np.cumsum(n_each) - n_each, n_each)
-    model.code_features_, model.codes_ = model.code_features_[places], model.codes_[places] + within
-    columns = np.concatenate((np.arange(n_first), n_first + places))
+    indices = np.repeat(np.arange(len(n_each)), n_each)
+    within = np.arange(len(indices)) - np.repeat(np.cumsum(n_each) - n_each, n_each)
+    model.code_features_, model.codes_ = model.code_features_[indices], model.codes_[indices] + within
+    columns = np.concatenate((np.arange(n_first), n_first + indices))
     model.column_weights_ = np.ascontiguousarray(model.column_weights_[:, columns])
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.validation import _num_samples, has_fit_parameter
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import has_fit_parameter
 
+from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
 from aucforest.estimators._class_sample import class_factors, sample_classes
@@ -109,7 +110,7 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
         raise ValueError(
             f"{name} has the classes_ {classes.tolist()}, but was fitted to the labels 0 to {n_classes - 1}"
         )
-    found, shape = np.asarray(linear.predict_proba(X)), (_num_samples(X), len(classes))
+    found, shape = np.asarray(linear.predict_proba(X)), (num_samples(X), len(classes))
     if found.shape != shape or found.dtype.kind not in "biuf":
         given = f"{found.dtype} of the shape {found.shape}"
         raise ValueError(f"{name}: predict_proba returned {given}, but must return probabilities of the shape {shape}")
@@ -164,22 +165,22 @@ class StackFit(DecisionModel, FeatureModel):
             of_forest = forest.oob_decision_function_
             del forest.oob_decision_function_  # its score stays, and files are smaller
         if training.few_groups is not None:
-            warn_of_few_groups(training.few_groups, stacklevel=5)
+            warn_of_few_groups(training.few_groups)
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
         n_always = n_kept - int(np.count_nonzero(seen))
-        warn_of_never_out(n_always, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_", stacklevel=5)
+        warn_of_never_out(n_always, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_")
         self._set_threshold(rule, training.labels, training.sample_weight)
         if self.oob_score:
             # Labels are by thresholds that were not tuned on the row.
             tuned = TunedRule(rule, training.labels, training.sample_weight, self._positive)
-            rows = partial(_safe_indexing, indexable_rows(X)), training.groups_of
+            rows = partial(safe_indexing, indexable_rows(X)), training.groups_of
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, *rows)
             if is_roc_auc(self.oob_score):
                 # Probabilities of all members are of samples that were left out: too low by as much as the forest's.
                 too_low = forest.oob_score_ - score_out_of_bag(forest, tuned, of_forest, *rows)
                 self.oob_score_ = float(np.clip(self.oob_score_ + too_low, 0.0, 1.0))
                 if np.isnan(forest.oob_score_) and np.any(seen):
-                    warn_of_single_sample(training.labels[training.weights > 0.0], self.classes_, stacklevel=5)
+                    warn_of_single_sample(training.labels[training.weights > 0.0], self.classes_)
 
     def _check_target(self, target: Target, cost: Any) -> Any:
         """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit."""
@@ -325,14 +326,14 @@ class StackFit(DecisionModel, FeatureModel):
 
         def fit(rows: NDArray[np.int64]) -> Any:
             weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
-            some = X if len(rows) == len(labels) else _safe_indexing(X, rows)
+            some = X if len(rows) == len(labels) else safe_indexing(X, rows)
             return clone(linear).fit(some, labels[rows], **weight)
 
         whole, fold = fit(kept), parts_of_rows(labels[kept], training.groups_of(kept)) % _N_FOLDS
         proba = np.full((len(labels), n_classes), np.nan)
         for k in np.unique(fold):
             rows = kept[fold == k]
-            proba[rows] = predict_linear(fit(kept[fold != k]), _safe_indexing(X, rows), n_classes)
+            proba[rows] = predict_linear(fit(kept[fold != k]), safe_indexing(X, rows), n_classes)
         return whole, proba
 
     @property

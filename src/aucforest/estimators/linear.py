@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import _fit_context
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from aucforest._sklearn import Interval, check_sample_weight, fit_context
 from aucforest.estimators._model_files import Model, Part, require
 from aucforest.estimators._ranking_direction import Vector, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
@@ -137,7 +136,7 @@ class LinearAUCClassifier(Model):
         self.max_iter = max_iter
         self.tol = tol
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearAUCClassifier":
         """Train the direction and calibrate it.
 
@@ -165,7 +164,7 @@ class LinearAUCClassifier(Model):
             X, y = self._validate(X, y=decode_labels(y))
             code_classes(y)  # raises ValueError for invalid labels
             if sample_weight is not None:
-                sample_weight = _check_sample_weight(
+                sample_weight = check_sample_weight(
                     unmask(sample_weight), X, dtype=np.float64, ensure_non_negative=True
                 )
                 kept = sample_weight > 0.0
@@ -211,7 +210,7 @@ class LinearAUCClassifier(Model):
         X = valid[0] if isinstance(valid, tuple) else valid
         if max(-X.min(), X.max()) < LARGEST_DISTANCE:
             return valid
-        row, feature = (int(place) for place in np.unravel_index(np.abs(X).argmax(), X.shape))
+        row, feature = (int(index) for index in np.unravel_index(np.abs(X).argmax(), X.shape))
         name = repr(self.feature_names_in_[feature]) if hasattr(self, "feature_names_in_") else feature
         raise ValueError(
             f"X: column {name} has the value {X[row, feature]:g} in row {row}, but absolute values must be below"

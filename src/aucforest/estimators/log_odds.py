@@ -156,8 +156,8 @@ def log_odds(
     if "linear" in explained_members(model):
         steps["linear"] = _steps_of_additive(model.members_["linear"], X[:, :n_features], n_steps)
     found = []
-    for place in range(n_steps):
-        numbers = {name: of_member[place] for name, of_member in steps.items()}
+    for index in range(n_steps):
+        numbers = {name: of_member[index] for name, of_member in steps.items()}
         scores = _scores_of_stack(model, numbers) if is_stack else _scores_of_forest(model, numbers["forest"])
         found.append(scores.log_odds())
     divided = Divided(np.sum([step.values for step in found], axis=0), found[0].base, found[-1].end)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import _check_sample_weight
 
+from aucforest._caller import warn
+from aucforest._sklearn import check_sample_weight
 from aucforest.estimators._paths import apply_tree
 from aucforest.estimators.thresholds import (
     TunedRule,
@@ -77,11 +78,11 @@ def is_roc_auc(scoring: Any) -> bool:
     return bool(scoring) if isinstance(scoring, bool | np.bool_) else isinstance(scoring, str) and scoring == "roc_auc"
 
 
-def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any], *, stacklevel: int) -> None:
+def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> None:
     """Warn that the ROC AUC is not defined for the one of two classes that has a single sample."""
     label = classes.tolist()[int(np.argmin(np.bincount(labels, minlength=2)))]
     what = f"only one sample has class {label!r}, and no tree that it is out of bag for has seen another"
-    warnings.warn(f"oob_score_ is NaN: {what}", stacklevel=stacklevel)
+    warn(f"oob_score_ is NaN: {what}")
 
 
 class OutOfBagScorer:
@@ -140,7 +141,7 @@ class OutOfBagScorer:
                 raise
             label = self._forest.classes_.tolist()[absent[0]]
             what = f"the score is NaN because no out-of-bag sample has class {label!r}, increase n_estimators: {error}"
-            warnings.warn(what, stacklevel=2)
+            warn(what)
             return float("nan")
         try:
             return float(score)
@@ -216,7 +217,7 @@ def training_rows(
     labels = class_codes(given, len(given), labels=forest.classes_)[0].astype(np.uint16)
     weight: NDArray[np.float64] | None = None
     if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
     params = forest.get_params(deep=False)
     sampler = resolve_sampler(params, labels[kept], forest.classes_, forest._groups, forest._seed)

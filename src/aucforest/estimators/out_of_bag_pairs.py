@@ -169,10 +169,10 @@ class OutOfBagPairs:
         """Set the predictions of all trees for rows in ascending order."""
         taken, counts = training.take(rows), training.bags.counts_at(rows, range(len(self._half)), self._n_jobs)
 
-        def predict(packed: PackedTrees, place: int, tree: int, some: slice, X: NDArray[np.float64]) -> None:
+        def predict(packed: PackedTrees, index: int, tree: int, some: slice, X: NDArray[np.float64]) -> None:
             active, leaves = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
             total, n_trees = np.zeros((len(X), self._n_classes)), np.zeros(len(X), dtype=np.int64)
-            nodes, first, values, first_leaf = packed.arguments(packed.values, range(place, place + 1))
+            nodes, first, values, first_leaf = packed.arguments(packed.values, range(index, index + 1))
             own = np.ascontiguousarray(counts[tree : tree + 1, some])
             add_probabilities(nodes, first, values, first_leaf, X, active, leaves, total, own, n_trees)
             self._is_out[tree, some] = n_trees
@@ -180,7 +180,7 @@ class OutOfBagPairs:
 
         for group, packed in groups:
             for some, X in dense_blocks(taken, slice(0, len(rows))):
-                tasks = [(packed, place, tree, some, X) for place, tree in enumerate(group)]
+                tasks = [(packed, index, tree, some, X) for index, tree in enumerate(group)]
                 for _ in thread_map(self._n_jobs, _ROW_TIME * len(X))(lambda task: predict(*task), tasks):
                     pass
 

@@ -1,12 +1,12 @@
 """Training and prediction on tables that do not fit into memory."""
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, Literal
 
+from aucforest._caller import warn
 from aucforest._files import file_beside
 from aucforest._memory import parse_bytes
 from aucforest._optional import import_optional
@@ -140,11 +140,11 @@ def fit_out_of_core(
     read_options = ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text)
     table, names = open_training(source, others, _as_names("drop", drop), read_options)
     for sentence in stray_notes(table, names):
-        warnings.warn(sentence, stacklevel=2)
+        warn(sentence)
     reader = LabelReader(table, target, positive)
     rows = Target(*read_target(table, reader, sample_weight, groups))
     for sentence in reader.alike_notes():
-        warnings.warn(sentence, stacklevel=2)
+        warn(sentence)
     # Files are known to be unchanged by their size and time; other sources are checked by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
     columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
@@ -294,5 +294,5 @@ def predict_out_of_core(
 def _with_warnings(predictions: Any) -> Iterator[Any]:
     """Yield the batches of predictions, and warn of what is read as missing."""
     for sentence in predictions.stray:
-        warnings.warn(sentence, stacklevel=3)
+        warn(sentence)
     yield from predictions.batches()

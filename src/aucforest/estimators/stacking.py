@@ -7,10 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest._sklearn import HasMethods, Interval, StrOptions, fit_context
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._combination import SMALLEST, Combination
 from aucforest.estimators._stack_files import STACK_PART
@@ -173,7 +172,7 @@ class AUCStackingClassifier(StackFit):
             }
         return self
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(
         self,
         X: ArrayLike,

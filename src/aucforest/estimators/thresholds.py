@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._caller import warn
 from aucforest.estimators._class_sample import class_factors
 from aucforest.fitting.out_of_bag import Sums, parts_of_rows
 from aucforest.fitting.target import LEAST_GROUPS, FewGroups
@@ -125,19 +126,17 @@ def warn_of_positive(setting: str, model: Any) -> None:
     classes = model.classes_.tolist()
     if model.pos_label is None and len(classes) == 2 and isinstance(classes[1], str) and model.class_prior_[1] > 0.5:
         negative, positive = classes
-        warnings.warn(
+        warn(
             f"{setting}: the positive class is {positive!r}, the second in sorted order, which is more"
             f" frequent than {negative!r}; for the rarer one set pos_label={negative!r}",
-            stacklevel=2,
         )
 
 
-def warn_of_few_groups(few: FewGroups, *, stacklevel: int) -> None:
+def warn_of_few_groups(few: FewGroups) -> None:
     """Warn of a class that too few groups have for choices by out-of-bag scores."""
-    warnings.warn(
+    warn(
         f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
         " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them",
-        stacklevel=stacklevel,
     )
 
 

@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest._sklearn import StrOptions, fit_context
 from aucforest.estimators._base import TREE_CONSTRAINTS, TreeBasedClassifier
 from aucforest.estimators._forest_files import TREE_PART
 from aucforest.estimators._paths import path_indicator
@@ -178,7 +177,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         self.date_parts = date_parts
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AUCTreeClassifier":
         """Fit the tree to training data.
 

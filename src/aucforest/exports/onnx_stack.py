@@ -71,8 +71,8 @@ def _add_scores(graph: Graph, stack: Stack) -> dict[str, str]:
 def _add_additive(graph: Graph, model: Any) -> str:
     """Add the nodes that compute the probabilities of an additive model."""
 
-    def pick(source: str, places: NDArray[np.int64], name: str) -> str:
-        return graph.add("Gather", source, graph.constant(f"{name}_places", places), output=name, axis=1)
+    def pick(source: str, indices: NDArray[np.int64], name: str) -> str:
+        return graph.add("Gather", source, graph.constant(f"{name}_places", indices), output=name, axis=1)
 
     def against(kind: str, source: str, values: Any, name: str) -> str:
         return graph.add(kind, source, graph.constant(f"{name}_by", np.asarray(values, np.float64)), output=name)
@@ -112,8 +112,8 @@ def _add_categories(graph: Graph, feature: int, codes: NDArray[np.int64], coef: 
     table = np.zeros((n_rows, len(coef)))
     table[codes] = coef.T
     name, last = f"code_{feature}", graph.constant(f"last_{feature}", np.float64(n_rows - 1))
-    place = graph.constant(f"{name}_place", np.int64(feature))
-    value = graph.add("Gather", graph.X, place, output=name, axis=1)
+    index = graph.constant(f"{name}_place", np.int64(feature))
+    value = graph.add("Gather", graph.X, index, output=name, axis=1)
     # Comparisons with NaN are false.
     least = graph.constant(f"{name}_least", np.float64(0.0))
     is_code = graph.add("And", graph.add("GreaterOrEqual", value, least, output=f"{name}_above"),

@@ -191,8 +191,8 @@ class BootstrapSampler:
     def of_trees(self, keys: Sequence[int]) -> "BootstrapSampler":
         """Return a sampler that stores the sizes of some trees, because computing them takes time for all blocks."""
         by_tree = np.empty((len(keys), len(self.starts), len(self.sizes)), dtype=np.int32)
-        for place, key in enumerate(keys):
-            by_tree[place] = self.by_block(key)
+        for index, key in enumerate(keys):
+            by_tree[index] = self.by_block(key)
         return replace(self, keys=keys, by_tree=by_tree)
 
     def counts(self, key: int) -> NDArray[np.uint16]:

@@ -119,6 +119,6 @@ def _allocate(path: Path | None, n_bytes: int) -> IO[bytes]:
         file.close()
         if path is not None:
             path.unlink()
-        place = tempfile.gettempdir() if path is None else str(path)
-        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of binned data: {error.strerror}", place) from error
+        index = tempfile.gettempdir() if path is None else str(path)
+        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of binned data: {error.strerror}", index) from error
     return file

@@ -250,6 +250,6 @@ def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
     return join_bins(Bins(np.array([len(lower)]), lower, upper) for lower, upper in bounds)
 
 
-def places_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:
+def indices_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:
     """Return the row numbers, in ascending order, that are in [first, first + n_rows), minus first."""
     return rows[slice(*np.searchsorted(rows, (first, first + n_rows)))] - first

@@ -32,7 +32,7 @@ def encode_sample(growth: Growth, part: Part, key: int) -> TreeSample:
         return TreeSample(growth.of_features(base), part._replace(codes=part.codes[: digits.first]), base)
     base = np.setdiff1d(base, list(digits.n_categories))
     tables = _tables_of_tree(rates, growth.encoding, key)
-    made = [digits.first + np.arange(rates.n_features)[rates.places(number)] for number in tables]
+    made = [digits.first + np.arange(rates.n_features)[rates.indices(number)] for number in tables]
     features = np.concatenate((base, *made))
     codes = np.empty((len(features), part.n_rows), dtype=part.codes.dtype)
     np.take(part.codes, base, axis=0, out=codes[: len(base)], mode="clip")  # any other mode copies once more
@@ -75,10 +75,10 @@ def _rule_of(growth: Growth, tables: list[int]) -> RateRule:
     assert digits is not None
     some = [rates.tables[number] for number in tables]
     parts = np.zeros((len(some), growth.most_bins + 1), dtype=np.int64)
-    for place, table in enumerate(some[1:], 1):
+    for index, table in enumerate(some[1:], 1):
         of_codes = table.parts_of_codes(growth.values)
-        parts[place, : len(of_codes)] = of_codes
-    made = [digits.first + np.arange(rates.n_features)[rates.places(number)] for number in tables]
+        parts[index, : len(of_codes)] = of_codes
+    made = [digits.first + np.arange(rates.n_features)[rates.indices(number)] for number in tables]
     edges = [growth.edges_of(feature) for feature in np.concatenate(made).tolist()]
     return RateRule(
         classes=rates.classes,

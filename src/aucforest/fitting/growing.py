@@ -75,20 +75,20 @@ def _work_together(function: Callable[..., Any], items: list[Any], n_threads: in
     If this thread only waited for the others, its core would be idle. For when one of them releases the interpreter
     lock, the system often wakes the one that waits for it on the same core, and moves it only after milliseconds.
     """
-    results, places = [None] * len(items), deque(range(len(items)))
+    results, indices = [None] * len(items), deque(range(len(items)))
 
     def work() -> None:
         try:
-            for place in _taken_from(places):
-                results[place] = function(items[place])
+            for index in _taken_from(indices):
+                results[index] = function(items[index])
         finally:
-            places.clear()  # after an exception, nothing is left for the others
+            indices.clear()  # after an exception, nothing is left for the others
 
     with _threads(n_threads - 1) as threads:
         try:
             others = [threads.submit(work) for _ in range(n_threads - 1)]
         except BaseException:
-            places.clear()
+            indices.clear()
             raise
         work()
         for other in others:
@@ -96,14 +96,14 @@ def _work_together(function: Callable[..., Any], items: list[Any], n_threads: in
     return results
 
 
-def _taken_from(places: deque[int]) -> Iterator[int]:
+def _taken_from(indices: deque[int]) -> Iterator[int]:
     """Yield the items of a deque, which threads share: without the interpreter lock, they may not share an iterator."""
     while True:
         try:
-            place = places.popleft()
+            index = indices.popleft()
         except IndexError:
             return
-        yield place
+        yield index
 
 
 def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads: int) -> Iterator[Any]:

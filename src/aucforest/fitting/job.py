@@ -10,7 +10,6 @@ import json
 import os
 import platform
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
@@ -22,6 +21,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._caller import warn
 from aucforest._files import half_written, lock, write_whole
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding
@@ -195,7 +195,7 @@ class JobFolder:
                 except ModelTooLargeError:
                     raise
                 except ModelFormatError as error:
-                    warnings.warn(f"{path} is ignored and its trees are grown again: {error}", stacklevel=2)
+                    warn(f"{path} is ignored and its trees are grown again: {error}")
                     path.unlink()
         return trees
 

@@ -19,9 +19,9 @@ from aucforest.fitting.coding import (
     Summary,
     choose_coding,
     choose_target_rates,
+    indices_within,
     merge_all,
     own_totals,
-    places_within,
     sample_for_bins,
     summarize,
 )
@@ -61,7 +61,7 @@ class FeatureBatches(NamedTuple):
         kept = self.target.kept
         if kept is None:
             return None, start, len(table)
-        rows = places_within(kept, start, len(table))
+        rows = indices_within(kept, start, len(table))
         return rows, int(np.searchsorted(kept, start)), len(rows)
 
     def map(
@@ -167,11 +167,11 @@ class RowsOnDisk(TrainingTable):
         running = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes), chosen)
 
         def add(start: int, table: Table) -> None:
-            rows, place, _ = self._features.rows_of(start, table)
+            rows, index, _ = self._features.rows_of(start, table)
             X, rates = self._coding.read(table, rows), self._coding.rates
             numbers = start + (np.arange(len(table)) if rows is None else rows)
             own = None if self._own is None else self._own(numbers)
-            running.add(place, append_rates(X, rates, own), bags, packed, ranges)
+            running.add(index, append_rates(X, rates, own), bags, packed, ranges)
 
         for _ in self._map(add, "out of bag"):
             pass
@@ -197,8 +197,8 @@ class RowsOnDisk(TrainingTable):
         sample, sample_weight = sample_for_bins(self.target, spec.max_bins)
 
         def summarize_batch(start: int, table: Table) -> Summary:
-            rows, place, n_rows = self._features.rows_of(start, table)
-            sampled = places_within(sample, place, n_rows)
+            rows, index, n_rows = self._features.rows_of(start, table)
+            sampled = indices_within(sample, index, n_rows)
             sampled = sampled if rows is None else rows[sampled]
             return summarize(expand(table, self.dates), rows, sampled, categorical, spec.max_bins)
 
@@ -221,12 +221,12 @@ class RowsOnDisk(TrainingTable):
         matrix, scored = self._matrix, self._spec.rows_with_values
 
         def write(start: int, table: Table) -> int:
-            rows, place, n_rows = self._features.rows_of(start, table)
+            rows, index, n_rows = self._features.rows_of(start, table)
             values = self._coding.read(table, rows)
-            matrix.write(place, self._coding.encode(values))
-            first, after = np.searchsorted(scored, (place, place + n_rows))
-            matrix.scored[first:after] = values[scored[first:after] - place]
-            return place + n_rows
+            matrix.write(index, self._coding.encode(values))
+            first, after = np.searchsorted(scored, (index, index + n_rows))
+            matrix.scored[first:after] = values[scored[first:after] - index]
+            return index + n_rows
 
         chunk_rows, n_rows = _CHUNK_CELLS // self.n_features, len(self.target.labels)
         if matrix.n_read < n_rows:

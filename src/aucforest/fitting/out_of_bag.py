@@ -1,6 +1,5 @@
 """Out-of-bag sums: for each row, over the trees whose sample does not contain it."""
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._caller import warn
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.target_rates import OwnTotalsOf
@@ -52,8 +52,8 @@ class Bags:
         """Return the numbers of the groups of some rows, or None if trees do not sample groups."""
         if not isinstance(self.sampler, GroupSampler):
             return None
-        places = rows if self.kept is None else np.searchsorted(self.kept, rows)
-        return self.sampler.groups[places].astype(np.int64)
+        indices = rows if self.kept is None else np.searchsorted(self.kept, rows)
+        return self.sampler.groups[indices].astype(np.int64)
 
     def counts(self, block: int, trees: Iterable[int]) -> NDArray[np.uint16]:
         """Return the number of times that each row of a block is in the samples of trees, (n_trees, n_block_rows)."""
@@ -155,7 +155,7 @@ class TrainingRows:
         return counts
 
 
-def sum_places(
+def sum_ranges(
     bags: Bags,
     packed: PackedTrees,
     ranges: Sequence[range],
@@ -170,7 +170,7 @@ def sum_places(
     only at the rows `chosen` of these, in ascending order, or at all if None.
     """
     n_chosen = len(X) if chosen is None else len(chosen)
-    all_sums = [Sums.zero(n_chosen if place else len(X), packed.values.shape[1]) for place in range(len(ranges))]
+    all_sums = [Sums.zero(n_chosen if index else len(X), packed.values.shape[1]) for index in range(len(ranges))]
     for sums, earlier in zip(all_sums, before or ()):
         sums.total[:], sums.n_trees[:] = earlier
     all_trees = range(min(trees.start for trees in ranges), max(trees.stop for trees in ranges))
@@ -184,8 +184,8 @@ def sum_places(
             for number, (trees, sums) in enumerate(zip(ranges, all_sums)):
                 if number == 1 and chosen is not None:
                     rows = slice(*np.searchsorted(chosen, (some.start, some.stop)))
-                    places = chosen[rows] - some.start
-                    table, own = table[places], own[:, places]
+                    indices = chosen[rows] - some.start
+                    table, own = table[indices], own[:, indices]
                 tree_counts = np.ascontiguousarray(own[trees.start - all_trees.start : trees.stop - all_trees.start])
                 total, n_trees = sums.total[rows], sums.n_trees[rows]
                 active, leaves = np.empty(len(table), dtype=np.uint64), np.empty(len(table), dtype=np.uint32)
@@ -252,19 +252,19 @@ class RunningSums:
     ) -> None:
         self._kept, self._chosen = kept, chosen
         n_chosen = n_rows if chosen is None else len(chosen)
-        self.sums = [Sums.zero(n_chosen if place else n_rows, n_classes) for place in range(n_ranges)]
+        self.sums = [Sums.zero(n_chosen if index else n_rows, n_classes) for index in range(n_ranges)]
 
     def add(
         self, first: int, X: NDArray[Any] | SparseRows, bags: Bags, packed: PackedTrees, ranges: Sequence[range]
     ) -> None:
         """Add trees for consecutive rows; threads may call it concurrently for different rows."""
-        places = self._places(first, len(X))
-        before = [Sums(sums.total[rows], sums.n_trees[rows]) for sums, rows in zip(self.sums, places)]
-        self.put(first, sum_places(bags, packed, ranges, first, X, before, self.chosen_within(first, len(X))))
+        indices = self._indices(first, len(X))
+        before = [Sums(sums.total[rows], sums.n_trees[rows]) for sums, rows in zip(self.sums, indices)]
+        self.put(first, sum_ranges(bags, packed, ranges, first, X, before, self.chosen_within(first, len(X))))
 
     def put(self, first: int, computed: list[Sums]) -> None:
         """Set the sums of consecutive rows, which were computed elsewhere."""
-        for sums, of_rows, rows in zip(self.sums, computed, self._places(first, len(computed[0].n_trees))):
+        for sums, of_rows, rows in zip(self.sums, computed, self._indices(first, len(computed[0].n_trees))):
             sums.total[rows], sums.n_trees[rows] = of_rows
 
     def chosen_within(self, first: int, n_rows: int) -> NDArray[np.int64] | None:
@@ -276,7 +276,7 @@ class RunningSums:
         assert self._chosen is not None
         return slice(*np.searchsorted(self._chosen, (first, first + n_rows)))
 
-    def _places(self, first: int, n_rows: int) -> list[Any]:
+    def _indices(self, first: int, n_rows: int) -> list[Any]:
         """Return the index of consecutive rows of positive weight in each sum."""
         rows: Any = slice(first, first + n_rows)
         if self._kept is not None:
@@ -284,7 +284,7 @@ class RunningSums:
         return [rows, *[rows if self._chosen is None else self._slice(first, n_rows)] * (len(self.sums) - 1)]
 
 
-def warn_of_never_out(n_always: int, n_rows: int, n_trees: int, ignored_in: str, *, stacklevel: int = 3) -> None:
+def warn_of_never_out(n_always: int, n_rows: int, n_trees: int, ignored_in: str) -> None:
     """Warn if rows are in the training samples of all trees, and so are never out of bag."""
     if n_always == 0:
         return
@@ -295,4 +295,4 @@ def warn_of_never_out(n_always: int, n_rows: int, n_trees: int, ignored_in: str,
         f"{n_always} of {n_rows} samples {they_are} in the training sample {of_trees}, "
         f"so {they_have} no out-of-bag probability and {they_are} ignored in {ignored_in}{advice}"
     )
-    warnings.warn(message, stacklevel=stacklevel)
+    warn(message)

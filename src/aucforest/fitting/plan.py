@@ -3,7 +3,6 @@
 tests/fitting/test_plan.py and benchmarks/out_of_core.py compare the estimates with measured peaks.
 """
 
-import warnings
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import NamedTuple
 
 from joblib import effective_n_jobs
 
+from aucforest._caller import warn
 from aucforest._memory import check_memory, format_bytes
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.spec import FitSpec
@@ -234,10 +234,9 @@ def check_fit(size: FitSize, n_bytes: int) -> None:
 def warn_of_regression(size: FitSize, n_bytes: int) -> None:
     """Warn of a target of many classes with few samples each, which is probably one of regression."""
     if size.n_classes > max(_MANY_CLASSES, size.n_rows // _LEAST_OF_CLASS):
-        warnings.warn(
+        warn(
             f"y has {size.n_classes:,} classes of {size.n_rows / size.n_classes:.1f} samples on average, and the fit"
             f" takes about {format_bytes(n_bytes)} beside the trees; {_REGRESSION_ADVICE}",
-            stacklevel=7,
         )
 
 

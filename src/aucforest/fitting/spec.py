@@ -11,9 +11,9 @@ import numpy as np
 from joblib import cpu_count, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_monotonic_cst
 
 from aucforest._compile import compile_scorer, is_compiled
+from aucforest._sklearn import check_monotonic_cst
 from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories
@@ -308,7 +308,7 @@ def resolve_signs(
     if isinstance(monotonic_cst, dict) and names is None:
         raise ValueError("monotonic_cst is a dict of feature names, but X has no feature names: pass an array")
     fitted = SimpleNamespace(n_features_in_=n_features - n_more, feature_names_in_=names)
-    signs = tuple(_check_monotonic_cst(fitted, monotonic_cst).tolist())
+    signs = tuple(check_monotonic_cst(fitted, monotonic_cst).tolist())
     if not any(signs):
         return ()
     if n_classes != 2:

@@ -52,8 +52,8 @@ class TrainingTable(ABC):
         total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(trees)
         is_last, n_bytes, largest = n_before + len(missing) == total, sum(tree.nbytes for tree in trees.values()), 0.0
         with progress_bar(total=total, initial=n_before, desc="trees", leave=is_last, verbose=spec.verbose) as progress:
-            for places, grown in self._grow_some(growth, tree_keys(spec.seed, missing)) if missing else ():
-                by_number = dict(sorted(zip([missing[place] for place in places], grown, strict=True)))
+            for indices, grown in self._grow_some(growth, tree_keys(spec.seed, missing)) if missing else ():
+                by_number = dict(sorted(zip([missing[index] for index in indices], grown, strict=True)))
                 trees |= by_number
                 # Trees of one variant may be larger than those of another.
                 n_bytes += sum(tree.nbytes for tree in grown)
@@ -81,6 +81,6 @@ class SomeRows:
 
     def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their numbers, all of which must be stored."""
-        places = np.searchsorted(self._numbers, numbers)
-        assert np.array_equal(self._numbers[places], numbers)
-        return self._matrix[places]
+        indices = np.searchsorted(self._numbers, numbers)
+        assert np.array_equal(self._numbers[indices], numbers)
+        return self._matrix[indices]

@@ -1,15 +1,15 @@
 """The labels and weights of the training data."""
 
-import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._missing import is_pandas_na
 from sklearn.utils.multiclass import check_classification_targets
 
+from aucforest._caller import warn
+from aucforest._sklearn import is_pandas_na
 from aucforest.metrics.validation import class_codes
 from aucforest.tables.texts import alike_note
 from aucforest.tree.samples import MAX_CLASSES
@@ -30,7 +30,7 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
         raise TypeError(_NO_ORDER) from error
     classes, codes = number_classes(y)
     if classes.dtype.kind in "OU" and (note := alike_note(classes.tolist(), np.bincount(codes).tolist(), "classes")):
-        warnings.warn(f"y: {note}", stacklevel=2)
+        warn(f"y: {note}")
     return classes, codes
 
 
@@ -158,13 +158,13 @@ class Target:
         if len({classes.dtype.kind in "biuf" for classes in of_parts}) > 1:
             raise TypeError("y has labels that cannot be sorted: numbers and strings")
         classes = number_classes(np.concatenate(of_parts))[0]
-        places = [np.searchsorted(classes, some).astype(np.uint16) for some, _ in parts]
-        labels = np.concatenate([place[codes] for place, (_, codes) in zip(places, parts)])
+        indices = [np.searchsorted(classes, some).astype(np.uint16) for some, _ in parts]
+        labels = np.concatenate([index[codes] for index, (_, codes) in zip(indices, parts)])
         return cls(classes, labels, sample_weight)
 
-    def rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def rows_at(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the numbers of rows, given their positions among those of positive weight."""
-        return places if self.kept is None else self.kept[places]
+        return indices if self.kept is None else self.kept[indices]
 
     @cached_property
     def kept_labels(self) -> NDArray[np.uint16]:

@@ -92,7 +92,7 @@ class Digits:
         return sum(map(count_digits, self.n_categories.values()))
 
     @cached_property
-    def _places(self) -> dict[int, slice]:
+    def _indices(self) -> dict[int, slice]:
         """The rows of each column."""
         ends = self.first + np.cumsum(list(map(count_digits, self.n_categories.values())))
         starts = [self.first, *ends[:-1].tolist()]
@@ -100,19 +100,19 @@ class Digits:
 
     def encode(self, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
         """Return the digits of the categories in a matrix of features, (n_digits, n_rows)."""
-        digits, place = np.empty((self.n_rows, len(X)), dtype=dtype), 0
+        digits, index = np.empty((self.n_rows, len(X)), dtype=dtype), 0
         for feature, n_categories in self.n_categories.items():
             values, n_digits = X[:, feature], count_digits(n_categories)
             rest = np.where(np.isnan(values), _BASE**n_digits - 1, values).astype(np.int64)
             for _ in range(n_digits):
-                rest, digits[place] = np.divmod(rest, _BASE)
-                place += 1
+                rest, digits[index] = np.divmod(rest, _BASE)
+                index += 1
         return digits
 
     def decode(self, codes: NDArray[np.unsignedinteger], feature: int) -> NDArray[np.int32]:
         """Return the categories of a column, -1 for missing ones."""
         categories = np.empty(codes.shape[1], dtype=np.int32)
-        read_categories(codes[self._places[feature]], categories)
+        read_categories(codes[self._indices[feature]], categories)
         # Compiled code cannot read greater numbers than those of categories.
         categories[categories >= self.n_categories[feature]] = -1
         return categories
@@ -152,12 +152,12 @@ class Sample(NamedTuple):
 def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
     """Return the totals of cells, (n_cells, n_classes)."""
     known = cells >= 0
-    places = cells[known].astype(np.int64) * n_classes + rows.labels[known]
+    indices = cells[known].astype(np.int64) * n_classes + rows.labels[known]
     if rows.weights is None:
-        totals = np.bincount(places, minlength=n_cells * n_classes)
+        totals = np.bincount(indices, minlength=n_cells * n_classes)
     else:
         totals = np.zeros(n_cells * n_classes, dtype=np.int64)
-        np.add.at(totals, places, rows.weights[known])
+        np.add.at(totals, indices, rows.weights[known])
     return totals.reshape(n_cells, n_classes)
 
 
@@ -483,11 +483,11 @@ class OwnTotalsOf:
 
     def __call__(self, rows: NDArray[np.int64]) -> OwnTotals:
         """Return the totals of some of the rows of positive weight, given by their numbers among all rows."""
-        places = rows if self._kept is None else np.searchsorted(self._kept, rows)
+        indices = rows if self._kept is None else np.searchsorted(self._kept, rows)
         if self._groups is not None:
-            groups = self._groups[places]
+            groups = self._groups[indices]
             return lambda number, cells: self._of_groups(number, cells, groups)
-        weights = None if self._weights is None else self._weights[places]
+        weights = None if self._weights is None else self._weights[indices]
         return own_of_rows(self._labels[rows], weights, self._n_classes)
 
     def _of_groups(self, number: int, cells: NDArray[np.int64], groups: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -498,9 +498,9 @@ class OwnTotalsOf:
             if number not in self._by_group:
                 labels = self._labels if self._kept is None else self._labels[self._kept]
                 cells_and_groups = self._cells_of(number).astype(np.int64) * n_groups + self._groups
-                keys, places = np.unique(cells_and_groups, return_inverse=True)
+                keys, indices = np.unique(cells_and_groups, return_inverse=True)
                 totals = np.zeros((len(keys), self._n_classes), dtype=np.int64)
-                np.add.at(totals, (places, labels), 1 if self._weights is None else self._weights)
+                np.add.at(totals, (indices, labels), 1 if self._weights is None else self._weights)
                 self._by_group[number] = keys, totals
         keys, totals = self._by_group[number]
         return totals[np.searchsorted(keys, cells * n_groups + groups)]

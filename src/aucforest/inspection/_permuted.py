@@ -96,25 +96,25 @@ class PermutedRows:
         self._leaves = OutOfBagLeaves.find(packed, paths, X, counts)
 
     def sums(
-        self, feature: int, columns: NDArray[np.float64], places: NDArray[np.int64] | None = None
+        self, feature: int, columns: NDArray[np.float64], indices: NDArray[np.int64] | None = None
     ) -> NDArray[np.float64]:
         """Return the sums of out-of-bag predictions, (n_rows, n_classes), with other values of a feature.
 
         `columns`, (n_rows, n_places), are those of the columns `places` of X, by default of the feature itself.
         """
-        places = np.array([feature]) if places is None else places
+        indices = np.array([feature]) if indices is None else indices
         columns = columns.reshape(len(self._X), -1)
         packed, X = self._packed, self._X
         total = np.zeros((len(X), packed.values.shape[1]))
         buffers = np.empty(BLOCK_ROWS, dtype=np.uint64), np.empty(BLOCK_ROWS, dtype=np.uint32)
-        before = X[:, places]
+        before = X[:, indices]
         # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
         is_changed = (before != columns).any(axis=1)
         changed_bits = is_changed.astype(np.uint64) << np.uint64(feature - self._paths.first_feature)
-        X[:, places] = columns
+        X[:, indices] = columns
         trees = packed.arguments(packed.values)
         _sum_out_of_bag(trees, X, self._any_missing, self._leaves, changed_bits, buffers, total)
-        X[:, places] = before
+        X[:, indices] = before
         return total
 
 
@@ -126,13 +126,13 @@ def _sum_out_of_bag(trees, X, any_missing, out_of_bag, changed_bits, buffers, to
     """
     nodes, first_node, values, first_leaf = trees
     active, leaves = buffers
-    place = 0
+    index = 0
     for start in range(0, len(X), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
         block, block_bits, sums = X[rows], changed_bits[rows], total[rows]
         for tree in range(len(first_node) - 1):
-            entries = range(np.uint64(out_of_bag.starts[place]), np.uint64(out_of_bag.starts[place + 1]))
-            place += 1
+            entries = range(np.uint64(out_of_bag.starts[index]), np.uint64(out_of_bag.starts[index + 1]))
+            index += 1
             n_active = np.uint64(0)
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])

@@ -297,12 +297,12 @@ class ExplanationDisplay(Display):
         cmap = import_optional("matplotlib", purpose="plotting", extra="plot").colormaps["coolwarm"]
         random, explained = np.random.default_rng(0), self.explanation
         rows = random.permutation(len(explained))[:_MOST_DOTS]
-        for place, j in enumerate(features.tolist()):
+        for index, j in enumerate(features.tolist()):
             data, colors = explained.data[rows, j], np.full((len(rows), 4), 0.6)
             is_number = ~np.isnan(data) & (j not in explained.categories)
             numbers = data[is_number]
             colors[is_number] = cmap(np.searchsorted(np.sort(numbers), numbers) / max(len(numbers), 1))
-            heights = place + random.uniform(-0.3, 0.3, len(rows))
+            heights = index + random.uniform(-0.3, 0.3, len(rows))
             self.points_.append(ax.scatter(explained.values[rows, j], heights, s=6, c=colors, linewidths=0))
         ax.set_xlabel(f"added to the {explained.target}; blue to red: low to high values")
         return [explained.feature_names[j] for j in features.tolist()]

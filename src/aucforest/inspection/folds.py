@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedGroupKFold, check_cv
-from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from aucforest._progress import progress_bar
+from aucforest._sklearn import safe_indexing
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.target import check_groups, code_classes, number_groups
@@ -49,7 +50,7 @@ def run_folds(
 
     def fit(forest: Any, rows: NDArray[np.int64]) -> float:
         """Fit a forest to some rows and return the seconds that it took."""
-        X_train, groups_train = _safe_indexing(X, rows), None if groups is None else groups[rows]
+        X_train, groups_train = safe_indexing(X, rows), None if groups is None else groups[rows]
         start = perf_counter()
         forest.fit(X_train, y[rows], sample_weight=weight_of(rows), groups=groups_train)
         return perf_counter() - start
@@ -73,7 +74,7 @@ def run_folds(
         train, test = folds[fold]
         forest = clone(forests[names[k]])
         _forest_in(forest).set_params(random_state=seeds[fold])
-        fitted = FittedFold(forest, fit(forest, train), _safe_indexing(X, test), y[test], weight_of(test))
+        fitted = FittedFold(forest, fit(forest, train), safe_indexing(X, test), y[test], weight_of(test))
         scores = (find_metric(metric).measure(fitted) for metric in metrics)
         table[fold, k] = (fold, names[k], len(train), len(test), *scores)
     return table
@@ -134,10 +135,10 @@ def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
     changes = np.flatnonzero(times[order][1:] != times[order][:-1]) + 1
     if len(changes) < n_folds:
         raise ValueError(f"{n_folds} folds need at least {n_folds + 1} distinct times, found {len(changes) + 1}")
-    places = [-1]
+    indices = [-1]
     for k in range(n_folds):
         nearest = int(np.argmin(np.abs(changes - (k + 1) * len(order) / (n_folds + 1))))
         # The times of the folds differ, and leave at least one for each later fold.
-        places.append(min(max(nearest, places[-1] + 1), len(changes) - n_folds + k))
-    ends = [*changes[places[1:]].tolist(), len(order)]
+        indices.append(min(max(nearest, indices[-1] + 1), len(changes) - n_folds + k))
+    ends = [*changes[indices[1:]].tolist(), len(order)]
     return [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in pairwise(ends)]

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 
 from aucforest._display import Display, HtmlTable
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
+from aucforest._sklearn import safe_indexing
 from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, is_roc_auc, training_rows
 from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.bootstrap import BLOCK_ROWS
@@ -284,7 +285,7 @@ def oob_permutation_importance(
 
     def scores(total: NDArray[np.float64], parts: list[Part]) -> list[float]:
         proba = forest._mean_of_trees(total[scored], sums.n_trees[scored, None])
-        return [part.score(proba[part.places]) for part in parts]
+        return [part.score(proba[part.indices]) for part in parts]
 
     parts = split_into_parts(X, rows, rows.bags.all_kept[scored], score, seed)
     baseline = scores(sums.baseline, parts)
@@ -315,7 +316,7 @@ def oob_permutation_importance(
 class Part(NamedTuple):
     """Some of the scored rows: their positions, and the function that scores their class probabilities."""
 
-    places: NDArray[np.int64]
+    indices: NDArray[np.int64]
     score: Callable[[NDArray[np.float64]], float]
 
 
@@ -330,17 +331,17 @@ def split_into_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer
     # Rows in random order within their classes are assigned to the parts in turn.
     order = np.random.default_rng(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
-    places = [np.arange(len(labels))]
+    indices = [np.arange(len(labels))]
     if n_parts >= 2:
-        places += [np.sort(order[part::n_parts]) for part in range(n_parts)]
+        indices += [np.sort(order[part::n_parts]) for part in range(n_parts)]
 
-    def part(places: NDArray[np.int64]) -> Part:
-        numbers = scored[places]
-        X_part, y_part = _safe_indexing(X, numbers), rows.labels[numbers]
+    def part(indices: NDArray[np.int64]) -> Part:
+        numbers = scored[indices]
+        X_part, y_part = safe_indexing(X, numbers), rows.labels[numbers]
         weights = None if rows.sample_weight is None else rows.sample_weight[numbers]
-        return Part(places, lambda proba: score(X_part, y_part, proba, weights))
+        return Part(indices, lambda proba: score(X_part, y_part, proba, weights))
 
-    return [part(each) for each in places]
+    return [part(each) for each in indices]
 
 
 def by_repeat(of_parts: list[T], n_repeats: int) -> list[list[T]]:
@@ -399,7 +400,7 @@ class _OutOfBagSums:
         random = np.random.default_rng([self.seed, feature])
         return np.stack([random.permutation(len(self.X)) for _ in range(self.n_repeats)])
 
-    def _copy(self, block: int, places: slice) -> NDArray[np.float64]:
+    def _copy(self, block: int, indices: slice) -> NDArray[np.float64]:
         """Return a copy of the rows of a block that no other thread has; to make one takes the time of all features."""
         for other in list(self._copies):
             if other != block:
@@ -407,7 +408,7 @@ class _OutOfBagSums:
         try:
             return self._copies[block].pop()
         except (KeyError, IndexError):
-            return np.array(self.X[places], dtype=np.float64, order="C")
+            return np.array(self.X[indices], dtype=np.float64, order="C")
 
     def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the sums for every permutation."""
@@ -418,13 +419,13 @@ class _OutOfBagSums:
 
         def fill(task: tuple[int, int]) -> None:
             block, first_column = task
-            places = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(bags.rows(block)))
-            X = self._copy(block, places)
+            indices = slice(block * BLOCK_ROWS, block * BLOCK_ROWS + len(bags.rows(block)))
+            X = self._copy(block, indices)
             rows = PermutedRows(packed, paths, X, bags.counts(block, range(len(bags.keys))), self.any_missing)
             for i in range(first_column, min(first_column + _TASK_COLUMNS, len(orders))):
                 made = made_of[i // self.n_repeats]
-                columns = self.X[orders[i, places][:, None], made].astype(np.float64, copy=False)
-                totals[i, places] = rows.sums(features[i // self.n_repeats], columns, made)
+                columns = self.X[orders[i, indices][:, None], made].astype(np.float64, copy=False)
+                totals[i, indices] = rows.sums(features[i // self.n_repeats], columns, made)
             self._copies.setdefault(block, []).append(X)
 
         tasks = [(block, i) for block in range(bags.sampler.n_blocks) for i in range(0, len(orders), _TASK_COLUMNS)]

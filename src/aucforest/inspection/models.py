@@ -52,15 +52,15 @@ class _NumberedNames(Sequence[str]):
     """feature_0, feature_1, ..., created on access, because a file may claim millions of features."""
 
     def __init__(self, n_names: int) -> None:
-        self._places = range(n_names)
+        self._indices = range(n_names)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._indices)
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [f"feature_{i}" for i in self._places[place]]
-        return f"feature_{self._places[place]}"
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [f"feature_{i}" for i in self._indices[index]]
+        return f"feature_{self._indices[index]}"
 
 
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:

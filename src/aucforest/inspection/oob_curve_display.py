@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import _safe_indexing
 
 from aucforest._display import Display
+from aucforest._sklearn import safe_indexing
 from aucforest.estimators.out_of_bag import OutOfBagScorer, is_roc_auc, training_rows
 from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.out_of_bag import TrainingRows
@@ -104,7 +104,7 @@ class OOBCurveDisplay(Display):
         pairs, n_trees, scores = pairs_of(forest, rows, forest.n_jobs) if is_roc_auc(scoring) else None, [], []
         for part in first_trees(forest, rows, n_points):
             n_trees.append(part.n_trees)
-            X_seen, weights = _safe_indexing(X, part.seen), rows.weights_of(part.seen)
+            X_seen, weights = safe_indexing(X, part.seen), rows.weights_of(part.seen)
             scores.append(scorer.score(X_seen, rows.labels[part.seen], part.proba, weights))
             if pairs is not None:
                 scores[-1] = pairs.correct(scores[-1], *part)

@@ -131,13 +131,13 @@ class TreeDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         nodes = self._drawn()
-        n_across, n_down = _places(self.tree, nodes)[nodes].max() + 1, self.tree.depth[nodes].max() + 1
+        n_across, n_down = _indices(self.tree, nodes)[nodes].max() + 1, self.tree.depth[nodes].max() + 1
         return max(4.0, 1.6 * n_across), max(2.0, 1.4 * n_down)
 
     def _draw(self, ax: Any) -> None:
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         nodes = self._drawn()
-        across, depth, prediction = _places(self.tree, nodes), self.tree.depth, self.tree.prediction
+        across, depth, prediction = _indices(self.tree, nodes), self.tree.depth, self.tree.prediction
         self.annotations_ = {}
         drawn = set(nodes.tolist())
         for node in nodes.tolist():
@@ -190,7 +190,7 @@ def _mixed(number: int, strength: float) -> NDArray[np.float64]:
     return 1.0 - strength * (1.0 - np.array(colors.to_rgb(f"C{number % 10}")))
 
 
-def _places(tree: Tree, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+def _indices(tree: Tree, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the horizontal positions of nodes: terminal ones side by side, parents midway between their children."""
     drawn = np.zeros(tree.n_nodes, dtype=np.bool_)
     drawn[nodes] = True

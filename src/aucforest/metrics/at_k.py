@@ -332,7 +332,7 @@ def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None
 def _recall(positives: Any, cumulated: Cumulated) -> Any:
     """Return weights of positives as proportions of all; NaN with a warning where there is none."""
     if cumulated.tps[-1] <= 0.0:
-        warn_undefined("recall is not defined: no positive sample has weight", stacklevel=4)
+        warn_undefined("recall is not defined: no positive sample has weight")
         return positives * np.nan
     return np.minimum(positives / cumulated.tps[-1], 1.0)
 

@@ -200,8 +200,8 @@ def group_rates(
     weights = check_weights(sample_weight, predicted.size, of="y_pred")
     groups = as_column(group)
     check_length(groups, "group", predicted.size, of="y_pred")
-    names, places = _code_groups(groups)
-    return rates_of_groups(names, places, positive, selected, proba, weights, reference=reference, level=level)
+    names, indices = _code_groups(groups)
+    return rates_of_groups(names, indices, positive, selected, proba, weights, reference=reference, level=level)
 
 
 def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
@@ -220,8 +220,8 @@ def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     except TypeError:
         names = sorted(known, key=str)
     names += [None] if None in distinct else []
-    place = {name: k for k, name in enumerate(names)}
-    return names, np.array([place[value] for value in values])
+    index = {name: k for k, name in enumerate(names)}
+    return names, np.array([index[value] for value in values])
 
 
 class _Estimate(NamedTuple):
@@ -241,7 +241,7 @@ class _Estimate(NamedTuple):
 
 def rates_of_groups(
     names: Sequence[Any],
-    places: NDArray[np.int64],
+    indices: NDArray[np.int64],
     positive: NDArray[np.bool_],
     selected: NDArray[np.bool_],
     proba: FloatArray | None,
@@ -256,10 +256,10 @@ def rates_of_groups(
     if not has_weight.any():
         raise ValueError("sample_weight is 0 for every sample")
     n_rows, n_positive = (
-        np.bincount(places[kept], minlength=len(names)) for kept in (has_weight, has_weight & positive)
+        np.bincount(indices[kept], minlength=len(names)) for kept in (has_weight, has_weight & positive)
     )
     present = np.flatnonzero(n_rows).tolist()
-    estimates = {k: _estimates(places == k, positive, selected, proba, weights) for k in present}
+    estimates = {k: _estimates(indices == k, positive, selected, proba, weights) for k in present}
     base = int(np.argmax(n_rows)) if reference is None else _find(reference, names, present)
     pairs = [(estimates[k][metric], estimates[base][metric]) for k in present if k != base for metric in estimates[k]]
     n_known = sum(not np.isnan(of_group.proportion - of_base.proportion) for of_group, of_base in pairs)

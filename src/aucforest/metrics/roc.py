@@ -81,7 +81,7 @@ def _rate(cumulated: NDArray[np.float64], side: str) -> NDArray[np.float64]:
     """Return cumulative weights divided by the last one; NaN with a warning if that is 0."""
     if cumulated[-1] > 0.0:
         return cumulated / cumulated[-1]
-    warn_undefined(f"the {side} rate is not defined: no {side} sample has weight", stacklevel=4)
+    warn_undefined(f"the {side} rate is not defined: no {side} sample has weight")
     return np.full(cumulated.size, np.nan)
 
 

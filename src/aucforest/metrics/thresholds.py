@@ -1,11 +1,11 @@
 """Decision thresholds."""
 
-import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aucforest._caller import warn
 from aucforest.metrics.at_k import ROUNDING, check_bound, is_within, top_size
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.validation import (
@@ -134,7 +134,7 @@ def _find_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> 
         precision = cumulated.precision
         best = int(np.flatnonzero(is_within(cumulated, name, precision.max()))[-1])
         message = f"no threshold has a precision of {bound:g}: the highest is {precision[best]:.4g}, which is taken"
-        warnings.warn(message, stacklevel=3)
+        warn(message)
     return best
 
 

@@ -1,6 +1,5 @@
 """Validation of labels, scores and weights."""
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
+
+from aucforest._caller import warn
 
 Scores = NDArray[np.floating[Any]]
 FloatArray = NDArray[np.float64]
@@ -248,6 +249,6 @@ def is_missing(value: Any) -> bool:
         return False
 
 
-def warn_undefined(message: str, *, stacklevel: int = 3) -> None:
-    """Warn that a metric is not defined; the default location is the line that calls the metric."""
-    warnings.warn(message, UndefinedMetricWarning, stacklevel=stacklevel)
+def warn_undefined(message: str) -> None:
+    """Warn that a metric is not defined."""
+    warn(message, UndefinedMetricWarning)

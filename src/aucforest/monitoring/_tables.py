@@ -1,6 +1,5 @@
 """Validation of the parameters and the input data of CBPE."""
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import validate_data
 
+from aucforest._caller import warn
 from aucforest.metrics.intervals import require_level
 from aucforest.metrics.validation import as_column, check_length, check_scores, class_codes, is_missing
 from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, missing
@@ -137,7 +137,7 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
     if on_nan == "raise":
         raise ValueError(f'{counts}: set on_nan="drop" to drop these samples')
     dropped = "dropped" if is_reference or not n_labels else "samples without a score are dropped"
-    warnings.warn(f"{counts}: {dropped}", stacklevel=4)
+    warn(f"{counts}: {dropped}")
 
 
 def learn_features(X: Any) -> tuple[Any, Categories]:

@@ -1,16 +1,16 @@
 """Confidence-based performance estimation."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from aucforest._caller import warn
 from aucforest._restoring import restoring
+from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, warn_undefined
 from aucforest.monitoring._evaluation import Curves, Evaluated, Scored, evaluate
@@ -320,7 +320,7 @@ class CBPE(BaseEstimator):
         features = None if X_ref is None else indexable_rows(X_ref)
         for name, n_rows in {
             "y_true": len(labels),
-            "X_ref": _num_samples(proba if X_ref is None else features),
+            "X_ref": num_samples(proba if X_ref is None else features),
         }.items():
             if n_rows != len(proba):
                 raise ValueError(f"{name} has {n_rows} samples, but the forest was trained on {len(proba)}")
@@ -329,7 +329,7 @@ class CBPE(BaseEstimator):
             codes, _ = class_codes(labels, len(labels), labels=forest.classes_)
             scored[scored] = _is_sampled(forest.prevalence_, codes[scored])
         if features is not None:
-            features = _safe_indexing(features, np.flatnonzero(scored))
+            features = safe_indexing(features, np.flatnonzero(scored))
         predicted = forest.classes_[decide(forest, proba[scored])]
         cbpe = cls(labels=forest.classes_, **options)
         return cbpe.fit(y_true=labels[scored], y_score=proba[scored], y_pred=predicted, X=features, chunks=chunks)
@@ -404,10 +404,9 @@ class CBPE(BaseEstimator):
         if bad:
             warn_undefined(f"the estimates are not defined: {_few_of(bad)}")
         if vague:
-            warnings.warn(
+            warn(
                 f"no shift could be beyond its limits in {_few_of(vague)}, so that alerts are undefined: take"
                 " larger chunks, or fit with 10 of them or more",
-                stacklevel=2,
             )
         return CBPEResult(tuple(rows), shifts)
 
@@ -418,9 +417,7 @@ class CBPE(BaseEstimator):
             if not is_rising(column, truth[:, k]):
                 auc = soft_roc_auc(Rows([column], truth[:, k : k + 1])).value
                 which = f"the scores of class {self.classes_[k]}" if len(columns) > 1 else "the scores"
-                warnings.warn(
-                    f"the ranking is inverted: {which} have an AUC of {auc:.3f} on the reference", stacklevel=3
-                )
+                warn(f"the ranking is inverted: {which} have an AUC of {auc:.3f} on the reference")
         self._reference = Rows(columns, truth, table.predicted)
         self._X = table.X
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.random_state)
@@ -429,10 +426,9 @@ class CBPE(BaseEstimator):
         of_top = [name for name in self.metrics if name == "average_precision" or proportion_at_k(name) is not None]
         if of_top and positives.min() < FEWEST_POSITIVES:
             rarest = self.classes_[-len(columns) :][positives.argmin()]  # of two classes the second
-            warnings.warn(
+            warn(
                 f"{of_top[0]} is unreliable: the reference has {positives.min():.0f} samples of class "
                 f"{rarest}, fewer than {FEWEST_POSITIVES}: label more samples or use roc_auc",
-                stacklevel=3,
             )
         self._curves, self._offsets = None, {}
         if self.calibrated_.any() and not self.importance_weighted:
@@ -488,18 +484,16 @@ class CBPE(BaseEstimator):
         n_rows = len(self._reference.p)
         if n_pieces < LEAST_CHUNKS:
             what, needed = ("alert limits", "two") if n_pieces < 2 else ("limits of shifts", "three")
-            warnings.warn(
+            warn(
                 f"there are no {what}: they need {needed} full reference chunks, but there are {n_pieces}, so that"
                 f" alerts are undefined: fit with smaller chunks, such as {n_rows // 10} of {n_rows} samples",
-                stacklevel=4,
             )
         n_defined = {name: known(values).size for name, values in self._of_chunks.items()}
         lacking = [name for name, n in n_defined.items() if n < 2 <= n_pieces]
         if lacking:
-            warnings.warn(
+            warn(
                 f"there are no alert limits of {', '.join(lacking)}: they need two full reference chunks in which"
                 f" it is defined, but there are {n_defined[lacking[0]]} of {n_pieces}: fit with larger chunks",
-                stacklevel=4,
             )
 
     def _warn_of_wide_limits(self, reaches: dict[str, float]) -> None:
@@ -513,10 +507,9 @@ class CBPE(BaseEstimator):
         limits = ", ".join(f"{name} ({self.limits_[name][0]:.3g} to {self.limits_[name][1]:.3g})" for name in wide)
         size, n_rows = (2.0 * max(wide.values())) ** 2 * self._usual_size, len(self._reference.p)
         few = f", but the reference has only {n_rows}" if 2.0 * size > n_rows else ""
-        warnings.warn(
+        warn(
             f"the alert limits of {limits} are so wide that not even scores without information would raise an alert: "
             f"with chunks of about {float(f'{size:.2g}'):.0f} samples half of that fall would{few}",
-            stacklevel=4,
         )
 
     def _set_shift_limits(self, table: Table, pieces: list[tuple[slice | IntArray, Table]]) -> None:

@@ -82,11 +82,11 @@ def _two_classes(y_score: ArrayLike, p: ArrayLike) -> tuple[Rows, Estimate]:
     """Return the validated samples and the estimate of their AUC; warn if it is undefined."""
     rows = check_scored(y_score, p, n_dims=1)
     if len(rows.p) < 2:
-        warn_undefined("the AUC is not defined: y_score has 1 row", stacklevel=4)
+        warn_undefined("the AUC is not defined: y_score has 1 row")
         return rows, undefined(rows.p)
     estimate = soft_roc_auc(rows)
     if np.isnan(estimate.value):
-        warn_undefined(f"the AUC is not defined: every p is {rows.p[0, 0]:g}", stacklevel=4)
+        warn_undefined(f"the AUC is not defined: every p is {rows.p[0, 0]:g}")
     return rows, estimate
 
 

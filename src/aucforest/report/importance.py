@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing
 
+from aucforest._sklearn import safe_indexing
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import PermutationImportance, importance
@@ -31,11 +31,11 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     generator = np.random.default_rng(seed)
     by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
     chosen = np.sort(np.concatenate(by_class))
-    scores_permuted = _by_permutation(rows.model, _safe_indexing(rows.X, chosen), len(names))
+    scores_permuted = _by_permutation(rows.model, safe_indexing(rows.X, chosen), len(names))
     parts = importance.split_into_parts(rows.X, rows, chosen, lambda X, *scored: class_roc_auc(*scored), seed)
 
     def scores(parts: list[importance.Part], proba: FloatArray) -> list[float]:
-        return [part.score(proba[part.places]) for part in parts]
+        return [part.score(proba[part.indices]) for part in parts]
 
     baseline = scores(parts, rows.scores[chosen])
     of_repeats, before = importance.by_repeat(parts, n_repeats), importance.by_repeat(baseline, n_repeats)
@@ -116,7 +116,7 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
     """
     n_rows = rows.labels.size
     chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
-    X, weights = _safe_indexing(rows.X, chosen), rows.weights[chosen]
+    X, weights = safe_indexing(rows.X, chosen), rows.weights[chosen]
     columns = list(columns_of(X).items())
     if not columns:
         return []
@@ -129,9 +129,9 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
     dependences = []
     for feature in features:
         name, column = columns[feature]
-        values, places, missing = _grid(column)
+        values, indices, missing = _grid(column)
         if len(values) + (missing is not None) > 1:
-            means = np.array([mean_scores(feature, row) for row in places])
+            means = np.array([mean_scores(feature, row) for row in indices])
             of_missing = None if missing is None else mean_scores(feature, missing)
             unit = " (seconds)" if column.dtype.kind == "m" else ""
             dependences.append(Dependence(f"{name}{unit}", values, means, of_missing))
@@ -152,7 +152,7 @@ def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
     values, firsts = np.unique(numbers[ordered], return_index=True)
     if values.size > _MOST_VALUES:
         quantiles = (np.linspace(0.02, 0.98, _MOST_VALUES) * (ordered.size - 1)).astype(np.int64)
-        values, places = np.unique(numbers[ordered[quantiles]], return_index=True)
-        firsts = quantiles[places]
+        values, indices = np.unique(numbers[ordered[quantiles]], return_index=True)
+        firsts = quantiles[indices]
     shown = [format_time(value)[:16] for value in values.tolist()] if is_date else values.tolist()
     return shown, ordered[firsts].tolist(), int(missing[0]) if missing.size else None

@@ -66,12 +66,12 @@ def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
 
 def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] = ()) -> NDArray[np.int64]:
     """Return the indices of about `most` thresholds, evenly spaced in the rows of both classes, with both ends."""
-    n_places = cumulated.tps.size
-    if n_places <= most:
-        return np.arange(n_places)
+    n_values = cumulated.tps.size
+    if n_values <= most:
+        return np.arange(n_values)
     passed = cumulated.tps / cumulated.tps[-1] + cumulated.fps / cumulated.fps[-1]
-    places = np.searchsorted(passed, np.linspace(0.0, passed[-1], most))
-    return np.unique(np.concatenate([places, [0, n_places - 1], np.asarray(keep, dtype=np.int64)]))
+    indices = np.searchsorted(passed, np.linspace(0.0, passed[-1], most))
+    return np.unique(np.concatenate([indices, [0, n_values - 1], np.asarray(keep, dtype=np.int64)]))
 
 
 def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
@@ -225,15 +225,15 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
     # regression of the labels on the rank
     positives, called = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
     hull = isotonic_regression(positives / called, weights=called, increasing=False).blocks
-    places = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, own]))[::-1]
-    best_place, own_place = (places.tolist().index(place) for place in (best, own))
+    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, own]))[::-1]
+    best_index, own_index = (indices.tolist().index(index) for index in (best, own))
     return Thresholds(
-        thresholds=np.asarray(cumulated.thresholds[places], dtype=np.float64),
-        tp=cumulated.tps[places],
-        fp=cumulated.fps[places],
-        own=None if own_score is None else own_place,
+        thresholds=np.asarray(cumulated.thresholds[indices], dtype=np.float64),
+        tp=cumulated.tps[indices],
+        fp=cumulated.fps[indices],
+        own=None if own_score is None else own_index,
         own_threshold=own_threshold,
-        best_g_mean=best_place,
+        best_g_mean=best_index,
     )
 
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing
-from sklearn.utils._pprint import _changed_params
 
+from aucforest._sklearn import changed_params, safe_indexing
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.log_odds import can_be_explained
 from aucforest.estimators.stacking import AUCStackingClassifier
@@ -87,7 +86,7 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
         return []
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
     label, name = classes_of(rows.model).tolist()[1], rows.classes[1]
-    explanation = explain(rows.model, _safe_indexing(rows.X, highest), n_jobs=n_jobs).of_class(label)
+    explanation = explain(rows.model, safe_indexing(rows.X, highest), n_jobs=n_jobs).of_class(label)
     names = rows.X.index if hasattr(rows.X, "iloc") else range(len(rows.labels))
     body = []
     for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS)):
@@ -136,7 +135,7 @@ def members_sections(rows: ScoredRows, n_bootstrap: int, seed: int) -> list[Sect
 def model_section(model: Any, training: TrainingRows | None) -> Section:
     """Return the section on parameters; for a forest, or that of a stack, also on trees and whether more would help."""
     lead, drawn, tables = "How the model was fitted.", [], []
-    changed = sorted(_changed_params(model).items())
+    changed = sorted(changed_params(model).items())
     body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _OF_THE_MACHINE]
     if body:
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))

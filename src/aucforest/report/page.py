@@ -122,13 +122,13 @@ def shortened(text: str, most: int) -> str:
 def shorten(texts: Sequence[str], most: int) -> list[str]:
     """Return texts like `shortened`, but if the same is left of some, what follows the beginning that these have."""
     short = [shortened(text, most) for text in texts]
-    for place, (text, brief) in enumerate(zip(texts, list(short))):
+    for index, (text, brief) in enumerate(zip(texts, list(short))):
         alike = {other for other in texts if shortened(other, most) == brief}
         if len(alike) > 1:
             letters = enumerate(zip(min(alike), max(alike)))
             n_same = next((n for n, (one, other) in letters if one != other), len(min(alike)))
             start = max(n_same - most // 3, 1)
-            short[place] = f"…{text[start : start + most - 2]}…"
+            short[index] = f"…{text[start : start + most - 2]}…"
     return short
 
 

@@ -323,11 +323,11 @@ def rates_by(
     weights: FloatArray | None,
 ) -> GroupRates:
     """Return the rates by quarters of many numbers or dates, or by the most frequent values of a column."""
-    names, places = [], np.empty(len(values), dtype=np.int64)
-    for place, (name, inside) in enumerate(_group(values)):
+    names, indices = [], np.empty(len(values), dtype=np.int64)
+    for index, (name, inside) in enumerate(_group(values)):
         names.append(name)
-        places[inside] = place
-    return rates_of_groups(names, places, positive, selected, proba, weights, level=LEVEL)
+        indices[inside] = index
+    return rates_of_groups(names, indices, positive, selected, proba, weights, level=LEVEL)
 
 
 def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
@@ -376,13 +376,13 @@ def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
     """Return groups by quartile of many numbers or dates, or by the most frequent values, and one of missing values."""
     ordered, missing = order_of(values), np.array([is_missing(value) for value in values.tolist()])
     if ordered is None or (values.dtype == object and np.unique(ordered[0][~missing]).size <= _MOST_GROUPS):
-        names, places = _most_frequent([str(value) for value in values.tolist()], missing)
+        names, indices = _most_frequent([str(value) for value in values.tolist()], missing)
     else:
-        names, places = _in_order(*ordered, missing)
-    places[missing] = len(names)
+        names, indices = _in_order(*ordered, missing)
+    indices[missing] = len(names)
     names = [*names, "missing"]
-    names = [name if names.index(name) == place else f"{name} ({place + 1})" for place, name in enumerate(names)]
-    return [(name, places == place) for place, name in enumerate(names) if np.any(places == place)]
+    names = [name if names.index(name) == index else f"{name} ({index + 1})" for index, name in enumerate(names)]
+    return [(name, indices == index) for index, name in enumerate(names) if np.any(indices == index)]
 
 
 def _in_order(
@@ -406,6 +406,6 @@ def _most_frequent(texts: list[str], missing: NDArray[np.bool_]) -> tuple[list[s
     """Return the names of groups, which are the most frequent values and all others, and the group of each row."""
     counts = Counter(text for text, is_none in zip(texts, missing) if not is_none)
     chosen = [text for text, _ in counts.most_common(_MOST_GROUPS)]
-    place_of = {text: place for place, text in enumerate(chosen)}
-    places = np.array([place_of.get(text, len(chosen)) for text in texts])
-    return [*shorten(chosen, _MOST_LETTERS), "all others"], places
+    index_of = {text: index for index, text in enumerate(chosen)}
+    indices = np.array([index_of.get(text, len(chosen)) for text in texts])
+    return [*shorten(chosen, _MOST_LETTERS), "all others"], indices

@@ -127,8 +127,8 @@ def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> 
     entries = {}
     for k in classes:
         cumulated = cumulate_class(rows, k)
-        places = thin(cumulated, _MOST_POINTS)
-        fpr, tpr = cumulated.fps[places] / cumulated.fps[-1], cumulated.tps[places] / cumulated.tps[-1]
+        indices = thin(cumulated, _MOST_POINTS)
+        fpr, tpr = cumulated.fps[indices] / cumulated.fps[-1], cumulated.tps[indices] / cumulated.tps[-1]
         entries[rows.classes[k]] = RocEntry(fpr, tpr, (np.nan, np.nan, np.nan), band, None)
     display = RocCurveDisplay(entries).plot(axes)
     axes.legend(display.lines_, list(entries), loc="lower right")
@@ -141,8 +141,8 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
     figure, axes = _panels(_WIDTH, 4.4)
     for color, k in zip(COLORS, classes):
         cumulated = cumulate_class(rows, k)
-        places = thin(cumulated, _MOST_POINTS)[1:]
-        tps, called = cumulated.tps[places], cumulated.tps[places] + cumulated.fps[places]
+        indices = thin(cumulated, _MOST_POINTS)[1:]
+        tps, called = cumulated.tps[indices], cumulated.tps[indices] + cumulated.fps[indices]
         axes.step(tps / tps[-1], tps / called, color=color, where="pre", label=rows.classes[k], clip_on=False)
         if len(classes) == 1:
             axes.axhline(float(rows.frequencies[k]), color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
@@ -158,8 +158,8 @@ def _gains(rows: ScoredRows, kind: Literal["gains", "lift"], least: float = 0.0)
     """Draw gains or lift, starting at a proportion of the rows; return figure, axes and the curve of the model."""
     figure, axes = _panels(_WIDTH, 4.4)
     cumulated = cumulate_class(rows, 1)
-    places = thin(cumulated, _MOST_POINTS)
-    selected, positives = cumulated.selected[places], cumulated.tps[places]
+    indices = thin(cumulated, _MOST_POINTS)
+    selected, positives = cumulated.selected[indices], cumulated.tps[indices]
     shown = selected >= least * selected[-1]
     shown[0] = True
     curve = selected[shown] / selected[-1], positives[shown] / positives[-1]
@@ -195,10 +195,10 @@ def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
         color, dash = COLORS[i], DASHES[i % len(DASHES)]
         axes.plot(*curve, color=color, linestyle=dash, marker="." if kind == "reliability" else "")
         at = np.interp(0.06 + 0.34 * i / len(curves), [0, 1], curve[0][[0, -1]])
-        place, leader = (at, np.interp(at, *curve)), _LEADER | {"color": color}
-        axes.plot(*place, "o", color=color, markersize=4.5)
+        index, leader = (at, np.interp(at, *curve)), _LEADER | {"color": color}
+        axes.plot(*index, "o", color=color, markersize=4.5)
         text = 0.56, 0.05 + i * min(0.06, 0.4 / len(curves))
-        axes.annotate(name, place, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=leader)
+        axes.annotate(name, index, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=leader)
     x, y = _AXES[kind]
     axes.set(xlabel=x, ylabel=y, xlim=(0, top), ylim=(0, top), aspect="equal")
     return figure
@@ -218,19 +218,19 @@ def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tup
     """Draw the partial dependence on one feature: a curve for a numeric one, dots for categories."""
     figure, axes = _panels(3.4, 2.7)
     is_number = not isinstance(dependence.values[0], str)
-    places = np.asarray(dependence.values) if is_number else np.arange(len(dependence.values))
+    indices = np.asarray(dependence.values) if is_number else np.arange(len(dependence.values))
     for color, (name, k) in zip(COLORS, classes.items()):
         if is_number:
-            axes.plot(places, dependence.means[:, k], "o-", markersize=3, color=color, label=name)
+            axes.plot(indices, dependence.means[:, k], "o-", markersize=3, color=color, label=name)
             if dependence.of_missing is not None:
                 axes.axhline(dependence.of_missing[k], color=color, linestyle=":", linewidth=1.2, label="where missing")
         else:
-            axes.plot(dependence.means[:, k], places, "o", color=color, label=name)
+            axes.plot(dependence.means[:, k], indices, "o", color=color, label=name)
     if is_number:
         axes.set(xlabel=shortened(dependence.name, 32), ylabel=label, ylim=limits)
         axes.locator_params(axis="x", nbins=5)
     else:
-        axes.set_yticks(places, shorten(list(map(str, dependence.values)), 16))
+        axes.set_yticks(indices, shorten(list(map(str, dependence.values)), 16))
         axes.set(xlabel=label, xlim=limits)
         axes.set_title(shortened(dependence.name, 32), fontsize=9)
         axes.locator_params(axis="x", nbins=4)
@@ -279,17 +279,17 @@ def score_plot(rows: ScoredRows) -> Any:
 def thresholds_plot(thresholds: Thresholds) -> Any:
     """Draw metrics at the thresholds, evenly spaced like on the slider below the plot."""
     figure, axes = _panels(5.0, 3.6)
-    places = np.arange(thresholds.thresholds.size, dtype=np.float64)
+    indices = np.arange(thresholds.thresholds.size, dtype=np.float64)
     falling = threshold_curves(thresholds.tp[::-1], thresholds.fp[::-1])
     curves = {name: curve[::-1] for name, curve in falling.items()}
-    display = ThresholdCurveDisplay(places, curves, threshold=thresholds.own).plot(axes)
+    display = ThresholdCurveDisplay(indices, curves, threshold=thresholds.own).plot(axes)
     for line, dash in zip(display.lines_.values(), DASHES):
         line.set(linestyle=dash, drawstyle="default")
     if display.mark_ is not None:
         display.mark_.set_label("model's own threshold")
-    ticks = np.unique(np.linspace(0, places.size - 2, min(6, places.size - 1)).round().astype(int))
-    axes.set_xticks(ticks, [number(thresholds.thresholds[place]) for place in ticks])
-    axes.set(xlim=(0, places.size - 1), xlabel="threshold (steps of about equally many rows)", ylabel="")
+    ticks = np.unique(np.linspace(0, indices.size - 2, min(6, indices.size - 1)).round().astype(int))
+    axes.set_xticks(ticks, [number(thresholds.thresholds[index]) for index in ticks])
+    axes.set(xlim=(0, indices.size - 1), xlabel="threshold (steps of about equally many rows)", ylabel="")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.24), ncols=3)
     return figure
 

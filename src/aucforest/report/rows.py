@@ -9,9 +9,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
-from sklearn.utils import _safe_indexing, column_or_1d
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
+from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.metrics.validation import FloatArray, check_weights, class_codes, positive_last, require_finite
 from aucforest.tables.columns import names_of
 from aucforest.tables.rows import indexable_rows
@@ -80,7 +81,7 @@ def score_rows(
         X = nw.from_native(X, eager_only=True).select(needed).to_native()
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
-        X, y_true, weights = _safe_indexing(X, kept), y_true[kept], weights[kept]
+        X, y_true, weights = safe_indexing(X, kept), y_true[kept], weights[kept]
     classes = classes_of(model)
     labels = encode_labels(y_true, classes, "y_test")
     present = np.unique(labels)
@@ -107,8 +108,8 @@ def check_rows(
 ) -> tuple[Any, NDArray[Any], FloatArray | None]:
     """Return X in a form whose rows can be taken, its labels and its weights; `name` is "test" or "train"."""
     X, labels = indexable_rows(X), column_or_1d(y)
-    if _num_samples(X) != len(labels):
-        raise ValueError(f"X_{name} has {_num_samples(X)} rows, but y_{name} has {len(labels)}")
+    if num_samples(X) != len(labels):
+        raise ValueError(f"X_{name} has {num_samples(X)} rows, but y_{name} has {len(labels)}")
     return X, labels, check_weights(sample_weight, len(labels), of=f"y_{name}")
 
 
@@ -131,7 +132,7 @@ def scores_of(model: Any, X: Any) -> FloatArray:
     method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
     scores = np.asarray(method(X), dtype=np.float64)
     scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
-    if scores.shape != (shape := (_num_samples(X), len(model.classes_))):
+    if scores.shape != (shape := (num_samples(X), len(model.classes_))):
         raise ValueError(f"its {method.__name__} returns the shape {scores.shape}, but rows and classes are {shape}")
     return scores[:, positive_last(model)]
 

@@ -4,7 +4,6 @@ The code of a category is its index among the sorted categories seen in `fit`. I
 frequent ones come first, and the splits by sets tell no others apart. Missing and unseen values are encoded as NaN.
 """
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from numbers import Integral
@@ -14,6 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._caller import warn
 from aucforest.metrics.validation import is_missing, unmask
 from aucforest.tables.frames import Frame, repeated
 from aucforest.tables.texts import text_note
@@ -114,12 +114,12 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
             raise ValueError(f"categorical_features is a mask for {len(columns)} columns, but X has {n_features}")
         return [j for j in range(n_features) if columns[j]]
     if all(isinstance(item, str) for item in columns):
-        places = {} if frame is None else {name: j for j, name in enumerate(frame.columns)}
+        indices = {} if frame is None else {name: j for j, name in enumerate(frame.columns)}
         for name in columns:
-            if name not in places:
+            if name not in indices:
                 reason = "but the columns of X have no names" if frame is None else "which X does not have"
                 raise ValueError(f"categorical_features has the column name {name!r}, {reason}")
-        return sorted({places[name] for name in columns})
+        return sorted({indices[name] for name in columns})
     if not all(isinstance(item, Integral) for item in columns):
         raise ValueError(f"categorical_features must be column names, indices or a boolean mask, but is {columns}")
     for item in columns:
@@ -150,8 +150,8 @@ def _with_plain_values(column: Column) -> Column:
     if values is column.values:
         return column
     index_of: dict[Any, int] = {}
-    places = [-1 if value is None else index_of.setdefault(value, len(index_of)) for value in values]
-    return Factor(list(index_of), np.array([*places, -1])[column.indices])
+    indices = [-1 if value is None else index_of.setdefault(value, len(index_of)) for value in values]
+    return Factor(list(index_of), np.array([*indices, -1])[column.indices])
 
 
 def _read_series(series: nw.Series[Any]) -> Column:
@@ -190,10 +190,10 @@ def _read_chunks(chunks: list[Any]) -> Factor:
     indices = [np.empty(0, dtype=np.int32)]
     for chunk in chunks:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
-        places = [index_of.setdefault(value, len(index_of)) for value in encoded.dictionary.to_pylist()]
+        chunk_codes = [index_of.setdefault(value, len(index_of)) for value in encoded.dictionary.to_pylist()]
         # The cast is for unsigned indices, which cannot be -1.
         of_chunk = encoded.indices.cast("int32").fill_null(-1).to_numpy()
-        indices.append(np.array([*places, -1], dtype=np.int32)[of_chunk])
+        indices.append(np.array([*chunk_codes, -1], dtype=np.int32)[of_chunk])
     return Factor(list(index_of), np.concatenate(indices))
 
 
@@ -325,7 +325,7 @@ def warn_of_text(columns: dict[str, Counted]) -> None:
     """Warn of columns of text, by their names, that are probably numbers or dates."""
     for name, counted in columns.items():
         if isinstance(counted.values, list) and (note := text_note(counted.values, counted.counts.tolist())):
-            warnings.warn(f"X: {name}: {note}", stacklevel=2)
+            warn(f"X: {name}: {note}")
 
 
 def order_categories(counted: Counted, name: str) -> NDArray[Any]:

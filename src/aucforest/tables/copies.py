@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import sys
-import warnings
 import weakref
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from io import BufferedReader
@@ -14,6 +13,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from aucforest._caller import warn
 from aucforest.tables.read_options import has_one_byte
 from aucforest.tables.spreadsheets import SPREADSHEET, spreadsheet_as_csv
 
@@ -68,7 +68,7 @@ class Readable:
             start = content.read(_BLOCK)
         if has_one_byte(encoding) and _is_utf8(start):
             sentence = f"{self.file.name} is valid UTF-8, but is read as {encoding}"
-            warnings.warn(f"{sentence}: leave out --encoding (in Python, encoding)", stacklevel=5)
+            warn(f"{sentence}: leave out --encoding (in Python, encoding)")
         given, self.path = self.path, self._new_path()
         decoder = getincrementaldecoder(encoding)()
         try:

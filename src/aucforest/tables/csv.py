@@ -71,7 +71,7 @@ class CsvFiles(TextFiles):
         return csv.reader(lines, delimiter=self._separator, quotechar=self._quote, escapechar=escape)
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
-        columns = ", ".join(f"'c{place}': '{engine.get(f'c{place}', 'VARCHAR')}'" for place in range(len(self.columns)))
+        columns = ", ".join(f"'c{index}': '{engine.get(f'c{index}', 'VARCHAR')}'" for index in range(len(self.columns)))
         return (
             f"read_csv([{self._paths}], auto_detect=false, header=true, columns={{{columns}}}, hive_partitioning=false,"
             f" delim={text(self._separator)}, quote={text(self._quote)}, escape={text(self._escape)},"
@@ -97,7 +97,7 @@ class CsvFiles(TextFiles):
         reason = sentence.split(":", 1)[-1].strip().splitlines()[0]
         return f"cannot read {where}: {reason}"
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Return the file of a row and the line number at which it starts; blank lines, and those in values, count."""
         with suppress(csv.Error):  # of values that are too long for the reader of Python
             return self._place(row)
@@ -172,7 +172,7 @@ def _hint(columns: Sequence[str]) -> str:
 
 def _check_header(name: str, columns: Sequence[str]) -> None:
     """Raise ValueError if two columns have the same name, or none, as below a title."""
-    nameless = [str(place) for place, column in enumerate(columns, 1) if column == ""]
+    nameless = [str(index) for index, column in enumerate(columns, 1) if column == ""]
     if len(nameless) < 2:
         check_names(name, columns)
         return

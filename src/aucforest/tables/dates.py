@@ -139,7 +139,7 @@ def split_names(names: Sequence[Any], dates: Dates) -> list[Any]:
 
 def columns_of_features(n_columns: int, dates: Dates) -> list[int]:
     """Return the index of the column that each feature is made of."""
-    return [*range(n_columns), *(place for place, column in dates.items() for _ in column.parts[1:])]
+    return [*range(n_columns), *(index for index, column in dates.items() for _ in column.parts[1:])]
 
 
 def times_in(dates: Dates) -> frozenset[int]:
@@ -173,8 +173,8 @@ def expand(table: Table, dates: Dates) -> Table:
     for feature in range(table.shape[1]):
         expanded[:, feature] = columns[feature][0] if feature in dates else table[:, feature]
     added = [values for made in columns.values() for values in made[1:]]
-    for place, values in enumerate(added, table.shape[1]):
-        expanded[:, place] = values
+    for index, values in enumerate(added, table.shape[1]):
+        expanded[:, index] = values
     return expanded
 
 

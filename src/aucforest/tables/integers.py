@@ -1,6 +1,5 @@
 """Integers that float64 rounds, beyond 2**53: different ones become the same number."""
 
-import warnings
 from collections.abc import Sequence
 from numbers import Number
 from typing import Any
@@ -9,6 +8,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._caller import warn
 from aucforest.tables.columns import Table
 
 ROUNDED = "integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave out keys"
@@ -65,4 +65,4 @@ def warn_of_rounding(names: Sequence[str]) -> None:
     """Warn of columns with integers that are rounded, by their names."""
     if names:
         more = f" and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else ""
-        warnings.warn(f"X: {', '.join(names[:_MOST_NAMES])}{more}: {ROUNDED}", stacklevel=2)
+        warn(f"X: {', '.join(names[:_MOST_NAMES])}{more}: {ROUNDED}")

@@ -51,13 +51,13 @@ class JsonFiles(TextFiles):
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in self.columns)
-        values = (f"{name_of(name)} AS c{place}" for place, name in enumerate(self.columns))
+        values = (f"{name_of(name)} AS c{index}" for index, name in enumerate(self.columns))
         table = f"(SELECT {', '.join(values)} FROM {self._source}, columns={{{columns}}}))"
         if raw:
             return table
         known = (
-            f"CASE WHEN c{place} NOT IN ({texts(MISSING)}) THEN c{place} END AS c{place}"
-            for place in range(len(self.columns))
+            f"CASE WHEN c{index} NOT IN ({texts(MISSING)}) THEN c{index} END AS c{index}"
+            for index in range(len(self.columns))
         )
         return f"(SELECT {', '.join(known)} FROM {table})"
 
@@ -66,6 +66,6 @@ class JsonFiles(TextFiles):
             return f"cannot read {self.name}: each line must be an object with a name for each value"
         return f"cannot read {self.name}: {sentence.split(':', 1)[-1].strip().splitlines()[0]}"
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Return the name of the table and the number of the row, counted from 1."""
         return f"{self.name}, row {row + 1}"

@@ -1,7 +1,6 @@
 """Conversion of columns to the kinds of features: NUMBER, TEXT (strings), FLAG (booleans), dates and durations."""
 
 import shlex
-import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
@@ -10,6 +9,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from aucforest._caller import warn
 
 # The value of a kind is its name in error messages.
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
@@ -25,7 +26,7 @@ MISSING = (
 # The booleans that pyarrow.csv reads by default.
 WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
 
-Place = Callable[[int], str]
+Location = Callable[[int], str]
 
 
 class Columns(Protocol):
@@ -40,7 +41,7 @@ class Columns(Protocol):
     # The end of an error message on a missing column if the header is suspicious, else "".
     hint: str
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Return the position of a row, such as its file and line, for error messages; `row` counts from 0."""
 
 
@@ -94,7 +95,7 @@ def kind_of(values: Sequence[Any]) -> str:
     return FLAG if all(isinstance(value, bool) for value in values) else NUMBER
 
 
-def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[str] = MISSING) -> Any:
+def as_kind(column: Any, kind: str, name: str, location: Location, missing: Sequence[str] = MISSING) -> Any:
     """Return a column converted to a kind; ValueError if its type or a value cannot be converted.
 
     `missing` are the missing-value markers of a string column that stays one. Dates of any type keep it.
@@ -105,7 +106,7 @@ def as_kind(column: Any, kind: str, name: str, place: Place, missing: Sequence[s
         return column.cast(plain.get(kind, pa.timestamp("us")))
     type_ = column.type
     if holds_text(type_) and kind != DURATION:
-        return as_text(column, missing) if kind == TEXT else _parse(as_text(column), kind, name, place)
+        return as_text(column, missing) if kind == TEXT else _parse(as_text(column), kind, name, location)
     if kind == NUMBER and (is_number(type_) or pa.types.is_boolean(type_)):
         return column.cast(pa.float64(), safe=False)
     if (kind == FLAG and pa.types.is_boolean(type_)) or (kind in _TEMPORAL and _is_temporal(type_)):
@@ -134,13 +135,13 @@ def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
     return pc.if_else(pc.is_in(column, pa.array(missing, pa.string())), pa.scalar(None, pa.string()), column)
 
 
-def _parse(column: Any, kind: str, name: str, place: Place) -> Any:
+def _parse(column: Any, kind: str, name: str, location: Location) -> Any:
     """Return strings as numbers, booleans or dates; ValueError with the first value that cannot be converted."""
     column = pc.utf8_trim_whitespace(column)
     if (converted := _cast(column, kind)) is not None:
         return converted
     row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
-    raise ValueError(f"{place(row)}: column {name!r} has the value {column[row].as_py()!r}, which is not {kind}")
+    raise ValueError(f"{location(row)}: column {name!r} has the value {column[row].as_py()!r}, which is not {kind}")
 
 
 def _cast(column: Any, kind: str) -> Any:
@@ -158,7 +159,7 @@ def feature_names(source: Any, others: Sequence[str]) -> list[str]:
     """Return all columns except `others` and those without a name; ValueError if the type of one is no feature's."""
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
     if set(nameless) - set(others):
-        warnings.warn("a column without a name, such as a row index, is ignored", stacklevel=3)
+        warn("a column without a name, such as a row index, is ignored")
     left_out = {*others, *nameless}
     names = [name for name in source.columns if name not in left_out]
     if not names:

@@ -97,7 +97,7 @@ class LabelReader:
         if self._comparison is None or self._not_numbers is not None:
             return is_label
         try:
-            numbers = as_kind(column, NUMBER, self.target, lambda row: self._table.place(self._n_rows + row))
+            numbers = as_kind(column, NUMBER, self.target, lambda row: self._table.location(self._n_rows + row))
         except ValueError as error:
             self._not_numbers = error
             return is_label
@@ -236,7 +236,7 @@ def check_has_rows(table: Columns, n_rows: int) -> None:
 
 def refuse_missing(table: Columns, target: str, n_missing: int, first: int) -> NoReturn:
     """Raise ValueError for missing labels with their number and the position of the first."""
-    raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.place(first)}")
+    raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.location(first)}")
 
 
 def _encode(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) -> NDArray[Any]:
@@ -280,14 +280,14 @@ class SteadyRows:
 def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
     """Return a column of weights, which begins at `first_row`; ValueError if one is negative, infinite or missing."""
 
-    def place(row: int) -> str:
-        return table.place(first_row + row)
+    def location(row: int) -> str:
+        return table.location(first_row + row)
 
-    weights: NDArray[np.float64] = as_kind(column, NUMBER, name, place).to_numpy(zero_copy_only=False)
+    weights: NDArray[np.float64] = as_kind(column, NUMBER, name, location).to_numpy(zero_copy_only=False)
     bad = ~((weights >= 0.0) & np.isfinite(weights))
     if np.any(bad):
         row = int(np.argmax(bad))
-        raise ValueError(f"{place(row)}: column {name!r} has the weight {weights[row]}: weights must be >= 0")
+        raise ValueError(f"{location(row)}: column {name!r} has the weight {weights[row]}: weights must be >= 0")
     return weights
 
 
@@ -297,7 +297,7 @@ def read_groups(table: Columns, column: Any, name: str, first_row: int = 0) -> A
     column = as_text(column, table.missing) if holds_text(column.type) else column
     row = pc.index(pc.is_null(column, nan_is_null=True), True).as_py()
     if row >= 0:
-        raise ValueError(f"{table.place(first_row + row)}: column {name!r} has no value: every row needs a group")
+        raise ValueError(f"{table.location(first_row + row)}: column {name!r} has no value: every row needs a group")
     return column
 
 

@@ -87,7 +87,7 @@ class ModelColumns:
         categories, table = self._categories.get(name), self._table
         if kind == NUMBER and categories is None and pa.types.is_integer(column.type):
             return column  # which float64 could round
-        column = as_kind(column, kind, name, lambda row: table.place(first_row + row), table.missing)
+        column = as_kind(column, kind, name, lambda row: table.location(first_row + row), table.missing)
         if categories is not None and len(categories) > 0:
             frame = read_table(pa.table([column], [name]))
             if unseen := count_unseen(read_column(frame, 0), categories):

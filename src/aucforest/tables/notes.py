@@ -63,8 +63,8 @@ def suspicious_columns(
             and (auc := _separation(column, labels)) is not None
         ):
             leaks[name] = auc
-    place = {_EMPTY: 0, _CONSTANT: 1, _CONSTANT_ROUNDED: 1, _IDENTIFIER: 3}
-    kinds = sorted(names_by_kind, key=lambda kind: place.get(kind, 2))
+    index = {_EMPTY: 0, _CONSTANT: 1, _CONSTANT_ROUNDED: 1, _IDENTIFIER: 3}
+    kinds = sorted(names_by_kind, key=lambda kind: index.get(kind, 2))
     notes = [_sentence(kind, names_by_kind[kind], drop) for kind in kinds] + ([_leak_sentence(leaks)] if leaks else [])
     if n_rows is None or n_rows == len(frame):
         return notes

@@ -85,7 +85,7 @@ class ParquetFiles(_Typed, Files):
                     if rest.num_rows > 0:
                         yield rest
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
         file, row = self.file_of(row)
         return f"{file.name}, row {row + 1}"
@@ -125,7 +125,7 @@ class Streams(_Typed):
     def done(self, n_rows: int) -> None:
         """Return None: how many rows there are is not known."""
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Return the name of the source and the number of the row, counted from 1."""
         return f"{self.name}, row {row + 1}"
 
@@ -156,10 +156,10 @@ class SelectedRows:
                 yield batch.take(pa.array(self._rows[first:last] - start))
             start = stop
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Return the place of a row in the source."""
-        place: str = self._source.place(int(self._rows[row]))
-        return place
+        location: str = self._source.location(int(self._rows[row]))
+        return location
 
     def done(self, n_rows: int) -> float:
         """Return `n_rows` as a proportion of the rows."""

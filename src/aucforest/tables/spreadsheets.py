@@ -1,11 +1,11 @@
 """Spreadsheets, read as the CSV of their first sheet."""
 
 import csv
-import warnings
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from aucforest._caller import warn
 from aucforest._optional import import_optional
 
 SPREADSHEET = ".xlsx"
@@ -23,7 +23,7 @@ def spreadsheet_as_csv(file: Path) -> bytes:
     except calamine.CalamineError as error:
         raise ValueError(f"cannot read {file.name}: {error}") from error
     if len(names) > 1:
-        warnings.warn(f"{file.name} has {len(names)} sheets: the first, {names[0]!r}, is read", stacklevel=2)
+        warn(f"{file.name} has {len(names)} sheets: the first, {names[0]!r}, is read")
     written = StringIO()
     csv.writer(written).writerows([[_without_fraction(cell) for cell in row] for row in rows])
     return written.getvalue().encode()

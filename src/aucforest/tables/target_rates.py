@@ -101,7 +101,7 @@ class TargetRates(NamedTuple):
                 made += [f"{what}: rate of {classes.tolist()[k]}" for k in self.classes]
         return made
 
-    def places(self, number: int) -> slice:
+    def indices(self, number: int) -> slice:
         """Return the features of a table."""
         return slice(number * len(self.classes), (number + 1) * len(self.classes))
 
@@ -123,14 +123,14 @@ class TargetRates(NamedTuple):
             is_known = np.flatnonzero(cells >= 0)
             towards = self.frequencies[self.classes]
             if table.is_interaction:
-                towards = rates[is_known, self.places(self.alone(number))]
-                rates[:, self.places(number)] = rates[:, self.places(self.alone(number))]
+                towards = rates[is_known, self.indices(self.alone(number))]
+                rates[:, self.indices(number)] = rates[:, self.indices(self.alone(number))]
             else:
-                rates[:, self.places(number)] = towards
+                rates[:, self.indices(number)] = towards
             totals = table.totals[cells[is_known]]
             if own is not None:
                 totals = totals - own(number, cells)[is_known]
-            rates[is_known, self.places(number)] = self.rate(totals, table.smoothing, towards)
+            rates[is_known, self.indices(number)] = self.rate(totals, table.smoothing, towards)
         return rates
 
     def rate(self, totals: NDArray[np.int64], smoothing: float, towards: NDArray[np.float64]) -> NDArray[np.float64]:

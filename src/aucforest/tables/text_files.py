@@ -74,7 +74,7 @@ class TextFiles(Files):
         """Return what is wrong with the files by a sentence of the engine."""
         raise NotImplementedError
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Return the file of a row and the line number at which it starts."""
         raise NotImplementedError
 
@@ -254,7 +254,7 @@ class TextFiles(Files):
         )
         ((row, found),) = self._fetch(sql)
         what = f"column {name!r} has the value {found!r}, which is not a {stray.kind}"
-        raise ValueError(f"{self.place(row)}: {what}; {stray}{stray.advice}")
+        raise ValueError(f"{self.location(row)}: {what}; {stray}{stray.advice}")
 
     def done(self, n_rows: int) -> float | None:
         """Return `n_rows` as a proportion of all rows, or None if these have not been counted."""

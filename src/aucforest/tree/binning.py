@@ -221,14 +221,14 @@ def add_all_distinct(column, max_bins, known, n_known):
     """Insert the values of a column that are not yet known in order; return the number of values or max_bins + 1."""
     for row in range(len(column)):
         value = np.float64(column[row])
-        place = np.searchsorted(known[:n_known], value)
-        if value != value or (place < n_known and known[place] == value):
+        index = np.searchsorted(known[:n_known], value)
+        if value != value or (index < n_known and known[index] == value):
             continue
         if n_known == max_bins:
             return max_bins + 1
-        for i in range(n_known, place, -1):
+        for i in range(n_known, index, -1):
             known[i] = known[i - 1]
-        known[place] = value
+        known[index] = value
         n_known += 1
     return n_known
 
@@ -243,7 +243,7 @@ def find_edges(values, n_bins, edges):
 
 
 @bare_kernel
-def _encode(X, by_column, first_row, start, stop, first, n_bins, edges, values, places, codes):
+def _encode(X, by_column, first_row, start, stop, first, n_bins, edges, values, indices, codes):
     """Write the codes of some rows by binary search: a code is the number of edges below the value.
 
     X has the rows from first_row on; see `_Stored` for `by_column`. Each step of the search is done for all rows of a
@@ -260,18 +260,18 @@ def _encode(X, by_column, first_row, start, stop, first, n_bins, edges, values, 
                 for i in range(n_rows):
                     values[i] = X[begin - first_row + i, f]
             for i in range(n_rows):
-                places[i] = base
+                indices[i] = base
             size = np.uint64(max(n_bins[f] - 1, 0))
             while size > np.uint64(1):
                 half = size >> np.uint64(1)
                 for i in range(n_rows):
-                    place = places[i]
-                    places[i] = place + half * np.uint64(edges[place + half - np.uint64(1)] < values[i])
+                    index = indices[i]
+                    indices[i] = index + half * np.uint64(edges[index + half - np.uint64(1)] < values[i])
                 size -= half
             for i in range(n_rows):
-                value, code = values[i], np.int64(places[i] - base)
+                value, code = values[i], np.int64(indices[i] - base)
                 if size > np.uint64(0):
-                    code += np.int64(edges[places[i]] < value)
+                    code += np.int64(edges[indices[i]] < value)
                 codes[f, begin + i] = code if value == value else n_bins[f]
 
 
@@ -435,8 +435,8 @@ def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) ->
     codes = np.empty((X.shape[1], X.shape[0]), dtype=code_dtype(int(n_bins.max())))
 
     def encode(start: int) -> None:
-        stop, tile, places = min(start + _BLOCK_ROWS, len(X)), np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, np.uint64)
-        _encode(*stored.rows(start, stop), start, stop, values.first, n_bins, edges, tile, places, codes)
+        stop, tile, indices = min(start + _BLOCK_ROWS, len(X)), np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, np.uint64)
+        _encode(*stored.rows(start, stop), start, stop, values.first, n_bins, edges, tile, indices, codes)
 
     list(run(encode, range(0, len(X), _BLOCK_ROWS)))
     return BinnedMatrix(codes, n_bins, values)

@@ -59,7 +59,7 @@ class ScoreBuffers(NamedTuple):
     left: NDArray[np.int64]
     right: NDArray[np.int64]
     order: NDArray[np.uint64]
-    place: NDArray[np.uint64]
+    index_of: NDArray[np.uint64]
     table: NDArray[np.float64]
 
     @classmethod
@@ -157,18 +157,18 @@ def _start_order(n, buffers):
 
 
 @bare_device
-def _put(k, place, buffers):
+def _put(k, index, buffers):
     """Set the place of a class in the order."""
-    buffers.order[place], buffers.place[k] = k, place
+    buffers.order[index], buffers.index_of[k] = k, index
 
 
 @bare_device
 def _leave_right(k, n_right, buffers):
     """Return the place of a class that moves left, and the number of classes wholly on the right, which come first."""
-    place, last = buffers.place[k], np.uint64(n_right - 1)
-    if np.int64(place) >= n_right:
-        return place, n_right
-    _put(buffers.order[last], place, buffers)
+    index, last = buffers.index_of[k], np.uint64(n_right - 1)
+    if np.int64(index) >= n_right:
+        return index, n_right
+    _put(buffers.order[last], index, buffers)
     return last, n_right - 1
 
 
@@ -211,18 +211,18 @@ def _auc_move(state, k, left, moved, totals, buffers):
     buffers.fraction[k] = fraction
     if n_right < 0:
         return pair_sum + (fraction - at) * last, n_right, limit, unit
-    place, n_right = _leave_right(k, n_right, buffers)
-    while place < np.uint64(last):
-        other = buffers.order[place + np.uint64(1)]
+    index, n_right = _leave_right(k, n_right, buffers)
+    while index < np.uint64(last):
+        other = buffers.order[index + np.uint64(1)]
         passed = buffers.fraction[other]
         if passed >= fraction:
             break
-        pair_sum += (passed - at) * (2 * np.int64(place) - last)
+        pair_sum += (passed - at) * (2 * np.int64(index) - last)
         at = passed
-        _put(other, place, buffers)
-        place += np.uint64(1)
-    _put(k, place, buffers)
-    return pair_sum + (fraction - at) * (2 * np.int64(place) - last), n_right, limit, unit
+        _put(other, index, buffers)
+        index += np.uint64(1)
+    _put(k, index, buffers)
+    return pair_sum + (fraction - at) * (2 * np.int64(index) - last), n_right, limit, unit
 
 
 @bare_device
@@ -292,12 +292,12 @@ def _sort_by_root(n, buffers):
     """Sort classes by their roots on the left, from the order of an earlier split, which is nearly the same."""
     order, roots = buffers.order, buffers.left_root
     for end in range(np.uint64(1), np.uint64(n)):
-        place: Any = end
+        index: Any = end
         k = order[end]
-        while place > np.uint64(0) and roots[order[place - np.uint64(1)]] > roots[k]:
-            order[place] = order[place - np.uint64(1)]
-            place -= np.uint64(1)
-        order[place] = k
+        while index > np.uint64(0) and roots[order[index - np.uint64(1)]] > roots[k]:
+            order[index] = order[index - np.uint64(1)]
+            index -= np.uint64(1)
+        order[index] = k
 
 
 @bare_device
@@ -317,8 +317,8 @@ def _hellinger_score(state, bar, left, totals, buffers):
         return state, 0.0
     _sort_by_root(len(totals), buffers)
     half, sines, cosines = 0.0, 0.0, 0.0
-    for place in range(len(totals)):
-        k = buffers.order[place]
+    for index in range(len(totals)):
+        k = buffers.order[index]
         cosine = math.sqrt(0.5 + 0.5 * buffers.left_root[k])
         sine = 0.5 * buffers.right_root[k] / cosine
         half += sines * cosine - cosines * sine
@@ -678,15 +678,15 @@ class CustomCriterion(NamedTuple):
     unit: float  # the weight that one unit of the integer class totals stands for
     totals: NDArray[np.float64]  # (n_classes,) of the node
     lefts: NDArray[np.float64]  # (n_pending, n_classes) of the splits that are not scored yet
-    places: NDArray[np.int64]  # (n_pending,) of these splits
+    indices: NDArray[np.int64]  # (n_pending,) of these splits
     scores: NDArray[np.float64]  # (n_pending,)
     failed: NDArray[np.bool_]  # (1,) whether the function raised an exception
 
     @classmethod
     def of(cls, n_classes: int) -> "CustomCriterion":
         """Allocate the buffers, without a criterion."""
-        places, scores, failed = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH), np.zeros(1, dtype=np.bool_)
-        return cls(0, 1.0, np.empty(n_classes), np.empty((_BATCH, n_classes)), places, scores, failed)
+        indices, scores, failed = np.empty(_BATCH, dtype=np.int64), np.empty(_BATCH), np.zeros(1, dtype=np.bool_)
+        return cls(0, 1.0, np.empty(n_classes), np.empty((_BATCH, n_classes)), indices, scores, failed)
 
 
 @bare_device
@@ -707,22 +707,22 @@ def start_scores(criterion, classes, buffers):
 
 
 @bare_device
-def add_split(custom, n_pending, left, classes, place):
+def add_split(custom, n_pending, left, classes, index):
     """Add a split, given by the left totals of the classes of the node, to the pending ones and return their number."""
     for k in range(classes.n):
         custom.lefts[n_pending, classes.labels[k]] = left[k] * custom.unit
-    custom.places[n_pending] = place
+    custom.indices[n_pending] = index
     return n_pending + 1
 
 
 @bare_device
-def score_pending(custom, n_pending, gain, place):
+def score_pending(custom, n_pending, gain, index):
     """Return the gain and the place of the best of the given split and the pending ones; the first one wins a tie."""
     if call_scorer(custom.address, custom.lefts, custom.totals, custom.scores, n_pending) != 0:
         custom.failed[0] = True
-        return gain, place
+        return gain, index
     for i in range(n_pending):
         # A score of NaN or infinity never wins.
         if gain < custom.scores[i] < np.inf:
-            gain, place = custom.scores[i], custom.places[i]
-    return gain, place
+            gain, index = custom.scores[i], custom.indices[i]
+    return gain, index

@@ -60,10 +60,10 @@ def sample_features(node, n_wanted, n_sampled, n_tried, buffers):
     """
     features = buffers.features
     while n_sampled < len(features) and n_tried < n_wanted:
-        place = n_sampled + bounded(derive_key(node.key, FEATURE, n_sampled), len(features) - n_sampled)
-        feature = features[place]
-        features[place], features[n_sampled] = features[n_sampled], feature
-        buffers.sampled[n_sampled] = place
+        index = n_sampled + bounded(derive_key(node.key, FEATURE, n_sampled), len(features) - n_sampled)
+        feature = features[index]
+        features[index], features[n_sampled] = features[n_sampled], feature
+        buffers.sampled[n_sampled] = index
         n_sampled += 1
         buffers.tried[n_tried] = feature
         n_tried += not _is_constant(node.columns, feature, node.samples)
@@ -76,8 +76,8 @@ def put_back(n_sampled, buffers):
     features = buffers.features
     while n_sampled > 0:
         n_sampled -= 1
-        place = buffers.sampled[n_sampled]
-        features[place], features[n_sampled] = features[n_sampled], features[place]
+        index = buffers.sampled[n_sampled]
+        features[index], features[n_sampled] = features[n_sampled], features[index]
 
 
 @bare_device

@@ -299,17 +299,17 @@ def pass_limits(limits, nodes, node, split, signs):
 @bare_device
 def _push(stack, n_stacked, start, end, node, depth, key):
     """Push a node on a stack and return the new height of the stack."""
-    place = stack.nodes[n_stacked]
-    place[0], place[1], place[2], place[3] = start, end, node, depth
+    index = stack.nodes[n_stacked]
+    index[0], index[1], index[2], index[3] = start, end, node, depth
     stack.keys[n_stacked] = key
     return n_stacked + 1
 
 
 @bare_device
-def _push_children(parents, place, params, work, n_stacked):
+def _push_children(parents, index, params, work, n_stacked):
     """Push the children of a split node on the stack if they may be split, the left one on top; return the height."""
-    start, end, node, depth = parents.nodes[place]
-    key, nodes = parents.keys[place], work.nodes
+    start, end, node, depth = parents.nodes[index]
+    key, nodes = parents.keys[index], work.nodes
     left_child = np.int64(nodes.left_child[node])
     middle = start + nodes.n_samples[left_child]
     for side in (1, 0):
@@ -330,27 +330,27 @@ def _comes_before(nodes, node, other):
 @bare_device
 def _add_to_heap(heap, n_heap, node, nodes):
     """Add a node to the heap."""
-    place = n_heap
-    while place > 0 and not _comes_before(nodes, heap[(place - 1) >> 1], node):
-        heap[place] = heap[(place - 1) >> 1]
-        place = (place - 1) >> 1
-    heap[place] = node
+    index = n_heap
+    while index > 0 and not _comes_before(nodes, heap[(index - 1) >> 1], node):
+        heap[index] = heap[(index - 1) >> 1]
+        index = (index - 1) >> 1
+    heap[index] = node
 
 
 @bare_device
 def _take_from_heap(heap, n_heap, nodes):
     """Remove the first of the n_heap nodes from the heap and return it."""
     first, node = heap[0], heap[n_heap - 1]
-    place, below = 0, 1
+    index, below = 0, 1
     while below < n_heap - 1:
         if below + 1 < n_heap - 1 and _comes_before(nodes, heap[below + 1], heap[below]):
             below += 1
         if _comes_before(nodes, node, heap[below]):
             break
-        heap[place] = heap[below]
-        place = below
-        below = 2 * place + 1
-    heap[place] = node
+        heap[index] = heap[below]
+        index = below
+        below = 2 * index + 1
+    heap[index] = node
     return first
 
 
@@ -415,8 +415,8 @@ def _grow(find, columns, params, n_samples, key, work):
             n_heap -= 1
             n_leaves += 1
             if n_leaves < params.max_leaf_nodes:
-                place = (np.int64(nodes.left_child[node]) - 1) >> 1
-                n_stacked = _push_children(work.split, place, params, work, n_stacked)
+                index = (np.int64(nodes.left_child[node]) - 1) >> 1
+                n_stacked = _push_children(work.split, index, params, work, n_stacked)
             continue
         n_stacked -= 1
         start, end, node, depth = stack.nodes[n_stacked]

@@ -26,7 +26,7 @@ class Classes(NamedTuple):
     shift: np.uint64  # number of bits by which codes are shifted for the classes; 0 if two share a cell
     last: np.uint64  # the greatest label among them
     weight: np.int64  # of the node
-    places: NDArray[np.int32]  # (n_classes,) class -> number among the classes of the node; undefined for others
+    indices: NDArray[np.int32]  # (n_classes,) class -> number among the classes of the node; undefined for others
     labels: NDArray[np.int32]  # (n,) number among the classes of the node -> class
     totals: NDArray[np.int64]  # (n,) their weights in the node
 
@@ -66,7 +66,7 @@ class HistogramBuffers(NamedTuple):
     samples: NDArray[np.int64]
     all_codes: NDArray[np.uint32]  # (n_codes,) 0, 1, 2, ...
     missing: NDArray[np.int64]
-    places: NDArray[np.int32]  # (n_classes,) as in `Classes`
+    indices: NDArray[np.int32]  # (n_classes,) as in `Classes`
 
     @classmethod
     def of(cls, n_codes: int, n_classes: int) -> "HistogramBuffers":
@@ -85,7 +85,7 @@ class HistogramBuffers(NamedTuple):
             samples=np.empty(n_codes, dtype=np.int64),
             all_codes=np.arange(n_codes, dtype=np.uint32),
             missing=np.empty(n_classes, dtype=np.int64),
-            places=np.empty(n_classes, dtype=np.int32),
+            indices=np.empty(n_classes, dtype=np.int32),
         )
 
 
@@ -99,21 +99,21 @@ def class_shift(n):
 
 
 @bare_device
-def number_two_classes(labels, totals, weight, places):
+def number_two_classes(labels, totals, weight, indices):
     """Number the classes of a node with two classes, given their totals and the sum of these."""
-    places[labels[0]], places[labels[1]] = 0, 1
+    indices[labels[0]], indices[labels[1]] = 0, 1
     shift = np.uint64(0) if weight < _SHARED_LIMIT else np.uint64(1)
     # Of these slices compilers know the length.
-    return Classes(2, shift, np.uint64(labels[1]), weight, places, labels[:2], totals[:2])
+    return Classes(2, shift, np.uint64(labels[1]), weight, indices, labels[:2], totals[:2])
 
 
 @bare_device
-def number_more_classes(labels, totals, weight, places):
+def number_more_classes(labels, totals, weight, indices):
     """Number the classes of a node with more classes."""
     n = len(labels)
     for k in range(n):
-        places[labels[k]] = k
-    return Classes(n, class_shift(n), np.uint64(labels[n - 1]), weight, places, labels, totals)
+        indices[labels[k]] = k
+    return Classes(n, class_shift(n), np.uint64(labels[n - 1]), weight, indices, labels, totals)
 
 
 @bare_device
@@ -131,18 +131,18 @@ def list_bits(mask, n_bits, listed):
 
 
 @bare_device
-def add_to_cells(cells, code, place, weight, shift):
+def add_to_cells(cells, code, index, weight, shift):
     """Add a weight to the cell of a class and a code."""
     if shift == 0:
-        cells[code] += weight << (place * _HALF)
+        cells[code] += weight << (index * _HALF)
     else:
-        cells[(code << shift) + np.uint64(place)] += weight
+        cells[(code << shift) + np.uint64(index)] += weight
 
 
 @bare_device
 def _key_of(code, sample, classes):
     """Return what is listed for a sample: its code for two classes, its cell for more."""
-    return code if classes.n == 2 else (code << classes.shift) + np.uint64(classes.places[label_of(sample)])
+    return code if classes.n == 2 else (code << classes.shift) + np.uint64(classes.indices[label_of(sample)])
 
 
 @bare_device
@@ -150,20 +150,20 @@ def _fill(codes, read, feature, samples, weights, classes, marks, cells, mask):
     """Add the weight of every sample to its cell, and mark its key if `marks`; the first loop fits all cases."""
     if len(weights) > 0 or classes.shift == 1:
         for i in range(len(samples)):
-            code, place = read(codes, (feature, row_of(samples[i]))), np.int64(classes.places[label_of(samples[i])])
-            add_to_cells(cells, code, place, weight_of(samples[i], weights), classes.shift)
+            code, index = read(codes, (feature, row_of(samples[i]))), np.int64(classes.indices[label_of(samples[i])])
+            add_to_cells(cells, code, index, weight_of(samples[i], weights), classes.shift)
             if marks:
                 add_code(mask, _key_of(code, samples[i], classes))
     elif classes.shift == 0:
         for i in range(len(samples)):
-            code, place = read(codes, (feature, row_of(samples[i]))), np.int64(label_of(samples[i]) == classes.last)
-            cells[code] += packed_weight(samples[i]) << (place * _HALF)
+            code, index = read(codes, (feature, row_of(samples[i]))), np.int64(label_of(samples[i]) == classes.last)
+            cells[code] += packed_weight(samples[i]) << (index * _HALF)
             if marks:
                 add_code(mask, code)
     else:
         for i in range(len(samples)):
             cell = read(codes, (feature, row_of(samples[i]))) << classes.shift
-            cell += np.uint64(classes.places[label_of(samples[i])])
+            cell += np.uint64(classes.indices[label_of(samples[i])])
             cells[cell] += packed_weight(samples[i])
             if marks:
                 add_code(mask, cell)
@@ -185,16 +185,16 @@ def _sort_keys(codes, read, feature, samples, classes, listed):
     """Write the distinct keys of a few samples in ascending order and return their number."""
     n_listed = np.int64(0)
     for i in range(len(samples)):
-        key, place = _key_of(read(codes, (feature, row_of(samples[i]))), samples[i], classes), n_listed
-        while place > 0 and listed[place - 1] > key:
-            listed[place] = listed[place - 1]
-            place -= 1
-        if place == 0 or listed[place - 1] < key:
-            listed[place] = key
+        key, index = _key_of(read(codes, (feature, row_of(samples[i]))), samples[i], classes), n_listed
+        while index > 0 and listed[index - 1] > key:
+            listed[index] = listed[index - 1]
+            index -= 1
+        if index == 0 or listed[index - 1] < key:
+            listed[index] = key
             n_listed += 1
         else:
             # The key is already listed, so the keys that were shifted for it move back.
-            for t in range(place, n_listed):
+            for t in range(index, n_listed):
                 listed[t] = listed[t + 1]
     return n_listed
 
@@ -281,18 +281,18 @@ def weight_of_bin(histogram, i):
 
 
 @bare_device
-def sum_left(histogram, place, missing_left, left):
+def sum_left(histogram, index, missing_left, left):
     """Compute the class totals on the left of a split after the bin at `place`; -1 is before all bins."""
     for k in range(histogram.n_classes):
         left[k] = histogram.missing[k] if missing_left else 0
-    for i in range(place + 1):
+    for i in range(index + 1):
         add_bin(histogram, i, left)
 
 
 @bare_device
-def next_bin(histogram, place):
+def next_bin(histogram, index):
     """Return the first nonempty bin after `place`, or n_bins."""
-    after = place + 1
+    after = index + 1
     while histogram.n_classes == 2 and after < histogram.n_bins and weight_of_bin(histogram, after) == 0:
         after += 1
     return after
@@ -354,10 +354,10 @@ def _count_stored(columns, samples, feature, classes, with_samples, buffers):
         add_to_cells(cells, zero, np.int64(k), classes.totals[k], classes.shift)
     for i in range(n_found):
         sample, code = columns.node.found[i], np.uint64(columns.node.found_codes[i])
-        place, weight = np.int64(classes.places[label_of(sample)]), weight_of(sample, columns.weights)
-        add_to_cells(cells, zero, place, -weight, classes.shift)
-        add_to_cells(cells, code, place, weight, classes.shift)
-        add_code(mask, code if is_pair else (code << classes.shift) + np.uint64(place))
+        index, weight = np.int64(classes.indices[label_of(sample)]), weight_of(sample, columns.weights)
+        add_to_cells(cells, zero, index, -weight, classes.shift)
+        add_to_cells(cells, code, index, weight, classes.shift)
+        add_code(mask, code if is_pair else (code << classes.shift) + np.uint64(index))
         buffers.n_samples[code] += with_samples
     buffers.n_samples[zero] += (len(samples) - n_found) * with_samples
     if is_pair and n_found < len(samples):

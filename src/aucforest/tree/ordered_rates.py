@@ -86,14 +86,14 @@ def _find_starts(categories, starts):
 
 
 @bare_kernel
-def _sort_by_category(categories, order, labels, places, samples):
+def _sort_by_category(categories, order, labels, indices, samples):
     """Write the samples of each category in the given order; `places` are the starts, and afterwards the ends."""
     for i in range(len(order)):
         category = categories[order[i]]
         if category >= 0:
             label = np.uint64(labels[order[i]])
-            samples[places[category]] = np.uint64(order[i]) | (label << _LABEL_SHIFT)
-            places[category] += 1
+            samples[indices[category]] = np.uint64(order[i]) | (label << _LABEL_SHIFT)
+            indices[category] += 1
 
 
 def sort_by_category(
@@ -163,15 +163,15 @@ def _encode_rates(rule, starts, samples, codes, groups, weights, totals, counts,
                 group = groups[samples[start] & _LOW_32]
                 while stop < end and groups[samples[stop] & _LOW_32] == group:
                     stop += 1
-            for place in range(start, stop):
-                _encode_sample(rule, codes, np.int64(samples[place] & _LOW_32), totals, counts, encoded)
-            for place in range(start, stop):
-                sample, label = np.int64(samples[place] & _LOW_32), np.int64(samples[place] >> _LABEL_SHIFT)
+            for index in range(start, stop):
+                _encode_sample(rule, codes, np.int64(samples[index] & _LOW_32), totals, counts, encoded)
+            for index in range(start, stop):
+                sample, label = np.int64(samples[index] & _LOW_32), np.int64(samples[index] >> _LABEL_SHIFT)
                 weight = weights[sample] if len(weights) > 0 else 1.0
                 _count_sample(rule, codes, sample, label, weight, totals, counts)
             start = stop
-        for place in range(starts[category], end):
-            _forget_sample(rule, codes, np.int64(samples[place] & _LOW_32), totals, counts)
+        for index in range(starts[category], end):
+            _forget_sample(rule, codes, np.int64(samples[index] & _LOW_32), totals, counts)
 
 
 def encode_rates(

@@ -261,29 +261,29 @@ def goes_right(value, threshold, missing_left, sets, set_number):
 
 
 @bare_device
-def _next(nodes, sets, place, X, row, any_missing):
+def _next(nodes, sets, index, X, row, any_missing):
     """Return the node after a node on the path of a row; after a leaf, this is the leaf."""
     shift = np.uint64(nodes.shift)
     by_set, missing_right = shift - np.uint64(1), shift - np.uint64(2)
-    word = np.uint64(nodes.words[place])
+    word = np.uint64(nodes.words[index])
     value = X[row, word & ((np.uint64(1) << missing_right) - np.uint64(1))]
     if sets is not None and (word >> by_set) & np.uint64(1):
-        goes_right = is_right_of_set(sets, nodes.thresholds[place], value)
+        goes_right = is_right_of_set(sets, nodes.thresholds[index], value)
     elif any_missing:
-        goes_right = np.uint64(value > nodes.thresholds[place])
+        goes_right = np.uint64(value > nodes.thresholds[index])
         goes_right |= np.uint64(value != value) & (word >> missing_right)
     else:
         # The processor adds the result of this comparison in one instruction, that of `>` in three.
-        goes_right = np.uint64(not value <= nodes.thresholds[place])
-    return place + (word >> shift) + goes_right
+        goes_right = np.uint64(not value <= nodes.thresholds[index])
+    return index + (word >> shift) + goes_right
 
 
 @bare_device
-def _pass(nodes, sets, place, X, row, any_missing):
+def _pass(nodes, sets, index, X, row, any_missing):
     """Return the node two steps after a node on the path of a row, with sets the one after it."""
-    place = _next(nodes, sets, place, X, row, any_missing)
+    index = _next(nodes, sets, index, X, row, any_missing)
     # A look into a set takes so long that the second step would wait for it.
-    return place if sets is not None else _next(nodes, sets, place, X, row, any_missing)
+    return index if sets is not None else _next(nodes, sets, index, X, row, any_missing)
 
 
 @bare_device

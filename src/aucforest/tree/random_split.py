@@ -48,7 +48,7 @@ def _sum_left(codes, read, node, feature, classes, values, ends, threshold, left
         code = read(codes, (feature, row_of(samples[i])))
         is_low = middle_of(bin_of(feature, code, names, values), values) <= threshold
         is_left = np.uint64((code == least) | (is_low & (code != greatest)))
-        left[np.uint64(classes.places[label_of(samples[i])])] += weight_of(samples[i], weights) * np.int64(is_left)
+        left[np.uint64(classes.indices[label_of(samples[i])])] += weight_of(samples[i], weights) * np.int64(is_left)
         # Without branches, since nothing predicts where a sample goes.
         last, after = max(last, code * is_left), min(after, code | (np.uint64(0) - is_left))
         n_left += is_left

@@ -118,32 +118,32 @@ class Columns(NamedTuple):
 
 
 @bare_device
-def _read_narrow(codes, place):
+def _read_narrow(codes, index):
     """Return the code at a place in an array of codes of one byte."""
-    return np.uint64(codes.one[place])
+    return np.uint64(codes.one[index])
 
 
 @bare_device
-def _read_wide(codes, place):
+def _read_wide(codes, index):
     """Return the code at a place in an array of codes of more bytes."""
-    return np.uint64(codes.two[place]) if codes.n_bytes == 2 else np.uint64(codes.four[place])
+    return np.uint64(codes.two[index]) if codes.n_bytes == 2 else np.uint64(codes.four[index])
 
 
 @bare_device
-def code_at(codes, place):
+def code_at(codes, index):
     """Return the code at a place, which is an index of the array."""
-    return _read_narrow(codes, place) if codes.n_bytes == 1 else _read_wide(codes, place)
+    return _read_narrow(codes, index) if codes.n_bytes == 1 else _read_wide(codes, index)
 
 
 @bare_device
-def set_code(codes, place, code):
+def set_code(codes, index, code):
     """Write the code at a place, which is an index of the array."""
     if codes.n_bytes == 1:
-        codes.one[place] = code
+        codes.one[index] = code
     elif codes.n_bytes == 2:
-        codes.two[place] = code
+        codes.two[index] = code
     else:
-        codes.four[place] = code
+        codes.four[index] = code
 
 
 @bare_device

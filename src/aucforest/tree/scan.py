@@ -90,14 +90,14 @@ def second_frequency(first, second):
 
 
 @bare_device
-def _is_allowed(splits, left_0, left_1, place):
+def _is_allowed(splits, left_0, left_1, index):
     """Return whether the split after a bin satisfies the constraint."""
     constraint, totals = splits.constraint, splits.classes.totals
     left = second_frequency(left_0, left_1)
     right = second_frequency(totals[0] - left_0, totals[1] - left_1)
     if min(left, right) < constraint.low or max(left, right) > constraint.high:
         return False
-    only_missing_right = place + 1 == splits.histogram.n_bins
+    only_missing_right = index + 1 == splits.histogram.n_bins
     return only_missing_right or constraint.sign * (right - left) >= 0.0
 
 
@@ -116,14 +116,14 @@ def _scan_integer_scores(criterion, splits, bins, left, best_score, buffers):
     """Return (score, place) of the best split, only for AUC whose scores are exact integers: they cost no branches."""
     start, stop = bins
     left_0, left_1 = left
-    totals, best, place = splits.classes.totals, _bits_of(best_score), np.int64(-1)
+    totals, best, index = splits.classes.totals, _bits_of(best_score), np.int64(-1)
     for t in range(start, stop):
         moved_0, moved_1 = weights_of_pair(splits.histogram, t)
         left_0, left_1 = left_0 + moved_0, left_1 + moved_1
         score = _bits_of(criterion.pair(left_0, left_1, totals[0], totals[1], buffers.score))
-        place = np.int64(t) if score > best else place
+        index = np.int64(t) if score > best else index
         best = max(score, best)
-    return np.int64(best).view(np.float64), place
+    return np.int64(best).view(np.float64), index
 
 
 @bare_device
@@ -131,7 +131,7 @@ def _scan_bins(criterion, splits, bins, left, best, buffers):
     """Return the best split after the splits of some bins, given the class totals on the left of the first one."""
     t, stop = bins
     left_0, left_1 = left
-    best_score, bar, place = best
+    best_score, bar, index = best
     total_0, total_1 = splits.classes.totals[0], splits.classes.totals[1]
     while t < stop:
         may_win = False
@@ -145,8 +145,8 @@ def _scan_bins(criterion, splits, bins, left, best, buffers):
         if may_win and (not splits.constraint.is_active or _is_allowed(splits, left_0, left_1, last)):
             score = criterion.pair(left_0, left_1, total_0, total_1, buffers.score)
             if score > bar:
-                best_score, bar, place = score, score + pair_rounding(criterion.code, total_0, total_1), last
-    return best_score, bar, place
+                best_score, bar, index = score, score + pair_rounding(criterion.code, total_0, total_1), last
+    return best_score, bar, index
 
 
 @bare_device
@@ -190,7 +190,7 @@ def _any_exceeds(criterion, classes, bins, bar, sums):
 def _scan_blocks(criterion, splits, bins, left, best, buffers):
     """Return what `_scan_bins` returns; this pays for _LONG bins or more, whose blocks are ruled out at once."""
     start, stop = bins
-    best_score, bar, place = best
+    best_score, bar, index = best
     sums = buffers.sums
     _sum_pairs(splits.histogram, bins, left, sums)
     if not splits.constraint.is_active:
@@ -199,9 +199,9 @@ def _scan_blocks(criterion, splits, bins, left, best, buffers):
         end = min(start + _BLOCK, stop)
         block = start, end
         if _any_exceeds(criterion, splits.classes, block, bar, sums):
-            best_score, bar, place = _scan_bins(criterion, splits, block, left, (best_score, bar, place), buffers)
+            best_score, bar, index = _scan_bins(criterion, splits, block, left, (best_score, bar, index), buffers)
         start, left = end, (sums[0, end - np.uint64(1)], sums[1, end - np.uint64(1)])
-    return best_score, bar, place
+    return best_score, bar, index
 
 
 @bare_device
@@ -214,12 +214,12 @@ def scan_pair(criterion, splits, best_score, buffers):
     rounding = pair_rounding(criterion.code, totals[0], totals[1])
     best = best_score, best_score + rounding, np.int64(-1)
     if bins[1] - bins[0] >= _LONG:
-        best_score, _, place = _scan_blocks(criterion, splits, bins, left, best, buffers)
+        best_score, _, index = _scan_blocks(criterion, splits, bins, left, best, buffers)
     elif rounding == 0.0 and not splits.constraint.is_active:
-        best_score, place = _scan_integer_scores(criterion, splits, bins, left, best_score, buffers)
+        best_score, index = _scan_integer_scores(criterion, splits, bins, left, best_score, buffers)
     else:
-        best_score, _, place = _scan_bins(criterion, splits, bins, left, best, buffers)
-    return best_score, place
+        best_score, _, index = _scan_bins(criterion, splits, bins, left, best, buffers)
+    return best_score, index
 
 
 @bare_device
@@ -227,7 +227,7 @@ def scan_many(criterion, splits, best_score, buffers):
     """Return (score, place) of the best split of more than two classes."""
     histogram, classes, totals = splits.histogram, splits.classes, splits.classes.totals
     left = buffers.score.left[: classes.n]
-    bar, place = best_score + ROUNDING, np.int64(-1)
+    bar, index = best_score + ROUNDING, np.int64(-1)
     crowded = histogram.starts[histogram.n_bins] > _CROWDED * histogram.n_bins
     state = criterion.start(totals, bar, crowded, buffers.score)
     for label in range(np.uint64(classes.n)):
@@ -245,25 +245,25 @@ def scan_many(criterion, splits, best_score, buffers):
         if np.int64(t) >= splits.first:
             state, score = criterion.score(state, bar, left, totals, buffers.score)
             if score > bar:
-                best_score, place, bar = score, np.int64(t), score + ROUNDING
-    return best_score, place
+                best_score, index, bar = score, np.int64(t), score + ROUNDING
+    return best_score, index
 
 
 @outlined_device
 def _scan_custom(splits, best_score, buffers):
     """Return (score, place) of the best split by a user-defined criterion, which scores many splits in one call."""
     histogram, classes, custom = splits.histogram, splits.classes, buffers.custom
-    left, place, n_pending = buffers.score.left[: classes.n], np.int64(-1), 0
+    left, index, n_pending = buffers.score.left[: classes.n], np.int64(-1), 0
     sum_left(histogram, -1, splits.missing_left, left)
     for t in range(splits.stop):
         add_bin(histogram, t, left)
         if t < splits.first or (splits.constraint.is_active and not _is_allowed(splits, left[0], left[1], t)):
             continue
         n_pending = add_split(custom, n_pending, left, classes, t)
-        if n_pending == len(custom.places):
-            best_score, place = score_pending(custom, n_pending, best_score, place)
+        if n_pending == len(custom.indices):
+            best_score, index = score_pending(custom, n_pending, best_score, index)
             n_pending = 0
-    return score_pending(custom, n_pending, best_score, place) if n_pending > 0 else (best_score, place)
+    return score_pending(custom, n_pending, best_score, index) if n_pending > 0 else (best_score, index)
 
 
 def _scan_by(scan: Callable[..., Any]) -> Callable[..., Any]:

@@ -71,12 +71,12 @@ def _encode_stored(columns, values, n_bins, edges, zeros, starts, codes):
         first, n_edges = values.first[f], max(n_bins[f] - 1, 0)
         of_column = edges[first : first + n_edges]
         zeros[f] = np.searchsorted(of_column, 0.0)
-        some, place = slice(columns.starts[f], columns.starts[f + 1]), starts[f]
+        some, index = slice(columns.starts[f], columns.starts[f + 1]), starts[f]
         rows = columns.rows[some]
         n_kept = _encode_column(
-            columns.values[some], rows, n_bins[f], of_column, zeros[f], columns.rows[place:], codes[place:]
+            columns.values[some], rows, n_bins[f], of_column, zeros[f], columns.rows[index:], codes[index:]
         )
-        starts[f + 1] = place + n_kept
+        starts[f + 1] = index + n_kept
 
 
 @bare_kernel
@@ -84,9 +84,9 @@ def _turn(starts, rows, codes, row_starts, features, row_codes):
     """Write the features and codes of each row; row_starts, (n_rows + 2,), begins with two zeros and counts of rows."""
     for f in range(len(starts) - 1):
         for at in range(starts[f], starts[f + 1]):
-            place = row_starts[rows[at] + 1]
-            features[place], row_codes[place] = f, codes[at]
-            row_starts[rows[at] + 1] = place + 1
+            index = row_starts[rows[at] + 1]
+            features[index], row_codes[index] = f, codes[at]
+            row_starts[rows[at] + 1] = index + 1
 
 
 def _choose(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int | None, run: ParallelMap) -> BinValues:

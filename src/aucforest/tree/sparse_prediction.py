@@ -34,7 +34,7 @@ class SparseWalk(NamedTuple):
     dense: NDArray[np.floating]  # (n_dense, n_features)
     found: NDArray[np.uint64]  # (n_dense,) the leaves of the rows
     lane_rows: NDArray[np.uint64]  # (_LANES,) the rows that descend
-    places: NDArray[np.uint64]  # (_LANES,) their nodes
+    indices: NDArray[np.uint64]  # (_LANES,) their nodes
 
     @classmethod
     def of(cls, n_features: int, dtype: np.dtype[np.floating]) -> "SparseWalk":
@@ -73,27 +73,27 @@ def _descend(nodes, dense, any_missing, work):
     n_active = min(np.uint64(_LANES), n_rows)
     n_started = n_active
     for i in range(n_active):
-        work.lane_rows[i], work.places[i] = i, 0
+        work.lane_rows[i], work.indices[i] = i, 0
     while n_active > np.uint64(0):
         lane = np.uint64(0)
         while lane < n_active:
-            place, row = work.places[lane], work.lane_rows[lane]
-            word = np.uint64(nodes.words[place])
+            index, row = work.indices[lane], work.lane_rows[lane]
+            word = np.uint64(nodes.words[index])
             if word != np.uint64(0):
                 value = dense[row, word & features]
-                goes_right = np.uint64(value > nodes.thresholds[place])
+                goes_right = np.uint64(value > nodes.thresholds[index])
                 if any_missing:
                     goes_right |= np.uint64(value != value) & (word >> missing_right)
-                work.places[lane] = place + (word >> shift) + goes_right
+                work.indices[lane] = index + (word >> shift) + goes_right
                 lane += np.uint64(1)
                 continue
-            work.found[row] = place
+            work.found[row] = index
             if n_started < n_rows:
-                work.lane_rows[lane], work.places[lane] = n_started, 0
+                work.lane_rows[lane], work.indices[lane] = n_started, 0
                 n_started += np.uint64(1)
             else:
                 n_active -= np.uint64(1)
-                work.lane_rows[lane], work.places[lane] = work.lane_rows[n_active], work.places[n_active]
+                work.lane_rows[lane], work.indices[lane] = work.lane_rows[n_active], work.indices[n_active]
 
 
 @bare_kernel

@@ -149,16 +149,16 @@ def _is_half(weight, classes):
 
 
 @bare_device
-def _store_split(histogram, place, missing_left, by_set, classes, buffers):
+def _store_split(histogram, index, missing_left, by_set, classes, buffers):
     """Store the left totals and the sets of a split; return the first code on the right and where missing values go."""
-    sum_left(histogram, place, missing_left, buffers.left)
+    sum_left(histogram, index, missing_left, buffers.left)
     if not histogram.has_missing:
         missing_left = _is_half(sum_of(buffers.left[: classes.n]), classes)
     if by_set:
         buffers.codes_left[:] = buffers.codes_right[:] = 0
         for t in range(histogram.n_bins):
-            add_code(buffers.codes_left if t <= place else buffers.codes_right, np.uint64(histogram.codes[t]))
-    after = next_bin(histogram, place)
+            add_code(buffers.codes_left if t <= index else buffers.codes_right, np.uint64(histogram.codes[t]))
+    after = next_bin(histogram, index)
     return np.int64(histogram.codes[after]) if after < histogram.n_bins else np.int64(-1), missing_left
 
 
@@ -218,10 +218,10 @@ def _search_feature(forms, node, features, t, classes, best, params, buffers):
         if only >= 0:
             first, stop = max(first, only), min(stop, only + 1)
         splits = Splits(histogram, classes, first, stop, side == 1, constraint)
-        gain, place = forms.scan(params.criterion, splits, best.gain, buffers)
-        if place >= 0:
-            next_code, missing_left = _store_split(histogram, place, side == 1, kind != NUMERIC, classes, buffers)
-            code = np.int64(histogram.codes[place])
+        gain, index = forms.scan(params.criterion, splits, best.gain, buffers)
+        if index >= 0:
+            next_code, missing_left = _store_split(histogram, index, side == 1, kind != NUMERIC, classes, buffers)
+            code = np.int64(histogram.codes[index])
             best = _replace(best, feature, code, next_code, missing_left, sampled, gain)
     clear(histogram)
     return best
@@ -230,7 +230,7 @@ def _search_feature(forms, node, features, t, classes, best, params, buffers):
 @bare_device
 def _find_split(forms, node, params, buffers):
     """Find the best split with the functions of `forms`."""
-    classes = forms.number(node.labels, node.totals, node.weight, buffers.histogram.places)
+    classes = forms.number(node.labels, node.totals, node.weight, buffers.histogram.indices)
     start_scores(params.criterion, classes, buffers)
     left, right, none = buffers.left[: classes.n], buffers.score.right[: classes.n], np.int64(-1)
     codes_left, codes_right = buffers.codes_left, buffers.codes_right

@@ -130,8 +130,8 @@ def depth_first(nodes: Nodes) -> Nodes:
     counts = np.diff(starts)[order]
     ends = np.cumsum(counts)
     # Indexing a sparse matrix of scipy instead makes a fit of small trees take a fifth longer.
-    places = np.arange(ends[-1]) + np.repeat(starts[order] - ends + counts, counts)
-    totals = ClassTotals(n_classes, np.append(0, ends), labels[places], values[places])
+    indices = np.arange(ends[-1]) + np.repeat(starts[order] - ends + counts, counts)
+    totals = ClassTotals(n_classes, np.append(0, ends), labels[indices], values[indices])
     ordered = Nodes._make([*(column[order] if len(column) > 0 else column for column in nodes[:-1]), totals])
     is_split = ordered.left_child >= 0
     ordered.left_child[is_split] = numbers[ordered.left_child[is_split]]
@@ -170,8 +170,8 @@ def _without_zeros(value: NDArray[np.float64]) -> NDArray[np.float64] | csr_arra
 def _divide(starts, labels, totals, weight, value):
     """Write the class frequencies that are not 0, given the arrays of `ClassTotals`."""
     for node in range(len(weight)):
-        for place in range(np.uint64(starts[node]), np.uint64(starts[node + 1])):
-            value[node, labels[place]] = totals[place] / weight[node]
+        for index in range(np.uint64(starts[node]), np.uint64(starts[node + 1])):
+            value[node, labels[index]] = totals[index] / weight[node]
 
 
 def _frequencies(totals: ClassTotals, weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
@@ -364,8 +364,8 @@ class Tree:
 
     def has_set(self, node: int) -> bool:
         """Return whether a node splits a categorical feature by a set."""
-        place = np.searchsorted(self.set_nodes, node)
-        return bool(place < len(self.set_nodes) and self.set_nodes[place] == node)
+        index = np.searchsorted(self.set_nodes, node)
+        return bool(index < len(self.set_nodes) and self.set_nodes[index] == node)
 
     def goes_left(self, node: int) -> NDArray[np.bool_]:
         """Return whether each code goes left in a node that splits a categorical feature, (255,)."""
@@ -383,10 +383,10 @@ class Tree:
         is_split = ~self.is_leaf
         if not np.any(is_split):
             return
-        features, places = np.unique(self.feature[is_split], return_inverse=True)
+        features, indices = np.unique(self.feature[is_split], return_inverse=True)
         # Gains of a user-defined criterion may be so large that their sum would overflow.
         gains = self.gain[is_split] / self.gain.max() * self.weight[is_split] / self.weight[0]
-        total[features] += np.bincount(places, weights=gains, minlength=len(features)) / gains.sum()
+        total[features] += np.bincount(indices, weights=gains, minlength=len(features)) / gains.sum()
 
     def validate(self) -> None:
         """Check all invariants; raise ValueError with the first one that does not hold.
@@ -408,7 +408,7 @@ class Tree:
                 yield True, f"{name} must be {np.dtype(dtype)} of shape ({n_nodes},)"
         is_other = stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0
         yield is_other, f"frequencies must be float64, ({n_nodes}, n_classes), with at least one node"
-        place = _find_fault(
+        index = _find_fault(
             self.feature,
             self.threshold,
             self.left_child,
@@ -419,7 +419,7 @@ class Tree:
             self.n_features,
             np.zeros(n_nodes, dtype=np.bool_),
         )
-        yield place >= 0, _FAULTS[place].format(n_features=self.n_features)
+        yield index >= 0, _FAULTS[index].format(n_features=self.n_features)
         # Infinity is valid: it is the product of a large shrinkage and large weights, and removes all differences.
         yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
         yield from self._check_sets()
