@@ -123,8 +123,8 @@ def _try_compiler(device_compiler: Any) -> None:
     """Raise an exception if the compiler of devices does not compile a small one for a kernel."""
 
     @numba.njit(**{**_BARE_DEVICE, "pipeline_class": device_compiler})
-    def read(values, place):
-        return values[place]
+    def read(values, index):
+        return values[index]
 
     @numba.njit(**_BARE)
     def add(values):
@@ -168,8 +168,8 @@ def lowest_bit(typing_context, word):
 
 
 @intrinsic
-def prefetch(typing_context, array, place):
-    """Prefetch an item of an array into the caches, given its place in C order."""
+def prefetch(typing_context, array, index):
+    """Prefetch an item of an array into the caches, given its index in C order."""
 
     def generate(context, builder, signature, arguments):
         given = context.make_array(signature.args[0])(context, builder, arguments[0])

@@ -66,7 +66,7 @@ def test_patterns_mean_the_same_to_python_and_to_the_engine(engine, texts):
     assert found == [re.sub(number_texts.NO_UNIT, "", text) for text in texts]
 
 
-@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9, indices=2), st.data())
+@given(st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**9), max_value=10**9, places=2), st.data())
 def test_a_written_number_is_read_back(number, data):
     """With any mark between thousands, either decimal mark, and a sign before or behind."""
     decimal = data.draw(st.sampled_from(".,"))

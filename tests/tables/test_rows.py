@@ -187,7 +187,7 @@ def test_masked_labels_and_weights_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("form", "place", "value", "sentence"),
+    ("form", "index", "value", "sentence"),
     [
         ("csr", "indices", 10**6, "it has the column index 1000000, but 4 columns"),
         ("csr", "indices", -1, "it has the column index -1, but 4 columns"),
