@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # for what is under tests/
 
 
-def interleaved(functions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Return the median seconds of each function; all take turns, so that a slow spell hits all of them.
+def take_turns(functions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Return the seconds of functions that take turns, so that a slow spell hits all of them.
 
     The caller warms up what it wants warm.
     """
@@ -27,7 +27,12 @@ def interleaved(functions: Mapping[str, Callable[[], object]], repeats: int) -> 
             start = perf_counter()
             function()
             seconds[name].append(perf_counter() - start)
-    return {name: median(times) for name, times in seconds.items()}
+    return seconds
+
+
+def interleaved(functions: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Return the median seconds of each function; all take turns."""
+    return {name: median(times) for name, times in take_turns(functions, repeats).items()}
 
 
 def in_fresh_process(program: str, *, cold: bool = False) -> float:
@@ -45,6 +50,32 @@ def run_fresh(program: str, *, cold: bool = False, sources: Path = ROOT / "src")
         command = [sys.executable, "-c", program]
         finished = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return finished.stdout
+
+
+PEAK_OF_FIT = """
+import sys
+sys.path.insert(0, {benchmarks!r})
+import numpy as np
+from pathlib import Path
+from {module} import FITS
+
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])
+
+X, y = np.load({folder!r} + "/X.npy"), np.load({folder!r} + "/y.npy")
+FITS[{name!r}](X[:1000].copy(), y[:1000].copy(), 2, *{more!r})  # loads libraries and compiled code
+Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+before = status("VmRSS")
+forest = FITS[{name!r}](X, y, {n_trees}, *{more!r})
+print(status("VmHWM") - before)
+"""
+
+
+def peak_of_fit(folder: str, module: str, name: str, n_trees: int, *more: object) -> float:
+    """Return the MiB that a fit of a module's FITS to X.npy and y.npy takes in a new process (Linux only)."""
+    given = {"folder": folder, "module": module, "name": name, "n_trees": n_trees, "more": more}
+    return in_fresh_process(PEAK_OF_FIT.format(benchmarks=str(Path(__file__).parent), **given)) / 2**20
 
 
 def check_out(revision: str, folder: str) -> Path:

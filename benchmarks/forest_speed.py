@@ -11,13 +11,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 from _forests import FITS, N_JOBS, fit_ours
-from _timing import in_fresh_process, interleaved
+from _timing import interleaved, peak_of_fit
 from sklearn.datasets import make_classification
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.metrics import roc_auc_score
@@ -30,25 +29,6 @@ N_TREES = 100
 # with the defaults, and doing what the peers do
 OURS = "aucforest, defaults", "aucforest, shrinkage off"
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
-
-PEAK_OF_FIT = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {benchmarks!r})
-import numpy as np
-from _forests import FITS
-
-def status(name):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])
-
-X, y = np.load({folder!r} + "/X.npy"), np.load({folder!r} + "/y.npy")
-FITS[{name!r}](X[:1000].copy(), y[:1000].copy(), 2)  # loads libraries and compiled code
-Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
-before = status("VmRSS")
-forest = FITS[{name!r}](X, y, {n_trees})
-print(status("VmHWM") - before)
-"""
 
 
 def binary(n_rows: int) -> Split:
@@ -223,8 +203,7 @@ def print_peaks(X: np.ndarray, y: np.ndarray, n_trees: int, names: list[str]) ->
         np.save(f"{folder}/X.npy", X)
         np.save(f"{folder}/y.npy", y)
         for name in names:
-            given = {"benchmarks": str(Path(__file__).parent), "folder": folder, "name": name, "n_trees": n_trees}
-            print(f"{name:<32}{in_fresh_process(PEAK_OF_FIT.format(**given)) / 2**20:>9.0f}", flush=True)
+            print(f"{name:<32}{peak_of_fit(folder, '_forests', name, n_trees):>9.0f}", flush=True)
 
 
 PARTS: dict[str, Callable[[], object]] = {

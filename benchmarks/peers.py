@@ -24,7 +24,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from _timing import in_fresh_process
+from _timing import peak_of_fit, take_turns
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -33,24 +33,6 @@ import aucforest
 from aucforest import AUCForestClassifier
 
 Split = list[np.ndarray]
-PEAK_OF_FIT = """
-import sys
-sys.path.insert(0, {benchmarks!r})
-import numpy as np
-from pathlib import Path
-from peers import FITS
-
-def status(name):
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith(name)).split()[1])
-
-X, y = np.load({folder!r} + "/X.npy"), np.load({folder!r} + "/y.npy")
-FITS[{name!r}](X[:1000].copy(), y[:1000].copy(), 2, 1)  # loads libraries and compiled code
-Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
-before = status("VmRSS")
-forest = FITS[{name!r}](X, y, 10, 1)
-print(status("VmHWM") - before)
-"""
 
 
 def make_census(n_rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -183,17 +165,6 @@ def fits_for(n_classes: int) -> dict[str, Fit]:
     return {name: fit for name, fit in FITS.items() if name not in slow and find_version(name)}
 
 
-def take_turns(functions: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Return the seconds of functions that take turns."""
-    seconds: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(repeats):
-        for name, function in functions.items():
-            start = perf_counter()
-            function()
-            seconds[name].append(perf_counter() - start)
-    return seconds
-
-
 def load_code(fits: dict[str, Callable[..., Any]], X: np.ndarray, y: np.ndarray) -> None:
     """Load the libraries and the compiled code of fits, which is not timed."""
     for fit in fits.values():
@@ -287,9 +258,7 @@ def memory(_: argparse.Namespace) -> None:
         np.save(f"{folder}/y.npy", y)
         cells = {}
         for name in fits_for(2):
-            given = {"benchmarks": str(Path(__file__).parent), "folder": folder, "name": name}
-            peak = in_fresh_process(PEAK_OF_FIT.format(**given)) / 2**20
-            cells[name] = f"{peak:,.0f} MiB"
+            cells[name] = f"{peak_of_fit(folder, 'peers', name, 10, 1):,.0f} MiB"
     print_row("memory of a fit of 700,000 x 30, 10 trees", cells)
 
 
