@@ -1,10 +1,10 @@
 """Compilation with numba, for all compiled functions of the package.
 
-numba is imported, and makes its own object of a function, when the function is first called or compiled into another
-one: the import takes as long as all others, and to make the objects of all functions takes half of that again.
+numba is imported, and the dispatcher of a function is created, when the function is first called or compiled into
+another one. Importing numba takes as long as all other imports, and creating all dispatchers half as long.
 
 kernel           called by Python; may allocate; cached on disk
-device           called by kernels; may allocate; compiled into them
+device           called by kernels (not a function for a GPU); may allocate; compiled into them
 bare_kernel      called by Python; may not allocate; cached on disk
 bare_device      called by bare kernels; may not allocate; inlined into them
 outlined_device  called by bare kernels; may not allocate; compiled into them, but not inlined
@@ -19,34 +19,34 @@ from aucforest._sources import digest_sources
 F = TypeVar("F", bound=Callable[..., object])
 
 
-# computed at import, because the imported code is compiled and not later edits
+# Computed at import, because the imported code is compiled even if the files are edited later.
 digest_sources()
 
 
 class Compiled:
-    """A compiled function; `made` is the object that numba makes of it, and has all other attributes.
+    """A compiled function; `made` is its numba dispatcher, created at the first use, which has all other attributes.
 
-    Where a compiled function uses this object, numba asks for `_numba_type_` and takes it for its own.
+    If a compiled function uses this object, numba reads `_numba_type_` and treats the object as the dispatcher.
     """
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function, which is compiled if it is not yet for arguments of these types."""
+        """Call the function; at the first call with arguments of these types it is compiled."""
         return self.made(*arguments)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what is not there yet: the object of numba, or an attribute of it."""
+        """Return `made`, which is created at the first access, or an attribute of it."""
         if name.startswith("__"):
             raise AttributeError(name)
         if name != "made":
             return getattr(self.made, name)
-        # Two threads may make one at once; both get the first.
+        # Two threads may create a dispatcher at the same time; both get the first one.
         return self.__dict__.setdefault("made", self._make())
 
     def __reduce__(self) -> Any:
-        """Return the name, by which other processes find their own, or the object of numba if the function has none."""
+        """Pickle the function by its name, or by its dispatcher if it is a lambda or a local function."""
         return (_same, (self.made,)) if "<" in self.__qualname__ else self.__qualname__
 
     @property
@@ -56,7 +56,7 @@ class Compiled:
 
 
 def _same(made: Any) -> Any:
-    """Return the object of numba, as the copy of a function that has no name."""
+    """Return the dispatcher, to which a pickled lambda or local function is restored."""
     return made
 
 
@@ -89,23 +89,29 @@ def bare_kernel(function: F) -> F:
 
 
 def bare_device(function: F) -> F:
-    """Compile a function for bare kernels."""
+    """Compile a function that only bare kernels call; it is inlined."""
     return _compiled(function, "bare_device")
 
 
 def outlined_device(function: F) -> F:
-    """Compile a rarely used function for bare kernels, which is not inlined, so that its callers compile faster."""
+    """Compile a rarely called function for bare kernels without inlining it, so that its callers compile faster."""
     return _compiled(function, "outlined_device")
 
 
 def by_code(functions: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
-    """Return f(code, *arguments): the last function serves any code that is not that of another."""
-    # A chain of conditions, because numba calls constant functions only.
+    """Return a compiled f(code, *arguments) that calls the function of the code, or the last one for unknown codes."""
+    # A chain of conditions, because numba can only call functions that are constants.
     (code, first), *others = functions.items()
     if not others:
         return bare_device(lambda given, *arguments: first(*arguments))
     rest = by_code(dict(others))
     return bare_device(lambda given, *arguments: first(*arguments) if given == code else rest(given, *arguments))
+
+
+def replacing(kind: Any, *names: str) -> Callable[..., Any]:
+    """Return a compiled f(given, *values) that replaces fields of a named tuple: numba does not know its `_replace`."""
+    fields = ", ".join(name if name in names else f"given.{name}" for name in kind._fields)
+    return bare_device(eval(f"lambda given, {', '.join(names)}: kind({fields})", {"kind": kind, "__name__": __name__}))
 
 
 def is_compiled(function: object) -> bool:
@@ -115,12 +121,12 @@ def is_compiled(function: object) -> bool:
     return bool(is_jitted(function))
 
 
-# (uint64) -> position of the lowest set bit of a word that is not zero
+# (uint64) -> index of the lowest set bit of a nonzero word
 lowest_bit: Any = Compiled(lambda: _dispatchers().lowest_bit)
-# (array, place): prefetch an item of an array into the caches, given its place in C order
+# (array, index): prefetch an element of an array into the CPU caches, given its index in C order
 prefetch: Any = Compiled(lambda: _dispatchers().prefetch)
-# (address, lefts, totals, scores, n_splits): call the C function at an address from `compile_scorer`; `lefts` has a row
-# of class totals for each split
+# (address, lefts, totals, scores, n_splits): call the C function of `compile_scorer` at `address`; `lefts` has a row of
+# class totals for each split
 call_scorer: Any = Compiled(lambda: _dispatchers().call_scorer)
 
 
@@ -128,8 +134,8 @@ call_scorer: Any = Compiled(lambda: _dispatchers().call_scorer)
 def compile_scorer(function: Any) -> Any:
     """Compile f(left, totals) -> score into a C function that scores many splits; `.address` is its address.
 
-    It takes (lefts, totals, scores, n_splits, n_classes), pointers to doubles and int64, and returns 1 if f raised an
-    exception, else 0. ValueError if f does not compile, or does not return a number.
+    The C function takes (lefts, totals, scores, n_splits, n_classes), pointers to doubles and int64. It returns 1 if f
+    raised an exception, else 0. Raises ValueError if f does not compile or does not return a number.
     """
     import numba
 

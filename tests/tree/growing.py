@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, compile_scorer
+from aucforest._compile import compile_scorer
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
 from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION, entropy_table
 from aucforest.tree.features import CATEGORICAL, NUMERIC
-from aucforest.tree.growing import Batch, branch_rows, grow_trees, make_workspace
-from aucforest.tree.histogram import number_more_classes, number_two_classes
-from aucforest.tree.samples import NO_NAMES, NO_SPARSE, Codes, Columns, SparseCodes
+from aucforest.tree.growing import Batch, Sizes, branch_rows, grow_trees, make_workspace
+from aucforest.tree.samples import NO_NAMES, CodeBins, Codes, Columns, SparseCodes
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 from tests.reference.tree import GAINS
@@ -53,14 +52,6 @@ class Growth(NamedTuple):
     sparse: bool = False
 
 
-@bare_device
-def number_classes(labels, totals, weight, indices):
-    """Number the classes of a node, which are two or more."""
-    if len(labels) == 2:
-        return number_two_classes(labels, totals, weight, indices)
-    return number_more_classes(labels, totals, weight, indices)
-
-
 def sparse_codes(binned: BinnedMatrix) -> SparseCodes:
     """Return the codes that are not those of zero, which must be a value of each column."""
     zeros = np.array([
@@ -82,52 +73,56 @@ def bin_for(X, max_bins: int | None = 255, n_bytes: int = 1, weights=None) -> Bi
     return binned._replace(codes=binned.codes.astype(np.promote_types(binned.codes.dtype, f"u{n_bytes}")))
 
 
+def make_columns(binned: BinnedMatrix, weights=(), kinds=None) -> Columns:
+    """Return the columns that kernels read; without kinds all features are numeric."""
+    kinds = np.zeros(len(binned.codes), dtype=np.int8) if kinds is None else kinds
+    bins = CodeBins(NO_NAMES, binned.values)
+    return Columns(Codes.of(binned.codes), binned.n_bins, np.array(weights, np.int64), bins, kinds, is_sampled=False)
+
+
+def make_params(how: Growth, n_features: int) -> TreeParams:
+    """Return the parameters that kernels read."""
+    given = {name: getattr(how, name) for name in TreeParams._fields if hasattr(how, name)}
+    return TreeParams(**given | {
+        "criterion": CRITERIA[how.criterion] if isinstance(how.criterion, str) else CUSTOM_CRITERION,
+        "random_splits": how.random,
+        "max_features": min(how.max_features, n_features),
+        "max_leaf_nodes": how.max_leaf_nodes or 0,
+        "signs": np.array(how.signs, dtype=np.int8),
+    })  # fmt: skip
+
+
 def grow_binned(binned: BinnedMatrix, labels, how: Growth, n_classes=None, counts=None, weights=None) -> Grown:
     """Grow a tree; `counts` is a bootstrap sample, `weights` are fixed-point weights in place of it."""
     labels, n_features = np.asarray(labels, dtype=np.uint16), len(binned.codes)
     n_classes = int(labels.max()) + 1 if n_classes is None else n_classes
     counts = np.ones(len(labels), np.uint16) if counts is None else np.asarray(counts, np.uint16)
     weighted, weights = weights is not None, np.asarray([] if weights is None else weights, np.int64)
-    columns = Columns(Codes.of(binned.codes), binned.n_bins, weights, NO_NAMES, NO_SPARSE)
-    if how.sparse:
-        columns = columns._replace(codes=Codes.of(binned.codes[:, :0].copy()), sparse=sparse_codes(binned))
-    criterion = CRITERIA[how.criterion] if isinstance(how.criterion, str) else CUSTOM_CRITERION
     by_set = np.isin(np.arange(n_features), how.by_set)
     kinds = np.array(how.kinds or np.where(by_set, CATEGORICAL, NUMERIC), dtype=np.int8)
-    max_features, signs = min(how.max_features, n_features), np.array(how.signs, dtype=np.int8)
-    params = TreeParams(
-        criterion=criterion,
-        random_splits=how.random,
-        max_features=max_features,
-        max_depth=how.max_depth,
-        min_samples_split=how.min_samples_split,
-        min_samples_leaf=how.min_samples_leaf,
-        min_weight_leaf=how.min_weight_leaf,
-        min_gain=how.min_gain,
-        max_leaf_nodes=how.max_leaf_nodes or 0,
-        signs=signs,
-        kinds=kinds,
-        values=binned.values,
-        is_sampled=False,
-    )
-    last_rows = branch_rows(n_features, max_features) if how.last_rows is None else how.last_rows
-    table = entropy_table([criterion], np.inf if weighted else counts.sum())
+    columns, params = make_columns(binned, weights, kinds), make_params(how, n_features)
+    if how.sparse:
+        columns = columns._replace(codes=Codes.of(binned.codes[:, :0].copy()), sparse=sparse_codes(binned))
+    last_rows = branch_rows(n_features, params.max_features) if how.last_rows is None else how.last_rows
     last_rows = 0 if how.max_leaf_nodes or how.sparse else last_rows
-    work = make_workspace(columns, params, len(labels), np.count_nonzero(counts), n_classes, last_rows, table)
-    if criterion == CUSTOM_CRITERION:
+    table = entropy_table([params.criterion], np.inf if weighted else counts.sum())
+    work = make_workspace(columns, params, Sizes(len(labels), np.count_nonzero(counts), n_classes, last_rows), table)
+    if params.criterion == CUSTOM_CRITERION:
         custom = work.buffers.custom._replace(address=compile_scorer(how.criterion).address)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
     batch = Batch(
+        labels=labels,
         keys=np.array([how.key], dtype=np.uint64),
         counts=counts[None],
         weights=weights[None],
-        criteria=np.array([criterion]),
+        criteria=np.array([params.criterion]),
         random_splits=np.array([how.random]),
         min_weight_leaf=np.array([how.min_weight_leaf]),
+        ends=np.empty(1, dtype=np.int64),
     )
-    nodes, ends = grow_trees(columns._replace(node=work.sparse_node), labels, params, batch, work)
+    nodes = grow_trees(columns._replace(node=work.sparse_node), params, batch, work)
     check_buffers_are_clean(work.buffers)
-    (tree,) = Tree.from_nodes(nodes, ends, 1.0, kinds != NUMERIC)
+    (tree,) = Tree.from_nodes(nodes, batch.ends, 1.0, kinds != NUMERIC)
     tree.validate()
     splits = [node for node in preorder(tree) if tree.feature[node] >= 0]
     assert tree.left_child[splits].tolist() == list(range(1, tree.n_nodes, 2)), "not numbered depth first"

@@ -130,12 +130,6 @@ def test_equal_weights_are_no_weights(max_bins):
     assert np.array_equal(bin_matrix(column, max_bins=max_bins, weights=np.ones(3000)).codes, plain.codes)
 
 
-def test_a_rising_map_keeps_the_codes():
-    column = np.random.default_rng(2).normal(size=(2000, 1))
-    plain = bin_matrix(column, max_bins=40)
-    assert np.array_equal(bin_matrix(np.exp(column), max_bins=40).codes, plain.codes)
-
-
 def test_the_code_of_missing_values_fits_as_well():
     assert [code_dtype(n) for n in (0, 255, 256, 2**16 - 1, 2**16)] == 2 * [np.uint8] + 2 * [np.uint16] + [np.uint32]
     assert all(n <= np.iinfo(code_dtype(n)).max for n in (255, 2**16 - 1, 2**32 - 1))

@@ -105,22 +105,6 @@ def test_sets_are_drawn_as_the_reference_draws_them(n_classes):
         check_tree(X, labels, how, **weighings(seed, 100)[seed], n_classes=n_classes)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("missing", [False, True])
-def test_sets_of_categories_are_drawn_alike(missing):
-    """Of four categories there are 14 sets that are neither empty nor all."""
-    X, labels = np.repeat([0.0, 1.0, 2.0, 3.0, np.nan], 2)[: 10 if missing else 8, None], [0, 1, 1, 1, 0, 0, 0, 1, 1, 1]
-    weights = np.arange(1, len(X) + 1) ** 2
-    drawn = {}
-    for key in range(1400):
-        tree = root_split(X, np.array(labels[: len(X)]), weights, random=True, key=key)
-        goes_left = tuple(tree.goes_left(0)[:4])
-        drawn[goes_left] = drawn.get(goes_left, 0) + 1
-    assert len(drawn) == 14
-    # Each is expected 100 times with a standard deviation of 10.
-    assert list(drawn.values()) == pytest.approx([100] * 14, abs=45)
-
-
 @pytest.mark.parametrize("missing_left", [False, True])
 def test_categories_that_a_node_has_not_seen_follow_its_missing_values(missing_left):
     X = np.repeat([[3.0], [5.0], [9.0], [np.nan]], 6, axis=0)

@@ -4,7 +4,6 @@ All of this runs as plain Python, too.
 """
 
 import math
-from bisect import bisect_left
 from itertools import combinations, product
 
 import numpy as np
@@ -15,7 +14,9 @@ from sklearn.metrics import roc_auc_score
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.criteria import (
+    _PAIR_SUM_LIMIT,
     _TABLE,
+    AUC,
     CRITERIA,
     ROUNDING,
     Criterion,
@@ -24,15 +25,11 @@ from aucforest.tree.criteria import (
     entropy_table,
     gain_by_definition,
     is_optimal,
-    start_scores,
-    sum_of,
 )
-from aucforest.tree.histogram import add_to_cells, clear, list_filled, make_histogram, next_bin
-from aucforest.tree.scan import _LONG, Constraint, Splits, scan_many, scan_pair
-from aucforest.tree.splitter import SplitBuffers
+from aucforest.tree.random_split import _score_many
 from tests.reference.growing import rank_of
 from tests.reference.tree import GAINS
-from tests.tree.growing import NAMES, number_classes
+from tests.tree.growing import NAMES
 
 # Beside all criteria one that has its definition alone.
 _ALONE = 10
@@ -40,9 +37,7 @@ _ROWS = [*_TABLE.values(), Criterion(_ALONE + CRITERIA["gini"], _TABLE["gini"].g
 _FORMS = [*((name, 0) for name in NAMES), ("gini", _ALONE)]
 _score_pair = by_criterion(bare_device(lambda criterion, *arguments: criterion.pair(*arguments)), _ROWS)
 _exceeds = by_criterion(bare_device(lambda criterion, *arguments: criterion.exceeds(*arguments)), _ROWS)
-_scan_pair = by_criterion(scan_pair, _ROWS)
-_scan_many = by_criterion(scan_many, _ROWS)
-_LABELS = np.arange(64, dtype=np.int32)
+_score_many = by_criterion(_score_many, _ROWS)
 
 
 @bare_kernel
@@ -64,36 +59,12 @@ def are_apart(code, left, totals):
 
 
 @bare_kernel
-def scan_counts(code, counts, totals, keeps_empty, missing_left, span, gain, buffers):
-    """Scan the splits of a feature, given the class totals at all codes, the missing one last.
-
-    Return the gain, the last code on the left and the first one on the right.
-    """
-    classes = number_classes(_LABELS[: len(totals)], totals, sum_of(totals), buffers.histogram.indices)
-    start_scores(code, classes, buffers)
-    cells = buffers.histogram.cells[0]
-    for at in range(len(counts)):
-        for k in range(len(totals)):
-            add_to_cells(cells, np.uint64(at), k, counts[at, k], classes.shift)
-    n_listed = np.int64(-1) if keeps_empty else list_filled(len(counts), classes, cells, buffers.histogram)
-    histogram = make_histogram(n_listed, len(counts), classes, False, cells, buffers.histogram)
-    first = max(span[0], histogram.first)
-    stop = min(span[1], histogram.n_bins if histogram.has_missing and not missing_left else histogram.n_bins - 1)
-    splits = Splits(histogram, classes, first, stop, missing_left, Constraint(False, 0, 0.0, 1.0))
-    if classes.n == 2:
-        gain, index = _scan_pair(code, splits, gain, buffers)
-    else:
-        gain, index = _scan_many(code, splits, gain, buffers)
-    last, following = np.int64(-1), np.int64(-1)
-    if index >= 0:
-        after = next_bin(histogram, index)
-        last = np.int64(histogram.codes[index])
-        following = np.int64(histogram.codes[after]) if after < histogram.n_bins else np.int64(-1)
-    clear(histogram)
-    return gain, last, following
-
-
-ALL = (0, 2**40)
+def score_many(code, left, totals, best_score, buffers):
+    """Score a split of more classes, whose weight moves to the left class by class."""
+    unit = _PAIR_SUM_LIMIT / len(totals) ** 2 if code == AUC else 1.0
+    for k in range(len(totals)):
+        buffers.scale[k] = unit / totals[k]
+    return _score_many(code, left, totals, best_score, buffers)
 
 
 @bare_kernel
@@ -142,18 +113,6 @@ def test_gain_is_what_the_definition_says(criterion, sides):
     assert gain(criterion, *sides) == pytest.approx(float(GAINS[criterion](*sides)), rel=1e-12, abs=1e-12)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_pure_children_gain_the_most(n_classes):
-    left, right = [7] + [0] * (n_classes - 1), [0] + [9] * (n_classes - 1)
-    # Classes on the same side are not told apart: only the pairs with class 0 are.
-    told_apart = (n_classes - 1) / math.comb(n_classes, 2)
-    assert gain("auc", left, right) == pytest.approx(0.5 * told_apart, rel=1e-15)
-    assert gain("hellinger", left, right) == pytest.approx(math.sqrt(2) * told_apart, rel=1e-15)
-    if n_classes == 2:
-        assert gain("gini", [8, 0], [0, 8]) == 0.5
-        assert gain("entropy", [8, 0], [0, 8]) == 1.0
-
-
 @given(children(most=40))
 def test_auc_gain_is_the_mean_roc_auc_over_pairs(sides):
     left, right = map(np.array, sides)
@@ -164,34 +123,6 @@ def test_auc_gain_is_the_mean_roc_auc_over_pairs(sides):
         auc = roc_auc_score(y_true, y_score)
         scores.append(max(auc, 1 - auc))
     assert gain("auc", left, right) == pytest.approx(np.mean(scores) - 0.5, abs=1e-12)
-
-
-def numpy_decrease(impurity, left, right) -> float:
-    def weighted(totals):
-        totals = np.asarray(totals, dtype=float)
-        return totals.sum() * impurity(totals / totals.sum())
-
-    node = np.add(left, right)
-    return (weighted(node) - weighted(left) - weighted(right)) / node.sum()
-
-
-@given(children())
-def test_impurities_are_the_textbook_ones(sides):
-    assert gain("gini", *sides) == pytest.approx(numpy_decrease(lambda q: 1 - np.sum(q**2), *sides), abs=1e-12)
-
-    def bits(q):
-        return -np.sum(q[q > 0] * np.log2(q[q > 0]))
-
-    assert gain("entropy", *sides) == pytest.approx(numpy_decrease(bits, *sides), abs=1e-12)
-
-
-@given(st.integers(0, 10**6), st.integers(0, 10**6))
-def test_hellinger_gain_is_the_distance_of_two_distributions(a, b):
-    expected = np.linalg.norm(np.sqrt([a / 1e6, 1 - a / 1e6]) - np.sqrt([b / 1e6, 1 - b / 1e6]))
-    distance = gain("hellinger", [a, b], [10**6 - a, 10**6 - b])
-    assert distance == pytest.approx(expected, rel=1e-12, abs=1e-15)
-    assert distance == gain("hellinger", [b, a], [10**6 - b, 10**6 - a])
-    assert gain("hellinger", [a, a], [10**6 - a, 10**6 - a]) == 0.0
 
 
 @pytest.mark.parametrize("step", [10**9, 10**6, 10**3])
@@ -214,51 +145,6 @@ def test_an_empty_side_gains_nothing(criterion):
     assert gain(criterion, [0, 0, 0], [3, 4, 5]) == 0.0
     assert gain(criterion, [3, 4, 5], [0, 0, 0]) == 0.0
     assert gain(criterion, [0, 6], [0, 3]) == 0.0
-
-
-@pytest.mark.parametrize("criterion", NAMES)
-@given(st.integers(1, 9), st.integers(1, 9))
-def test_of_two_classes_no_split_beats_pure_children(criterion, total_0, total_1):
-    most = max(
-        gain(criterion, left, np.subtract((total_0, total_1), left))
-        for left in product(range(total_0 + 1), range(total_1 + 1))
-    )
-    assert gain(criterion, [total_0, 0], [0, total_1]) == pytest.approx(most, rel=1e-12)
-
-
-@pytest.mark.parametrize("criterion", NAMES)
-@given(children())
-def test_gain_is_never_negative_and_symmetric(criterion, sides):
-    left, right = sides
-    assert gain(criterion, left, right) >= -1e-12
-    assert gain(criterion, left, right) == pytest.approx(gain(criterion, right, left), abs=1e-12)
-    assert gain(criterion, left[::-1], right[::-1]) == pytest.approx(gain(criterion, left, right), abs=1e-12)
-
-
-@pytest.mark.parametrize("criterion", NAMES)
-@given(children(), st.integers(0, 6))
-def test_classes_absent_from_the_node_do_not_count(criterion, sides, index):
-    left, right = sides
-    wider = [[*side[:index], 0, *side[index:]] for side in (left, right)]
-    assert gain(criterion, *wider) == gain(criterion, left, right)
-
-
-@given(children(most=1000), st.integers(1, 1000))
-def test_auc_and_hellinger_do_not_see_the_weight_of_a_class(sides, factor):
-    heavier = [[side[0] * factor, *side[1:]] for side in sides]
-    for criterion in ("auc", "hellinger"):
-        assert gain(criterion, *heavier) == pytest.approx(gain(criterion, *sides), abs=1e-12)
-
-
-@given(st.integers(1, 500), st.integers(1, 500), st.data())
-def test_gini_is_auc_that_rewards_splits_near_the_ends(n0, n1, data):
-    left = [data.draw(st.integers(0, n)) for n in (n0, n1)]
-    right = [n0 - left[0], n1 - left[1]]
-    assume(sum(left) > 0 and sum(right) > 0)
-    n = n0 + n1
-    difference = 2 * gain("auc", left, right)
-    expected = 2 * (n0 * n1 / n**2 * difference) ** 2 / (sum(left) * sum(right) / n**2)
-    assert gain("gini", left, right) == pytest.approx(expected, abs=1e-12)
 
 
 UNITS = st.sampled_from([1, 1, 7, 2**40 - 87, 2**48])
@@ -291,67 +177,6 @@ def test_scores_of_two_classes(criterion, alone, totals, fractions, unit, with_t
             assert not exceeds(code, left, totals, score + 1e-6 * unit_of_score)
 
 
-@pytest.mark.slow  # compiling all scans takes long; test_splitter.py holds grown trees to the same splits
-@pytest.mark.parametrize(("criterion", "alone"), _FORMS)
-@given(
-    seed=st.integers(0, 10**6),
-    n_codes=st.sampled_from([3, 20, int(_LONG), 256]),
-    frequency=st.sampled_from([0.05, 0.5, 1.0]),
-    trend=st.sampled_from([0.0, 0.02, 1.0]),
-    missing=st.booleans(),
-    missing_left=st.booleans(),
-    unit=st.sampled_from([1, 1, 2**40 - 87]),
-)
-def test_scan_of_two_classes(criterion, alone, seed, n_codes, frequency, trend, missing, missing_left, unit):
-    """Few bins and many, empty ones left out or kept: the best split, and the lowest of those that tie."""
-    rng = np.random.default_rng(seed)
-    counts = rng.integers(0, 4, (n_codes, 2)) * (rng.random((n_codes, 1)) < frequency)
-    counts[:, 1] = rng.binomial(counts[:, 1], np.clip(0.3 + trend * np.linspace(-0.5, 0.5, n_codes), 0.0, 1.0))
-    counts[-1] *= missing
-    counts *= unit
-    totals = counts.sum(axis=0)
-    filled = np.flatnonzero(counts[:-1].any(axis=1))
-    assume(totals.all() and len(filled) > 1)
-    code, buffers = CRITERIA[criterion] + alone, SplitBuffers.of(1, n_codes, 2, np.empty(0))
-    unit_of_score = float(totals[0]) * float(totals[1]) if code == CRITERIA["auc"] else 1.0
-    last = None if counts[-1].any() and not missing_left else -1
-    lefts = counts[filled].cumsum(axis=0) + counts[-1] * missing_left
-    bar, best = ROUNDING, -1
-    for t, left in enumerate(lefts[:last].tolist()):
-        score = float(rank_of(criterion, left, (totals - left).tolist())[alone == 0])
-        if score > bar:
-            best, bar = t, score + ROUNDING
-    expected = (filled[best], (*filled, -1)[best + 1]) if best >= 0 else (-1, -1)
-    for keeps_empty in (False, True):
-        found, *codes = scan_counts(code, counts, totals, keeps_empty, missing_left, ALL, 0.0, buffers)
-        assert tuple(codes) == expected
-        assert found / unit_of_score == pytest.approx(bar - ROUNDING if best >= 0 else 0.0, rel=0, abs=0.1 * ROUNDING)
-        assert not buffers.histogram.cells.any()
-
-
-@pytest.mark.slow
-def test_ties_of_small_gains_go_to_the_lower_bin():
-    """Two of many splits hardly differ in a small gain, the later one at the end of a block."""
-    unit, later = 2**36, 2**30
-
-    def count(earlier):
-        counts = np.full((_LONG + 25, 2), unit)
-        counts[-1] = 0
-        counts[[3, 4, 31, 32], 1] += np.array([earlier, -earlier, later, -later])
-        return counts
-
-    def scores(earlier):
-        totals, lefts = count(earlier).sum(axis=0), count(earlier).cumsum(axis=0)
-        return [rank_of("gini", lefts[t].tolist(), (totals - lefts[t]).tolist())[1] for t in (3, 31)]
-
-    earlier = bisect_left(range(later), -0.3 * ROUNDING, key=lambda earlier: np.subtract(*scores(earlier))) - 1
-    low, high = scores(earlier)
-    assert 0.3 * ROUNDING < high - low < ROUNDING < 1e-9 < low < 1e-3
-    counts, buffers = count(earlier), SplitBuffers.of(1, _LONG + 25, 2, np.empty(0))
-    found = scan_counts(CRITERIA["gini"], counts, counts.sum(axis=0), False, False, ALL, 0.0, buffers)
-    assert found[1:] == (3, 4)
-
-
 @pytest.mark.parametrize("alone", [1, 200])
 def test_scores_of_weights_far_apart(alone):
     """What is right of the split is lost in the sum of all weights."""
@@ -364,46 +189,20 @@ def test_scores_of_weights_far_apart(alone):
         assert expected < ROUNDING or exceeds(CRITERIA[criterion], left, totals, 0.99 * expected)
 
 
-@st.composite
-def histograms(draw):
-    """The bins of a feature, (n_bins, n_classes), the class totals of missing values, and those of the node."""
-    n_classes, n_bins = draw(st.integers(3, 7)), draw(st.integers(2, 12))
-    row = st.lists(st.sampled_from([0, 0, 1, 2, 30]), min_size=n_classes, max_size=n_classes)
-    bins = np.array(draw(st.lists(row.filter(any), min_size=n_bins, max_size=n_bins)))
-    missing = np.array(draw(row)) * draw(st.booleans())
-    present = (bins.sum(axis=0) + missing) > 0
-    assume(present.sum() > 2)
-    unit = draw(UNITS)
-    bins, missing = unit * bins[:, present], unit * missing[present]
-    return bins, missing, bins.sum(axis=0) + missing
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("criterion", "alone"), _FORMS)
-@given(parts=histograms(), missing_left=st.booleans(), with_table=st.booleans())
-def test_scan_of_more_classes(criterion, alone, parts, missing_left, with_table):
-    bins, missing, totals = parts
-    code, n_classes = CRITERIA[criterion] + alone, len(totals)
-    n_bins, counts = len(bins), np.concatenate((bins, missing[None]))
-    table = entropy_table([CRITERIA[criterion]], float(totals.sum()) if with_table else math.inf)
-    buffers = SplitBuffers.of(1, n_bins + 1, n_classes, table)
-
-    lefts = np.cumsum(bins, axis=0) + missing * missing_left
-    stop = n_bins if missing.any() and not missing_left else n_bins - 1
-    sides = zip(lefts[:stop].tolist(), (totals - lefts).tolist())
-    gains = [float(GAINS[criterion](left, right)) for left, right in sides]
-    best, bar = -1, ROUNDING
-    for t, exact in enumerate(gains):
-        if exact > bar:
-            best, bar = t, exact + ROUNDING
-    found, index, _ = scan_counts(code, counts, totals, False, missing_left, ALL, 0.0, buffers)
-    assert index == best
-    assert found == pytest.approx(gains[best] if best >= 0 else 0.0, rel=0, abs=0.1 * ROUNDING)
-    # Bounds on the way to a split hide nothing, and what they promise is there.
-    for t, exact in enumerate(gains):
-        found, index, _ = scan_counts(
-            code, counts, totals, False, missing_left, (t, t + 1), exact - 1.5 * ROUNDING, buffers
-        )
-        assert (index, found) == (t, pytest.approx(exact, rel=0, abs=0.1 * ROUNDING))
-        below = exact - 0.5 * ROUNDING
-        assert scan_counts(code, counts, totals, False, missing_left, (t, t + 1), below, buffers)[1] == -1
+@given(children(), st.booleans())
+def test_scores_of_more_classes(criterion, alone, sides, with_table):
+    left, right = np.array(sides)
+    is_present = left + right > 0
+    assume(np.count_nonzero(is_present) > 2)
+    left, right = left[is_present], right[is_present]
+    table = entropy_table([CRITERIA[criterion]], float((left + right).sum()) if with_table else math.inf)
+    code, buffers, expected = (
+        CRITERIA[criterion] + alone,
+        ScoreBuffers.of(len(left), table),
+        gain(criterion, left, right),
+    )
+    for bar in (0.0, expected - 1.5 * ROUNDING):
+        score = score_many(code, left, left + right, max(bar, 0.0), buffers)
+        assert score == pytest.approx(max(expected, 0.0), rel=0, abs=1.5 * ROUNDING)
+    assert score_many(code, left, left + right, expected + ROUNDING, buffers) == expected + ROUNDING

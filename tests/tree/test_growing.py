@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.binning import bin_matrix
-from aucforest.tree.features import NUMERIC
-from aucforest.tree.growing import branch_rows, make_workspace
-from aucforest.tree.samples import MOST_ROWS, NO_NAMES, Codes, Columns
-from aucforest.tree.splitter import TreeParams
+from aucforest.tree.growing import Sizes, branch_rows, make_workspace
+from aucforest.tree.samples import MOST_ROWS
 from tests.reference.tree import leaf_of
-from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow, grow_binned
+from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow, grow_binned, make_columns, make_params
 from tests.tree.oracle import check_rows_land, check_tree, random_data, weighings
 
 
@@ -143,44 +141,6 @@ def test_exact_mode_finds_what_bins_hide():
     assert grow(X, labels).tree.n_nodes > 3
 
 
-@pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("label_of_leaf", [[0, 1, 1, 0], [0, 1, 2, 3]])
-@pytest.mark.parametrize("max_bins", [255, None])
-def test_a_known_tree_is_found(criterion, label_of_leaf, max_bins):
-    rng = np.random.default_rng(5)
-    X = rng.permuted(np.tile(np.arange(100.0), (8, 3)), axis=1).reshape(8, 3, 100).transpose(0, 2, 1).reshape(800, 3)
-    X[rng.random(800) < 0.1, 2] = np.nan
-    leaf = np.where(X[:, 0] <= 30, np.where(X[:, 1] <= 90, 0, 1), np.where(X[:, 2] > 10, 2, 3))
-    tree = grow(X, np.array(label_of_leaf)[leaf], max_bins=max_bins, criterion=criterion).tree
-    assert tree.feature.tolist() == [0, 1, 2, -1, -1, -1, -1]
-    assert tree.threshold.tolist() == [30.5, 90.5, 10.5, 0.0, 0.0, 0.0, 0.0]
-    assert tree.missing_left.tolist()[2]
-    assert tree.value[3:].argmax(axis=1).tolist() == [label_of_leaf[i] for i in (0, 1, 3, 2)]
-
-
-@pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("change", [np.exp, np.arctan, lambda x: x**3, lambda x: 1e300 * x, lambda x: 1e-300 * x])
-def test_rising_transformations_keep_the_partition(criterion, n_classes, change):
-    X, labels = random_data(4, n_classes, n_rows=80, n_values=30)
-    plain = grow(X, labels, max_bins=None, n_bytes=2, criterion=criterion)
-    changed = grow(change(X), labels, max_bins=None, n_bytes=2, criterion=criterion)
-    assert [(*n[:1], *n[2:]) for n in canonical(plain)] == [(*n[:1], *n[2:]) for n in canonical(changed)]
-
-
-@pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("names", [[1, 0], [2, 0, 1], [3, 1, 0, 2]])
-def test_names_of_classes_do_not_matter(criterion, names):
-    n_classes = len(names)
-    X, labels = random_data(6, n_classes, n_rows=200)
-    plain = grow(X, labels, criterion=criterion)
-    renamed = grow(X, np.array(names)[labels], criterion=criterion)
-    assert np.array_equal(renamed.totals[:, names], plain.totals)
-    assert np.array_equal(renamed.tree.threshold, plain.tree.threshold)
-    assert np.array_equal(renamed.tree.feature, plain.tree.feature)
-    assert renamed.tree.gain == pytest.approx(plain.tree.gain, abs=1e-14)
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("value", [0.0, np.inf, -np.inf, np.nan])
 def test_constant_features_make_one_leaf(n_classes, value):
@@ -270,11 +230,6 @@ def test_more_distinct_values_than_16_bits_hold():
 
 
 def test_more_rows_than_nodes_have_numbers_for_are_refused():
-    columns = Columns(
-        Codes.of(np.empty((3, 0), dtype=np.uint8)), np.full(3, 255), np.empty(0, dtype=np.int64), NO_NAMES
-    )
-    none = np.empty(0, dtype=np.int8)
-    kinds, values = np.full(3, NUMERIC, dtype=np.int8), bin_for(np.ones((2, 3))).values
-    params = TreeParams(0, False, 3, 9, 2, 1, 0, 0.0, 0, none, kinds, values, is_sampled=False)
+    params, columns = make_params(Growth(), 3), make_columns(bin_for(np.ones((2, 3))))
     with pytest.raises(ValueError, match="536,870,912 samples are more than the 536,870,911 that a tree can grow from"):
-        make_workspace(columns, params, MOST_ROWS + 1, 9, 2, 0, np.empty(0))
+        make_workspace(columns, params, Sizes(MOST_ROWS + 1, 9, 2, 0), np.empty(0))

@@ -5,21 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest._compile import bare_kernel
+from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.binning import BinnedMatrix, BinValues
 from aucforest.tree.criteria import sum_of
-from aucforest.tree.histogram import (
-    PAIR_SAMPLES,
-    SORT_SAMPLES,
-    HistogramBuffers,
-    add_bin,
-    add_code,
-    clear,
-    count_samples,
-    list_bits,
-)
-from aucforest.tree.samples import NO_NAMES, Codes, Columns, take_samples
-from aucforest.tree.splitter import Node
-from tests.tree.growing import Growth, number_classes
+from aucforest.tree.histogram import PAIR_SAMPLES, SORT_SAMPLES, HistogramBuffers, list_bits
+from aucforest.tree.samples import add_code, take_samples
+from aucforest.tree.splitter import MORE_CLASSES, TWO_CLASSES, Node, Search, SplitBuffers
+from tests.tree.growing import Growth, make_columns, make_params
 from tests.tree.oracle import check_tree, random_data, weighings
 
 
@@ -31,21 +23,31 @@ def list_marked(bits, n_bits, mask, listed):
     return list_bits(mask, n_bits, listed)
 
 
-@bare_kernel
-def count(columns, samples, features, t, labels, totals, compact, with_samples, found, buffers):
-    """Count a histogram, and read the class totals of its bins, (n_codes, n_classes), at their codes.
-
-    Return where the bins start and end, and the numbers of present classes and of samples that miss the value.
-    """
-    classes = number_classes(labels, totals, sum_of(totals), buffers.indices)
+@bare_device
+def _count(forms, columns, samples, t, compact, given):
+    labels, totals, params, found, all_buffers = given
+    buffers = all_buffers.histogram
+    classes = forms.number(labels, totals, sum_of(totals), buffers.indices)
     node = Node(columns, samples, labels, totals, classes.weight, np.uint64(0), 0.0, 1.0)
-    histogram = count_samples(node, features, t, classes, compact, with_samples, buffers)
+    features = all_buffers.features.features
+    histogram = forms.count(Search(forms, node, classes, params, all_buffers), features, t, compact)
     for i in range(histogram.first, histogram.n_bins):
-        add_bin(histogram, i, found[histogram.codes[i]])
+        forms.add_bin(histogram, i, found[histogram.codes[i]])
     for i in range(len(found)):
         buffers.codes[i] = histogram.codes[i]
-    clear(histogram)
-    return histogram.first, histogram.n_bins, classes.n, histogram.missing_samples
+    forms.clear(histogram)
+    return histogram.first, histogram.n_bins, histogram.missing_samples
+
+
+@bare_kernel
+def count(columns, samples, t, compact, given):
+    """Count a histogram, and read the class totals of its bins, (n_codes, n_classes), at their codes.
+
+    Return where the bins start and end, and the number of samples that miss the value.
+    """
+    if len(given[0]) == 2:
+        return _count(TWO_CLASSES, columns, samples, t, compact, given)
+    return _count(MORE_CLASSES, columns, samples, t, compact, given)
 
 
 @pytest.mark.parametrize("n_bits", [1, 63, 64, 65, 256, 257])
@@ -76,27 +78,21 @@ def test_histograms_are_those_of_numpy(seed, n_rows, n_bins, classes, unit, comp
     weights, labels = rng.integers(1, 4, n_rows) * max(unit, 1), np.array(classes)[index].astype(np.uint16)
     totals = np.zeros(9, dtype=np.int64)
     np.add.at(totals, labels, weights)
-    columns = Columns(Codes.of(codes.astype(np.uint8)), np.full(3, n_bins), weights[: n_rows * (unit > 0)], NO_NAMES)
-    samples, buffers = np.empty(n_rows, np.uint64), HistogramBuffers.of(n_bins + 1, 9)
+    values = BinValues(*np.empty((3, 0)))
+    binned = BinnedMatrix(codes.astype(np.uint8), np.full(3, n_bins), values)
+    columns = make_columns(binned, weights[: n_rows * (unit > 0)])
+    params = make_params(Growth(min_samples_leaf=1 + with_samples), 3)
+    samples, all_buffers = np.empty(n_rows, np.uint64), SplitBuffers.of(3, n_bins + 1, 9, np.empty(0))
+    buffers, features = all_buffers.histogram, all_buffers.features.features
     take_samples(labels, np.minimum(weights, 9).astype(np.uint16), unit == 0, samples)
-    features, present = np.array([2, 0, 1], dtype=np.int32), np.flatnonzero(totals).astype(np.int32)
+    features[:], present = [2, 0, 1], np.flatnonzero(totals).astype(np.int32)
     for t, column in enumerate(codes[features]):
         expected = np.zeros((n_bins + 1, 9), dtype=np.int64)
         np.add.at(expected, (column, labels), weights)
-        expected = expected[:, totals > 0]
+        expected, n = expected[:, totals > 0], len(present)
         found = np.zeros_like(expected)
-        first, n_found, n, missing_samples = count(
-            columns,
-            samples,
-            features,
-            t,
-            present,
-            totals[present],
-            compact or with_samples,
-            with_samples,
-            found,
-            buffers,
-        )
+        given = present, totals[present], params, found, all_buffers
+        first, n_found, missing_samples = count(columns, samples, t, compact or with_samples, given)
         bins, filled = buffers.codes[first:n_found], np.flatnonzero(expected[:-1].any(axis=1))
         if compact or with_samples or n > 2:
             assert bins.tolist() == filled.tolist()

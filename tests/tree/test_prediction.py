@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from aucforest.tree.prediction import ALL_ROWS, GROUP_ROWS, PackedTrees, add_probabilities, add_row, find_leaves
+from aucforest.tree.prediction import (
+    ALL_ROWS,
+    GROUP_ROWS,
+    BagCounts,
+    PackedTrees,
+    WalkBuffers,
+    add_probabilities,
+    add_row,
+)
 from tests.persistence.trees import make_tree
 from tests.reference.tree import leaf_of
 from tests.tree.test_tree import small_tree
@@ -51,16 +59,13 @@ def rows_for(trees, n_rows: int, seed: int = 0) -> np.ndarray:
 
 def scratch(n_rows: int):
     """Return buffers whose content must not matter."""
-    return np.full(n_rows, 2**63, dtype=np.uint64), np.full(n_rows, 99, dtype=np.uint32)
+    return WalkBuffers(np.full(n_rows, 2**63, dtype=np.uint64), np.full(n_rows, 99, dtype=np.uint32))
 
 
 def leaves_of(trees, X) -> np.ndarray:
     """Return the leaf of every row in every tree."""
-    packed, found = PackedTrees(trees), np.full((len(trees), len(X)), -1, dtype=np.int64)
-    X = packed.as_read(X)
-    nodes, walks_all = packed.nodes_for(X), np.zeros_like(found, dtype=np.uint16)
-    find_leaves(nodes, packed.first, X, walks_all, *scratch(len(X)), found)
-    return found.T
+    packed = PackedTrees(trees)
+    return packed.find_leaves(packed.as_read(X)).T
 
 
 def test_packed_trees_hold_every_leaf_once(trees):
@@ -120,7 +125,7 @@ def test_sets_of_codes_are_walked(trees):
 def test_probabilities_are_added_in_the_order_of_trees(trees, n_rows):
     packed, X = PackedTrees(trees).take_predictions(trees), rows_for(trees, n_rows, seed=1)
     total = np.full((n_rows, trees[0].n_classes), 0.25)
-    add_probabilities(*packed.arguments(packed.values), X, *scratch(n_rows), total, *ALL_ROWS)
+    add_probabilities(packed.arrays_for(X), X, scratch(n_rows), total, ALL_ROWS)
     expected = np.full_like(total, 0.25)
     for tree in trees:
         expected += tree.prediction[[leaf_of(tree, row) for row in X]]
@@ -169,8 +174,8 @@ def test_leaves_of_one_class_are_added_in_the_order_of_trees(pure_trees):
     counts = np.random.default_rng(0).poisson(1.0, (len(pure_trees), len(X))).astype(np.uint16)
     for drawn in (np.zeros_like(counts), counts):
         total, expected = np.full((2, len(X), pure_trees[0].n_classes), 0.1)
-        out_of_bag = ALL_ROWS if drawn is not counts else (counts, np.zeros(len(X), dtype=np.int64))
-        add_probabilities(*packed.arguments(packed.values), X, *scratch(len(X)), total, *out_of_bag)
+        out_of_bag = ALL_ROWS if drawn is not counts else BagCounts(counts, np.zeros(len(X), dtype=np.int64))
+        add_probabilities(packed.arrays_for(X), X, scratch(len(X)), total, out_of_bag)
         for tree, of_tree in zip(pure_trees, drawn):
             for row in np.flatnonzero(of_tree == 0):
                 expected[row] += tree.prediction[leaf_of(tree, X[row])]
@@ -189,7 +194,8 @@ def check_one_row(trees):
     packed = PackedTrees(trees).take_predictions(trees)
     for row in rows_for(trees, 20, seed=3):
         total, expected = np.full((1, trees[0].n_classes), 0.25), np.full(trees[0].n_classes, 0.25)
-        add_row(*packed.arguments(packed.values), np.tile(row, (len(trees), 1)), *scratch(len(trees)), total)
+        copies, starts = np.tile(row, (len(trees), 1)), (packed.first, packed.first_leaf)
+        add_row(packed.nodes, packed.values, starts, copies, tuple(scratch(len(trees))), total)
         for tree in trees:
             expected += tree.prediction[leaf_of(tree, row)]
         assert np.array_equal(total[0], expected)
@@ -202,16 +208,15 @@ def test_out_of_bag_rows_alone_are_walked(trees):
     # All rows are out of the bag of the first tree, none of that of the second.
     counts[0], counts[1] = 0, 1
     total, n_trees = np.full((n_rows, trees[0].n_classes), 0.25), np.full(n_rows, 7)
-    add_probabilities(*packed.arguments(packed.values), X, *scratch(n_rows), total, counts, n_trees)
+    add_probabilities(packed.arrays_for(X), X, scratch(n_rows), total, BagCounts(counts, n_trees))
     expected = np.full_like(total, 0.25)
     for tree, drawn in zip(trees, counts):
         for row in np.flatnonzero(drawn == 0):
             expected[row] += tree.prediction[leaf_of(tree, X[row])]
     assert np.array_equal(total, expected)
     assert np.array_equal(n_trees, 7 + np.sum(counts == 0, axis=0))
-    found = np.full(counts.shape, -1, dtype=np.int64)
-    find_leaves(packed.nodes, packed.first, X, counts, *scratch(n_rows), found)
-    assert np.array_equal(found, np.where(counts == 0, leaves_of(trees, X).T, -1))
+    found = packed.find_leaves(X, counts)
+    assert np.array_equal(found[counts == 0], leaves_of(trees, X).T[counts == 0])
 
 
 @pytest.mark.parametrize("missing_left", [False, True])

@@ -52,7 +52,7 @@ def test_keys_are_the_reference(key, purpose, index):
     )
 
 
-def test_purposes_have_streams_of_their_own():
+def test_purposes_have_different_streams():
     """Every call names a purpose, and no two purposes share a number of the stream below a key."""
     purposes = {name: value for name, value in vars(random).items() if name.isupper() and type(value) is int}
     assert sorted(purposes.values()) == list(range(len(purposes)))

@@ -33,12 +33,14 @@ def read(sample, weights):
 
 @bare_kernel
 def part_by_threshold(codes, code, samples, spill, also_left):
-    return engine.with_codes(engine.partition, codes, 0, engine.is_at_most, code, samples, spill, also_left)
+    return engine.with_codes(
+        engine.partition, codes, 0, engine.Side(engine.is_at_most, code, also_left), samples, spill
+    )
 
 
 @bare_kernel
 def part_by_set(codes, words, samples, spill, also_left):
-    return engine.with_codes(engine.partition, codes, 0, engine.has_code, words, samples, spill, also_left)
+    return engine.with_codes(engine.partition, codes, 0, engine.Side(engine.has_code, words, also_left), samples, spill)
 
 
 @given(ROWS, HALVES, HALVES, ROWS)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree import growing
-from aucforest.tree.sparse import most_linked
+from aucforest.tree.sparse import most_listed
 from tests.tree.growing import canonical, grow
 
 RANDOM = np.random.default_rng(0)
@@ -42,7 +42,7 @@ OPTIONS = {
 def grow_both(monkeypatch, links, labels=LABELS, X=WORDS, **options):
     """Return the trees of dense and of sparse codes, and the numbers of links with which nodes were entered."""
     if links is not None:
-        monkeypatch.setattr(growing, "most_linked", lambda n_stored, *_: n_stored * links)
+        monkeypatch.setattr(growing, "most_listed", lambda n_stored, *_: n_stored * links)
     return [canonical(grow(X, labels, sparse=sparse, **options)) for sparse in (False, True)]
 
 
@@ -69,6 +69,6 @@ def test_any_matrix(seed, n_rows, n_features, density):
 
 
 def test_nodes_link_few_codes():
-    assert most_linked(240_000, 2_000, 44) == 2_640
-    assert most_linked(40, 2_000, 44) == 40
-    assert most_linked(10_000, 10**6, 3) == 64
+    assert most_listed(240_000, 2_000, 44) == 2_640
+    assert most_listed(40, 2_000, 44) == 40
+    assert most_listed(10_000, 10**6, 3) == 64

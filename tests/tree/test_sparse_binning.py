@@ -26,29 +26,14 @@ def check(dense, is_stored=None, **options) -> None:
     for found, wanted in ((values.lower, expected.values.lower), (values.upper, expected.values.upper)):
         np.testing.assert_array_equal(found, wanted)
         np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
-    n_rows, n_features = dense.shape
     assert codes.row_codes.array.dtype == codes.column_codes.array.dtype == expected.codes.dtype
-    for by_column in (True, False):
-        if by_column:
-            full, starts, other, items = (
-                np.empty((n_features, n_rows)),
-                codes.column_starts,
-                codes.rows,
-                codes.column_codes.array,
-            )
-            full[:] = codes.zeros[:, None]
-        else:
-            full, starts, other, items = (
-                np.empty((n_rows, n_features)),
-                codes.row_starts,
-                codes.features,
-                codes.row_codes.array,
-            )
-            full[:] = codes.zeros
-        at = np.repeat(np.arange(len(full)), np.diff(starts))
-        assert np.all(items != full[at, other])
-        full[at, other] = items
-        np.testing.assert_array_equal(full if by_column else full.T, expected.codes)
+    columns = np.repeat(np.arange(dense.shape[1]), np.diff(codes.column_starts))
+    rows = np.repeat(np.arange(len(dense)), np.diff(codes.row_starts))
+    for indices, items in (((columns, codes.rows), codes.column_codes), ((codes.features, rows), codes.row_codes)):
+        full = np.repeat(codes.zeros[:, None], len(dense), axis=1)
+        assert np.all(items.array != full[indices])
+        full[indices] = items.array
+        np.testing.assert_array_equal(full, expected.codes)
 
 
 VALUES = st.sampled_from([0.0, 0.0, 0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, 5e-324]) | st.floats(-4, 4)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from aucforest.tables.sparse import SparseRows
-from aucforest.tree.prediction import ALL_ROWS, PackedTrees, add_probabilities
+from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse, dense_rows
 from tests.tree.growing import grow
 
@@ -18,15 +18,12 @@ def both(dense, n_classes=2, n_trees=4):
     trees = [grow(dense, labels, max_features=3, key=key, n_classes=n_classes).tree for key in range(n_trees)]
     packed, rows = PackedTrees(trees).take_predictions(trees), SparseRows(sp.csr_array(dense))
     X, total, sums = packed.as_read(dense), np.zeros((len(dense), n_classes)), np.zeros((len(dense), n_classes))
-    active, found = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
-    nodes = packed.nodes_for(X)
-    add_probabilities(nodes, packed.first, packed.values, packed.first_leaf, X, active, found, total, *ALL_ROWS)
-    work = SparseWalk.of(dense.shape[1], rows.dtype)
-    trees_of = packed.nodes_for(rows.stored.values), packed.first, packed.values, packed.first_leaf
+    add_probabilities(packed.arrays_for(X), X, WalkBuffers.of(len(X)), total, ALL_ROWS)
+    work, arrays = SparseWalk.of(dense.shape[1], rows.dtype), packed.arrays_for(rows.stored.values)
     # The rows begin in the middle.
     half = len(dense) // 2
     for some in (slice(half, len(dense)), slice(0, half)):
-        add_sparse(*trees_of, rows.stored, some.start, work, sums[some])
+        add_sparse(arrays, rows.stored, some.start, work, sums[some])
     return total, sums, work
 
 

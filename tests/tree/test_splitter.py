@@ -7,17 +7,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from tests.reference import growing as reference
 from tests.reference.tree import leaf_of, sample_features
-from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow
-from tests.tree.oracle import check_tree, make_table, random_data, weighings
+from tests.tree.growing import NAMES, Growth, canonical, grow
+from tests.tree.oracle import check_tree, random_data, weighings
 
 
 @pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize(
-    ("n_classes", "n_bytes"),
-    [(2, 1), (3, 2), (6, 4), *(pytest.param(n, 1 << n % 3, marks=pytest.mark.slow) for n in range(2, 7))],
-)
+@pytest.mark.parametrize(("n_classes", "n_bytes"), [(2, 1), (3, 2), (6, 4)])
 @pytest.mark.parametrize("random", [False, True])
 def test_every_node_holds_the_best_split(criterion, n_classes, n_bytes, random):
     for seed, bound in enumerate([1, 1, 3, 2]):
@@ -37,7 +33,8 @@ def test_many_codes_in_small_and_large_nodes(criterion, n_classes):
     X = rng.integers(0, 200, (250, 2)).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
     labels = np.minimum(np.nan_to_num(X[:, 0], nan=40.0) // 80 + (rng.random(250) < 0.2), n_classes - 1)
-    check_tree(X, labels.astype(int), Growth(criterion, max_depth=5))
+    for weighing in weighings(7, 250)[::3]:
+        check_tree(X, labels.astype(int), Growth(criterion, max_depth=5), **weighing)
 
 
 @pytest.mark.parametrize("n_classes", [20, 60])
@@ -60,28 +57,6 @@ def test_absent_classes_change_nothing(criterion):
     plain = canonical(grow(X, labels, criterion=criterion))
     spread = canonical(grow(X, labels * 2 + 2, n_classes=6, criterion=criterion))
     assert [(*n[:6], n[8], n[10]) for n in spread] == plain
-
-
-@pytest.mark.parametrize("criterion", ["auc", "gini", "hellinger"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_weights_of_a_class_cancel_but_in_an_impurity(criterion, n_classes):
-    changed = False
-    for seed in range(20):
-        X, labels = random_data(seed, n_classes, n_rows=40)
-        how = {"criterion": criterion, "key": seed, "max_depth": 1}
-        plain, weighted = (grow(X, labels, weights=w, **how).tree for w in (None, np.array([1, 8, 64])[labels]))
-        same = np.array_equal(plain.threshold, weighted.threshold) and np.array_equal(plain.feature, weighted.feature)
-        changed |= not (same and weighted.gain == pytest.approx(plain.gain, abs=1e-14))
-    assert changed is (criterion == "gini")
-
-
-def test_a_class_that_is_told_apart_by_few_samples_counts_as_much_as_a_large_one():
-    # Feature 0 isolates a class of 2 rows in 1002, feature 1 shifts the two large ones: AUC sees the pairs, Gini rows.
-    labels = np.repeat([0, 1, 2], [500, 500, 2])
-    shifted = np.concatenate((np.arange(500) < 280, np.arange(500) < 220, [True, False]))
-    X = np.column_stack((labels == 2, shifted)).astype(float)
-    assert grow(X, labels, max_depth=1).tree.feature[0] == 0
-    assert grow(X, labels, max_depth=1, criterion="gini").tree.feature[0] == 1
 
 
 @pytest.mark.parametrize("criterion", NAMES)
@@ -145,28 +120,6 @@ def test_missing_values_go_right_in_a_tie(criterion, repeats):
     assert (tree.threshold[0], tree.missing_left[0]) == (1.5, False)
 
 
-@pytest.mark.parametrize("random", [False, True])
-def test_missing_values_are_tried_on_both_sides(random):
-    X = np.array([1.0, 1.0, 2.0, 2.0, np.nan, np.nan])[:, None]
-    for side in (0, 1):
-        tree = grow(X, np.array([0, 0, 1, 1, side, side]), random=random).tree
-        assert tree.n_nodes == 3
-        assert 1.0 <= tree.threshold[0] < 2.0
-        assert bool(tree.missing_left[0]) is (side == 0)
-    beside = grow(np.where(np.isnan(X), X, 1.0), np.array([0, 0, 0, 0, 1, 1]), random=random).tree
-    assert (beside.n_nodes, beside.threshold[0], beside.missing_left[0]) == (3, np.inf, False)
-
-
-@pytest.mark.parametrize("criterion", NAMES)
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_missing_values_alone_may_be_split_off(criterion, n_classes):
-    X = np.repeat([1.0, 2.0, np.nan], 12)[:, None]
-    labels = np.concatenate((np.tile([0, n_classes - 2], 12), np.full(12, n_classes - 1)))
-    tree = grow(X, labels, criterion=criterion, max_depth=1).tree
-    assert (tree.threshold[0], tree.missing_left[0]) == (np.inf, False)
-    assert tree.n_samples.tolist() == [36, 24, 12]
-
-
 @pytest.mark.parametrize(("heavy", "missing_left"), [(0, True), (1, False), (None, True)])
 def test_missing_values_follow_the_heavier_child_where_none_was_seen(heavy, missing_left):
     X, labels = np.array([[1.0], [1.0], [2.0], [2.0]]), np.array([0, 0, 1, 1])
@@ -223,31 +176,3 @@ def test_scores_of_random_forest_src(case):
     assert 0.5 + tree.gain[0] == pytest.approx(PEER[case]["root_score"], abs=1e-12)
     auc = roc_auc_score(labels, [tree.value[leaf_of(tree, row), 1] for row in X])
     assert (auc == pytest.approx(PEER[case]["depth3_auc"], abs=1e-12)) is (case not in TIED)
-
-
-def is_greedy(table, node, leaves) -> bool:
-    """Say whether best splits, however ties are broken, lead from a node to these leaves of depth 3."""
-    rules = reference.Rules(max_depth=3)
-    splits = list(reference.all_splits(table, node, rules)) if reference.may_split(table, node, rules) else []
-    most = max((split.gain for split in splits), default=0)
-    if most == 0:
-        return len({leaves[r] for r in node.rows}) == 1
-    return any(
-        all(is_greedy(table, reference.Node(side, 0, node.depth + 1), leaves) for side in (split.left, split.right))
-        for split in splits
-        if split.gain == most and not {leaves[r] for r in split.left} & {leaves[r] for r in split.right}
-    )
-
-
-@pytest.mark.parametrize("case", TIED)
-def test_trees_of_random_forest_src_are_best_where_splits_tie(case):
-    table, rows = make_table(bin_for(PEER[case]["X"], max_bins=None), PEER[case]["y"], 2)
-    assert is_greedy(table, reference.Node(rows, 0), PEER[case]["depth3_leaf"])
-
-
-def test_a_stump_scores_as_the_roc_auc_of_its_sides():
-    for seed in range(20):
-        X, labels = random_data(seed, 2, missing=0.0)
-        tree = grow(X, labels, max_depth=1).tree
-        auc = roc_auc_score(labels, X[:, tree.feature[0]] > tree.threshold[0])
-        assert 0.5 + tree.gain[0] == pytest.approx(max(auc, 1 - auc), abs=1e-15)

@@ -416,13 +416,6 @@ def test_frequencies_stay_frequencies(seed, amount):
     assert np.all((found >= 0.0) & (found <= 1.0))
 
 
-@given(SEEDS)
-def test_from_the_frequencies_to_those_of_the_root(seed):
-    left_child, weight, value = random_frequencies(seed, 3)
-    np.testing.assert_allclose(shrink(left_child, weight, value, 0.0), value, atol=1e-14)
-    np.testing.assert_allclose(shrink(left_child, weight, value, 1e15), np.tile(value[0], (len(value), 1)), atol=1e-9)
-
-
 def test_a_tree_predicts_what_it_is_shrunk_to():
     tree = small_tree()
     assert tree.shrinkage == 0.0

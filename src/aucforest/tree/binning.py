@@ -1,9 +1,9 @@
-"""Binning: values become ordered codes, and codes become thresholds again.
+"""Binning: values are encoded as ordered codes, and splits of codes are converted to thresholds.
 
-A greater code is a greater value. Code c of a feature is a bin with the values from `lower` to `upper`; the edge midway
-between two bins determines the code of an unseen value. The code after the last bin, n_bins[f], is the missing value
-(NaN). Infinite values are ordinary values. A feature with at most max_bins distinct values has one bin for each; other
-features have bins of about equal weight, in which a value of large weight has a bin of its own.
+Codes have the order of the values. Code c of a feature stands for a bin with the values from `lower` to `upper`, and
+the edge midway between two bins determines the codes of unseen values. Missing values (NaN) have the code after the
+last bin, n_bins[f]. Infinite values are ordinary values. A feature with at most max_bins distinct values has a bin for
+each value. Other features have bins of about equal weight, and a value of large weight has a separate bin.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,7 +20,7 @@ from aucforest.tree.samples import exact_weights
 MAX_BINS = 255
 # Bins are computed from the rows with the smallest hashes, which do not depend on how the data are partitioned.
 SAMPLE_ROWS = 200_000
-# Rows that are hashed at a time. The hashes of all rows would take more memory than the labels.
+# Number of rows that are hashed at once. The hashes of all rows would take more memory than the labels.
 _HASHED_ROWS = 2**18
 _GROUP_CELLS = 2**20
 _BLOCK_ROWS = 16_384
@@ -60,17 +60,18 @@ def midway(low: float, high: float) -> float:
     """Return the threshold between two neighbouring values: at least `low` and never `high`.
 
     It increases monotonically with both values, so a row goes to the same side by its code and by its value. An
-    infinite value counts as the largest finite one. The sum of halves does not overflow, but rounding can move it out
-    of the interval.
+    infinite value is replaced by the largest finite one. The sum of halves does not overflow, but rounding can move it
+    out of the interval.
     """
     middle = 0.5 * max(low, -_LARGEST) + 0.5 * min(high, _LARGEST)
     return middle if low <= middle < high else low
 
 
 @bare_device
-def bin_of(feature, code, names, values):
-    """Return the index of the bin of a code in `BinValues`; names are those of `Columns`."""
-    return values.first[feature] + (np.int64(names[feature, code]) if len(names) > 0 else np.int64(code))
+def bin_of(bins, feature, code):
+    """Return the index in `BinValues` of the bin of a code, given the `CodeBins`."""
+    names, first = bins.names, bins.values.first[feature]
+    return first + (np.int64(names[feature, code]) if len(names) > 0 else np.int64(code))
 
 
 @bare_kernel
@@ -98,7 +99,7 @@ def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
 class _Stored(NamedTuple):
     """A matrix as it is stored, row by row or column by column.
 
-    Kernels are compiled for a contiguous float64 array that can be written to: other values are copied, some at a time.
+    Kernels are compiled for a contiguous, writeable float64 array. Other arrays are copied in parts.
     """
 
     array: NDArray[Any]  # (n_rows, n_features), transposed if it is stored by column
@@ -115,18 +116,18 @@ class _Stored(NamedTuple):
         """Whether kernels read the array itself."""
         return self.array.dtype == np.float64 and self.array.flags.carray
 
-    def columns(self, rows: NDArray[np.int64], first: int, n_columns: int) -> NDArray[np.float64]:
-        """Return the given rows of consecutive features; each feature is a row."""
-        array, some = self.array, slice(first, first + n_columns)
+    def columns(self, rows: NDArray[np.int64], features: slice) -> NDArray[np.float64]:
+        """Return the given rows of consecutive features; each feature is a row of the result."""
+        array, first = self.array, features.start
+        columns = np.empty((features.stop - first, len(rows)))
         if not self._is_read:
-            part = array[some][:, rows] if self.by_column else array[:, some][rows]
+            part = array[features][:, rows] if self.by_column else array[:, features][rows]
             array, rows, first = np.array(part, dtype=np.float64, order="C"), np.arange(len(rows)), 0
-        columns = np.empty((n_columns, len(rows)))
         _copy_columns(array, self.by_column, rows, first, columns)
         return columns
 
     def rows(self, start: int, stop: int) -> tuple[NDArray[np.float64], bool, int]:
-        """Return an array with some rows, whether it is stored by column, and the number of its first row."""
+        """Return an array that has the rows, whether it is stored by column, and the index of its first row."""
         if self._is_read:
             return self.array, self.by_column, 0
         part = self.array[:, start:stop] if self.by_column else self.array[start:stop]
@@ -151,7 +152,7 @@ def _copy_columns(X, by_column, rows, first_feature, columns):
 
 @bare_device
 def _find_two(column, lower):
-    """Write the distinct values of a column, unless it has more than two, in ascending order; return 3 then."""
+    """Write up to two distinct values of a column in ascending order, and return their number; 3 if there are more."""
     n, n_known, start = len(column), 0, 0
     while start < n and n_known < 2:
         value = column[start]
@@ -164,7 +165,7 @@ def _find_two(column, lower):
     first, second = lower[0], lower[1]
     while start < n:
         stop = min(start + _TILE_ROWS, n)
-        # Without branches, so that the loop is vectorized.
+        # The loop has no branches, so that it is vectorized.
         n_others = 0
         for i in range(start, stop):
             n_others += (column[i] != first) & (column[i] != second) & (column[i] == column[i])
@@ -177,7 +178,7 @@ def _find_two(column, lower):
 
 @bare_kernel
 def _find_all_two(columns, lower, upper, n_bins):
-    """Bin the columns of at most two values; n_bins[f] is 3 for others."""
+    """Bin the columns with at most two distinct values; n_bins[f] is 3 for other columns."""
     for f in range(len(columns)):
         n_bins[f] = _find_two(columns[f], lower[f])
         for c in range(n_bins[f] if n_bins[f] < 3 else 0):
@@ -204,7 +205,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
             value_weight += weights[i] if weighted else 1.0
             i += 1
         target = remaining / (max_bins - n_bins)
-        # Close the bin if its weight is then closer to the target than with this value, by more than rounding errors.
+        # Close the bin if this value would move its weight away from the target, by more than rounding errors.
         if bin_weight > 0.0 and bin_weight + 0.5 * value_weight > target * (1.0 + ROUNDING) and n_bins < max_bins - 1:
             n_bins += 1
             remaining -= bin_weight
@@ -218,7 +219,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
 
 @bare_kernel
 def add_all_distinct(column, max_bins, known, n_known):
-    """Insert the values of a column that are not yet known in order; return the number of values or max_bins + 1."""
+    """Insert the values of a column into the sorted known values; return how many are known, at most max_bins + 1."""
     for row in range(len(column)):
         value = np.float64(column[row])
         index = np.searchsorted(known[:n_known], value)
@@ -238,8 +239,8 @@ def find_edges(values, n_bins, edges):
     """Write the upper edge of every bin of each feature except the last."""
     for f in range(len(n_bins)):
         for c in range(n_bins[f] - 1):
-            at = values.first[f] + c
-            edges[at] = midway(values.upper[at], values.lower[at + 1])
+            index = values.first[f] + c
+            edges[index] = midway(values.upper[index], values.lower[index + 1])
 
 
 @bare_kernel
@@ -277,7 +278,7 @@ def _encode(X, by_column, first_row, start, stop, first, n_bins, edges, values, 
 
 @bare_kernel
 def _find_all_bins(columns, weights, features, most, lower, upper, n_bins, distinct):
-    """Bin the sorted columns of some features, in which NaN is last; weights may be empty."""
+    """Bin the sorted columns of the given features, in which NaN is last; weights may be empty."""
     for i in range(len(features)):
         n_values, f = columns.shape[1], features[i]
         while n_values > 0 and columns[i, n_values - 1] != columns[i, n_values - 1]:
@@ -295,16 +296,16 @@ def choose_bins(
 ) -> Bins:
     """Return the bins of features from their values in the sampled rows, (n_features, n_rows), which may be sorted.
 
-    Weights may be empty and must have exact sums, because rounding would move bounds. Feature f has at most most[f]
-    bins. If the sample has no more distinct values, `all_distinct` takes f and them, and returns the sorted ones of all
-    rows, or None if these are more; without it the sample is all rows.
+    Weights may be empty. Their sums must be exact, because rounding errors would move bounds. Feature f has at most
+    most[f] bins. If the sample has at most most[f] distinct values, all_distinct(f, values) returns the sorted distinct
+    values of all rows, or None if they are more than most[f]. Without `all_distinct`, all rows must be in the sample.
     """
     n_features, n_rows = columns.shape
     capacity = int(most.max()) if all_distinct is not None else min(int(most.max()), max(n_rows, 1))
     lower, upper = np.empty((n_features, capacity)), np.empty((n_features, capacity))
     n_bins, distinct = np.empty(n_features, dtype=np.int64), np.ones(n_features, dtype=np.bool_)
     _find_all_two(columns, lower, upper, n_bins)
-    # Only the others need to be sorted.
+    # Only columns with more than two distinct values need to be sorted.
     many = np.flatnonzero(n_bins > 2)
     if len(many) < n_features:
         columns = columns[many]
@@ -325,7 +326,7 @@ def choose_bins(
 
 
 def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
-    """Return the sorted distinct values of a column together with known ones, or None if more than max_bins."""
+    """Return the sorted distinct values of a column and the known values; None if they are more than max_bins."""
     both = np.empty(max_bins)
     both[: len(known)] = known
     n_known = len(known)
@@ -345,13 +346,13 @@ def join_bins(bins: Iterable[Bins]) -> BinValues:
 
 
 def bins_of_codes(n_codes: int) -> Bins:
-    """Return the bins of a feature that has codes of categories: one for each code."""
+    """Return the bins of a feature with codes of categories: one bin for each code."""
     codes = np.arange(n_codes, dtype=np.float64)
     return Bins(np.array([n_codes]), codes, codes)
 
 
 def with_bins_of_codes(bins: Bins, n_codes: NDArray[np.int64]) -> Bins:
-    """Return the bins of some features with others for those that have codes, of which n_codes is not 0."""
+    """Return the bins of features; a feature f with codes of categories, n_codes[f] > 0, gets a bin for each code."""
     if not np.any(n_codes):
         return bins
     ends = np.cumsum(bins.n_bins)[:-1]
@@ -363,7 +364,7 @@ def with_bins_of_codes(bins: Bins, n_codes: NDArray[np.int64]) -> Bins:
 
 
 def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
-    """Return the smallest type that holds every code, including that of missing values."""
+    """Return the smallest type that can represent all codes, including that of missing values."""
     if max_n_bins <= MAX_BINS:
         return np.uint8
     return np.uint16 if max_n_bins < 2**16 else np.uint32
@@ -377,45 +378,37 @@ def bin_matrix(
     run: ParallelMap = map,
     n_codes: NDArray[np.int64] | None = None,
 ) -> BinnedMatrix:
-    """Bin a matrix of values.
+    """Bin a matrix of values, float32 or float64, in which NaN is missing and infinite values are allowed.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_features), float32 or float64
-        NaN is missing, infinite values are allowed.
-    max_bins : int or None
-        Maximum number of bins of a feature, 2 to 255. With None each distinct value has its own bin.
-    weights : ndarray of shape (n_rows,), float64, or None
-        Sample weights, which determine the sizes of bins.
-    run : callable
-        A parallel `map` in shared memory; the calls release the GIL.
-    n_codes : ndarray of shape (n_features,), int64, or None
-        The number of bins of a feature that has codes of categories, 0 for numbers. Each code has a bin of its own, and
-        the last bin those from there on.
+    A feature has at most `max_bins` bins, 2 to 255; with None, each distinct value has a bin. Sample weights determine
+    the sizes of bins. `run` is a parallel `map` in shared memory; the calls release the GIL. A feature with codes of
+    categories has n_codes[f] bins, one for each code; all greater codes share the last bin. n_codes[f] is 0 for a
+    numeric feature.
     """
     stored, (n_rows, n_features) = _Stored.of(X), X.shape
     rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
     group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
-    most = np.full(n_features, max_bins or len(rows), dtype=np.int64)
-    given = np.zeros(n_features, dtype=np.int64) if n_codes is None else n_codes
+    most = max_bins or len(rows)
+    n_codes = np.zeros(n_features, dtype=np.int64) if n_codes is None else n_codes
 
     def bin_group(first: int) -> Bins:
-        columns = stored.columns(rows, first, min(group, n_features - first))
-        in_group, of_codes = most[first : first + len(columns)], given[first : first + len(columns)]
-        columns[of_codes > 0] = 0.0
+        features = slice(first, min(first + group, n_features))
+        columns, group_codes = stored.columns(rows, features), n_codes[features]
+        columns[group_codes > 0] = 0.0
 
         def all_distinct(f: int, known: NDArray[np.float64]) -> NDArray[np.float64] | None:
-            return known if of_codes[f] > 0 else add_distinct(X, first + f, known, int(in_group[f]))
+            return known if group_codes[f] > 0 else add_distinct(X, first + f, known, most)
 
-        bins = choose_bins(columns, row_weights, in_group, None if len(rows) == n_rows else all_distinct)
-        return with_bins_of_codes(bins, of_codes)
+        limits = np.full(len(columns), most, dtype=np.int64)
+        bins = choose_bins(columns, row_weights, limits, None if len(rows) == n_rows else all_distinct)
+        return with_bins_of_codes(bins, group_codes)
 
     return encode_matrix(X, join_bins(run(bin_group, range(0, n_features, group))), run)
 
 
 def bin_blocks(blocks: Iterable[NDArray[Any]], codes: NDArray[np.unsignedinteger], **options: Any) -> BinnedMatrix:
-    """Do what `bin_matrix` does for a matrix that is given as blocks of its columns; codes are written to `codes`."""
+    """Bin a matrix that is given as blocks of columns, with the options of `bin_matrix`; write codes to `codes`."""
     bins: list[Bins] = []
     first = 0
     for block in blocks:
@@ -428,7 +421,7 @@ def bin_blocks(blocks: Iterable[NDArray[Any]], codes: NDArray[np.unsignedinteger
 
 
 def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) -> BinnedMatrix:
-    """Encode a matrix of values with given bins; the arguments are those of `bin_matrix`."""
+    """Encode a matrix of values with given bins; X and `run` are as in `bin_matrix`."""
     stored, n_bins = _Stored.of(X), np.diff(values.first)
     edges = np.empty(len(values.lower))
     find_edges(values, n_bins, edges)

@@ -1,11 +1,11 @@
 """Categorical features: a split is a set of codes in place of a threshold.
 
-With two classes the bins are ordered by the frequency of the second class: unless children have a minimum size, a split
-of that order is the best of all subsets, with missing values on either side, for criteria that are (quasi-)convex in
-the class totals on the left, as all of `criteria` are (Fisher 1958; Breiman et al. 1984, theorem 4.5). With more
-classes the order follows the first principal component of the class frequencies of the bins, weighted by their totals
-(Coppersmith, Hong, Hosking 1999). The random splitter samples a nonempty proper subset of the categories of the node
-uniformly. Codes that do not occur in a node follow its missing values.
+With two classes, the bins are ordered by the frequency of the second class. Unless children have a minimum size, the
+best split in that order is the best of all subsets, with missing values on either side, for criteria that are
+(quasi-)convex in the class totals on the left (Fisher 1958; Breiman et al. 1984, theorem 4.5), like all in `criteria`.
+With more classes, the order follows the first principal component of the class frequencies of the bins, weighted by bin
+totals (Coppersmith, Hong, Hosking 1999). The random splitter samples a nonempty proper subset of the categories of the
+node uniformly. Codes that do not occur in a node go to the same side as missing values.
 """
 
 import math
@@ -70,20 +70,12 @@ def _rank(n_bins, buffers):
 def sort_bins(histogram, buffers):
     """Sort the bins by their scores; the sort is stable."""
     _rank(histogram.n_bins, buffers)
-    n_entries = 0
     for rank in range(histogram.n_bins):
         i = buffers.order[rank]
         buffers.codes[rank], buffers.samples[rank] = histogram.codes[i], histogram.samples[i]
-        if histogram.n_classes > 2:
-            for entry in range(histogram.starts[i], histogram.starts[i + 1]):
-                buffers.entries[n_entries] = histogram.entries[entry]
-                n_entries += 1
-        buffers.ends[rank] = n_entries
     for i in range(histogram.n_bins):
         histogram.codes[i], histogram.samples[i] = buffers.codes[i], buffers.samples[i]
-        histogram.starts[i + 1] = buffers.ends[i]
-    for entry in range(n_entries):
-        histogram.entries[entry] = buffers.entries[entry]
+    histogram.forms.sort_entries(histogram, buffers)
 
 
 @bare_device
@@ -106,7 +98,7 @@ def _project(histogram, n_classes, buffers):
 def _update_direction(histogram, n_classes, buffers):
     """Multiply the direction by the covariance of the frequencies, normalize it, and return its squared change.
 
-    The scores are the product of the direction and one factor of the covariance matrix, which is never computed.
+    The scores are the product of the direction and a factor of the covariance; the full matrix is never computed.
     """
     direction, product = buffers.direction, buffers.product
     for k in range(n_classes):
@@ -129,7 +121,15 @@ def _update_direction(histogram, n_classes, buffers):
 
 
 @bare_device
-def _score_bins(criterion, histogram, classes, buffers):
+def score_pairs(criterion, histogram, classes, buffers):
+    """Score the bins of two classes by the frequency of the second."""
+    for i in range(histogram.n_bins):
+        first, second = weights_of_pair(histogram, i)
+        buffers.scores[i] = second / (first + second)
+
+
+@bare_device
+def score_bins(criterion, histogram, classes, buffers):
     """Score the bins by the first principal component of their class frequencies, computed by power iteration.
 
     If the criterion is a mean over pairs of classes, all classes have equal weight. The matrix is positive
@@ -154,18 +154,13 @@ def _score_bins(criterion, histogram, classes, buffers):
 @outlined_device
 def order_categories(criterion, histogram, classes, buffers):
     """Sort the bins of a categorical feature into the order in which they are split."""
-    if classes.n == 2:
-        for i in range(histogram.n_bins):
-            first, second = weights_of_pair(histogram, i)
-            buffers.scores[i] = second / (first + second)
-    else:
-        _score_bins(criterion, histogram, classes, buffers)
+    histogram.forms.score_bins(criterion, histogram, classes, buffers)
     sort_bins(histogram, buffers)
 
 
 @outlined_device
-def sample_categories(histogram, classes, feature, names, values, key, buffers):
-    """Sample categories and move them to the front; return the index of the last of them and 0 for the threshold.
+def sample_categories(histogram, feature, bins, key, buffers):
+    """Sample categories and move them to the front; return the index of the last sampled one, and 0 as threshold.
 
     The side of a category depends on the category itself and not on its code.
     """
@@ -175,7 +170,7 @@ def sample_categories(histogram, classes, feature, names, values, key, buffers):
         attempt += 1
         n_left = 0
         for i in range(n_bins):
-            category = int(values.lower[bin_of(feature, histogram.codes[i], names, values)])
+            category = int(bins.values.lower[bin_of(bins, feature, histogram.codes[i])])
             goes_left = derive_key(attempt_key, CATEGORY, category) & np.uint64(1)
             buffers.scores[i] = 1.0 - np.float64(goes_left)
             n_left += int(goes_left)

@@ -1,11 +1,11 @@
 """Split criteria: the gain of a split from the class totals of its children.
 
-A criterion needs a definition, which is a function of the class totals left and right, and a row in `_TABLE`. A row may
-also have fast forms, which score many splits of a node at less cost: for two classes from the totals on the left of
-each split, for more classes from the weight that moves to the left between splits. They may differ from the definition
-by rounding errors: gains that differ by at most `ROUNDING` are ties, and a tree stores the gain of the definition.
+Each criterion has an entry in `_TABLE` with its definition, a function of the class totals of both children. It may
+also have fast forms, which score many splits of a node at less cost. For two classes, they use the class totals on the
+left of each split; for more classes, the weight that moves to the left between splits. They may differ from the
+definition by rounding errors, so gains that differ by at most `ROUNDING` are ties. Trees store the gain by definition.
 
-With a_k the fraction of class k that a split sends to the left, for the classes that are present in the node:
+Let a_k be the fraction of class k that a split sends to the left, for each class that is present in the node:
 
 auc         mean over pairs of max((1 - a_i + a_j) / 2, (1 - a_j + a_i) / 2), minus 1/2
 gini        decrease of the Gini impurity 1 - sum q_k^2
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, call_scorer
+from aucforest._compile import bare_device, by_code, call_scorer
 
 # Gains that differ by at most this are ties, because the difference may be a rounding error.
 ROUNDING = 1e-12
@@ -31,14 +31,14 @@ ROUNDING = 1e-12
 _DRIFT, _DRIFT_OF_SQUARES = 1e-9, 1e-14
 # A little less than ln 2, to allow for the rounding error of a bound.
 _LN_2 = (1.0 - 1e-6) * math.log(2.0)
-# The code of a user-defined criterion, which is called by its address, and the codes of the others.
+# The codes of the criteria. A user-defined criterion is called by its address.
 CUSTOM_CRITERION, AUC, GINI, ENTROPY, HELLINGER = -1, 0, 1, 2, 3
 # Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorize
-# them. 2**60 leaves a sign and a spare bit for the sum over all pairs.
+# them. 2**60 leaves the sign and a spare bit for the sum over all pairs.
 _PAIR_SUM_LIMIT = 2.0**60
 # n log2 n is looked up in a table for totals below this; the table takes 32 MiB at most.
 _MOST_TABLE = 2**22
-# Up to this number of classes, bounds of a sum over pairs cost less than keeping the classes in order.
+# Up to this number of classes, bounding the sum over pairs costs less than keeping the classes sorted.
 _FEW_CLASSES = 10
 # Below this product of class totals, the scores of AUC for two classes are exact integers.
 _EXACT_LIMIT = 2.0**50
@@ -52,7 +52,7 @@ class ScoreBuffers(NamedTuple):
     `table` is empty if the totals are too large for it or if the criterion does not use it.
     """
 
-    scale: NDArray[np.float64]  # the fraction of its class that one unit of weight is; computed once per node
+    scale: NDArray[np.float64]  # 1 / class total, for AUC in fixed-point units; computed once per node
     left_root: NDArray[np.float64]
     right_root: NDArray[np.float64]
     fraction: NDArray[np.int64]
@@ -70,7 +70,7 @@ class ScoreBuffers(NamedTuple):
 
 
 def entropy_table(criteria: Collection[int], weight: float) -> NDArray[np.float64]:
-    """Return n log2 n for all n up to the weight of a tree; empty if it is large or entropy is not a criterion."""
+    """Return n log2 n for n up to the weight of a tree; empty if the weight is large or no criterion is entropy."""
     if ENTROPY not in criteria or not weight < _MOST_TABLE:
         return np.empty(0)
     table = np.arange(int(weight) + 1, dtype=np.float64)
@@ -80,7 +80,7 @@ def entropy_table(criteria: Collection[int], weight: float) -> NDArray[np.float6
 
 @bare_device
 def sum_of(values):
-    """Return the sum of an array; that of numpy takes a hundred times as long to compile."""
+    """Return the sum of an array; np.sum would take a hundred times as long to compile."""
     total = 0
     for i in range(len(values)):
         total += values[i]
@@ -124,7 +124,7 @@ _hellinger_gain = _mean_over_pairs(_distance)
 
 @bare_device
 def pair_rounding(criterion, total_0, total_1):
-    """Return the difference up to which scores of two classes are ties; 0 if those of AUC are exact integers."""
+    """Return the difference up to which scores of two classes are ties; 0 for AUC if its scores are exact integers."""
     if criterion != AUC:
         return ROUNDING
     largest = np.float64(total_0) * np.float64(total_1)
@@ -139,7 +139,7 @@ def _association(left_0, left_1, total_0, total_1):
 
 @bare_device
 def _auc_pair(left_0, left_1, total_0, total_1, buffers):
-    """Score a split by |d|, the gain times 2 total_0 total_1."""
+    """Return |d| of `_association` as the score of a split; it is the gain times 2 total_0 total_1."""
     return abs(_association(left_0, left_1, total_0, total_1))
 
 
@@ -151,20 +151,20 @@ def _auc_exceeds(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _start_order(n, buffers):
-    """Order n classes by their numbers, all of them on the right."""
+    """Initialize the order of n classes, all of which are on the right, with their indices."""
     for k in range(np.uint64(n)):
         _put(k, k, buffers)
 
 
 @bare_device
 def _put(k, index, buffers):
-    """Set the place of a class in the order."""
+    """Set the index of a class in the order."""
     buffers.order[index], buffers.index_of[k] = k, index
 
 
 @bare_device
 def _leave_right(k, n_right, buffers):
-    """Return the place of a class that moves left, and the number of classes wholly on the right, which come first."""
+    """Remove a class from those wholly on the right, which come first; return its new index and how many remain."""
     index, last = buffers.index_of[k], np.uint64(n_right - 1)
     if np.int64(index) >= n_right:
         return index, n_right
@@ -177,20 +177,21 @@ def _pair_sum(n, fraction):
     """Return the sum of |f_i - f_j| over pairs of classes."""
     distances = np.int64(0)
     for i in range(np.uint64(n)):
-        own, of_class = fraction[i], np.int64(0)
+        one, class_sum = fraction[i], np.int64(0)
         for j in range(i):
-            of_class += abs(own - fraction[j])
-        distances += of_class
+            class_sum += abs(one - fraction[j])
+        distances += class_sum
     return distances
 
 
 @bare_device
 def _auc_start(totals, bar, crowded, buffers):
-    """Return the sum over pairs of |f_i - f_j|, with f the integer fractions on the left, and the rest of the state.
+    """Return the initial state: pair sum, number of classes wholly on the right, limit of the pair sum, and unit.
 
-    The rest is the number of classes completely on the right, the sum that reaches the bar, and the gain of a sum of 1:
-    the gain is the mean over n (n - 1) / 2 pairs of half the difference of two fractions. The number is -1 if bounds of
-    the sum cost less than keeping the order: for few classes, or if many classes move at once because bins are crowded.
+    The pair sum is the sum of |f_i - f_j| over pairs of classes, with f the integer fractions on the left. Times the
+    unit it is the gain, the mean of 0.5 |a_i - a_j| over n (n - 1) / 2 pairs. At the limit, the gain reaches the bar.
+    The number of classes is -1 if they are not kept in order, because bounds of the pair sum cost less: for few
+    classes, or if many classes move at once because bins are crowded.
     """
     n = len(totals)
     unit = n / ((n - 1) * _PAIR_SUM_LIMIT)
@@ -202,32 +203,32 @@ def _auc_start(totals, bar, crowded, buffers):
 
 @bare_device
 def _auc_move(state, k, left, moved, totals, buffers):
-    """Return the state after a class has moved, with the sum for classes ordered by fraction, or an upper bound of it.
+    """Return the state after weight of class k has moved to the left; without an order, the sum is an upper bound.
 
-    A class moves away from those before it and towards those after it until it passes them, at most away from all.
+    The fraction of the class moves away from smaller fractions, and towards greater fractions until it passes them.
     """
     pair_sum, n_right, limit, unit = state
-    last, fraction, at = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
+    last, fraction, passed = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
     buffers.fraction[k] = fraction
     if n_right < 0:
-        return pair_sum + (fraction - at) * last, n_right, limit, unit
+        return pair_sum + (fraction - passed) * last, n_right, limit, unit  # as if away from all others
     index, n_right = _leave_right(k, n_right, buffers)
     while index < np.uint64(last):
         other = buffers.order[index + np.uint64(1)]
-        passed = buffers.fraction[other]
-        if passed >= fraction:
+        next_fraction = buffers.fraction[other]
+        if next_fraction >= fraction:
             break
-        pair_sum += (passed - at) * (2 * np.int64(index) - last)
-        at = passed
+        pair_sum += (next_fraction - passed) * (2 * np.int64(index) - last)
+        passed = next_fraction
         _put(other, index, buffers)
         index += np.uint64(1)
     _put(k, index, buffers)
-    return pair_sum + (fraction - at) * (2 * np.int64(index) - last), n_right, limit, unit
+    return pair_sum + (fraction - passed) * (2 * np.int64(index) - last), n_right, limit, unit
 
 
 @bare_device
 def _auc_score(state, bar, left, totals, buffers):
-    """Return the state and the gain, which are only bounds if the gain cannot exceed `bar`."""
+    """Return the state and the gain, which is replaced by 0 if it cannot exceed `bar`."""
     pair_sum, n_right, limit, unit = state
     if pair_sum <= limit:
         return state, 0.0
@@ -243,7 +244,7 @@ def _auc_score(state, bar, left, totals, buffers):
 
 @bare_device
 def _hellinger_pair(left_0, left_1, total_0, total_1, buffers):
-    """Score a split by the gain."""
+    """Return the gain as the score of a split."""
     return _distance(left_0 / total_0, left_1 / total_1)
 
 
@@ -252,7 +253,7 @@ def _hellinger_exceeds(left_0, left_1, total_0, total_1, bar):
     """Return whether the score of a split may exceed the bar.
 
     With a and b the fractions on the left, distance**2 = 2 - 2 sqrt(a b) - 2 sqrt((1 - a) (1 - b)). The comparison
-    multiplies by the product of the totals and needs no square root. The tolerance is for cancellation.
+    multiplies by the product of the totals and needs no square root. The tolerance allows for cancellation.
     """
     on_left = np.float64(left_0) * np.float64(left_1)
     on_right = np.float64(total_0 - left_0) * np.float64(total_1 - left_1)
@@ -268,7 +269,7 @@ def _hellinger_exceeds(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _hellinger_start(totals, bar, crowded, buffers):
-    """Return the sums of both roots, with all classes on the right and in any order."""
+    """Return the sums of the left roots and of the right roots over classes, all of which are on the right."""
     _start_order(len(totals), buffers)
     for k in range(len(totals)):
         buffers.left_root[k], buffers.right_root[k] = 0.0, 1.0
@@ -277,7 +278,7 @@ def _hellinger_start(totals, bar, crowded, buffers):
 
 @bare_device
 def _hellinger_move(state, k, left, moved, totals, buffers):
-    """Return the state after a class has moved; `_hellinger_score` puts it at its place in the order."""
+    """Return the state after weight of class k has moved to the left; `_hellinger_score` sorts the classes."""
     on_left, on_right = state
     # One minus the fraction would not be exactly 0 for a class completely on the left.
     left_root = math.sqrt(left[k] * buffers.scale[k])
@@ -289,7 +290,7 @@ def _hellinger_move(state, k, left, moved, totals, buffers):
 
 @bare_device
 def _sort_by_root(n, buffers):
-    """Sort classes by their roots on the left, from the order of an earlier split, which is nearly the same."""
+    """Sort classes by their roots on the left; they are nearly sorted, in the order of an earlier split."""
     order, roots = buffers.order, buffers.left_root
     for end in range(np.uint64(1), np.uint64(n)):
         index: Any = end
@@ -302,10 +303,10 @@ def _sort_by_root(n, buffers):
 
 @bare_device
 def _hellinger_score(state, bar, left, totals, buffers):
-    """Return the state and the gain, which is 0 if it cannot exceed `bar`.
+    """Return the state and the gain, which is replaced by 0 if it cannot exceed `bar`.
 
-    A mean is at most the root mean square, which takes constant time: the squared distances of K points on the unit
-    circle sum to K**2 minus the squared norm of the sum of the points.
+    The mean distance is at most the root mean square distance, which takes constant time: the squared distances between
+    K points on the unit circle sum to K**2 minus the squared norm of the sum of the points.
     """
     on_left, on_right = state
     n = np.float64(len(totals))
@@ -362,16 +363,16 @@ _entropy_gain = _impurity_decrease(bare_device(lambda frequency: -_x_log_x(frequ
 
 @bare_device
 def _margins(left_0, left_1, total_0, total_1):
-    """Return the product of all margins of the table; d over its square root is the correlation of class and side."""
+    """Return the product of the margins of the contingency table; d / sqrt(product) correlates class and side."""
     first, second = np.float64(left_0), np.float64(left_1)
-    # The total minus the left side could cancel for large totals, but a side may be empty only if d is 0.
+    # For large totals, node weight - left weight could cancel to 0 although the right side is not empty.
     on_left, on_right = first + second, (np.float64(total_0) - first) + (np.float64(total_1) - second)
     return (np.float64(total_0) * np.float64(total_1)) * (on_left * on_right)
 
 
 @bare_device
 def _gini_pair(left_0, left_1, total_0, total_1, buffers):
-    """Score a split by the correlation of class and side: its square is the gain over 2 total_0 total_1 / weight**2."""
+    """Return |r|, with r the correlation of class and side; the gain is 2 r**2 total_0 total_1 / weight**2."""
     d = _association(left_0, left_1, total_0, total_1)
     return abs(d) / math.sqrt(_margins(left_0, left_1, total_0, total_1))
 
@@ -385,7 +386,7 @@ def _gini_exceeds(left_0, left_1, total_0, total_1, bar):
 
 @bare_device
 def _gini_start(totals, bar, crowded, buffers):
-    """Return the sums of squared totals left and right, both weights, the value without a split, and the unit."""
+    """Return the state: sums of squared totals left and right, left weight, weight, value without a split, and unit."""
     weight, squares = 0.0, 0.0
     for k in range(len(totals)):
         total = np.float64(totals[k])
@@ -396,7 +397,7 @@ def _gini_start(totals, bar, crowded, buffers):
 
 @bare_device
 def _gini_move(state, k, left, moved, totals, buffers):
-    """Return the state after a class has moved."""
+    """Return the state after weight of class k has moved to the left."""
     on_left, on_right, left_weight, weight, base, unit = state
     on_left += np.float64(moved) * np.float64(2 * left[k] - moved)
     on_right -= np.float64(moved) * np.float64(2 * (totals[k] - left[k]) + moved)
@@ -414,7 +415,7 @@ def _gini_score(state, bar, left, totals, buffers):
 def _n_log_n(n, weight, table):
     """Return n log2 n from the table; without one, return n log2 (n / weight).
 
-    They differ by a multiple of n, and such terms cancel in a decrease of the entropy.
+    The two differ by a multiple of n. Such terms cancel in a decrease of the entropy.
     """
     if len(table) > 0:
         return table[np.uint64(np.int64(n))]
@@ -423,7 +424,7 @@ def _n_log_n(n, weight, table):
 
 @bare_device
 def _entropy_pair(left_0, left_1, total_0, total_1, buffers):
-    """Score a split by the gain."""
+    """Return the gain as the score of a split."""
     weight, table = np.float64(total_0 + total_1), buffers.table
     node = _n_log_n(weight, weight, table) - _n_log_n(total_0, weight, table) - _n_log_n(total_1, weight, table)
     parts = _n_log_n(left_0, weight, table) + _n_log_n(left_1, weight, table)
@@ -435,7 +436,7 @@ def _entropy_pair(left_0, left_1, total_0, total_1, buffers):
 
 @bare_device
 def _entropy_exceeds(left_0, left_1, total_0, total_1, bar):
-    """Return whether the score of a split may exceed the bar: it is at most the squared correlation over ln 2.
+    """Return whether the score of a split may exceed the bar; it is at most the squared correlation / ln 2.
 
     The relative entropy of two distributions is at most their chi-squared distance (Gibbs, Su 2002, On choosing and
     bounding probability metrics), here the joint distribution of class and side and the product of its marginals.
@@ -455,7 +456,7 @@ def _entropy_parts(left, totals, weight, table):
 
 @bare_device
 def _entropy_start(totals, bar, crowded, buffers):
-    """Return the sum of n log n over the class totals of both children, both weights, and the value without a split."""
+    """Return the state: sum of n log n over class totals, left weight, weight, and the value without a split."""
     weight, parts = np.float64(sum_of(totals)), 0.0
     for k in range(len(totals)):
         parts += _n_log_n(totals[k], weight, buffers.table)
@@ -464,7 +465,7 @@ def _entropy_start(totals, bar, crowded, buffers):
 
 @bare_device
 def _entropy_move(state, k, left, moved, totals, buffers):
-    """Return the state after a class has moved."""
+    """Return the state after weight of class k has moved to the left."""
     parts, left_weight, weight, base = state
     right, table = totals[k] - left[k], buffers.table
     parts += _n_log_n(left[k], weight, table) - _n_log_n(left[k] - moved, weight, table)
@@ -474,7 +475,7 @@ def _entropy_move(state, k, left, moved, totals, buffers):
 
 @bare_device
 def _entropy_score(state, bar, left, totals, buffers):
-    """Return the state and the gain; near the bar, the sum is computed anew to remove its rounding error."""
+    """Return the state and the gain; near the bar or above, the sum is recomputed to remove its rounding error."""
     parts, left_weight, weight, base = state
     wholes = _n_log_n(left_weight, weight, buffers.table) + _n_log_n(weight - left_weight, weight, buffers.table)
     if (parts - wholes - base) / weight > bar - _DRIFT:
@@ -486,7 +487,7 @@ def _entropy_score(state, bar, left, totals, buffers):
 def _half_of_classes(left, totals):
     """Return whether half of the classes are on the left of a split, rounded up or down.
 
-    The mean over pairs of |a_i - a_j| is convex in the fractions, so it is greatest if half of them are 0 and half 1.
+    The mean over pairs of |a_i - a_j| is convex in the fractions, so it is greatest if half are 0 and half are 1.
     """
     n_left = 0
     for k in range(len(totals)):
@@ -496,10 +497,10 @@ def _half_of_classes(left, totals):
 
 @bare_device
 def _largest_apart(left, totals):
-    """Return whether a split has equal classes on each side, whose totals are the two largest ones of the node.
+    """Return whether classes on the same side have equal totals, which are the two largest class totals of the node.
 
-    The squared totals of a side over their sum are at most its largest total. The two of any split are at most the two
-    largest totals of the node together, and those of this split are as much.
+    On each side, the sum of squared totals divided by the sum of totals is at most the largest total. So both sides
+    together reach at most the sum of the two largest class totals of the node, and this split reaches it.
     """
     first, second, most_left, least_left = np.int64(0), np.int64(0), np.int64(0), np.int64(2**62)
     most_right, least_right = np.int64(0), np.int64(2**62)
@@ -514,9 +515,9 @@ def _largest_apart(left, totals):
 
 @bare_device
 def _half_of_weight(left, totals):
-    """Return whether half of the weight is on the left, or as nearly half as integers are, or there are two classes.
+    """Return whether the weights of both sides differ by at most one unit, or there are two classes.
 
-    The information of a split on the class is at most its own entropy, and exactly that if no class is on both sides.
+    The information of a split about the class is at most the entropy of the split, and equal if it divides no class.
     """
     return len(totals) == 2 or abs(sum_of(totals) - 2 * sum_of(left)) < 2
 
@@ -534,22 +535,22 @@ def _always(left_0, left_1, total_0, total_1, bar):
 
 
 class Criterion(NamedTuple):
-    """A criterion: its code, its definition and optional fast forms, all of them compiled functions.
+    """A criterion: its code, and its definition and optional fast forms as compiled functions.
 
     gain(left, right) : the definition
         The gain of a split from the class totals of both children; 0 if it separates nothing.
     pair(left_0, left_1, total_0, total_1, buffers) -> score
         The score of a split of two classes, which must increase with the gain and be 0 for no gain.
     exceeds(left_0, left_1, total_0, total_1, bar) -> bool
-        Whether that score may exceed `bar`, the best so far, at less cost and without branches, for vectorization.
+        Whether the score may exceed `bar`, the best so far. It costs less, and can be vectorized without branches.
     start(totals, bar, crowded, buffers) -> state
     move(state, k, left, moved, totals, buffers) -> state
     score(state, bar, left, totals, buffers) -> (state, gain)
         The gains of consecutive splits of more classes: `move` updates the state after the weight `moved` of class k
         has moved to the left. If the gain does not exceed `bar`, `score` may return any value up to `bar`.
     best(left, totals) -> bool
-        Whether a split that sends some classes completely to the left and the others to the right is optimal for all
-        class totals on the left, where left[k] is 0 or totals[k].
+        Whether a split that divides no class, so that each left[k] is 0 or totals[k], is the best of all possible
+        splits of the class totals.
     """
 
     code: int
@@ -606,13 +607,13 @@ def _define_pair(gain: Callable[..., Any]) -> Callable[..., Any]:
 
 @bare_device
 def _start_without_state(totals, bar, crowded, buffers):
-    """Return no state: the definition needs none."""
+    """Return a placeholder, because the definition needs no state."""
     return 0.0
 
 
 @bare_device
 def _keep_state(state, k, left, moved, totals, buffers):
-    """Return the state as it is."""
+    """Return the state unchanged."""
     return state
 
 
@@ -630,7 +631,7 @@ def _define_score(gain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_all_forms(criterion: Criterion) -> Criterion:
-    """Return a criterion with its definition in place of the fast forms that it lacks."""
+    """Return a criterion in which missing fast forms are replaced by the definition."""
     if criterion.pair is None:
         criterion = criterion._replace(pair=_define_pair(criterion.gain))
     if criterion.start is None:
@@ -646,21 +647,11 @@ def by_criterion(
 
     A compiled function is specialized for each criterion, so that the functions of the criterion are inlined.
     """
-    call: Callable[..., Any] | None = None
-    for criterion in reversed([*criteria]):
-        call = _bind(function, _with_all_forms(criterion), call)
-    assert call is not None
-    return call
 
+    def bind(criterion: Criterion) -> Callable[..., Any]:
+        return bare_device(lambda *arguments: function(criterion, *arguments))
 
-def _bind(function: Callable[..., Any], criterion: Criterion, rest: Callable[..., Any] | None) -> Callable[..., Any]:
-    """Return a link of the chain of `by_criterion`: calls for other codes go to the rest of it, if there is one."""
-    code = criterion.code
-    if rest is None:
-        return bare_device(lambda given, *arguments: function(criterion, *arguments))
-    return bare_device(
-        lambda given, *arguments: function(criterion, *arguments) if given == code else rest(given, *arguments)
-    )
+    return by_code({criterion.code: bind(_with_all_forms(criterion)) for criterion in criteria})
 
 
 gain_by_definition = by_criterion(bare_device(lambda criterion, left, right: criterion.gain(left, right)))
@@ -670,16 +661,16 @@ is_optimal = by_criterion(bare_device(lambda criterion, left, totals: criterion.
 class CustomCriterion(NamedTuple):
     """A user-defined criterion: a compiled function of the class totals left of a split and of the node.
 
-    The function is compiled into a loop over many splits, which is called by its address. So the tree kernels are
-    compiled once for all functions, and the cost of a call is small compared with that of scoring the splits.
+    The function is compiled into a loop over many splits, which is called by its address. So the tree kernels need not
+    be compiled again for another function, and a call costs little compared with scoring the splits.
     """
 
-    address: int  # of the loop, from `_compile.compile_scorer`; 0 for none
-    unit: float  # the weight that one unit of the integer class totals stands for
-    totals: NDArray[np.float64]  # (n_classes,) of the node
-    lefts: NDArray[np.float64]  # (n_pending, n_classes) of the splits that are not scored yet
-    indices: NDArray[np.int64]  # (n_pending,) of these splits
-    scores: NDArray[np.float64]  # (n_pending,)
+    address: int  # of the loop, from `_compile.compile_scorer`; 0 without a criterion
+    unit: float  # the weight of one unit of the integer class totals
+    totals: NDArray[np.float64]  # (n_classes,) class totals of the node
+    lefts: NDArray[np.float64]  # (_BATCH, n_classes) left class totals of the pending splits, not yet scored
+    indices: NDArray[np.int64]  # (_BATCH,) the index of the last bin on the left of each pending split
+    scores: NDArray[np.float64]  # (_BATCH,)
     failed: NDArray[np.bool_]  # (1,) whether the function raised an exception
 
     @classmethod
@@ -708,7 +699,7 @@ def start_scores(criterion, classes, buffers):
 
 @bare_device
 def add_split(custom, n_pending, left, classes, index):
-    """Add a split, given by the left totals of the classes of the node, to the pending ones and return their number."""
+    """Add a split, given by its left class totals, to the pending splits; return the number of pending splits."""
     for k in range(classes.n):
         custom.lefts[n_pending, classes.labels[k]] = left[k] * custom.unit
     custom.indices[n_pending] = index
@@ -717,7 +708,7 @@ def add_split(custom, n_pending, left, classes, index):
 
 @bare_device
 def score_pending(custom, n_pending, gain, index):
-    """Return the gain and the place of the best of the given split and the pending ones; the first one wins a tie."""
+    """Return gain and index of the best split among the given one and the pending ones; the first one wins a tie."""
     if call_scorer(custom.address, custom.lefts, custom.totals, custom.scores, n_pending) != 0:
         custom.failed[0] = True
         return gain, index

@@ -55,8 +55,8 @@ def _is_constant(columns, feature, samples):
 def sample_features(node, n_wanted, n_sampled, n_tried, buffers):
     """Sample features with the key of a `splitter.Node` until n_wanted of them are in `tried`.
 
-    A feature that is constant in the samples of the node is not tried. n_sampled and n_tried are the numbers of those
-    that are sampled and tried already; return the new numbers.
+    A feature that is constant in the node is not tried. n_sampled and n_tried are the numbers of features that were
+    sampled and tried so far; return the new numbers.
     """
     features = buffers.features
     while n_sampled < len(features) and n_tried < n_wanted:
@@ -72,7 +72,7 @@ def sample_features(node, n_wanted, n_sampled, n_tried, buffers):
 
 @bare_device
 def put_back(n_sampled, buffers):
-    """Bring the features back into their order, for the next node."""
+    """Restore the order of the features for the next node."""
     features = buffers.features
     while n_sampled > 0:
         n_sampled -= 1
@@ -86,19 +86,19 @@ def _keep_order(criterion, histogram, classes, buffers):
 
 
 @bare_device
-def middle_of(at, values):
+def middle_of(index, values):
     """Return the middle of a bin with finite bounds, given its index in `BinValues`."""
-    return 0.5 * values.lower[at] + 0.5 * values.upper[at]
+    return 0.5 * values.lower[index] + 0.5 * values.upper[index]
 
 
 @bare_device
-def location(feature, code, names, values):
+def location(bins, feature, code):
     """Return the middle of a bin, or its finite bound if only one bound is finite."""
-    at = bin_of(feature, code, names, values)
-    low, high = values.lower[at], values.upper[at]
+    index = bin_of(bins, feature, code)
+    low, high = bins.values.lower[index], bins.values.upper[index]
     if low == -np.inf:
         return high
-    return low if high == np.inf else middle_of(at, values)
+    return low if high == np.inf else middle_of(index, bins.values)
 
 
 @bare_device
@@ -109,19 +109,19 @@ def threshold_between(least, greatest, key):
 
 
 @bare_device
-def _sample_between(codes, feature, names, values, key):
+def _sample_between(codes, feature, bins, key):
     """Sample a threshold uniformly between the least and the greatest of at least two codes (Geurts et al. 2006).
 
-    A code is at the middle of its bin, which is its value in exact mode. An infinite end would make every threshold
-    infinite, so it is replaced by the finite end of the node plus or minus the finite range, or 1 if that is 0.
+    A code is located at the middle of its bin, which is the value of a bin of one value. An infinite end would make all
+    thresholds infinite. It is replaced by the nearest finite location plus or minus the finite range, or 1 without one.
     """
     low, high = 0, len(codes) - 1
-    least, greatest = location(feature, codes[low], names, values), location(feature, codes[high], names, values)
+    least, greatest = location(bins, feature, codes[low]), location(bins, feature, codes[high])
     if least == -np.inf or greatest == np.inf:
         low, high = low + (least == -np.inf), high - (greatest == np.inf)
         if low > high:
             return 0.0
-        start, end = location(feature, codes[low], names, values), location(feature, codes[high], names, values)
+        start, end = location(bins, feature, codes[low]), location(bins, feature, codes[high])
         reach = min(end - start, _LARGEST) if low < high else 1.0
         least = max(start - reach, -_LARGEST) if least == -np.inf else start
         greatest = min(end + reach, _LARGEST) if greatest == np.inf else end
@@ -129,7 +129,7 @@ def _sample_between(codes, feature, names, values, key):
 
 
 @bare_device
-def _sample_threshold(histogram, classes, feature, names, values, key, buffers):
+def _sample_threshold(histogram, feature, bins, key, buffers):
     """Sample a threshold of a numeric feature; return the index of the last bin on the left and the threshold.
 
     A feature with a single bin besides missing values has one split, which separates the missing values.
@@ -137,19 +137,19 @@ def _sample_threshold(histogram, classes, feature, names, values, key, buffers):
     codes = histogram.codes[: histogram.n_bins]
     if len(codes) == 1:
         return 0, np.inf
-    threshold = _sample_between(codes, feature, names, values, key)
+    threshold = _sample_between(codes, feature, bins, key)
     low, high = 0, len(codes) - 1
     while low + 1 < high:
         middle = (low + high) >> 1
-        if location(feature, codes[middle], names, values) <= threshold:
+        if location(bins, feature, codes[middle]) <= threshold:
             low = middle
         else:
             high = middle
     return low, threshold
 
 
-# (kind, criterion, histogram, classes, buffers): sort the bins into the order in which they are split.
+# f(kind, criterion, histogram, classes, buffers): sort the bins into the order in which they are split.
 order_bins = by_code({NUMERIC: _keep_order, CATEGORICAL: order_categories})
-# (kind, histogram, classes, feature, names, values, key, buffers) -> (place, threshold): sample the only split that the
-# random splitter evaluates, and sort the bins such that those up to index `place` are on its left.
+# f(kind, histogram, feature, bins, key, buffers) -> (index, threshold): sample the only split that the random splitter
+# evaluates, and sort the bins such that all bins up to the index are on the left.
 sample_split = by_code({NUMERIC: _sample_threshold, CATEGORICAL: sample_categories})

@@ -4,15 +4,15 @@ The samples of a tree are permuted such that every node is one slice, and a spli
 
     samples   | left child: start .. middle | right child: middle .. end |
 
-Depth first, nodes are numbered when they are created: the two children of a node are adjacent, and the subtree of the
-left child comes before that of the right child. Best first, the next node is the leaf whose gain times weight is
-greatest. The random numbers of a node only depend on its key, so without a limit both grow the same tree. Every leaf is
-split in advance to know its gain; `tree.depth_first` removes the splits that are not used.
+Depth first, nodes get indices when they are created: the two children of a node are adjacent, and all descendants of
+the left child come before those of the right child. Best first, the leaf with the greatest gain times weight is split
+next. Each leaf is split in advance to know its gain; `tree.depth_first` removes unused splits. The random numbers of a
+node only depend on its key, so both orders grow the same tree if the number of leaves is not limited.
 
-The samples of a branch are copied with all features, because those of a small node are far apart in the matrix of all
-rows, where each access to a code waits for memory. So a node with at most an eighth of the rows of its matrix is copied
-into a smaller matrix, and again further down. The smallest matrix fits into the cache of a core; there, wide codes are
-renumbered to make histograms short. All copies are ranges of the columns of one matrix. Level 0 is that of all rows.
+The rows of a small node are far apart in the matrix of all rows, where each access to a code waits for memory. So a
+node with at most an eighth of the rows of its matrix is copied, with all features, to a smaller matrix. Its branch may
+be copied again further down. The smallest matrix fits into the cache of a core, and its codes are replaced by ranks to
+make histograms short, unless codes have one byte. All copies are ranges of columns of one matrix. Level 0 has all rows.
 """
 
 from typing import NamedTuple
@@ -20,14 +20,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device, bare_kernel
+from aucforest._compile import bare_device, bare_kernel, replacing
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.histogram import list_bits
 from aucforest.tree.random import CHILD, derive_key
 from aucforest.tree.samples import (
     MOST_ROWS,
+    CodeBins,
     Codes,
     Columns,
+    Side,
     SparseNode,
     add_code,
     code_at,
@@ -43,7 +45,7 @@ from aucforest.tree.samples import (
     with_row,
 )
 from aucforest.tree.scan import second_frequency
-from aucforest.tree.sparse import enter_node, is_sparse, most_linked, partition_sparse
+from aucforest.tree.sparse import enter_node, is_sparse, most_listed, partition_sparse
 from aucforest.tree.splitter import (
     Node,
     SplitBuffers,
@@ -55,32 +57,42 @@ from aucforest.tree.splitter import (
 )
 from aucforest.tree.tree import ClassTotals, Nodes, depth_first, first_nodes, make_nodes
 
-# Maximum number of rows of all trees of a call, if there are several.
+# Maximum number of rows, summed over the trees of a call, if a call grows several trees.
 _CALL_ROWS = 2**16
-# The matrix of a branch should fit into the cache of a core.
+# Maximum numbers of codes and of rows of the smallest matrix, which should fit into the cache of a core.
 _BRANCH_CELLS = 1 << 18
 _BRANCH_ROWS = 4096
 # Copying a row pays if the number of features is at most this multiple of max_features.
 _COPY_PAYS = 12
-# A branch is copied when it has at most 1 / _RATIO of the rows of its matrix: then the saved waits for memory pay off.
+# A branch is copied when it has at most 1 / _RATIO of the rows of its matrix. Then copying saves time in total.
 _RATIO = 8
 
 
 class Copies(NamedTuple):
     """The copies of the branches that are being grown."""
 
-    most_rows: NDArray[np.int64]  # (n_levels,) the maximum number of rows; at level 0 that of all rows
+    most_rows: NDArray[np.int64]  # (n_levels,) the maximum number of rows; at level 0 the number of all rows
     first: NDArray[np.int64]  # (n_levels,) the first row of a level in the matrix
     height: NDArray[np.int64]  # (n_levels,) the height of the stack below which the branch is finished
     codes: Codes  # (n_features, n_copied)
     weights: NDArray[np.int64]  # (n_copied,), or empty
-    n_bins: NDArray[np.int64]  # (n_features,) of the last level
-    names: NDArray[np.uint32]  # (n_features, rows of the last level + 1), or empty if codes are not renumbered
-    rank_of: NDArray[np.uint32]  # (max n_codes,) code -> local code
+    n_bins: NDArray[np.int64]  # (n_features,) number of bins at the last level
+    names: NDArray[np.uint32]  # (n_features, rows of the last level + 1) rank -> code; empty without ranks
+    rank_of: NDArray[np.uint32]  # (max n_codes,) code -> rank
+
+
+class Pending(NamedTuple):
+    """A node that may be split: start and end of its samples, its index, its depth and its key."""
+
+    start: np.int64
+    end: np.int64
+    node: np.int64
+    depth: np.int64
+    key: np.uint64
 
 
 class Stack(NamedTuple):
-    """A stack of nodes: start, end, number and depth, (capacity, 4), and keys."""
+    """A stack of `Pending` nodes: their integers, (capacity, 4), and keys."""
 
     nodes: NDArray[np.int64]
     keys: NDArray[np.uint64]
@@ -92,28 +104,40 @@ class Workspace(NamedTuple):
     samples: NDArray[np.uint64]
     spill: NDArray[np.uint64]
     stack: Stack
-    split: Stack  # best first, the nodes that are split in advance, in the order of their splits
-    heap: NDArray[np.int64]  # the numbers of those that may be split next
+    split: Stack  # best first only: the nodes that were split in advance, in the order of their splits
+    heap: NDArray[np.int64]  # best first only: the indices of the nodes whose split may be used next
     nodes: Nodes
-    limits: NDArray[np.float64]  # (capacity, 2) of monotonic constraints, or (0, 2)
+    limits: NDArray[np.float64]  # (capacity, 2) limits by monotonic constraints, or (0, 2) without constraints
     copies: Copies
     buffers: SplitBuffers
     sparse_node: SparseNode
 
 
-class Batch(NamedTuple):
-    """What trees that are grown in one call differ in, (n_trees,) each, or with a row for each tree."""
+class Sizes(NamedTuple):
+    """The sizes of buffers."""
 
-    keys: NDArray[np.uint64]  # of the roots
+    n_rows: int
+    n_samples: int  # maximum number of samples of a tree
+    n_classes: int
+    branch_rows: int  # the result of `branch_rows`, or 0 to copy no branches
+    n_trees: int = 1  # maximum number of trees of a call
+
+
+class Batch(NamedTuple):
+    """The samples and keys of the trees of a call, and the parameters that differ between them, (n_trees,) each."""
+
+    labels: NDArray[np.uint16]  # (n_rows,) the classes of the rows, common to all trees
+    keys: NDArray[np.uint64]  # the keys of the roots
     counts: NDArray[np.uint16]  # (n_trees, n_rows) the number of times that a row is in the sample
     weights: NDArray[np.int64]  # (n_trees, n_rows), or (n_trees, 0) if the counts are the weights
     criteria: NDArray[np.int64]  # this and the next two are fields of `TreeParams`
     random_splits: NDArray[np.bool_]
     min_weight_leaf: NDArray[np.int64]
+    ends: NDArray[np.int64]  # output: where the nodes of each tree end
 
 
 def rows_per_call(n_classes: int) -> int:
-    """Return the maximum number of rows of all trees of a call together, fewer where class totals may take memory."""
+    """Return the maximum number of rows of a call, summed over trees; class totals of many classes take memory."""
     return _CALL_ROWS // max(1, n_classes // 8)
 
 
@@ -125,7 +149,7 @@ def branch_rows(n_features: int, max_features: int) -> int:
 
 
 def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
-    """Allocate the copies for trees of up to n_rows rows; the last level is for branches of up to last_rows."""
+    """Allocate the copies for trees of n_rows rows; the last level is for branches of up to last_rows rows."""
     n_features, all_codes = len(columns.n_bins), columns.codes.array
     most_rows = [n_rows]
     while last_rows > 0 and most_rows[-1] // _RATIO >= 2 * last_rows:
@@ -143,43 +167,37 @@ def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
     return Copies(sizes, first, np.zeros_like(sizes), Codes.of(codes), weights, columns.n_bins.copy(), names, rank_of)
 
 
-def make_workspace(
-    columns: Columns,
-    params: TreeParams,
-    n_rows: int,
-    n_samples: int,
-    n_classes: int,
-    last_rows: int,
-    table: NDArray[np.float64],
-    n_trees: int = 1,
-) -> Workspace:
-    """Allocate the buffers for n_trees trees a call, of up to n_samples of n_rows rows.
-
-    Pages that are never written cost nothing. last_rows is from `branch_rows`, table from `criteria.entropy_table`.
-    """
+def make_workspace(columns: Columns, params: TreeParams, sizes: Sizes, table: NDArray[np.float64]) -> Workspace:
+    """Allocate the buffers; pages that are never written cost nothing. `table` is the result of `entropy_table`."""
+    n_rows, n_features, max_n_bins = sizes.n_rows, len(columns.n_bins), int(columns.n_bins.max())
     if n_rows > MOST_ROWS:
         raise ValueError(
             f"{n_rows:,} samples are more than the {MOST_ROWS:,} that a tree can grow from: use fewer, or set"
             " max_samples on a cluster or out of core"
         )
-    capacity = 2 * min(n_samples, n_rows) + 1
-    samples, spill = np.empty((2, n_rows), dtype=np.uint64)
+    capacity = 2 * min(sizes.n_samples, n_rows) + 1
+    by_set = bool(np.any(columns.kinds != NUMERIC))
+    n_listed = most_listed(len(columns.sparse.rows), n_features, params.max_features)
     stack, split = (
         Stack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64)) for _ in range(2)
     )
-    heap = np.empty(n_rows + 1, dtype=np.int64)
-    nodes = make_nodes(n_trees * capacity, n_classes, by_set=bool(np.any(params.kinds != NUMERIC)))
-    limits = np.empty((capacity if len(params.signs) > 0 else 0, 2))
-    buffers = SplitBuffers.of(len(columns.n_bins), int(columns.n_bins.max()) + 1, n_classes, table)
-    copies = _make_copies(columns, n_rows, last_rows)
-    capacity = most_linked(len(columns.sparse.rows), len(columns.n_bins), params.max_features)
-    node = SparseNode.of(columns.sparse, capacity)
-    return Workspace(samples, spill, stack, split, heap, nodes, limits, copies, buffers, node)
+    return Workspace(
+        samples=np.empty(n_rows, dtype=np.uint64),
+        spill=np.empty(n_rows, dtype=np.uint64),
+        stack=stack,
+        split=split,
+        heap=np.empty(n_rows + 1, dtype=np.int64),
+        nodes=make_nodes(sizes.n_trees * capacity, sizes.n_classes, by_set=by_set),
+        limits=np.empty((capacity if len(params.signs) > 0 else 0, 2)),
+        copies=_make_copies(columns, n_rows, sizes.branch_rows),
+        buffers=SplitBuffers.of(n_features, max_n_bins + 1, sizes.n_classes, table),
+        sparse_node=SparseNode.of(columns.sparse, n_listed),
+    )
 
 
 @bare_device
 def _level_of(n_rows, level, copies):
-    """Return the level at which to grow a node whose samples are at `level`."""
+    """Return the level at which to grow a node of n_rows samples, which are at `level`."""
     last = len(copies.most_rows) - 1
     if n_rows <= copies.most_rows[last]:
         return last
@@ -193,9 +211,10 @@ def _columns_at(level, columns, copies):
     """Return the columns of a level."""
     if level == 0:
         return columns
+    copied = _with_copies(columns, copies.codes, columns.n_bins, copies.weights, columns.bins)
     if level + 1 == len(copies.most_rows):
-        return Columns(copies.codes, copies.n_bins, copies.weights, copies.names, columns.sparse, columns.node)
-    return Columns(copies.codes, columns.n_bins, copies.weights, columns.names, columns.sparse, columns.node)
+        return _with_ranks(copied, copies.n_bins, _with_names(columns.bins, copies.names))
+    return copied
 
 
 @bare_device
@@ -208,7 +227,7 @@ def _copy_codes(codes, read, samples, first, copies):
 
 @bare_device
 def _rank_codes(columns, samples, first, copies, buffers):
-    """Do what `_copy_codes` does, with each code replaced by its rank among the distinct codes of the branch."""
+    """Copy the codes of a branch, each replaced by its rank among the distinct codes of the branch."""
     for feature in range(np.uint64(len(copies.n_bins))):
         for i in range(len(samples)):
             add_code(buffers.mask, code_at(columns.codes, (feature, row_of(samples[i]))))
@@ -224,7 +243,7 @@ def _rank_codes(columns, samples, first, copies, buffers):
 
 @bare_device
 def _copy_branch(columns, samples, level, copies, buffers):
-    """Copy the rows of a branch to a level, and set the rows of its samples to those of the copy."""
+    """Copy the rows of a branch to a level, and replace the rows in its samples by the copied rows."""
     first = copies.first[level]
     if level + 1 == len(copies.most_rows) and len(copies.names) > 0:
         _rank_codes(columns, samples, first, copies, buffers)
@@ -237,14 +256,29 @@ def _copy_branch(columns, samples, level, copies, buffers):
 
 
 @bare_device
-def start_node(nodes, node, n_samples):
+def _enter_branch(pending, height, level, columns, work):
+    """Return the level at which to grow a node, and copy its samples if needed; `level` is for the previous node."""
+    copies, samples = work.copies, work.samples[pending.start : pending.end]
+    while height < copies.height[level]:
+        level -= 1
+    to_level = _level_of(len(samples), level, copies)
+    if to_level > level:
+        _copy_branch(_columns_at(level, columns, copies), samples, to_level, copies, work.buffers.histogram)
+        while level < to_level:
+            level += 1
+            copies.height[level] = height
+    return level
+
+
+@bare_device
+def _start_node(nodes, node, n_samples):
     """Initialize a node as a leaf."""
     nodes.feature[node], nodes.left_child[node], nodes.n_samples[node] = -1, -1, n_samples
     nodes.threshold[node], nodes.missing_left[node], nodes.gain[node] = 0.0, False, 0.0
 
 
 @bare_device
-def may_split(nodes, node, depth, params):
+def _may_split(nodes, node, depth, params):
     """Return whether to search for a split: the node is impure and no stopping criterion is met."""
     if nodes.n_samples[node] < params.min_samples_split or depth >= params.max_depth:
         return False
@@ -253,28 +287,28 @@ def may_split(nodes, node, depth, params):
 
 
 @bare_device
-def present_classes(nodes, node):
+def _present_classes(nodes, node):
     """Return the classes that are present in a node, and their totals."""
     start, end = nodes.totals.starts[node], nodes.totals.starts[node + 1]
     return nodes.totals.labels[start:end], nodes.totals.values[start:end]
 
 
 @bare_device
-def record_split(split, nodes, node, left_child, names, params):
+def _record_split(split, columns, params, nodes, node, left_child):
     """Write a split to its node, and the class totals of the children."""
     nodes.feature[node], nodes.left_child[node] = split.feature, left_child
     nodes.missing_left[node], nodes.gain[node] = split.missing_left, split.gain
-    if params.kinds[split.feature] == NUMERIC:
-        nodes.threshold[node] = threshold_of(split, names, params)
+    if columns.kinds[split.feature] == NUMERIC:
+        nodes.threshold[node] = threshold_of(split, columns, params.random_splits)
     else:
-        write_set(split, names, params.values, nodes.sets[node])
+        write_set(split, columns.bins, nodes.sets[node])
     given = nodes.totals
-    labels, totals = present_classes(nodes, node)
+    labels, totals = _present_classes(nodes, node)
     for side in range(2):
         end, weight = np.uint64(given.starts[left_child + side]), np.int64(0)
         for k in range(np.uint64(len(labels))):
             total = totals[k] - split.left[k] if side == 1 else split.left[k]
-            # Without branches: a total of 0 is written over by the next one.
+            # A total of 0 is overwritten by the next total, which avoids a branch.
             given.labels[end], given.values[end] = labels[k], total
             weight += total
             end += np.uint64(total > 0)
@@ -282,14 +316,14 @@ def record_split(split, nodes, node, left_child, names, params):
 
 
 @bare_device
-def pass_limits(limits, nodes, node, split, signs):
+def _pass_limits(limits, nodes, node, split, signs):
     """Set the limits of the children of a node that was split."""
     left = np.int64(nodes.left_child[node])
     for child in (left, left + 1):
         limits[child, 0], limits[child, 1] = limits[node, 0], limits[node, 1]
     if split.next_code < 0 or signs[split.feature] == 0:
         return
-    _, totals = present_classes(nodes, node)
+    _, totals = _present_classes(nodes, node)
     on_left = second_frequency(split.left[0], split.left[1])
     on_right = second_frequency(totals[0] - split.left[0], totals[1] - split.left[1])
     increases = signs[split.feature] > 0
@@ -297,32 +331,38 @@ def pass_limits(limits, nodes, node, split, signs):
 
 
 @bare_device
-def _push(stack, n_stacked, start, end, node, depth, key):
+def _push(stack, height, pending):
     """Push a node on a stack and return the new height of the stack."""
-    index = stack.nodes[n_stacked]
-    index[0], index[1], index[2], index[3] = start, end, node, depth
-    stack.keys[n_stacked] = key
-    return n_stacked + 1
+    integers = stack.nodes[height]
+    integers[0], integers[1], integers[2], integers[3] = pending.start, pending.end, pending.node, pending.depth
+    stack.keys[height] = pending.key
+    return height + 1
 
 
 @bare_device
-def _push_children(parents, index, params, work, n_stacked):
+def _node_at(stack, index):
+    """Return a node of a stack."""
+    start, end, node, depth = stack.nodes[index]
+    return Pending(start, end, node, depth, stack.keys[index])
+
+
+@bare_device
+def _push_children(parent, params, work, height):
     """Push the children of a split node on the stack if they may be split, the left one on top; return the height."""
-    start, end, node, depth = parents.nodes[index]
-    key, nodes = parents.keys[index], work.nodes
-    left_child = np.int64(nodes.left_child[node])
-    middle = start + nodes.n_samples[left_child]
+    nodes, depth = work.nodes, parent.depth + 1
+    left_child = np.int64(nodes.left_child[parent.node])
+    middle = parent.start + nodes.n_samples[left_child]
     for side in (1, 0):
-        low, high = (middle, end) if side == 1 else (start, middle)
-        if may_split(nodes, left_child + side, depth + 1, params):
-            child_key = derive_key(key, CHILD, side)
-            n_stacked = _push(work.stack, n_stacked, low, high, left_child + side, depth + 1, child_key)
-    return n_stacked
+        start, end = (middle, parent.end) if side == 1 else (parent.start, middle)
+        if _may_split(nodes, left_child + side, depth, params):
+            child = Pending(start, end, left_child + side, depth, derive_key(parent.key, CHILD, side))
+            height = _push(work.stack, height, child)
+    return height
 
 
 @bare_device
 def _comes_before(nodes, node, other):
-    """Return whether a node is split before another: by gain times weight, then by number."""
+    """Return whether a node is split before another: by gain times weight, then by index."""
     gain, other_gain = nodes.gain[node] * nodes.weight[node], nodes.gain[other] * nodes.weight[other]
     return gain > other_gain or (gain == other_gain and node < other)
 
@@ -355,29 +395,33 @@ def _take_from_heap(heap, n_heap, nodes):
 
 
 @bare_device
-def _split_node(find, columns, samples, node, key, n_nodes, params, work):
-    """Split a node if the gain is large enough, and return whether it was split; the children get the next numbers."""
-    nodes, is_constrained = work.nodes, len(work.limits) > 0
+def _split_node(find, columns, pending, n_nodes, params, work):
+    """Split a node if the gain is large enough, and return whether it was split; the children get the next indices."""
+    nodes, node, is_constrained = work.nodes, pending.node, len(work.limits) > 0
+    samples = work.samples[pending.start : pending.end]
     low, high = (work.limits[node, 0], work.limits[node, 1]) if is_constrained else (0.0, 1.0)
     if is_sparse(columns):
         enter_node(columns, samples, node)
-    labels, totals = present_classes(nodes, node)
-    split = find(Node(columns, samples, labels, totals, nodes.weight[node], key, low, high), params, work.buffers)
+    labels, totals = _present_classes(nodes, node)
+    given = Node(columns, samples, labels, totals, nodes.weight[node], pending.key, low, high)
+    split = find(given, params, work.buffers)
     if split.gain <= 0.0 or split.gain < params.min_gain:
         return False
-    record_split(split, nodes, node, n_nodes, columns.names, params)
+    _record_split(split, columns, params, nodes, node, n_nodes)
     codes, feature = columns.codes, split.feature
     also_left = columns.n_bins[feature] if split.missing_left else np.int64(-1)
     if is_sparse(columns):
         n_left = partition_sparse(columns, split, n_nodes, samples, work.spill, also_left)
-    elif params.kinds[feature] == NUMERIC:
-        n_left = with_codes(partition, codes, feature, is_at_most, split.code, samples, work.spill, also_left)
+    elif columns.kinds[feature] == NUMERIC:
+        left = Side(is_at_most, split.code, also_left)
+        n_left = with_codes(partition, codes, feature, left, samples, work.spill)
     else:
-        n_left = with_codes(partition, codes, feature, has_code, split.codes_left, samples, work.spill, also_left)
-    start_node(nodes, n_nodes, n_left)
-    start_node(nodes, n_nodes + 1, len(samples) - n_left)
+        left_set = Side(has_code, split.codes_left, also_left)
+        n_left = with_codes(partition, codes, feature, left_set, samples, work.spill)
+    _start_node(nodes, n_nodes, n_left)
+    _start_node(nodes, n_nodes + 1, len(samples) - n_left)
     if is_constrained:
-        pass_limits(work.limits, nodes, node, split, params.signs)
+        _pass_limits(work.limits, nodes, node, split, params.signs)
     return True
 
 
@@ -385,7 +429,7 @@ def _split_node(find, columns, samples, node, key, n_nodes, params, work):
 def _start_root(work, n_samples, weights):
     """Initialize the root: its class totals and its limits."""
     nodes, given = work.nodes, work.nodes.totals
-    start_node(nodes, 0, n_samples)
+    _start_node(nodes, 0, n_samples)
     work.limits[:1, 0], work.limits[:1, 1] = 0.0, 1.0
     nodes.weight[0], start, n_present = 0, given.starts[0], 0
     totals = given.values[start : start + given.n_classes]
@@ -401,135 +445,115 @@ def _start_root(work, n_samples, weights):
 
 
 @bare_device
+def _push_best(n_heap, params, work):
+    """Use the split of the best node in the heap: push its children on the stack and return the stack height."""
+    node = _take_from_heap(work.heap, n_heap, work.nodes)
+    index = (np.int64(work.nodes.left_child[node]) - 1) >> 1
+    return _push_children(_node_at(work.split, index), params, work, 0)
+
+
+@bare_device
+def _keep_split(pending, n_nodes, n_heap, work):
+    """Add a node that was split in advance to the heap; its children have the indices n_nodes and n_nodes + 1."""
+    _push(work.split, (n_nodes - 1) >> 1, pending)
+    _add_to_heap(work.heap, n_heap, pending.node, work.nodes)
+
+
+@bare_device
 def _grow(find, columns, params, n_samples, key, work):
     """Grow a tree and return the number of nodes, including the children of nodes that were split in advance."""
-    nodes, copies, stack = work.nodes, work.copies, work.stack
     _start_root(work, n_samples, columns.weights)
     best_first = params.max_leaf_nodes > 0
-    n_nodes, n_stacked, n_heap, n_leaves, level = np.int64(1), np.int64(0), np.int64(0), 1, 0
-    if may_split(nodes, 0, 0, params):
-        n_stacked = _push(stack, 0, 0, n_samples, 0, 0, key)
-    while n_stacked > 0 or (n_heap > 0 and n_leaves < params.max_leaf_nodes):
-        if n_stacked == 0:
-            node = _take_from_heap(work.heap, n_heap, nodes)
+    n_nodes, height, n_heap, n_leaves, level = np.int64(1), np.int64(0), np.int64(0), 1, 0
+    if _may_split(work.nodes, 0, 0, params):
+        root = Pending(np.int64(0), n_samples, np.int64(0), np.int64(0), key)
+        height = _push(work.stack, 0, root)
+    while height > 0 or (n_heap > 0 and n_leaves + 1 < params.max_leaf_nodes):
+        if height == 0:
+            height = _push_best(n_heap, params, work)
             n_heap -= 1
             n_leaves += 1
-            if n_leaves < params.max_leaf_nodes:
-                index = (np.int64(nodes.left_child[node]) - 1) >> 1
-                n_stacked = _push_children(work.split, index, params, work, n_stacked)
             continue
-        n_stacked -= 1
-        start, end, node, depth = stack.nodes[n_stacked]
-        key, samples = stack.keys[n_stacked], work.samples[start:end]
-        while n_stacked < copies.height[level]:
-            level -= 1
-        to_level = 0 if best_first else _level_of(end - start, level, copies)
-        if to_level > level:
-            _copy_branch(_columns_at(level, columns, copies), samples, to_level, copies, work.buffers.histogram)
-            while level < to_level:
-                level += 1
-                copies.height[level] = n_stacked
-        level_columns = _columns_at(level, columns, copies)
-        if not _split_node(find, level_columns, samples, node, key, n_nodes, params, work):
-            continue
-        if best_first:
-            _push(work.split, (n_nodes - 1) >> 1, start, end, node, depth, key)
-            _add_to_heap(work.heap, n_heap, node, nodes)
-            n_heap += 1
-        else:
-            n_stacked = _push_children(stack, n_stacked, params, work, n_stacked)
-        n_nodes += 2
+        height -= 1
+        pending = _node_at(work.stack, height)
+        if not best_first:
+            level = _enter_branch(pending, height, level, columns, work)
+        if _split_node(find, _columns_at(level, columns, work.copies), pending, n_nodes, params, work):
+            if best_first:
+                _keep_split(pending, n_nodes, n_heap, work)
+                n_heap += 1
+            else:
+                height = _push_children(pending, params, work, height)
+            n_nodes += 2
+    if best_first and n_heap > 0:
+        _take_from_heap(work.heap, n_heap, work.nodes)
+        n_heap -= 1
     for i in range(n_heap):
-        start_node(nodes, work.heap[i], nodes.n_samples[work.heap[i]])
+        _start_node(work.nodes, work.heap[i], work.nodes.n_samples[work.heap[i]])
     return n_nodes
 
 
-@bare_device
-def _params_of(params, batch, tree):
-    """Return the parameters of a tree, given those that all trees of a batch share."""
-    return TreeParams(
-        batch.criteria[tree],
-        batch.random_splits[tree],
-        params.max_features,
-        params.max_depth,
-        params.min_samples_split,
-        params.min_samples_leaf,
-        batch.min_weight_leaf[tree],
-        params.min_gain,
-        params.max_leaf_nodes,
-        params.signs,
-        params.kinds,
-        params.values,
-        params.is_sampled,
-    )
+_with_copies = replacing(Columns, "codes", "n_bins", "weights", "bins")
+_with_ranks = replacing(Columns, "n_bins", "bins")
+_with_names = replacing(CodeBins, "names")
+_with_weights = replacing(Columns, "weights")
+_with_nodes = replacing(Workspace, "nodes")
+_with_variant = replacing(TreeParams, "criterion", "random_splits", "min_weight_leaf")
 
 
 @bare_device
-def _with_nodes_from(work, first):
-    """Return the buffers for a tree whose nodes begin after those of earlier trees."""
-    given, totals = work.nodes, work.nodes.totals
-    nodes = Nodes(
-        given.feature[first:],
-        given.threshold[first:],
-        given.missing_left[first:],
-        given.left_child[first:],
-        given.gain[first:],
-        given.n_samples[first:],
-        given.weight[first:],
-        given.sets[first:],
+def _nodes_from(nodes, first):
+    """Return the nodes from the index `first` on, as views."""
+    totals = nodes.totals
+    return Nodes(
+        nodes.feature[first:],
+        nodes.threshold[first:],
+        nodes.missing_left[first:],
+        nodes.left_child[first:],
+        nodes.gain[first:],
+        nodes.n_samples[first:],
+        nodes.weight[first:],
+        nodes.sets[first:],
         ClassTotals(totals.n_classes, totals.starts[first:], totals.labels, totals.values),
     )
-    return Workspace(
-        work.samples,
-        work.spill,
-        work.stack,
-        work.split,
-        work.heap,
-        nodes,
-        work.limits,
-        work.copies,
-        work.buffers,
-        work.sparse_node,
-    )
 
 
 @bare_device
-def _grow_trees(find, columns, labels, params, batch, work, ends):
-    """Grow trees one after the other, and write the end of the nodes of each."""
+def _grow_trees(find, columns, params, batch, work):
+    """Grow trees one after the other, and write to the batch where the nodes of each tree end."""
     n_nodes = np.int64(0)
     for tree in range(len(batch.keys)):
-        weights, sparse, node = batch.weights[tree], columns.sparse, columns.node
-        tree_columns = Columns(columns.codes, columns.n_bins, weights, columns.names, sparse, node)
-        n_samples = take_samples(labels, batch.counts[tree], len(tree_columns.weights) == 0, work.samples)
-        tree_work, tree_params = _with_nodes_from(work, n_nodes), _params_of(params, batch, tree)
-        n_nodes += _grow(find, tree_columns, tree_params, n_samples, batch.keys[tree], tree_work)
-        ends[tree] = n_nodes
+        weights = batch.weights[tree]
+        n_samples = take_samples(batch.labels, batch.counts[tree], len(weights) == 0, work.samples)
+        tree_params = _with_variant(
+            params, batch.criteria[tree], batch.random_splits[tree], batch.min_weight_leaf[tree]
+        )
+        tree_work = _with_nodes(work, _nodes_from(work.nodes, n_nodes))
+        n_nodes += _grow(find, _with_weights(columns, weights), tree_params, n_samples, batch.keys[tree], tree_work)
+        batch.ends[tree] = n_nodes
 
 
 @bare_kernel
-def _grow_for_two_classes(columns, labels, params, batch, work, ends):
+def _grow_for_two_classes(columns, params, batch, work):
     """Grow trees of two classes; this compiles in less time than for any number of classes."""
-    _grow_trees(find_two_class_split, columns, labels, params, batch, work, ends)
+    _grow_trees(find_two_class_split, columns, params, batch, work)
 
 
 @bare_kernel
-def _grow_for_more_classes(columns, labels, params, batch, work, ends):
+def _grow_for_more_classes(columns, params, batch, work):
     """Grow trees of any number of classes."""
-    _grow_trees(find_split, columns, labels, params, batch, work, ends)
+    _grow_trees(find_split, columns, params, batch, work)
 
 
-def grow_trees(
-    columns: Columns, labels: NDArray[np.uint16], params: TreeParams, batch: Batch, work: Workspace
-) -> tuple[Nodes, NDArray[np.int64]]:
-    """Grow trees; return their nodes one after the other, and the end of each tree. There is one with max_leaf_nodes.
+def grow_trees(columns: Columns, params: TreeParams, batch: Batch, work: Workspace) -> Nodes:
+    """Grow trees; return their nodes, concatenated, and write to the batch where the nodes of each tree end.
 
-    The nodes are in the memory of `work` and are overwritten by the next call.
+    With max_leaf_nodes, the batch must have one tree. The next call overwrites the nodes, which are in `work`.
     """
-    ends = np.empty(len(batch.keys), dtype=np.int64)
     grow = _grow_for_two_classes if work.nodes.totals.n_classes <= 2 else _grow_for_more_classes
-    grow(columns, labels, params, batch, work, ends)
-    nodes = first_nodes(work.nodes, ends[-1])
+    grow(columns, params, batch, work)
+    nodes = first_nodes(work.nodes, batch.ends[-1])
     if params.max_leaf_nodes > 0:
         nodes = depth_first(nodes)
-        ends[0] = len(nodes.feature)
-    return nodes, ends
+        batch.ends[0] = len(nodes.feature)
+    return nodes

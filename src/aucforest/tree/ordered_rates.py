@@ -1,9 +1,9 @@
-"""Ordered target statistics: class frequencies of the category of a sample among samples that come before it.
+"""Ordered target rates: the class frequencies of the category of a sample among the preceding samples of a tree.
 
-The samples of a tree are in a random order of its own. The rates of a sample do not depend on its label, so a tree
-cannot learn from them that a category with a single sample has the class of this sample (Prokhorenkova et al. 2018,
-CatBoost: unbiased boosting with categorical features, NeurIPS). All columns have the same order: with two orders, two
-samples could have the label of each other in their rates. Samples of a group do not inform each other.
+Each tree has a random order of its samples. The target rates of a sample do not depend on its label, so a tree cannot
+learn from them that a category with a single sample has the class of this sample (Prokhorenkova et al. 2018, CatBoost:
+unbiased boosting with categorical features, NeurIPS). All columns have the same order, because with two orders, the
+rates of two samples could each reveal the label of the other one. Samples of the same group are not used either.
 """
 
 from typing import NamedTuple
@@ -19,18 +19,18 @@ _LABEL_SHIFT = np.uint64(32)
 
 
 class RateRule(NamedTuple):
-    """How the rates of one column are computed and encoded: those of its categories, then those of interactions.
+    """How the target rates of one column are computed and encoded, with a table for each interaction.
 
-    An interaction is a pair of a category and a part of another feature. Feature t * n_classes + c is the rate of the
-    c-th class in table t, of which table 0 is that of the categories alone.
+    An interaction combines the category with the part of another feature that contains its code. Feature
+    t * n_classes + c is the rate of the c-th class in table t. Table 0 is for the categories alone.
     """
 
     classes: NDArray[np.int64]  # (n_classes,) the classes that have features
-    prior: NDArray[np.float64]  # (n_classes,) their frequencies
-    smoothing: NDArray[np.float64]  # (n_tables,) in samples
-    others: NDArray[np.int64]  # (n_tables,) the rows of the other features in the codes; that of table 0 is unused
-    parts: NDArray[np.int64]  # (n_tables, n_codes) the part of each code of the other feature, -1 for none
-    edges: NDArray[np.float64]  # those of all features
+    prior: NDArray[np.float64]  # (n_classes,) the frequencies of these classes
+    smoothing: NDArray[np.float64]  # (n_tables,) the weight of the prior as a number of samples
+    others: NDArray[np.int64]  # (n_tables,) the row of the other feature in `codes`; unused for table 0
+    parts: NDArray[np.int64]  # (n_tables, n_codes) the part that contains a code of the other feature, or -1
+    edges: NDArray[np.float64]  # the edges between the codes of rates, for all features
     first_edge: NDArray[np.int64]  # (n_features + 1,) where the edges of each feature begin
 
     @property
@@ -40,22 +40,22 @@ class RateRule(NamedTuple):
 
 
 class CategorySamples(NamedTuple):
-    """The samples of each category in random order: those of category c are from starts[c] to starts[c + 1]."""
+    """The samples of each category in random order; category c has the slice starts[c]:starts[c + 1]."""
 
     starts: NDArray[np.int64]  # (n_categories + 1,)
-    samples: NDArray[np.uint64]  # the number of a sample in 32 bits, and its class in those above
+    samples: NDArray[np.uint64]  # the index of a sample in the lower 32 bits, and its class in the upper 32 bits
 
 
 @bare_kernel
 def shuffle(key, first, numbers):
-    """Shuffle numbers (Fisher and Yates) by the random numbers of a tree from the index `first` on."""
+    """Shuffle `numbers` (Fisher and Yates) with the random numbers of a tree, from the index `first` on."""
     for i in range(len(numbers) - 1, 0, -1):
         j = bounded(derive_key(key, RATE_ORDER, first + i), i + 1)
         numbers[i], numbers[j] = numbers[j], numbers[i]
 
 
 def sample_order(key: int, n_samples: int, groups: NDArray[np.int64] | None) -> NDArray[np.int32]:
-    """Return a random order of the samples of a tree, given its key and their groups; those of a group are together."""
+    """Return a random order of the samples of a tree, given its key and their groups; groups stay together."""
     if groups is None:
         order = np.arange(n_samples, dtype=np.int32)
         shuffle(np.uint64(key), 0, order)
@@ -67,7 +67,7 @@ def sample_order(key: int, n_samples: int, groups: NDArray[np.int64] | None) -> 
 
 @bare_kernel
 def read_categories(digits, categories):
-    """Write categories, given by digits in base 256; the greatest number of so many digits is a missing one, -1."""
+    """Write categories, given by digits in base 256; a missing one, -1, has the greatest number of so many digits."""
     missing = (np.int64(1) << (8 * len(digits))) - 1
     for i in range(len(categories)):
         category = np.int64(0)
@@ -78,7 +78,7 @@ def read_categories(digits, categories):
 
 @bare_kernel
 def _find_starts(categories, starts):
-    """Write where the samples of each category start and end; those of category -1 are left out."""
+    """Write where the samples of each category start and end; samples of category -1 are left out."""
     for i in range(len(categories)):
         starts[categories[i] + 1] += categories[i] >= 0
     for category in range(1, len(starts)):
@@ -87,7 +87,7 @@ def _find_starts(categories, starts):
 
 @bare_kernel
 def _sort_by_category(categories, order, labels, indices, samples):
-    """Write the samples of each category in the given order; `places` are the starts, and afterwards the ends."""
+    """Write the samples of each category in the given order; `indices` are the starts, and afterwards the ends."""
     for i in range(len(order)):
         category = categories[order[i]]
         if category >= 0:
@@ -109,7 +109,7 @@ def sort_by_category(
 
 @bare_device
 def _part_of(rule, codes, table, sample):
-    """Return the part of a sample in a table, 0 in that of categories alone and -1 for none."""
+    """Return the part of a sample in a table: 0 in the table of categories alone, -1 if no part contains its code."""
     return np.int64(0) if table == 0 else rule.parts[table, codes[rule.others[table], sample]]
 
 
@@ -182,24 +182,15 @@ def encode_rates(
     weights: NDArray[np.float64] | None,
     encoded: NDArray[np.unsignedinteger],
 ) -> None:
-    """Write the codes of the ordered rates of a column.
+    """Write the codes of the ordered rates of a column to `encoded`, (rule.n_features, n_samples).
 
-    Parameters
-    ----------
-    rule : RateRule
-    sorted_samples : CategorySamples
-        The samples in the order of the tree, which is the same for all columns.
-    codes : ndarray of shape (n_rows_of_codes, n_samples)
-        The codes of the other features.
-    groups : ndarray of shape (n_samples,), int64, or None
-    weights : ndarray of shape (n_samples,), float64, or None if all are 1
-    encoded : ndarray of shape (rule.n_features, n_samples)
-        Output.
+    The samples are in the order of the tree, which is the same for all columns. `codes`, (n_rows_of_codes, n_samples),
+    has the codes of the other features. `groups` and `weights`, (n_samples,), may be None.
     """
     n_tables, n_classes = len(rule.smoothing), len(rule.classes)
     for feature in range(rule.n_features):
         edges = rule.edges[rule.first_edge[feature] : rule.first_edge[feature + 1]]
-        # the code of samples without a category
+        # Samples without a category get the code of the prior.
         encoded[feature] = np.searchsorted(edges, rule.prior[feature % n_classes])
     n_parts = int(rule.parts.max(initial=0)) + 1
     _encode_rates(

@@ -1,9 +1,9 @@
 """Tree traversal: raw values are compared with thresholds, and codes of categories are looked up in sets.
 
-The rows of a group descend one tree together, by two levels in a pass over them: the steps of different rows are
-independent, so the processor overlaps their memory reads. Rows in a leaf are removed from the list every few passes,
-because a check in each pass costs more than superfluous steps; before the first check, rows are read without a list.
-All groups descend a tree, which is then in the cache, before the next one, whose nodes are prefetched meanwhile.
+The rows of a group descend a tree together, by two levels in each pass over the rows. The steps of different rows are
+independent, so the processor overlaps their memory reads. Rows in a leaf are removed from the list of active rows every
+few passes, because a check in each pass would cost more than superfluous steps. No list is read before the first check.
+All groups descend a tree, which stays in the cache, before the next tree, whose nodes are prefetched meanwhile.
 """
 
 from collections.abc import Sequence
@@ -19,26 +19,52 @@ from aucforest.tree.tree import LEAF, MISSING_CODE, SHARED_CODE, Tree
 
 # Rows that descend together; their values fit into the first-level cache.
 GROUP_ROWS = 128
-# Passes over the rows before the first check of which are in a leaf, and between two checks.
+# Number of passes over the rows before the first check for rows in a leaf, and between two checks.
 _FIRST_PASSES, _PASSES = 4, 2
-# The nodes of the next tree are prefetched if those of all trees exceed a cache of one core, and if there are at most
-# _NODES_A_ROW for each row: then rows use most of them. A cache line has _NODES_A_LINE of their numbers or more.
+# The nodes of the next tree are prefetched if all nodes exceed the cache of a core, and if the tree has so few nodes
+# per row, at most _NODES_A_ROW, that rows visit most of them. A cache line has data of at least _NODES_A_LINE nodes.
 _MANY_NODES, _NODES_A_ROW, _NODES_A_LINE = 2**17, 8, 8
 
 _MISSING_CODE, _SHARED_CODE = np.float64(MISSING_CODE), np.float64(SHARED_CODE)
 _CODE_BITS = np.uint64(0xFF)
 
 
-class WalkNodes(NamedTuple):
-    """The nodes of some trees in the layout for traversal, numbered as in `Tree`.
+class TreeNodes(NamedTuple):
+    """The arrays of a `Tree` that kernels read."""
 
-    A word has, from the lowest bit on, the feature, whether missing values go right, whether there is a set, and from
-    bit `shift` on the offset of the left child. For a leaf it is 0 and no value exceeds the threshold, so rows stay.
+    feature: NDArray[np.int32]
+    threshold: NDArray[np.float64]
+    missing_left: NDArray[np.bool_]
+    left_child: NDArray[np.int32]
+    weight: NDArray[np.float64]
+    set_nodes: NDArray[np.int64]
+    sets: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, tree: Tree) -> "TreeNodes":
+        """Return the arrays of a tree."""
+        return cls(*[getattr(tree, name) for name in cls._fields])
+
+
+class Split(NamedTuple):
+    """The split of a node of a `Tree`; set_number is the index of its set, -1 for a split by a threshold."""
+
+    threshold: float
+    missing_left: bool
+    set_number: int
+    sets: NDArray[np.uint64]
+
+
+class WalkNodes(NamedTuple):
+    """The nodes of some trees in the layout for traversal, in the order of `Tree`.
+
+    From the lowest bit on, a word contains the feature, a bit for missing values that go right, a bit for a split by a
+    set, and the offset of the left child, from bit `shift` on. A leaf has word 0 and threshold +inf, so rows stay.
     """
 
     words: NDArray[np.unsignedinteger]
-    thresholds: NDArray[np.floating]  # or the number of a set
-    numbers: NDArray[np.int32]  # of leaves, see `add_leaf`
+    thresholds: NDArray[np.floating]  # or the index of a set
+    numbers: NDArray[np.int32]  # where the prediction of a leaf is, see `add_leaf`
     sets: NDArray[np.uint64] | None  # of all trees; with None, the traversal is compiled without sets
     shift: int
 
@@ -52,22 +78,54 @@ class WalkNodes(NamedTuple):
         return WalkNodes(self.words[nodes], self.thresholds[nodes], self.numbers[nodes], self.sets, self.shift)
 
 
+class TreeArrays(NamedTuple):
+    """The arrays of `PackedTrees` that kernels read; all but `nodes` are restricted to consecutive trees."""
+
+    nodes: WalkNodes
+    first: NDArray[np.int64]
+    values: NDArray[np.float64]
+    first_leaf: NDArray[np.int64]
+
+
+class WalkBuffers(NamedTuple):
+    """Buffers of a thread for rows that descend trees."""
+
+    active: NDArray[np.uint64]  # (n_rows,), the rows that are not yet in a leaf
+    found: NDArray[np.uint32]  # (n_rows,), the node that each row has reached
+
+    @classmethod
+    def of(cls, n_rows: int) -> "WalkBuffers":
+        """Allocate the buffers."""
+        return cls(np.empty(n_rows, dtype=np.uint64), np.empty(n_rows, dtype=np.uint32))
+
+
+class BagCounts(NamedTuple):
+    """Counts that restrict the prediction to out-of-bag rows; empty arrays to predict all rows."""
+
+    counts: NDArray[np.uint16]  # (n_trees, n_rows), how often each row is in the bootstrap sample of each tree
+    n_trees: NDArray[np.int64]  # (n_rows,), increased by one for every tree for which a row is out of bag
+
+
+# Kernels are compiled once for all rows and for out-of-bag rows, because the types are the same.
+ALL_ROWS = BagCounts(np.empty((0, 0), dtype=np.uint16), np.empty(0, dtype=np.int64))
+
+
 class PackedTrees:
     """Some trees in the layout for traversal.
 
-    The trees must be valid and have the same number of features and classes; `run` is that of `bin_matrix`.
+    The trees must be valid and have the same number of features and classes; `run` is a parallel `map`.
 
     Attributes
     ----------
     nodes : WalkNodes
         The nodes of all trees, concatenated.
     rounded : ndarray of shape (n_all_nodes,), float32
-        The thresholds, rounded down, so that float32 values are on the same side of both.
+        The thresholds, rounded down, so that every float32 value goes to the same side as without rounding.
     first : ndarray of shape (n_trees + 1,), int64
         The index of the first node of each tree.
     values : ndarray of shape (n_stored, n_classes), float64
-        The predictions of the leaves, without those of one class if no tree has shrinkage. Set by `take_predictions`,
-        since they take most of the memory for many classes.
+        The predictions of the leaves. Without shrinkage, leaves of a single class are left out. Set separately by
+        `take_predictions`, because predictions of many classes take most of the memory.
     first_leaf : ndarray of shape (n_trees + 1,), int64
         The index in `values` of the first leaf of each tree.
     """
@@ -79,30 +137,21 @@ class PackedTrees:
         shift = (trees[0].n_features - 1).bit_length() + 2
         most_bits = shift + max(tree.n_nodes for tree in trees).bit_length()
         words = np.empty(self.first[-1], dtype=np.uint32 if most_bits <= 32 else np.uint64)
-        # The numbers of leaves of one class are negative; shrinkage leaves no such leaf.
+        # Leaves of a single class get negative numbers. With shrinkage, leaves do not predict a single class.
         numbers, is_shrunk = np.empty(len(words), dtype=np.int32), any(tree.shrinkage > 0.0 for tree in trees)
         self.nodes = WalkNodes(words, np.empty(len(words)), numbers, sets, shift)
         self.rounded = np.empty(len(words), dtype=np.float32)
 
         def pack(i: int) -> int:
             tree, some = trees[i], slice(self.first[i], self.first[i + 1])
-            _pack_tree(
-                tree.feature,
-                tree.threshold,
-                tree.missing_left,
-                tree.left_child,
-                tree.set_nodes,
-                first_set[i],
-                self.nodes.some(some),
-                self.rounded[some],
-            )
+            _pack_tree(TreeNodes.of(tree), first_set[i], self.nodes.some(some), self.rounded[some])
             only = np.full(tree.n_nodes, -1) if is_shrunk else _only_classes(tree)
             return _number_leaves(tree.feature, only, numbers[some])
 
         self.first_leaf = _starts(list(run(pack, range(len(trees)))))
 
     def take_predictions(self, trees: Sequence[Tree], run: ParallelMap = map) -> "PackedTrees":
-        """Copy the predictions of the leaves of these trees; `values` is set when all of them are copied."""
+        """Set `values` to the predictions of the leaves of the packed trees, and return self."""
         values = _empty_aligned(int(self.first_leaf[-1]), trees[0].n_classes)
 
         def take(i: int) -> None:
@@ -119,7 +168,7 @@ class PackedTrees:
         return self
 
     def some(self, trees: range) -> "PackedTrees":
-        """Return some of the trees, with only their nodes and leaves."""
+        """Return consecutive trees, without the nodes and leaves of the other trees."""
         some = copy(self)
         nodes, leaves = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
         some.first, some.first_leaf = nodes - nodes[0], leaves - leaves[0]
@@ -131,25 +180,37 @@ class PackedTrees:
     def as_read(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return rows in C order, as float32 if it represents all values, to save memory and time, else as float64.
 
-        With sets it is always float64, because the numbers of sets in `thresholds` must not be rounded.
+        With sets, rows are always float64, because the indices of sets in `thresholds` must not be rounded.
         """
         is_narrow = self.nodes.sets is None and (X.dtype == np.float32 or (_is_float32(X[:1]) and _is_float32(X)))
-        # Kernels would be compiled again for an array that cannot be written to.
+        # Kernels would be compiled again for a read-only array.
         return np.require(X, np.float32 if is_narrow else np.float64, ["C", "W"])
 
-    def nodes_for(self, X: NDArray[Any]) -> WalkNodes:
-        """Return the nodes with thresholds of the dtype of X, which is from `as_read`."""
-        return self.nodes if X.dtype == np.float64 else self.nodes._replace(thresholds=self.rounded)
-
-    def arguments(self, leaves: NDArray[Any], trees: range | None = None) -> tuple[Any, ...]:
-        """Return the first arguments of a traversal of some trees; `leaves` has rows for leaves, like `values`."""
+    def arrays_for(self, X: NDArray[Any], trees: range | None = None) -> TreeArrays:
+        """Return the arrays of some or all trees, with thresholds of the dtype of X, a result of `as_read`."""
         trees = range(len(self.first) - 1) if trees is None else trees
         first, first_leaf = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
-        return self.nodes, first, leaves[first_leaf[0] : first_leaf[-1]], first_leaf - first_leaf[0]
+        values = self.values[first_leaf[0] : first_leaf[-1]]
+        return TreeArrays(self._nodes_for(X), first, values, first_leaf - first_leaf[0])
+
+    def find_leaves(self, X: NDArray[Any], counts: NDArray[np.uint16] | None = None) -> NDArray[np.int64]:
+        """Return the index of the leaf of each row in each tree, (n_trees, n_rows); X is a result of `as_read`.
+
+        With counts, as in `BagCounts`, the leaves of rows that are not out of bag are undefined.
+        """
+        if counts is None:
+            counts = np.zeros((len(self.first) - 1, len(X)), dtype=np.uint16)
+        leaves = np.empty(counts.shape, dtype=np.int64)
+        _find_leaves(self._nodes_for(X), self.first, X, counts, WalkBuffers.of(len(X)), leaves)
+        return leaves
+
+    def _nodes_for(self, X: NDArray[Any]) -> WalkNodes:
+        """Return the nodes with thresholds of the dtype of X."""
+        return self.nodes if X.dtype == np.float64 else self.nodes._replace(thresholds=self.rounded)
 
 
 def _empty_aligned(n_rows: int, n_columns: int) -> NDArray[np.float64]:
-    """Return a matrix that is aligned to cache lines, so that a row of 8 columns is one line and not in two."""
+    """Return a matrix that is aligned to cache lines, so that a row of 8 columns is in one line and not in two."""
     spare = np.empty(n_rows * n_columns + 7)
     start = -spare.ctypes.data // 8 % 8
     return spare[start : start + n_rows * n_columns].reshape(n_rows, n_columns)
@@ -162,25 +223,25 @@ def _is_float32(X: NDArray[np.float64]) -> bool:
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:
-    """Return the start of each of the consecutive parts of these sizes, and the end of the last."""
+    """Return the starts of consecutive parts of the given sizes, and the end of the last part."""
     return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
 
 
 @bare_kernel
-def _pack_tree(feature, threshold, missing_left, left_child, set_nodes, first_set, nodes, rounded):
-    """Write the nodes of one tree, without the numbers of its leaves."""
-    for i in range(len(feature)):
+def _pack_tree(tree, first_set, nodes, rounded):
+    """Write words and thresholds of the nodes of one tree; `_number_leaves` writes their numbers."""
+    for i in range(len(tree.feature)):
         word, limit = np.int64(0), np.inf
-        if feature[i] != LEAF:
-            word = np.int64(feature[i]) | (np.int64(not missing_left[i]) << (nodes.shift - 2))
-            word |= (np.int64(left_child[i]) - i) << nodes.shift
-            limit = threshold[i]
+        if tree.feature[i] != LEAF:
+            word = np.int64(tree.feature[i]) | (np.int64(not tree.missing_left[i]) << (nodes.shift - 2))
+            word |= (np.int64(tree.left_child[i]) - i) << nodes.shift
+            limit = tree.threshold[i]
         nodes.words[i], nodes.thresholds[i], rounded[i] = word, limit, limit
         if rounded[i] > limit:
             rounded[i] = np.nextafter(rounded[i], np.float32(-np.inf))
-    for i in range(len(set_nodes)):
-        nodes.words[set_nodes[i]] |= 1 << (nodes.shift - 1)
-        nodes.thresholds[set_nodes[i]] = first_set + i
+    for i in range(len(tree.set_nodes)):
+        nodes.words[tree.set_nodes[i]] |= 1 << (nodes.shift - 1)
+        nodes.thresholds[tree.set_nodes[i]] = first_set + i
 
 
 def _only_classes(tree: Tree) -> NDArray[np.int64]:
@@ -212,7 +273,7 @@ def _find_only_classes(frequencies, only):
 
 @bare_kernel
 def _number_leaves(feature, only, numbers):
-    """Write the numbers of the leaves of a tree, given `_only_classes`; return how many are stored."""
+    """Write the numbers of the leaves of a tree, given `_only_classes`; return how many leaves are in `values`."""
     n_stored = 0
     for node in range(len(feature)):
         if feature[node] == LEAF:
@@ -253,16 +314,30 @@ def is_right_of_set(sets, number, value):
 
 
 @bare_device
-def goes_right(value, threshold, missing_left, sets, set_number):
-    """Return 1 if a value goes right at a split of a `Tree`, else 0; set_number is -1 if the split has a threshold."""
-    if set_number >= 0:
-        return is_right_of_set(sets, set_number, value)
-    return np.uint64((value > threshold) | ((value != value) & (not missing_left)))
+def split_of(nodes, node):
+    """Return the split of a node of a `Tree`, given its `TreeNodes`."""
+    first, after, wanted = 0, len(nodes.set_nodes), np.int64(node)
+    while first < after:
+        middle = (first + after) >> 1
+        if nodes.set_nodes[middle] < wanted:
+            first = middle + 1
+        else:
+            after = middle
+    set_number = first if first < len(nodes.set_nodes) and nodes.set_nodes[first] == wanted else -1
+    return Split(nodes.threshold[node], nodes.missing_left[node], set_number, nodes.sets)
+
+
+@bare_device
+def goes_right(split, value):
+    """Return 1 if a value goes right at a split of a `Tree`, else 0."""
+    if split.set_number >= 0:
+        return is_right_of_set(split.sets, split.set_number, value)
+    return np.uint64((value > split.threshold) | ((value != value) & (not split.missing_left)))
 
 
 @bare_device
 def _next(nodes, sets, index, X, row, any_missing):
-    """Return the node after a node on the path of a row; after a leaf, this is the leaf."""
+    """Return the next node on the path of a row, or the same node if it is a leaf."""
     shift = np.uint64(nodes.shift)
     by_set, missing_right = shift - np.uint64(1), shift - np.uint64(2)
     word = np.uint64(nodes.words[index])
@@ -273,22 +348,22 @@ def _next(nodes, sets, index, X, row, any_missing):
         goes_right = np.uint64(value > nodes.thresholds[index])
         goes_right |= np.uint64(value != value) & (word >> missing_right)
     else:
-        # The processor adds the result of this comparison in one instruction, that of `>` in three.
+        # The processor adds the result of this comparison in one instruction, but the result of `>` in three.
         goes_right = np.uint64(not value <= nodes.thresholds[index])
     return index + (word >> shift) + goes_right
 
 
 @bare_device
 def _pass(nodes, sets, index, X, row, any_missing):
-    """Return the node two steps after a node on the path of a row, with sets the one after it."""
+    """Return the node two steps further on the path of a row, or one step further if there are sets."""
     index = _next(nodes, sets, index, X, row, any_missing)
-    # A look into a set takes so long that the second step would wait for it.
+    # Looking up a code in a set takes so long that a second step would wait for the first one.
     return index if sets is not None else _next(nodes, sets, index, X, row, any_missing)
 
 
 @bare_device
 def _descend(nodes, sets, X, any_missing, active, found):
-    """Move the active rows from the nodes in `found` to their leaves; a list of all rows is not read."""
+    """Move the active rows from the nodes in `found` to their leaves; if all rows are active, the list is not read."""
     n_active = np.uint64(len(active))
     if n_active == np.uint64(len(X)):
         for _ in range(_FIRST_PASSES):
@@ -314,7 +389,7 @@ def _descend(nodes, sets, X, any_missing, active, found):
 def walk(nodes, X, any_missing, active, found):
     """Write the leaves of the distinct rows in `active` to found[row]; `active` is overwritten.
 
-    If it is as long as X, these are all rows, and it is not read.
+    If `active` is as long as X, all rows are active, and the content of `active` is not read.
     """
     if len(active) == len(X):
         for row in range(np.uint64(len(X))):
@@ -337,22 +412,22 @@ def _walk_from(nodes, X, any_missing, active, found):
 
 @bare_device
 def prefetch_leaf(values, number):
-    """Prefetch what `add_leaf` adds."""
+    """Prefetch the prediction of a leaf for `add_leaf`."""
     if number < 0:
         return
     n_classes = values.shape[1]
     start = np.int64(number) * n_classes
     for k in range(0, n_classes, 8):
         prefetch(values, start + k)
-    # The last value may be in a cache line of its own.
+    # The last value may be in a further cache line.
     prefetch(values, start + n_classes - 1)
 
 
 @bare_device
 def add_leaf(values, number, total):
-    """Add the class frequencies of a leaf to those of a row, in pairs, each of which takes one instruction.
+    """Add the class frequencies of a leaf to the total of a row, in pairs, because a pair takes one instruction.
 
-    The number is that of the row in the values of its tree, or ~k for a leaf of class k alone.
+    `number` is the index of the leaf in the values of its tree, or ~k for a leaf that only has class k.
     """
     if number < 0:
         total[np.uint64(~np.int64(number))] += 1.0
@@ -378,8 +453,9 @@ def _list_out_of_bag(counts, active):
 
 
 @bare_device
-def _prefetch_next(nodes, first, tree, start, n_rows):
-    """Prefetch the part of the nodes of the next tree that belongs to the group of rows from `start` on."""
+def _prefetch_next(trees, tree, start, n_rows):
+    """Prefetch one part of the nodes of the next tree; each group of rows, from `start` on, prefetches another part."""
+    nodes, first = trees.nodes, trees.first
     if len(nodes.words) < _MANY_NODES or tree + 2 == len(first):
         return
     begin, n_nodes = first[tree + 1], first[tree + 2] - first[tree + 1]
@@ -392,59 +468,52 @@ def _prefetch_next(nodes, first, tree, start, n_rows):
         prefetch(nodes.numbers, node)
 
 
-ALL_ROWS = np.empty((0, 0), dtype=np.uint16), np.empty(0, dtype=np.int64)
-
-
 @bare_kernel
-def add_probabilities(nodes, first, values, first_leaf, X, active, found, total, counts, n_trees):
-    """Add the leaf frequencies of all trees, in order, for all rows or, with counts, for the out-of-bag rows of a tree.
-
-    Both are compiled at once: `ALL_ROWS` are the last arguments for all rows.
+def add_probabilities(trees, X, buffers, total, bags):
+    """Add the leaf predictions of all trees, in order, to the totals of all rows or, with counts, of out-of-bag rows.
 
     Parameters
     ----------
-    nodes, first, values, first_leaf
-        Of `PackedTrees`.
+    trees : TreeArrays
     X : ndarray of shape (n_rows, n_features), from `PackedTrees.as_read`
         The rows; categorical features have codes or NaN.
-    active, found : ndarray of shape (n_rows,), uint64 and uint32
-        Work space.
+    buffers : WalkBuffers
     total : ndarray of shape (n_rows, n_classes), float64
         Output, added to.
-    counts : ndarray of shape (n_all_trees, n_rows), uint16, or empty
-        How often each row is in the bootstrap sample of each tree.
-    n_trees : ndarray of shape (n_rows,), int64, or empty
-        Output, increased by one for every tree for which a row is out-of-bag.
+    bags : BagCounts
     """
+    counts, active, found = bags.counts, buffers.active, buffers.found
     any_missing, takes_all = _any_missing(X), len(counts) == 0
-    for tree in range(len(first) - 1):
-        tree_nodes, leaf_values = nodes_of(nodes, first, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
+    for tree in range(len(trees.first) - 1):
+        nodes = nodes_of(trees.nodes, trees.first, tree)
+        leaves = trees.values[trees.first_leaf[tree] : trees.first_leaf[tree + 1]]
         for start in range(0, len(X), GROUP_ROWS):
             group, sums = X[start : start + GROUP_ROWS], total[start : start + GROUP_ROWS]
-            _prefetch_next(nodes, first, tree, start, len(X))
+            _prefetch_next(trees, tree, start, len(X))
             n_active = n_rows = np.uint64(len(group))
             if not takes_all:
                 n_active = _list_out_of_bag(counts[tree, start : start + GROUP_ROWS], active)
-            walk(tree_nodes, group, any_missing, active[:n_active], found)
-            # The predictions of all leaves exceed the caches, so those of all rows are prefetched before any is added.
+            walk(nodes, group, any_missing, active[:n_active], found)
+            # The predictions of a tree may exceed the caches, so they are prefetched for all rows before the first sum.
             for i in range(n_rows):
                 if takes_all or counts[tree, start + i] == 0:
-                    prefetch_leaf(leaf_values, tree_nodes.numbers[np.uint64(found[i])])
+                    prefetch_leaf(leaves, nodes.numbers[np.uint64(found[i])])
             for i in range(n_rows):
                 if not takes_all:
                     if counts[tree, start + i] > 0:
                         continue
-                    n_trees[start + i] += 1
-                add_leaf(leaf_values, tree_nodes.numbers[np.uint64(found[i])], sums[i])
+                    bags.n_trees[start + i] += 1
+                add_leaf(leaves, nodes.numbers[np.uint64(found[i])], sums[i])
 
 
 @bare_kernel
-def add_row(nodes, first, values, first_leaf, X, active, found, total):
-    """Add the leaf frequencies of all trees to the total of one row, of which X contains a copy for each tree.
+def add_row(nodes, values, starts, X, buffers, total):
+    """Add the leaf predictions of all trees to the total of one row; X contains a copy of the row for each tree.
 
-    The copies descend all trees together, so that their waits for memory overlap. The arguments are those of
-    `add_probabilities`.
+    The copies descend all trees together, so that their waits for memory overlap. `starts` has `first` and `first_leaf`
+    of `TreeArrays`, `buffers` the arrays of `WalkBuffers`. Both are plain tuples, which numba types in less time.
     """
+    (first, first_leaf), (active, found) = starts, buffers
     for tree in range(len(X)):
         found[tree] = first[tree]
     _walk_from(nodes, X, _any_missing(X[:1]), active, found)
@@ -453,17 +522,14 @@ def add_row(nodes, first, values, first_leaf, X, active, found, total):
 
 
 @bare_kernel
-def find_leaves(nodes, first, X, counts, active, found, leaves):
-    """Write the leaves of the out-of-bag rows of every tree, by their numbers in `Tree`.
-
-    `leaves`, (n_all_trees, n_rows), int64, is unchanged for other rows; the rest is as in `add_probabilities`.
-    """
+def _find_leaves(nodes, first, X, counts, buffers, leaves):
+    """Write the leaves of the out-of-bag rows of every tree; the entries of other rows are unchanged."""
     any_missing = _any_missing(X)
     for tree in range(len(first) - 1):
         for start in range(0, len(X), GROUP_ROWS):
             group, group_counts = X[start : start + GROUP_ROWS], counts[tree, start : start + GROUP_ROWS]
-            n_active = _list_out_of_bag(group_counts, active)
-            walk(nodes_of(nodes, first, tree), group, any_missing, active[:n_active], found)
+            n_active = _list_out_of_bag(group_counts, buffers.active)
+            walk(nodes_of(nodes, first, tree), group, any_missing, buffers.active[:n_active], buffers.found)
             for i in range(np.uint64(len(group))):
                 if group_counts[i] == 0:
-                    leaves[tree, start + i] = found[i]
+                    leaves[tree, start + i] = buffers.found[i]

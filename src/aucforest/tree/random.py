@@ -1,8 +1,8 @@
-"""Counter-based random numbers: each is a function of its purpose and not of earlier random numbers.
+"""Counter-based random numbers: functions of a key, a purpose and an index, and not of earlier random numbers.
 
-So a bootstrap sample only depends on (seed, tree, global row number) and the sampled features of a node only on (seed,
+So a bootstrap sample only depends on (seed, tree, global row index) and the sampled features of a node only on (seed,
 tree, path from the root), not on the number of threads or the order in which nodes are grown or rows are stored. A key
-has a stream for each purpose, so that what is random for one purpose does not predict another.
+has a stream for each purpose, so that the random numbers of one purpose do not predict those of another purpose.
 The mixing function is the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 """
 
@@ -15,18 +15,18 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _LOW_32 = np.uint64(0xFFFFFFFF)
 
-# Purposes. The key of a tree is derived from the seed, which is mixed first, and is the key of the root as well.
+# Purposes. The key of a tree is derived from the seed, which is mixed first. It is also the key of the root.
 TREE = 0
 BLOCK, ROW = 1, 2  # bootstrap samples: a block of rows of a tree, a sampled row of a block
 CHILD, FEATURE, SPLIT = 3, 4, 5  # of a node: a child, a sampled feature, the random split of a feature
-ATTEMPT, CATEGORY = 6, 7  # random sets: an attempt to sample that of a split, the side of a category in it
-# Purposes of NumPy's generators, which are seeded with a pair of a key or seed and a purpose: the numbers of rows of
-# blocks, the rows scored out of bag, those compared in pairs and the halves of the trees for it, those for the spread
-# of a threshold and the trees resampled for it, and those of a stack.
+ATTEMPT, CATEGORY = 6, 7  # random sets of categories: an attempt to sample a set, the side of a category in it
+# Purposes of NumPy's generators, which are seeded with a key or seed and a purpose. In this order: the numbers of rows
+# of blocks, the rows scored out of bag, the rows and the halves of trees of a paired comparison, the rows and the
+# resampled trees that measure the spread of a threshold, and the rows that a stack samples.
 BLOCK_SIZES, SCORED_SAMPLE, PAIRED_SAMPLE, PAIRED_TREES, SPREAD_SAMPLE, RESAMPLED_TREES, STACK_SAMPLE = range(8, 15)
-RATE_ORDER = 15  # of a tree: the order of its samples in which rates of categories are computed, and its interactions
-HALF_SAMPLES = 16  # of NumPy's generators: the half-samples that trees share, and the rows that measure their spread
-# Indices below a key are less than 2**48 for each purpose.
+RATE_ORDER = 15  # of a tree: the order of samples for target rates, and the choice of interactions
+HALF_SAMPLES = 16  # of NumPy's generators: half-samples shared by trees, and rows that measure the dispersion of trees
+# For each purpose of a key, indices are less than 2**48.
 _INDEX_BITS = np.uint64(48)
 
 
@@ -40,7 +40,7 @@ def mix(key: np.uint64) -> np.uint64:
 
 @bare_device
 def derive_key(key: np.uint64, purpose: int, index: int | np.int64) -> np.uint64:
-    """Return the index-th key or random number of a purpose below `key`: a number of the stream of SplitMix64."""
+    """Return the key or random number for a purpose and an index, a number of the SplitMix64 stream of `key`."""
     return mix(key + _GOLDEN * ((np.uint64(purpose) << _INDEX_BITS) + np.uint64(index) + np.uint64(1)))
 
 

@@ -1,7 +1,7 @@
-"""The random split of a numeric feature in a small node: its samples are divided without a histogram.
+"""The random split of a numeric feature in a small node: samples are divided without a histogram.
 
-It is the split that the histogram would give, at less cost. Features with missing values, or whose least or greatest
-value is infinite, need the histogram.
+The split is the same as with a histogram, at less cost. Features with missing values, or with an infinite least or
+greatest value, need the histogram.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from aucforest.tree.samples import label_of, row_of, weight_of, with_codes
 
 
 class RandomSplit(NamedTuple):
-    """A random split of a feature; the first code is -1 if it needs the histogram."""
+    """A random split of a feature; `code` is -1 if the feature needs the histogram."""
 
     code: np.int64  # the greatest code on the left
     next_code: np.int64  # the least code on the right
@@ -35,49 +35,47 @@ def _find_range(codes, read, feature, samples):
 
 
 @bare_device
-def _sum_left(codes, read, node, feature, classes, values, ends, threshold, left):
-    """Add the class totals on the left; return the greatest code there, the least on the right, and the samples there.
+def _sum_left(codes, read, search, feature, ends, threshold):
+    """Sum the class totals on the left; return the greatest code left, the least code right, and the sample count left.
 
-    `ends` are the least code, which goes left, and the greatest one, which goes right, whatever the threshold is. The
-    bins between them have finite bounds.
+    `ends` are the least code, which always goes left, and the greatest code, which always goes right. All bins between
+    them have finite bounds.
     """
-    samples, weights, names = node.samples, node.columns.weights, node.columns.names
-    least, greatest = ends
+    samples, weights, bins = search.node.samples, search.node.columns.weights, search.node.columns.bins
+    left, indices, (least, greatest) = search.buffers.score.left, search.classes.indices, ends
+    left[: search.classes.n] = 0
     last, after, n_left = np.uint64(0), ~np.uint64(0), np.uint64(0)
     for i in range(len(samples)):
         code = read(codes, (feature, row_of(samples[i])))
-        is_low = middle_of(bin_of(feature, code, names, values), values) <= threshold
+        is_low = middle_of(bin_of(bins, feature, code), bins.values) <= threshold
         is_left = np.uint64((code == least) | (is_low & (code != greatest)))
-        left[np.uint64(classes.indices[label_of(samples[i])])] += weight_of(samples[i], weights) * np.int64(is_left)
-        # Without branches, since nothing predicts where a sample goes.
+        left[np.uint64(indices[label_of(samples[i])])] += weight_of(samples[i], weights) * np.int64(is_left)
+        # There are no branches, because the side of a sample is unpredictable.
         last, after = max(last, code * is_left), min(after, code | (np.uint64(0) - is_left))
         n_left += is_left
     return np.int64(last), np.int64(after), np.int64(n_left)
 
 
 @bare_device
-def sample_random_split(node, feature, classes, key, values, left):
-    """Return the random split of a feature, and write its class totals on the left."""
-    columns, feature = node.columns, np.uint64(feature)
-    least, greatest = with_codes(_find_range, columns.codes, feature, node.samples)
+def sample_random_split(search, feature, key):
+    """Return the random split of a feature, and write its class totals on the left to `ScoreBuffers.left`."""
+    columns, feature = search.node.columns, np.uint64(feature)
+    least, greatest = with_codes(_find_range, columns.codes, feature, search.node.samples)
     low = high = 0.0
     has_missing = np.int64(greatest) == columns.n_bins[feature]
     if not has_missing:
-        low, high = location(feature, least, columns.names, values), location(feature, greatest, columns.names, values)
+        low, high = location(columns.bins, feature, least), location(columns.bins, feature, greatest)
     if has_missing or low == -np.inf or high == np.inf:
         return RandomSplit(np.int64(-1), np.int64(-1), np.int64(0), 0.0)
-    threshold, ends = threshold_between(low, high, key), (least, greatest)
-    left[:] = 0
-    code, next_code, n_left = with_codes(
-        _sum_left, columns.codes, node, feature, classes, values, ends, threshold, left
-    )
+    threshold = threshold_between(low, high, key)
+    code, next_code, n_left = with_codes(_sum_left, columns.codes, search, feature, (least, greatest), threshold)
     return RandomSplit(code, next_code, n_left, threshold)
 
 
 @bare_device
 def _score_pair(criterion, left, totals, best_score, buffers):
     """Return the score of a split of two classes, or `best_score` if it is not better."""
-    # As in a scan, where this may exclude a score that exceeds the bar by a rounding error.
+    # Scans do the same check, which may exclude a score that exceeds the bar by a rounding error.
     bar = best_score + pair_rounding(criterion.code, totals[0], totals[1])
     if not criterion.exceeds(left[0], left[1], totals[0], totals[1], bar):
         return best_score
@@ -97,6 +95,6 @@ def _score_many(criterion, left, totals, best_score, buffers):
     return score if score > bar else best_score
 
 
-# (criterion, left, totals, best_score, buffers) -> score of a split of two classes or of more, as of a scan
+# f(criterion, left, totals, best_score, buffers) -> the score of a split, as in a scan, for two classes or more
 score_two_classes = by_criterion(_score_pair)
 score_more_classes = by_criterion(_score_many)

@@ -1,11 +1,12 @@
 """The samples of a node, and their weights as integers.
 
 A sample is one uint64: the row of the training data (32 bits), the class (16) and the weight (16). For float or large
-weights these 16 bits are 0 and `Columns.weights[row]` is the weight as a fixed-point int64. Sums of integers do not
-depend on the order of the samples, so the results do not either.
+weights, the bits of the weight are 0 and `Columns.weights[row]` is the weight as a fixed-point int64. Sums of integers
+do not depend on the order of the samples, so trees do not either.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 
 MAX_CLASSES = 0xFFFF
-# Node numbers have 32 bits, and growing a tree takes up to four times as many nodes as rows.
+# Indices of nodes have 32 bits, and growing a tree takes up to four nodes per row.
 MOST_ROWS = 2**29 - 1
-# The names in `Columns` if codes are not renumbered.
+# The `names` of `CodeBins` if codes are not replaced by ranks.
 NO_NAMES = np.empty((0, 0), dtype=np.uint32)
 _ROW = np.uint64(0xFFFFFFFF)
 _LABEL = np.uint64(0xFFFF)
@@ -24,7 +25,7 @@ _WEIGHT_SHIFT = np.uint64(48)
 
 
 class Codes(NamedTuple):
-    """Codes of one, two or four bytes each: two of the arrays are empty, so that numba compiles one type for all."""
+    """Codes of one, two or four bytes each. Two arrays are empty, so that numba compiles a single type for all."""
 
     n_bytes: int
     one: NDArray[np.uint8]
@@ -45,7 +46,7 @@ class Codes(NamedTuple):
 
 
 class SparseCodes(NamedTuple):
-    """The codes of a sparse matrix, by column and by row, without those of zeros; all are empty if it is dense."""
+    """The codes of a sparse matrix by column and by row, without zeros; all arrays are empty for a dense matrix."""
 
     zeros: NDArray[np.int64]  # (n_features,) the code of zero
     column_starts: NDArray[np.int64]  # (n_features + 1,)
@@ -55,55 +56,58 @@ class SparseCodes(NamedTuple):
     features: NDArray[np.int32]  # (n_stored,)
     row_codes: Codes  # (n_stored,)
 
-    @classmethod
-    def none(cls) -> "SparseCodes":
-        """Return what stands beside dense codes."""
-        starts, items = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
-        codes = Codes.of(np.empty(0, dtype=np.uint8))
-        return cls(starts, starts, items, codes, starts, items, codes)
-
 
 class SparseNode(NamedTuple):
     """Buffers for the stored codes of the samples of a node; `tree.sparse` explains them.
 
-    The linked codes of feature f are that at last[f], the one before it and so on, n_linked[f] in number.
+    A node that lists its codes has a linked list of n_listed[f] codes for feature f, which starts at index last[f].
     """
 
-    state: NDArray[np.int64]  # (2,) the number of the node, and that of linked codes; -1 if rows are looked up instead
-    n_linked: NDArray[np.int32]  # (n_features,) zero but for the features of linked codes
-    last: NDArray[np.int32]  # (n_features,)
-    before: NDArray[np.int32]  # (capacity,), this and the next three for each linked code
+    number: NDArray[np.int64]  # (1,) the index of the node
+    n_codes: NDArray[np.int64]  # (1,) number of listed codes; -1 if rows are looked up instead
+    n_listed: NDArray[np.int32]  # (n_features,) number of listed codes of each feature
+    last: NDArray[np.int32]  # (n_features,) the index of the last listed code of each feature
+    before: NDArray[np.int32]  # (capacity,) like the next three; the index of the previous listed code of the feature
     feature: NDArray[np.int32]
     code: NDArray[np.uint32]
     sample: NDArray[np.uint64]
-    node_of: NDArray[np.int32]  # (n_rows,) row -> the number of its node, or of one above that looks no rows up
+    node_of: NDArray[np.int32]  # (n_rows,) row -> its node or topmost ancestor that lists codes; -1 if out of bag
     sample_of: NDArray[np.uint64]  # (n_rows,) row -> sample
     found: NDArray[np.uint64]  # (n_rows + 1,) the samples with a stored code of a feature
     found_codes: NDArray[np.uint32]  # (n_rows + 1,)
-    is_other: NDArray[np.uint8]  # (n_rows,) zero between splits
+    is_other: NDArray[np.uint8]  # (n_rows,) whether a row goes to the other side than zeros; 0 between splits
 
     @classmethod
     def of(cls, sparse: SparseCodes, capacity: int) -> "SparseNode":
-        """Allocate the buffers; capacity is from `sparse.most_linked`."""
+        """Allocate the buffers; capacity is from `sparse.most_listed`."""
         n_features, n_rows = len(sparse.zeros), max(len(sparse.row_starts) - 1, 0)
         return cls(
-            np.zeros(2, dtype=np.int64),
-            np.zeros(n_features, dtype=np.int32),
-            np.empty(n_features, dtype=np.int32),
-            np.empty(capacity, dtype=np.int32),
-            np.empty(capacity, dtype=np.int32),
-            np.empty(capacity, dtype=np.uint32),
-            np.empty(capacity, dtype=np.uint64),
-            np.empty(n_rows, dtype=np.int32),
-            np.empty(n_rows, dtype=np.uint64),
-            np.empty(n_rows + 1, dtype=np.uint64),
-            np.empty(n_rows + 1, dtype=np.uint32),
-            np.zeros(n_rows, dtype=np.uint8),
+            number=np.zeros(1, dtype=np.int64),
+            n_codes=np.zeros(1, dtype=np.int64),
+            n_listed=np.zeros(n_features, dtype=np.int32),
+            last=np.empty(n_features, dtype=np.int32),
+            before=np.empty(capacity, dtype=np.int32),
+            feature=np.empty(capacity, dtype=np.int32),
+            code=np.empty(capacity, dtype=np.uint32),
+            sample=np.empty(capacity, dtype=np.uint64),
+            node_of=np.empty(n_rows, dtype=np.int32),
+            sample_of=np.empty(n_rows, dtype=np.uint64),
+            found=np.empty(n_rows + 1, dtype=np.uint64),
+            found_codes=np.empty(n_rows + 1, dtype=np.uint32),
+            is_other=np.zeros(n_rows, dtype=np.uint8),
         )
 
 
-NO_SPARSE = SparseCodes.none()
-_NO_NODE = SparseNode.of(NO_SPARSE, 0)
+_NO_INDEX, _NO_ITEM, _NO_CODE = np.empty(0, np.int64), np.empty(0, np.int32), Codes.of(np.empty(0, np.uint8))
+NO_SPARSE = SparseCodes(_NO_INDEX, _NO_INDEX, _NO_ITEM, _NO_CODE, _NO_INDEX, _NO_ITEM, _NO_CODE)
+NO_NODE = SparseNode.of(NO_SPARSE, 0)
+
+
+class CodeBins(NamedTuple):
+    """The bins of codes."""
+
+    names: NDArray[np.uint32]  # (n_features, n_ranks) rank -> bin; empty if codes are bins and not ranks
+    values: Any  # the bounds of the bins, a `binning.BinValues`
 
 
 class Columns(NamedTuple):
@@ -112,32 +116,42 @@ class Columns(NamedTuple):
     codes: Codes  # (n_features, n_rows), or (n_features, 0); code n_bins[f] is a missing value
     n_bins: NDArray[np.int64]  # (n_features,)
     weights: NDArray[np.int64]  # (n_rows,), or empty if the samples contain the weights
-    names: NDArray[np.uint32]  # (n_features, n_local_codes) the bins of renumbered codes; empty if codes are bins
+    bins: CodeBins
+    kinds: NDArray[np.int8]  # (n_features,) see `features`
+    is_sampled: bool  # whether bins were computed from a sample of the rows, so that values may be outside all bins
     sparse: SparseCodes = NO_SPARSE
-    node: SparseNode = _NO_NODE
+    node: SparseNode = NO_NODE
+
+
+class Side(NamedTuple):
+    """The rule by which samples go left: contains(rule, code) is true, or the code equals `also`."""
+
+    contains: Callable[..., Any]
+    rule: Any
+    also: int | np.int64
 
 
 @bare_device
 def _read_narrow(codes, index):
-    """Return the code at a place in an array of codes of one byte."""
+    """Return a code of one byte, given its index in the array."""
     return np.uint64(codes.one[index])
 
 
 @bare_device
 def _read_wide(codes, index):
-    """Return the code at a place in an array of codes of more bytes."""
+    """Return a code of two or four bytes, given its index in the array."""
     return np.uint64(codes.two[index]) if codes.n_bytes == 2 else np.uint64(codes.four[index])
 
 
 @bare_device
 def code_at(codes, index):
-    """Return the code at a place, which is an index of the array."""
+    """Return a code, given its index in the array."""
     return _read_narrow(codes, index) if codes.n_bytes == 1 else _read_wide(codes, index)
 
 
 @bare_device
 def set_code(codes, index, code):
-    """Write the code at a place, which is an index of the array."""
+    """Write a code, given its index in the array."""
     if codes.n_bytes == 1:
         codes.one[index] = code
     elif codes.n_bytes == 2:
@@ -148,7 +162,7 @@ def set_code(codes, index, code):
 
 @bare_device
 def with_codes(function, codes, *arguments):
-    """Return function(codes, read, *arguments), where read(codes, place) is the fastest way to read these codes."""
+    """Return function(codes, read, *arguments), where read(codes, index) is the fastest way to read these codes."""
     if codes.n_bytes == 1:
         return function(codes, _read_narrow, *arguments)
     return function(codes, _read_wide, *arguments)
@@ -204,9 +218,9 @@ def take_samples(labels, counts, use_counts, samples):
 
 
 @bare_device
-def is_at_most(code, value):
-    """Return whether a value is at most a code."""
-    return value <= code
+def is_at_most(most, code):
+    """Return whether a code is at most another."""
+    return code <= most
 
 
 @bare_device
@@ -223,8 +237,8 @@ def add_code(words, code):
 
 
 @bare_device
-def partition(codes, read, feature, goes_left, rule, samples, spill, also_left):
-    """Move the samples for which goes_left(rule, code) or code == also_left to the front, and return their number.
+def partition(codes, read, feature, left, samples, spill):
+    """Move the samples that go left, given a `Side`, to the front, and return their number.
 
     Both sides keep their order. To avoid branches, each sample is written to both sides and only one index advances.
     """
@@ -232,7 +246,7 @@ def partition(codes, read, feature, goes_left, rule, samples, spill, also_left):
     for i in range(len(samples)):
         sample = samples[i]
         code = np.int64(read(codes, (feature, row_of(sample))))
-        is_left = np.uint64(goes_left(rule, code) | (code == also_left))
+        is_left = np.uint64(left.contains(left.rule, code) | (code == left.also))
         samples[n_left] = sample
         spill[n_right] = sample
         n_left += is_left
@@ -250,7 +264,7 @@ class FixedPoint(NamedTuple):
 
     @classmethod
     def of(cls, weights: NDArray[np.float64], n_draws: int) -> "FixedPoint":
-        """Choose the unit of weights, not all 0, for sums of n_draws terms. Only the ratios of the weights matter.
+        """Choose the unit of weights, not all 0, for sums of n_draws terms. Only the ratios of weights are kept.
 
         Multiples of one weight become small integers, for which AUC scores are exact: sums are below 2**31 and products
         of two of them fit into int64. Other weights get as many bits as possible without overflow.
@@ -270,7 +284,7 @@ class FixedPoint(NamedTuple):
 
     @property
     def unit(self) -> float:
-        """The weight that the integer 1 stands for."""
+        """The weight of the integer 1."""
         return float(np.ldexp(self.divisor, -self.exponent))
 
     def apply(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -279,5 +293,5 @@ class FixedPoint(NamedTuple):
 
 
 def exact_weights(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return positive weights with the same ratios whose sums are exact in float64, which needs 8 bits less."""
+    """Return positive integers in the ratios of the weights, with 8 bits less so that float64 sums are exact."""
     return FixedPoint.of(weights, len(weights) << 8).apply(weights).astype(np.float64)

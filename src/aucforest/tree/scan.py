@@ -1,13 +1,13 @@
 """Search for the best split of one feature: the bins of its histogram move to the left one by one.
 
-Monotonic constraints: every node has limits, and a split is allowed if the frequencies of the second class in both
-children are within the limits of the node and, for a constrained feature, in the order of the constraint. The mean of
-the two frequencies becomes a limit of both children of such a split, so that no later split can reverse the order;
-other splits pass the limits of the node to the children unchanged. A split that only separates missing values from the
-others is not along the feature, so its order is free. There are monotonic constraints for two classes only.
+Monotonic constraints need two classes. A split is allowed if the frequencies of the second class in both children are
+within the limits of the node and, for a constrained feature, in the order of the constraint. After a split of a
+constrained feature, the mean of both frequencies is a limit of both children, so that no later split can reverse the
+order. Other splits pass the limits of the node on unchanged. A split that only separates missing values from other
+values may have any order.
 
-Scores order the splits of a node like their gains, but each criterion has its own unit of them. Indices of bins are
-np.uint64, because each access with a signed index would check whether it counts from the end of the array.
+Scores order the splits of a node like gains, but their unit depends on the criterion. Indices of bins are np.uint64,
+because each access with a signed index would check whether the index is negative, from the end of the array.
 """
 
 from collections.abc import Callable
@@ -25,13 +25,13 @@ from aucforest.tree.criteria import (
     score_pending,
     sum_of,
 )
-from aucforest.tree.histogram import Classes, Histogram, add_bin, entry_of, sum_left, weight_of_bin, weights_of_pair
+from aucforest.tree.histogram import Classes, entry_of, has_minimum_sizes, sum_left, weights_of_pair
 
 # Bins are crowded if they have more classes than this on average.
 _CROWDED = 2
 # With at least _LONG splits of two classes, whole blocks of _BLOCK splits are ruled out at once.
 _LONG, _BLOCK = np.uint64(104), np.uint64(32)
-# The bar is raised to this fraction of a score, so that rounding errors do not rule out the split of that score.
+# The bar is raised to this fraction of a score, so that rounding errors do not rule out the split with that score.
 _BELOW_SCORE = 1.0 - 1e-9
 
 
@@ -47,7 +47,7 @@ class Constraint(NamedTuple):
 class Splits(NamedTuple):
     """The splits of a feature that are scanned: those after the bins from `first` to `stop` - 1."""
 
-    histogram: Histogram
+    histogram: Any  # a `PairHistogram` or `Histogram`
     classes: Classes
     first: int | np.int64
     stop: int | np.int64
@@ -56,16 +56,10 @@ class Splits(NamedTuple):
 
 
 @bare_device
-def has_minimum_sizes(params):
-    """Return whether leaves have a minimum size, so that a split must check the sizes of its children."""
-    return params.min_samples_leaf > 1 or params.min_weight_leaf > 0
-
-
-@bare_device
 def find_admissible(histogram, classes, missing_left, n_samples, params):
     """Return the range of the bins after which a split has large enough children; both conditions are monotone."""
     n_bins = histogram.n_bins
-    # Only the right child may consist of missing values alone, because the same split on the left would be a duplicate.
+    # Missing values may be separated from all others only as right child, because the mirrored split is a duplicate.
     stop = n_bins if histogram.has_missing and not missing_left else n_bins - 1
     if not has_minimum_sizes(params):
         # Histograms of two classes may have all codes; those before the lowest code in the node are empty bins.
@@ -73,10 +67,10 @@ def find_admissible(histogram, classes, missing_left, n_samples, params):
     node_weight, samples, weight = classes.weight, np.int64(0), np.int64(0)
     if missing_left:
         samples, weight = np.int64(histogram.missing_samples), sum_of(histogram.missing[: classes.n])
-    n_too_small = np.int64(0)  # splits whose left child is too small, which come first
+    n_too_small = np.int64(0)  # number of splits whose left child is too small; they come first
     for t in range(stop):
         samples += histogram.samples[t]
-        weight += weight_of_bin(histogram, t)
+        weight += histogram.forms.weight_of_bin(histogram, t)
         if n_samples - samples < params.min_samples_leaf or node_weight - weight < params.min_weight_leaf:
             return n_too_small, t
         n_too_small += samples < params.min_samples_leaf or weight < params.min_weight_leaf
@@ -85,7 +79,7 @@ def find_admissible(histogram, classes, missing_left, n_samples, params):
 
 @bare_device
 def second_frequency(first, second):
-    """Return the frequency of the second class, computed like `Tree.value`, so that they agree to the last bit."""
+    """Return the frequency of the second class, computed like `Tree.value`, so that both agree to the last bit."""
     return np.float64(second) / (np.float64(first) + np.float64(second))
 
 
@@ -102,18 +96,18 @@ def _is_allowed(splits, left_0, left_1, index):
 
 
 # Two classes: most splits are ruled out by `Criterion.exceeds`, which costs less than the score. The best split so far
-# is a tuple of its score, the bar that a better score exceeds, and its bin.
+# is a tuple of its score, the bar that a better score must exceed, and the index of its last bin on the left.
 
 
 @bare_device
 def _bits_of(score):
-    """Return the bits of a non-negative score as an integer, which has the same order and is faster to compare."""
+    """Return the bits of a non-negative score as an integer; such integers sort like scores and compare faster."""
     return np.float64(score).view(np.int64)
 
 
 @bare_device
 def _scan_integer_scores(criterion, splits, bins, left, best_score, buffers):
-    """Return (score, place) of the best split, only for AUC whose scores are exact integers: they cost no branches."""
+    """Return (score, index) of the best split for AUC with exact integer scores; this takes no branches."""
     start, stop = bins
     left_0, left_1 = left
     totals, best, index = splits.classes.totals, _bits_of(best_score), np.int64(-1)
@@ -128,7 +122,7 @@ def _scan_integer_scores(criterion, splits, bins, left, best_score, buffers):
 
 @bare_device
 def _scan_bins(criterion, splits, bins, left, best, buffers):
-    """Return the best split after the splits of some bins, given the class totals on the left of the first one."""
+    """Return the best split among `best` and those after the given bins; `left` has the class totals before them."""
     t, stop = bins
     left_0, left_1 = left
     best_score, bar, index = best
@@ -163,7 +157,7 @@ def _sum_pairs(histogram, bins, left, sums):
 
 @bare_device
 def _raise_bar(criterion, classes, bins, bar, buffers):
-    """Return a bar just below the best score of one split per block, which the best of all splits still exceeds."""
+    """Score one split per block, and return a bar just below the best score, so that the best split exceeds it."""
     start, stop = bins
     total_0, total_1 = classes.totals[0], classes.totals[1]
     for t in range(start + _BLOCK - np.uint64(1), stop, _BLOCK):
@@ -188,7 +182,7 @@ def _any_exceeds(criterion, classes, bins, bar, sums):
 
 @bare_device
 def _scan_blocks(criterion, splits, bins, left, best, buffers):
-    """Return what `_scan_bins` returns; this pays for _LONG bins or more, whose blocks are ruled out at once."""
+    """Return the result of `_scan_bins`; blocks are ruled out at once, which pays for _LONG bins or more."""
     start, stop = bins
     best_score, bar, index = best
     sums = buffers.sums
@@ -206,7 +200,7 @@ def _scan_blocks(criterion, splits, bins, left, best, buffers):
 
 @bare_device
 def scan_pair(criterion, splits, best_score, buffers):
-    """Return (score, place) of the best split of two classes."""
+    """Return (score, index) of the best split of two classes."""
     bins = np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))
     left_totals, totals = buffers.score.left[:2], splits.classes.totals
     sum_left(splits.histogram, np.int64(splits.first) - 1, splits.missing_left, left_totals)
@@ -224,7 +218,7 @@ def scan_pair(criterion, splits, best_score, buffers):
 
 @bare_device
 def scan_many(criterion, splits, best_score, buffers):
-    """Return (score, place) of the best split of more than two classes."""
+    """Return (score, index) of the best split of more than two classes."""
     histogram, classes, totals = splits.histogram, splits.classes, splits.classes.totals
     left = buffers.score.left[: classes.n]
     bar, index = best_score + ROUNDING, np.int64(-1)
@@ -251,12 +245,12 @@ def scan_many(criterion, splits, best_score, buffers):
 
 @outlined_device
 def _scan_custom(splits, best_score, buffers):
-    """Return (score, place) of the best split by a user-defined criterion, which scores many splits in one call."""
+    """Return (score, index) of the best split by a user-defined criterion, which scores many splits in one call."""
     histogram, classes, custom = splits.histogram, splits.classes, buffers.custom
     left, index, n_pending = buffers.score.left[: classes.n], np.int64(-1), 0
     sum_left(histogram, -1, splits.missing_left, left)
     for t in range(splits.stop):
-        add_bin(histogram, t, left)
+        histogram.forms.add_bin(histogram, t, left)
         if t < splits.first or (splits.constraint.is_active and not _is_allowed(splits, left[0], left[1], t)):
             continue
         n_pending = add_split(custom, n_pending, left, classes, t)
@@ -267,7 +261,7 @@ def _scan_custom(splits, best_score, buffers):
 
 
 def _scan_by(scan: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a scan by the code of a criterion, given that by a `Criterion`."""
+    """Return a scan that takes the code of a criterion, given a scan that takes a `Criterion`."""
     scan_by_code = by_criterion(scan)
     return bare_device(
         lambda criterion, splits, best_score, buffers: (
@@ -278,7 +272,7 @@ def _scan_by(scan: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-# (criterion, splits, best_score, buffers) -> (score, place) of the best split with more than the given score; place,
-# its last bin, is -1 for none.
+# f(criterion, splits, best_score, buffers) -> (score, index): the score of the best split and the index of its last bin
+# on the left, or -1 if no score exceeds best_score.
 scan_two_classes = _scan_by(scan_pair)
 scan_more_classes = _scan_by(scan_many)

@@ -1,8 +1,8 @@
-"""Sparse codes: which samples of a node have a stored code of a feature. All others have the code of zero.
+"""Search for the samples of a node that have a stored code of a sparse feature; all others have the code of zero.
 
-A node whose samples have few stored codes links these by feature, so that each feature is known to be constant or not
-before it is sampled. For a larger node there are fewer in the columns of the features that are searched, and their rows
-are looked up: each row has the number of its node, as long as that is not one that links codes.
+A node with few stored codes lists the codes of each feature, and an empty list shows that a feature is constant. In a
+larger node, it costs less to read the columns of the sampled features and to look up the node of each row in `node_of`.
+Below a node that lists its codes, `node_of` is not updated, because all descendants list their codes, too.
 """
 
 import numpy as np
@@ -10,14 +10,14 @@ import numpy as np
 from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.samples import code_at, row_of
 
-# Linking a code takes about as long as looking up so many rows. A small node may always link some codes.
-_LINK_COST = 2
-_LEAST_LINKED = 64
+# Listing a code takes about as long as looking up _LIST_COST rows. Up to _LEAST_LISTED codes are always listed.
+_LIST_COST = 2
+_LEAST_LISTED = 64
 
 
-def most_linked(n_stored: int, n_features: int, max_features: int) -> int:
-    """Return the maximum number of stored codes that a node links."""
-    return min(n_stored, 2**31 - 1, max(_LEAST_LINKED, max_features * n_stored // (_LINK_COST * n_features)))
+def most_listed(n_stored: int, n_features: int, max_features: int) -> int:
+    """Return the maximum number of stored codes that a node lists."""
+    return min(n_stored, 2**31 - 1, max(_LEAST_LISTED, max_features * n_stored // (_LIST_COST * n_features)))
 
 
 @bare_device
@@ -27,55 +27,53 @@ def is_sparse(columns):
 
 
 @bare_device
-def _start_tree(node, samples):
-    """Note the samples of a tree by row."""
-    node.node_of[:] = -1
-    for i in range(len(samples)):
-        row = row_of(samples[i])
-        node.node_of[row], node.sample_of[row] = 0, samples[i]
+def _is_listed(node):
+    """Return whether the stored codes of a node are listed; if not, rows are looked up in `node_of`."""
+    return node.n_codes[0] >= 0
 
 
 @outlined_device
 def enter_node(columns, samples, number):
-    """Link the stored codes of the samples of a node, unless they are too many; earlier links are forgotten."""
+    """List the stored codes of a node, or none if there are too many, in place of the codes of the previous node."""
     sparse, node = columns.sparse, columns.node
     if number == 0:
-        _start_tree(node, samples)
-    for i in range(node.state[1]):
-        node.n_linked[node.feature[i]] = 0
-    n_linked, capacity = np.int64(0), len(node.before)
+        node.node_of[:] = -1
+        for i in range(len(samples)):
+            node.node_of[row_of(samples[i])], node.sample_of[row_of(samples[i])] = 0, samples[i]
+    for i in range(node.n_codes[0]):
+        node.n_listed[node.feature[i]] = 0
+    node.number[0], node.n_codes[0], n_codes = number, -1, np.int64(0)
     for i in range(len(samples)):
         row = np.int64(row_of(samples[i]))
-        n_linked += sparse.row_starts[row + 1] - sparse.row_starts[row]
-        if n_linked > capacity:
-            node.state[0], node.state[1] = number, -1
+        n_codes += sparse.row_starts[row + 1] - sparse.row_starts[row]
+        if n_codes > len(node.before):
             return
-    node.state[0], node.state[1] = number, n_linked
-    at = np.uint64(0)
+    node.n_codes[0], index = n_codes, np.uint64(0)
     for i in range(len(samples)):
         row = np.int64(row_of(samples[i]))
         for stored in range(np.uint64(sparse.row_starts[row]), np.uint64(sparse.row_starts[row + 1])):
             feature = np.uint64(sparse.features[stored])
-            node.before[at], node.last[feature] = node.last[feature], at
-            node.feature[at], node.code[at], node.sample[at] = feature, code_at(sparse.row_codes, stored), samples[i]
-            node.n_linked[feature] += 1
-            at += np.uint64(1)
+            node.before[index], node.last[feature] = node.last[feature], index
+            node.feature[index], node.code[index] = feature, code_at(sparse.row_codes, stored)
+            node.sample[index] = samples[i]
+            node.n_listed[feature] += 1
+            index += np.uint64(1)
 
 
 @outlined_device
 def find_codes(columns, feature):
-    """Write the samples of the node with a stored code of a feature, and the codes, and return their number."""
+    """Write the samples of the node that have a stored code of a feature, and these codes; return their number."""
     sparse, node, n_found = columns.sparse, columns.node, np.uint64(0)
-    if node.state[1] >= 0:
-        at = np.uint64(node.last[feature])
-        while n_found < np.uint64(node.n_linked[feature]):
-            node.found[n_found], node.found_codes[n_found] = node.sample[at], node.code[at]
-            at = np.uint64(node.before[at])
+    if _is_listed(node):
+        index = np.uint64(node.last[feature])
+        while n_found < np.uint64(node.n_listed[feature]):
+            node.found[n_found], node.found_codes[n_found] = node.sample[index], node.code[index]
+            index = np.uint64(node.before[index])
             n_found += np.uint64(1)
         return np.int64(n_found)
-    number = np.int32(node.state[0])
+    number = np.int32(node.number[0])
     for stored in range(np.uint64(sparse.column_starts[feature]), np.uint64(sparse.column_starts[feature + 1])):
-        # Each is written, and the next one is written over it unless it is in the node: a branch is unpredictable.
+        # Every sample is written, and overwritten if it is not in the node. This avoids an unpredictable branch.
         row = np.uint64(sparse.rows[stored])
         node.found[n_found], node.found_codes[n_found] = node.sample_of[row], code_at(sparse.column_codes, stored)
         n_found += np.uint64(node.node_of[row] == number)
@@ -84,13 +82,13 @@ def find_codes(columns, feature):
 
 @outlined_device
 def _compare_codes(columns, feature, samples):
-    """Return whether all samples have the same code of a feature."""
+    """Return whether all samples have the same code of a feature, by reading its stored codes."""
     sparse, node = columns.sparse, columns.node
     start, stop = sparse.column_starts[feature], sparse.column_starts[feature + 1]
-    if node.state[1] < 0 and stop - start < len(samples):
-        # Some sample has a zero, so one that has none is enough.
-        for at in range(start, stop):
-            if node.node_of[sparse.rows[at]] == node.state[0]:
+    if not _is_listed(node) and stop - start < len(samples):
+        # At least one sample has the code of zero, so the codes differ if any sample has a stored code.
+        for index in range(start, stop):
+            if node.node_of[sparse.rows[index]] == node.number[0]:
                 return False
         return True
     n_found = find_codes(columns, feature)
@@ -102,23 +100,23 @@ def _compare_codes(columns, feature, samples):
 
 @bare_device
 def has_one_code(columns, feature, samples):
-    """Return whether all samples have the same code of a feature."""
-    n_linked = np.int64(columns.node.n_linked[feature])
-    if columns.node.state[1] >= 0 and n_linked < len(samples):
-        return n_linked == 0
+    """Return whether a feature is constant: all samples have the same code, which may be the code of zero."""
+    n_listed = np.int64(columns.node.n_listed[feature])
+    if _is_listed(columns.node) and n_listed < len(samples):
+        return n_listed == 0
     return _compare_codes(columns, np.int64(feature), samples)
 
 
 @outlined_device
 def partition_sparse(columns, split, left_child, samples, spill, also_left):
-    """Do what `samples.partition` does for a split by a threshold; the left child has the number left_child."""
+    """Partition samples like `samples.partition`, for a split by a threshold; left_child is the index of a node."""
     node, zero = columns.node, columns.sparse.zeros[split.feature]
     n_found = find_codes(columns, split.feature)
     zero_left = zero <= split.code or zero == also_left
     for i in range(n_found):
         code = np.int64(node.found_codes[i])
         node.is_other[row_of(node.found[i])] = (code <= split.code or code == also_left) != zero_left
-    looks_up, n_left, n_right, zeros = node.state[1] < 0, np.uint64(0), np.uint64(0), np.uint64(zero_left)
+    looks_up, n_left, n_right, zeros = not _is_listed(node), np.uint64(0), np.uint64(0), np.uint64(zero_left)
     for i in range(len(samples)):
         sample = samples[i]
         row = row_of(sample)

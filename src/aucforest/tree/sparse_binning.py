@@ -1,4 +1,4 @@
-"""Binning of a sparse matrix from its stored values: the zeros of a column are one value, whose weight is the rest."""
+"""Binning of a sparse matrix from its stored values: zeros have the total weight minus the weight of stored values."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from aucforest.tree.binning import (
 )
 from aucforest.tree.samples import Codes, SparseCodes, exact_weights
 
-# Columns whose bins are chosen in one call.
+# Number of columns whose bins are chosen in one call.
 _GROUP_COLUMNS = 64
 
 
@@ -38,7 +38,7 @@ class StoredColumns(NamedTuple):
 def _find_distinct(starts, values, n_rows, most, known, n_known):
     """Write the distinct values of columns; n_known[f] is most + 1 if there are more.
 
-    Column f has a part of `known` from starts[f] + f on, as long as its stored values and zero.
+    The values of column f are in `known` from starts[f] + f on, with space for all stored values and zero.
     """
     for f in range(len(n_known)):
         start, stop, first = starts[f], starts[f + 1], starts[f] + f
@@ -50,10 +50,7 @@ def _find_distinct(starts, values, n_rows, most, known, n_known):
 
 @bare_kernel
 def _encode_column(values, rows, n_bins, edges, zero, kept_rows, codes):
-    """Write the codes and the rows of the values of a column that have not the code of zero; return their number.
-
-    The rows may be written to where they are read from.
-    """
+    """Write codes and rows of values without the code of zero; return their number. kept_rows may overwrite rows."""
     n_kept = 0
     for i in range(len(values)):
         value = np.float64(values[i])
@@ -66,59 +63,58 @@ def _encode_column(values, rows, n_bins, edges, zero, kept_rows, codes):
 
 @bare_kernel
 def _encode_stored(columns, values, n_bins, edges, zeros, starts, codes):
-    """Encode the stored values of all columns; starts, (n_features + 1,), and codes are written, and rows are moved."""
+    """Encode the stored values of all columns: write zeros, codes and starts, (n_features + 1,), and move rows."""
     for f in range(len(n_bins)):
-        first, n_edges = values.first[f], max(n_bins[f] - 1, 0)
-        of_column = edges[first : first + n_edges]
-        zeros[f] = np.searchsorted(of_column, 0.0)
-        some, index = slice(columns.starts[f], columns.starts[f + 1]), starts[f]
-        rows = columns.rows[some]
+        first, start, stop, index = values.first[f], columns.starts[f], columns.starts[f + 1], starts[f]
+        column_edges = edges[first : first + max(n_bins[f] - 1, 0)]
+        zeros[f] = np.searchsorted(column_edges, 0.0)
+        stored_values, stored_rows = columns.values[start:stop], columns.rows[start:stop]
         n_kept = _encode_column(
-            columns.values[some], rows, n_bins[f], of_column, zeros[f], columns.rows[index:], codes[index:]
+            stored_values, stored_rows, n_bins[f], column_edges, zeros[f], columns.rows[index:], codes[index:]
         )
         starts[f + 1] = index + n_kept
 
 
 @bare_kernel
-def _turn(starts, rows, codes, row_starts, features, row_codes):
-    """Write the features and codes of each row; row_starts, (n_rows + 2,), begins with two zeros and counts of rows."""
+def _transpose(starts, rows, codes, row_starts, features, row_codes):
+    """Write the features and codes of each row; row_starts must be two zeros and the cumulative sizes of the rows."""
     for f in range(len(starts) - 1):
-        for at in range(starts[f], starts[f + 1]):
-            index = row_starts[rows[at] + 1]
-            features[index], row_codes[index] = f, codes[at]
-            row_starts[rows[at] + 1] = index + 1
+        for stored in range(starts[f], starts[f + 1]):
+            index = row_starts[rows[stored] + 1]
+            features[index], row_codes[index] = f, codes[stored]
+            row_starts[rows[stored] + 1] = index + 1
 
 
 def _choose(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int | None, run: ParallelMap) -> BinValues:
-    """Return the bins of all columns; weights are those of the rows, 0 for rows that are not in the sample."""
+    """Return the bins of all columns; `weights` has the weight of each row, 0 for rows that are not sampled."""
     n_features, n_rows, total = len(columns.starts) - 1, columns.n_rows, weights.sum()
     most = np.array([max_bins or n_rows])
     few = min(int(most[0]), MAX_BINS)
 
-    def bin_some(first: int) -> Bins:
+    def bin_group(first: int) -> Bins:
         starts = columns.starts[first : min(first + _GROUP_COLUMNS, n_features) + 1]
-        of_group, starts = slice(starts[0], starts[-1]), starts - starts[0]
-        group_rows, group_values = columns.rows[of_group], columns.values[of_group].astype(np.float64)
+        group_rows = columns.rows[starts[0] : starts[-1]]
+        group_values, starts = columns.values[starts[0] : starts[-1]].astype(np.float64), starts - starts[0]
         sizes = np.diff(starts) + 1
         begins = starts[:-1] + np.arange(len(sizes))
         lower, n_bins = np.empty(sizes.sum()), np.empty(len(sizes), dtype=np.int64)
         _find_distinct(starts, group_values, n_rows, few, lower, n_bins)
         upper = lower.copy()
         for f in np.flatnonzero(n_bins > few).tolist():
-            some = slice(starts[f], starts[f + 1])
-            of_rows = weights[group_rows[some]]
-            values = group_values[some][of_rows > 0]
-            # Sums of weights are exact.
-            with_zero = np.append(of_rows[of_rows > 0], total - of_rows.sum())
-            n_values = len(values) + int(with_zero[-1] > 0)
-            found = choose_bins(np.append(values, 0.0)[None, :n_values], with_zero[:n_values], most)
+            column = slice(starts[f], starts[f + 1])
+            row_weights = weights[group_rows[column]]
+            values = group_values[column][row_weights > 0]
+            # Sums of weights are exact, so the weight of zeros is exactly 0 if there are none.
+            value_weights = np.append(row_weights[row_weights > 0], total - row_weights.sum())
+            n_values = len(values) + int(value_weights[-1] > 0)
+            found = choose_bins(np.append(values, 0.0)[None, :n_values], value_weights[:n_values], most)
             n_bins[f] = found.n_bins[0]
             part = slice(begins[f], begins[f] + n_bins[f])
             lower[part], upper[part] = found.lower, found.upper
         is_bin = np.arange(len(lower)) - np.repeat(begins, sizes) < np.repeat(n_bins, sizes)
         return Bins(n_bins, lower[is_bin], upper[is_bin])
 
-    return join_bins(run(bin_some, range(0, n_features, _GROUP_COLUMNS)))
+    return join_bins(run(bin_group, range(0, n_features, _GROUP_COLUMNS)))
 
 
 def bin_sparse(
@@ -128,7 +124,7 @@ def bin_sparse(
     weights: NDArray[np.float64] | None = None,
     run: ParallelMap = map,
 ) -> tuple[SparseCodes, BinValues]:
-    """Do what `bin_matrix` does for a sparse matrix; the memory of the rows of its columns is used for the codes."""
+    """Bin a sparse matrix like `bin_matrix`; the rows of the result overwrite `columns.rows`, to save memory."""
     n_rows, n_features = columns.n_rows, len(columns.starts) - 1
     sampled = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     row_weights = np.zeros(n_rows)
@@ -142,5 +138,5 @@ def bin_sparse(
     rows, codes = columns.rows[: starts[-1]], codes[: starts[-1]]
     row_starts = np.concatenate(([0, 0], np.cumsum(np.bincount(rows, minlength=n_rows))))
     features, row_codes = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=codes.dtype)
-    _turn(starts, rows, codes, row_starts, features, row_codes)
+    _transpose(starts, rows, codes, row_starts, features, row_codes)
     return SparseCodes(zeros, starts, rows, Codes.of(codes), row_starts[:-1], features, Codes.of(row_codes)), values

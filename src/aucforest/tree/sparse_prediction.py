@@ -1,6 +1,6 @@
-"""Tree traversal of sparse rows: few rows are dense at a time, and each that is in a leaf makes room for the next one.
+"""Tree traversal of sparse rows: a few rows at a time are made dense, and a row in a leaf is replaced by the next row.
 
-Trees of sparse rows are deep on one side, since most values are zeros, so that the paths of rows differ much in length.
+Most values are zeros, so trees of sparse rows are deep on one side, and the paths of rows differ much in length.
 """
 
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.prediction import add_leaf, nodes_of, prefetch_leaf
 
-# Rows that are dense at a time if they have at most _MOST_CELLS values, and those of them that descend together.
+# Maximum numbers of rows and of values that are dense at a time, and maximum number of rows that descend together.
 _DENSE_ROWS, _MOST_CELLS, _LANES = 32, 2**22, 8
 
 
@@ -21,7 +21,7 @@ def dense_rows(n_features: int) -> int:
 
 
 class StoredRows(NamedTuple):
-    """The stored values of a matrix, row by row; no column is twice in a row."""
+    """The stored values of a matrix, row by row; a row contains each column at most once."""
 
     starts: NDArray[np.int64]  # (n_rows + 1,)
     columns: NDArray[np.integer]  # (n_stored,)
@@ -29,7 +29,7 @@ class StoredRows(NamedTuple):
 
 
 class SparseWalk(NamedTuple):
-    """Buffers of a thread. `dense` is all zero between rows."""
+    """Buffers of a thread. `dense` is all zero between batches of rows."""
 
     dense: NDArray[np.floating]  # (n_dense, n_features)
     found: NDArray[np.uint64]  # (n_dense,) the leaves of the rows
@@ -46,7 +46,7 @@ class SparseWalk(NamedTuple):
 
 @bare_kernel
 def put_rows(stored, first, dense):
-    """Write the stored values of the rows from `first` on to a matrix of zeros; return whether any is missing."""
+    """Write the stored values of the rows from `first` on to a matrix of zeros; return whether any value is missing."""
     n_missing = 0
     for i in range(len(dense)):
         for at in range(stored.starts[first + i], stored.starts[first + i + 1]):
@@ -58,7 +58,7 @@ def put_rows(stored, first, dense):
 
 @bare_kernel
 def clear_rows(stored, first, dense):
-    """Set what `put_rows` has written to zero."""
+    """Set the values that `put_rows` has written to zero."""
     for i in range(len(dense)):
         for at in range(stored.starts[first + i], stored.starts[first + i + 1]):
             dense[i, stored.columns[at]] = 0
@@ -66,12 +66,11 @@ def clear_rows(stored, first, dense):
 
 @bare_device
 def _descend(nodes, dense, any_missing, work):
-    """Write the leaves of all rows of `dense`, by their places in the tree; `WalkNodes` says what words are."""
+    """Write the index of the leaf of each row of `dense`; `WalkNodes` describes the words of nodes."""
     shift = np.uint64(nodes.shift)
     missing_right = shift - np.uint64(2)
     features, n_rows = (np.uint64(1) << missing_right) - np.uint64(1), np.uint64(len(dense))
-    n_active = min(np.uint64(_LANES), n_rows)
-    n_started = n_active
+    n_active = n_started = min(np.uint64(_LANES), n_rows)
     for i in range(n_active):
         work.lane_rows[i], work.indices[i] = i, 0
     while n_active > np.uint64(0):
@@ -97,25 +96,23 @@ def _descend(nodes, dense, any_missing, work):
 
 
 @bare_kernel
-def add_sparse(nodes, first, values, first_leaf, stored, start, work, total):
-    """Add the leaf frequencies of all trees, in order, to the totals of the rows from `start` on.
-
-    The trees have no sets; the arguments that are not explained above are those of `prediction.add_probabilities`.
-    """
+def add_sparse(trees, stored, start, work, total):
+    """Add the leaf predictions of all trees, in order, to totals of rows from `start` on; trees must have no sets."""
     n_dense = len(work.dense)
     for begin in range(0, len(total), n_dense):
         sums = total[begin : begin + n_dense]
         dense = work.dense[: len(sums)]
         any_missing = put_rows(stored, start + begin, dense)
-        for tree in range(len(first) - 1):
-            tree_nodes, leaf_values = nodes_of(nodes, first, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
+        for tree in range(len(trees.first) - 1):
+            nodes = nodes_of(trees.nodes, trees.first, tree)
+            leaves = trees.values[trees.first_leaf[tree] : trees.first_leaf[tree + 1]]
             # The constants compile two versions of the loop, as in `prediction`.
             if any_missing:
-                _descend(tree_nodes, dense, True, work)
+                _descend(nodes, dense, True, work)
             else:
-                _descend(tree_nodes, dense, False, work)
+                _descend(nodes, dense, False, work)
             for i in range(len(sums)):
-                prefetch_leaf(leaf_values, tree_nodes.numbers[work.found[i]])
+                prefetch_leaf(leaves, nodes.numbers[work.found[i]])
             for i in range(len(sums)):
-                add_leaf(leaf_values, tree_nodes.numbers[work.found[i]], sums[i])
+                add_leaf(leaves, nodes.numbers[work.found[i]], sums[i])
         clear_rows(stored, start + begin, dense)

@@ -1,6 +1,6 @@
-"""Search for the best split of a node: its features are sampled, and the best split of each is compared.
+"""Search for the best split of a node: features are sampled, and their best splits are compared.
 
-Ties: the feature sampled first wins, within it a split with the missing values on the right, and then the lowest bin.
+In a tie, the feature that was sampled first wins, then the split with missing values on the right, then the lowest bin.
 """
 
 from collections.abc import Callable
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._compile import bare_device
-from aucforest.tree.binning import BinValues, bin_of, midway
-from aucforest.tree.categories import OrderBuffers
+from aucforest._compile import bare_device, replacing
+from aucforest.tree.binning import bin_of, midway
+from aucforest.tree.categories import OrderBuffers, score_bins, score_pairs
 from aucforest.tree.criteria import (
     CUSTOM_CRITERION,
     ROUNDING,
@@ -25,34 +25,37 @@ from aucforest.tree.criteria import (
 from aucforest.tree.features import NUMERIC, FeatureBuffers, order_bins, put_back, sample_features, sample_split
 from aucforest.tree.histogram import (
     PAIR_SAMPLES,
+    Classes,
     HistogramBuffers,
-    clear,
-    count_samples,
+    add_entries,
+    add_pair,
+    clear_entries,
+    clear_pairs,
+    count_entries,
+    count_pairs,
+    has_minimum_sizes,
+    keep_entries,
     next_bin,
     number_more_classes,
     number_two_classes,
+    sort_entries,
     sum_left,
+    weight_of_entries,
+    weight_of_pair,
 )
 from aucforest.tree.random import SPLIT, derive_key
 from aucforest.tree.random_split import sample_random_split, score_more_classes, score_two_classes
 from aucforest.tree.samples import Columns, add_code, has_code
-from aucforest.tree.scan import (
-    Constraint,
-    Splits,
-    find_admissible,
-    has_minimum_sizes,
-    scan_more_classes,
-    scan_two_classes,
-)
+from aucforest.tree.scan import Constraint, Splits, find_admissible, scan_more_classes, scan_two_classes
 from aucforest.tree.sparse import is_sparse
 from aucforest.tree.tree import SET_WORDS
 
 
 class TreeParams(NamedTuple):
-    """The parameters of growing a tree: those of estimators, resolved, and properties of the features."""
+    """The parameters of an estimator that determine how a tree is grown, as numbers."""
 
     criterion: int
-    random_splits: bool  # whether one split of every feature is sampled instead of searching all
+    random_splits: bool  # whether one split of every feature is sampled, instead of searching all splits
     max_features: int
     max_depth: int
     min_samples_split: int
@@ -61,9 +64,6 @@ class TreeParams(NamedTuple):
     min_gain: float
     max_leaf_nodes: int  # 0 if there is no limit
     signs: NDArray[np.int8]  # (n_features,) monotonic constraints; empty if there are none
-    kinds: NDArray[np.int8]  # (n_features,)
-    values: BinValues
-    is_sampled: bool  # whether bins were computed from a sample of the rows, so that values may be outside all bins
 
 
 class Node(NamedTuple):
@@ -73,7 +73,7 @@ class Node(NamedTuple):
     samples: NDArray[np.uint64]
     labels: NDArray[np.int32]  # (n,) the classes of the samples, at least two
     totals: NDArray[np.int64]  # (n,) their class totals
-    weight: np.int64  # the sum of these
+    weight: np.int64  # the sum of the class totals
     key: np.uint64  # determines all random numbers of the node
     low: float  # limits of the frequency of the second class
     high: float
@@ -121,21 +121,37 @@ class SplitBuffers(NamedTuple):
         )
 
 
-class _Forms(NamedTuple):
-    """The parts of a search that are other functions for two classes than for more.
+class Forms(NamedTuple):
+    """The functions of a search that differ between two classes and more.
 
-    The two searches are compiled apart, which makes each faster: compilers prepare all loops of a search before it
-    starts, also those of the other one.
+    The two searches are compiled separately, which makes each faster: compilers prepare all loops of a function before
+    it starts, so one function for both would also prepare loops that it does not use.
     """
 
     number: Callable[..., Any]
+    count: Callable[..., Any]
+    add_bin: Callable[..., Any]
+    weight_of_bin: Callable[..., Any]
+    score_bins: Callable[..., Any]
+    sort_entries: Callable[..., Any]
+    clear: Callable[..., Any]
     scan: Callable[..., Any]
     score: Callable[..., Any]
 
 
+class Search(NamedTuple):
+    """The search for the best split of a node."""
+
+    forms: Forms
+    node: Node
+    classes: Classes
+    params: TreeParams
+    buffers: SplitBuffers
+
+
 @bare_device
 def _is_known_optimal(criterion, left, classes):
-    """Return whether a split is optimal for all class totals since no class is on both sides; False if not known."""
+    """Return whether a split that divides no class is known to be the best of all splits of the class totals."""
     for k in range(classes.n):
         if left[k] != 0 and left[k] != classes.totals[k]:
             return False
@@ -144,16 +160,18 @@ def _is_known_optimal(criterion, left, classes):
 
 @bare_device
 def _is_half(weight, classes):
-    """Return whether a weight is at least half of that of the node, up to rounding errors."""
+    """Return whether a weight is at least half of the node weight, up to rounding errors."""
     return 2.0 * weight >= (1.0 - ROUNDING) * classes.weight
 
 
 @bare_device
-def _store_split(histogram, index, missing_left, by_set, classes, buffers):
+def _store_split(search, histogram, index, missing_left, by_set):
     """Store the left totals and the sets of a split; return the first code on the right and where missing values go."""
-    sum_left(histogram, index, missing_left, buffers.left)
+    classes, buffers = search.classes, search.buffers
+    left = buffers.left[: classes.n]
+    sum_left(histogram, index, missing_left, left)
     if not histogram.has_missing:
-        missing_left = _is_half(sum_of(buffers.left[: classes.n]), classes)
+        missing_left = _is_half(sum_of(left), classes)
     if by_set:
         buffers.codes_left[:] = buffers.codes_right[:] = 0
         for t in range(histogram.n_bins):
@@ -162,35 +180,33 @@ def _store_split(histogram, index, missing_left, by_set, classes, buffers):
     return np.int64(histogram.codes[after]) if after < histogram.n_bins else np.int64(-1), missing_left
 
 
-@bare_device
-def _replace(best, feature, code, next_code, missing_left, sampled, gain):
-    """Return another split, which is stored in the arrays of `best`."""
-    left, codes_left, codes_right = best.left, best.codes_left, best.codes_right
-    return Split(feature, code, next_code, missing_left, sampled, gain, left, codes_left, codes_right)
+_replace = replacing(Split, "feature", "code", "next_code", "missing_left", "sampled", "gain")
+_with_gain = replacing(Split, "gain")
 
 
 @bare_device
-def _needs_no_histogram(node, classes, params):
+def _needs_no_histogram(search):
     """Return whether random splits of numeric features of a small node are found without a histogram."""
-    # Of more than two classes, scores are equal up to `ROUNDING` only if sums of weights are exact.
-    is_exact = classes.n == 2 or len(node.columns.weights) == 0
-    return params.random_splits and is_exact and len(params.signs) == 0 and not is_sparse(node.columns)
+    params, columns = search.params, search.node.columns
+    # For more classes, scores agree with those of a histogram up to `ROUNDING` only if sums of weights are exact.
+    is_exact = search.classes.n == 2 or len(columns.weights) == 0
+    return params.random_splits and is_exact and len(params.signs) == 0 and not is_sparse(columns)
 
 
 @bare_device
-def _random_split(forms, node, feature, classes, best, params, buffers):
-    """Return whether the random split of a feature is found without a histogram, and the best split after it."""
-    left = buffers.score.left[: classes.n]
-    key = derive_key(node.key, SPLIT, feature)
-    split = sample_random_split(node, feature, classes, key, params.values, left)
+def _random_split(search, feature, best):
+    """Return whether the random split of a feature needs no histogram, and the best split so far."""
+    classes, params, score = search.classes, search.params, search.buffers.score
+    split = sample_random_split(search, feature, derive_key(search.node.key, SPLIT, feature))
     if split.code < 0:
         return False, best
+    left = score.left[: classes.n]
     weight = sum_of(left)
-    if min(split.n_left, len(node.samples) - split.n_left) < params.min_samples_leaf:
+    if min(split.n_left, len(search.node.samples) - split.n_left) < params.min_samples_leaf:
         return True, best
     if min(weight, classes.weight - weight) < params.min_weight_leaf:
         return True, best
-    gain = forms.score(params.criterion, left, classes.totals, best.gain, buffers.score)
+    gain = search.forms.score(params.criterion, left, classes.totals, best.gain, score)
     if gain <= best.gain:
         return True, best
     for k in range(classes.n):
@@ -200,30 +216,31 @@ def _random_split(forms, node, feature, classes, best, params, buffers):
 
 
 @bare_device
-def _search_feature(forms, node, features, t, classes, best, params, buffers):
-    """Return the best split of features[t] if it is better than `best`, else `best`."""
-    feature, is_constrained, with_samples = np.int64(features[t]), len(params.signs) > 0, has_minimum_sizes(params)
-    kind, only, sampled = params.kinds[feature], np.int64(-1), 0.0
-    compact = kind != NUMERIC or params.random_splits or with_samples or params.criterion == CUSTOM_CRITERION
-    histogram = count_samples(node, features, t, classes, compact, with_samples, buffers.histogram)
+def _search_feature(search, features, t, best):
+    """Return the better one of `best` and the best split of features[t]; `best` wins a tie."""
+    node, params, buffers = search.node, search.params, search.buffers
+    feature, is_constrained = np.int64(features[t]), len(params.signs) > 0
+    kind, only, sampled = node.columns.kinds[feature], np.int64(-1), 0.0
+    is_scanned_whole = kind == NUMERIC and not params.random_splits and params.criterion != CUSTOM_CRITERION
+    compact = not is_scanned_whole or has_minimum_sizes(params)
+    histogram = search.forms.count(search, features, t, compact)
     if params.random_splits:
-        key, names, values = derive_key(node.key, SPLIT, feature), node.columns.names, params.values
-        only, sampled = sample_split(kind, histogram, classes, feature, names, values, key, buffers.order)
+        key = derive_key(node.key, SPLIT, feature)
+        only, sampled = sample_split(kind, histogram, feature, node.columns.bins, key, buffers.order)
     else:
-        order_bins(kind, params.criterion, histogram, classes, buffers.order)
-    sign = params.signs[feature] if is_constrained else 0
-    constraint = Constraint(is_constrained, sign, node.low, node.high)
+        order_bins(kind, params.criterion, histogram, search.classes, buffers.order)
+    constraint = Constraint(is_constrained, params.signs[feature] if is_constrained else 0, node.low, node.high)
     for side in range(2 if histogram.has_missing else 1):
-        first, stop = find_admissible(histogram, classes, side == 1, len(node.samples), params)
+        first, stop = find_admissible(histogram, search.classes, side == 1, len(node.samples), params)
         if only >= 0:
             first, stop = max(first, only), min(stop, only + 1)
-        splits = Splits(histogram, classes, first, stop, side == 1, constraint)
-        gain, index = forms.scan(params.criterion, splits, best.gain, buffers)
+        splits = Splits(histogram, search.classes, first, stop, side == 1, constraint)
+        gain, index = search.forms.scan(params.criterion, splits, best.gain, buffers)
         if index >= 0:
-            next_code, missing_left = _store_split(histogram, index, side == 1, kind != NUMERIC, classes, buffers)
+            next_code, missing_left = _store_split(search, histogram, index, side == 1, kind != NUMERIC)
             code = np.int64(histogram.codes[index])
             best = _replace(best, feature, code, next_code, missing_left, sampled, gain)
-    clear(histogram)
+    search.forms.clear(histogram)
     return best
 
 
@@ -232,12 +249,12 @@ def _find_split(forms, node, params, buffers):
     """Find the best split with the functions of `forms`."""
     classes = forms.number(node.labels, node.totals, node.weight, buffers.histogram.indices)
     start_scores(params.criterion, classes, buffers)
-    left, right, none = buffers.left[: classes.n], buffers.score.right[: classes.n], np.int64(-1)
-    codes_left, codes_right = buffers.codes_left, buffers.codes_right
-    best = Split(none, none, none, False, 0.0, 0.0, left, codes_left, codes_right)
-    # Larger nodes count the next feature already, so all of theirs are sampled first.
+    search, none = Search(forms, node, classes, params, buffers), np.int64(-1)
+    left, right = buffers.left[: classes.n], buffers.score.right[: classes.n]
+    best = Split(none, none, none, False, 0.0, 0.0, left, buffers.codes_left, buffers.codes_right)
+    # Larger nodes may count two features at once, so all their features are sampled first.
     may_stop = len(node.samples) < PAIR_SAMPLES and params.criterion != CUSTOM_CRITERION
-    without_histogram = may_stop and _needs_no_histogram(node, classes, params)
+    without_histogram = may_stop and _needs_no_histogram(search)
     n_sampled, n_tried = 0, 0
     for t in range(params.max_features):
         n_wanted = t + 1 if may_stop else params.max_features
@@ -246,10 +263,10 @@ def _find_split(forms, node, params, buffers):
             break
         features, is_found = buffers.features.tried[:n_tried], False
         feature = np.int64(features[t])
-        if without_histogram and params.kinds[feature] == NUMERIC:
-            is_found, best = _random_split(forms, node, feature, classes, best, params, buffers)
+        if without_histogram and node.columns.kinds[feature] == NUMERIC:
+            is_found, best = _random_split(search, feature, best)
         if not is_found:
-            best = _search_feature(forms, node, features, t, classes, best, params, buffers)
+            best = _search_feature(search, features, t, best)
         if may_stop and best.feature == feature and _is_known_optimal(params.criterion, left, classes):
             break
     put_back(n_sampled, buffers.features)
@@ -257,49 +274,69 @@ def _find_split(forms, node, params, buffers):
         return best
     for k in range(classes.n):
         right[k] = classes.totals[k] - left[k]
-    gain = gain_by_definition(params.criterion, left, right)
-    return _replace(best, best.feature, best.code, best.next_code, best.missing_left, best.sampled, gain)
+    return _with_gain(best, gain_by_definition(params.criterion, left, right))
 
 
-def _find_with(forms: _Forms) -> Callable[..., Any]:
-    """Return the search for the best split of a node with two classes or with more."""
-    return bare_device(lambda node, params, buffers: _find_split(forms, node, params, buffers))
+TWO_CLASSES = Forms(
+    number_two_classes,
+    count_pairs,
+    add_pair,
+    weight_of_pair,
+    score_pairs,
+    keep_entries,
+    clear_pairs,
+    scan_two_classes,
+    score_two_classes,
+)
+MORE_CLASSES = Forms(
+    number_more_classes,
+    count_entries,
+    add_entries,
+    weight_of_entries,
+    score_bins,
+    sort_entries,
+    clear_entries,
+    scan_more_classes,
+    score_more_classes,
+)
 
 
-find_two_class_split = _find_with(_Forms(number_two_classes, scan_two_classes, score_two_classes))
-_find_more_class_split = _find_with(_Forms(number_more_classes, scan_more_classes, score_more_classes))
+@bare_device
+def find_two_class_split(node, params, buffers):
+    """Return the best split of a node with two classes, as `find_split` does."""
+    return _find_split(TWO_CLASSES, node, params, buffers)
 
 
 @bare_device
 def find_split(node, params, buffers):
-    """Return the best split of a node, with the gain of the definition; the next search overwrites its arrays."""
+    """Return the best split of a node, with its gain by definition; the next search overwrites its arrays."""
     if len(node.labels) == 2:
         return find_two_class_split(node, params, buffers)
-    return _find_more_class_split(node, params, buffers)
+    return _find_split(MORE_CLASSES, node, params, buffers)
 
 
 @bare_device
-def threshold_of(split, names, params):
-    """Return the threshold of a numeric split, less than the values on the right, or +inf if only NaN is there."""
+def threshold_of(split, columns, random_splits):
+    """Return the threshold of a numeric split: less than all values on the right, or +inf if only NaN goes right."""
     if split.next_code < 0:
         return np.inf
-    values, feature = params.values, split.feature
-    at, next_at = bin_of(feature, split.code, names, values), bin_of(feature, split.next_code, names, values)
-    low, high = values.upper[at], values.lower[next_at]
-    if params.random_splits and params.is_sampled:
-        # A value between two bins has the code of the bin on its side of the edge.
-        lowest = midway(low, values.lower[at + 1])
-        return min(max(split.sampled, lowest), midway(values.upper[next_at - 1], high))
-    return split.sampled if params.random_splits and low <= split.sampled < high else midway(low, high)
+    values, feature = columns.bins.values, split.feature
+    index, next_index = bin_of(columns.bins, feature, split.code), bin_of(columns.bins, feature, split.next_code)
+    low, high = values.upper[index], values.lower[next_index]
+    if random_splits and columns.is_sampled:
+        # Edges determine the codes of values between two bins, so the threshold must be at or between the edges.
+        lowest = midway(low, values.lower[index + 1])
+        return min(max(split.sampled, lowest), midway(values.upper[next_index - 1], high))
+    return split.sampled if random_splits and low <= split.sampled < high else midway(low, high)
 
 
 @bare_device
-def write_set(split, names, values, words):
-    """Write the categories that go left, given the codes, which number bins or are renumbered in a local copy."""
-    # Codes that do not occur in the node follow the missing values; those on the other side are flipped.
+def write_set(split, bins, words):
+    """Write the set of categories that go left, given the codes of a split, which are bins or, in a copy, ranks."""
+    # Codes that do not occur in the node go with missing values. The bits of codes on the other side are flipped.
     flipped = split.codes_right if split.missing_left else split.codes_left
     words[:] = ~np.uint64(0) if split.missing_left else np.uint64(0)
     for code in range(64 * SET_WORDS):
         if has_code(flipped, code):
-            category = np.uint64(values.lower[bin_of(split.feature, code, names, values)])
+            category = np.uint64(bins.values.lower[bin_of(bins, split.feature, code)])
             words[category >> np.uint64(6)] ^= np.uint64(1) << (category & np.uint64(63))

@@ -19,16 +19,16 @@ from aucforest._compile import bare_kernel
 LEAF = -1
 # With at least this number of classes, frequencies are stored as a sparse matrix if most of them are 0.
 _MANY_CLASSES = 16
-# Larger sums of integers in float64 depend on the order of the terms, which must not change between versions.
+# Above this, float64 sums of integers depend on the order of the terms, which must not change between versions.
 _EXACT_SUMS = 2.0**53
-# Maximum number of class totals that are summed at once with their zeros.
+# Maximum number of class totals, zeros included, that are summed at once.
 _DENSE_CELLS = 2**20
-# Codes of categories in a set are below MISSING_CODE, which stands for the missing value. The last one is shared by all
-# categories whose index is at least as large.
+# In sets, MISSING_CODE stands for missing values. Categories have the codes below it, and all categories from index
+# SHARED_CODE on share that code.
 MISSING_CODE = 255
 SHARED_CODE = MISSING_CODE - 1
 SET_WORDS = 4
-# Of a tree without sets.
+# `set_nodes` and `sets` of a tree without categorical splits.
 _NO_NODES, _NO_SETS = np.empty(0, dtype=np.int64), np.empty((0, SET_WORDS), dtype=np.uint64)
 _NO_NODES.setflags(write=False)
 _NO_SETS.setflags(write=False)
@@ -37,7 +37,7 @@ _NO_SETS.setflags(write=False)
 class ClassTotals(NamedTuple):
     """The class totals of nodes in units of weight, without zeros, as in a sparse matrix with a row for each node.
 
-    Those of node i are at starts[i] .. starts[i + 1] - 1, in the order of the classes.
+    The totals of node i are at starts[i] .. starts[i + 1] - 1, in the order of the classes.
     """
 
     n_classes: int
@@ -46,18 +46,18 @@ class ClassTotals(NamedTuple):
     values: NDArray[np.int64]  # their totals
 
     def rows(self, first: int, stop: int) -> "ClassTotals":
-        """Return those of some nodes, as views."""
+        """Return the class totals of consecutive nodes, as views."""
         return self._replace(starts=self.starts[first : stop + 1])
 
     def dense(self) -> NDArray[np.int64]:
         """Return the class totals with zeros, (n_nodes, n_classes)."""
-        some, counts = slice(self.starts[0], self.starts[-1]), np.diff(self.starts)
+        stored, counts = slice(self.starts[0], self.starts[-1]), np.diff(self.starts)
         dense = np.zeros((len(counts), self.n_classes), dtype=np.int64)
-        dense[np.repeat(np.arange(len(counts)), counts), self.labels[some]] = self.values[some]
+        dense[np.repeat(np.arange(len(counts)), counts), self.labels[stored]] = self.values[stored]
         return dense
 
     def sum(self) -> NDArray[np.float64]:
-        """Return the sums of the nodes, added in float64 in an order that depends on the number of classes alone."""
+        """Return the sum for each node, added in float64 in an order that only depends on the number of classes."""
         size, n_nodes = max(_DENSE_CELLS // self.n_classes, 1), len(self.starts) - 1
         blocks = [self.rows(first, min(first + size, n_nodes)) for first in range(0, n_nodes, size)]
         return np.concatenate([block.dense().sum(axis=1, dtype=np.float64) for block in blocks])
@@ -66,8 +66,8 @@ class ClassTotals(NamedTuple):
 class Nodes(NamedTuple):
     """The nodes of a growing tree; the two children of a node are adjacent, and a leaf has feature -1.
 
-    `weight` is the sum of the class totals; every sample has a positive weight. `sets`, (n_nodes, 4), has the sets of
-    nodes that split a categorical feature and is undefined for other nodes; it is empty if there is no such feature.
+    `weight` is the sum of the class totals; every sample has a positive weight. `sets`, (n_nodes, 4), is only defined
+    for nodes that split a categorical feature, and is empty if no feature is categorical.
     """
 
     feature: NDArray[np.int32]
@@ -88,8 +88,8 @@ def make_nodes(capacity: int, n_classes: int, *, by_set: bool) -> Nodes:
     threshold, gain = np.empty((2, capacity))
     missing_left, sets = np.empty(capacity, dtype=np.bool_), np.empty(shape, dtype=np.uint64)
     n_samples, weight = np.empty((2, capacity), dtype=np.int64)
-    # A tree of n leaves has at most n (n_classes + 1) - n_classes totals, by induction over its splits. There is one
-    # more, because a total is written before it is known whether it is 0.
+    # A tree of n leaves has at most n (n_classes + 1) - n_classes totals, by induction over its splits. One more
+    # is allocated, because a total is written before it is known whether it is 0.
     n_totals = (capacity // 2 + 1) * (n_classes + 1) + 1
     labels, values = np.empty(n_totals, dtype=np.int32), np.empty(n_totals, dtype=np.int64)
     totals = ClassTotals(n_classes, np.zeros(capacity + 1, dtype=np.int64), labels, values)
@@ -102,8 +102,8 @@ def first_nodes(nodes: Nodes, n_nodes: int) -> Nodes:
 
 
 @bare_kernel
-def _number_depth_first(left_child, stack, order, numbers):
-    """Write the nodes reachable from the root in their new order, and their new numbers; return the number of nodes."""
+def _order_depth_first(left_child, stack, order, numbers):
+    """Write the nodes reachable from the root in depth-first order, and their new indices; return their number."""
     order[0], numbers[0], stack[0] = 0, 0, 0
     n_nodes, n_stacked = 1, 1
     while n_stacked > 0:
@@ -120,12 +120,12 @@ def _number_depth_first(left_child, stack, order, numbers):
 
 
 def depth_first(nodes: Nodes) -> Nodes:
-    """Return the nodes that are reachable from the root, numbered depth first.
+    """Return the nodes that are reachable from the root, in depth-first order.
 
     The two children of a node are adjacent, and the descendants of the left child come before those of the right child.
     """
     stack, order, numbers = np.empty((3, len(nodes.feature)), dtype=np.int64)
-    order = order[: _number_depth_first(nodes.left_child, stack, order, numbers)]
+    order = order[: _order_depth_first(nodes.left_child, stack, order, numbers)]
     n_classes, starts, labels, values = nodes.totals
     counts = np.diff(starts)[order]
     ends = np.cumsum(counts)
@@ -138,49 +138,37 @@ def depth_first(nodes: Nodes) -> Nodes:
     return ordered
 
 
-@bare_kernel
-def _list_nonzero(value, data, columns, starts):
-    """Write the nonzero values row by row; the last item of `data` and of `columns` is spare."""
-    n = np.uint64(0)
-    for row in range(len(value)):
-        # Without branches, since nothing predicts which values are 0.
-        for k in range(value.shape[1]):
-            data[n], columns[n] = value[row, k], k
-            n += np.uint64(value[row, k] != 0)
-        starts[row + 1] = n
-
-
 def _is_sparse(shape: tuple[int, ...], n_nonzero: int) -> bool:
-    """Return whether frequencies are stored as a sparse matrix: there are many classes, and most are 0."""
+    """Return whether frequencies are stored as a sparse matrix: there are many classes, and most values are 0."""
     return shape[1] >= _MANY_CLASSES and n_nonzero < shape[0] * shape[1] // 4
 
 
 def _without_zeros(value: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
-    """Return frequencies as they are stored. The conversion by scipy takes ten times as long."""
-    n_nonzero = int(np.count_nonzero(value))
-    if not _is_sparse(value.shape, n_nonzero):
+    """Return frequencies as a tree stores them: as a sparse matrix for many classes if most values are 0."""
+    is_present = value != 0.0
+    counts = np.count_nonzero(is_present, axis=1)
+    if not _is_sparse(value.shape, counts.sum()):
         return value
-    starts = np.zeros(len(value) + 1, dtype=np.int32)
-    data, columns = np.empty(n_nonzero + 1), np.empty(n_nonzero + 1, dtype=np.int32)
-    _list_nonzero(value, data, columns, starts)
-    return csr_array((data[:-1], columns[:-1], starts), shape=value.shape)
+    starts = np.append(0, np.cumsum(counts)).astype(np.int32)
+    columns = np.broadcast_to(np.arange(value.shape[1], dtype=np.int32), value.shape)
+    return csr_array((value[is_present], columns[is_present], starts), shape=value.shape)
 
 
 @bare_kernel
 def _divide(starts, labels, totals, weight, value):
-    """Write the class frequencies that are not 0, given the arrays of `ClassTotals`."""
+    """Write the nonzero class frequencies, given the arrays of `ClassTotals` and the weight of each node."""
     for node in range(len(weight)):
         for index in range(np.uint64(starts[node]), np.uint64(starts[node + 1])):
             value[node, labels[index]] = totals[index] / weight[node]
 
 
 def _frequencies(totals: ClassTotals, weight: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
-    """Return class frequencies from class totals and their sums, as a sparse matrix for many classes if most are 0."""
+    """Return class frequencies from class totals and node weights, as a sparse matrix if `_is_sparse`."""
     n_classes, starts, labels, values = totals
-    shape, some = (len(weight), n_classes), slice(starts[0], starts[-1])
-    if _is_sparse(shape, some.stop - some.start):
-        data = values[some] / np.repeat(weight, np.diff(starts))
-        return csr_array((data, labels[some].copy(), (starts - some.start).astype(np.int32)), shape=shape)
+    shape, stored = (len(weight), n_classes), slice(starts[0], starts[-1])
+    if _is_sparse(shape, stored.stop - stored.start):
+        data = values[stored] / np.repeat(weight, np.diff(starts))
+        return csr_array((data, labels[stored].copy(), (starts - stored.start).astype(np.int32)), shape=shape)
     value = np.zeros(shape)
     _divide(starts, labels, values, weight, value)
     return value
@@ -195,7 +183,7 @@ class Tree:
     feature : ndarray of shape (n_nodes,), int32
         The feature of the split, -1 for a leaf.
     threshold : ndarray of shape (n_nodes,), float64
-        Values <= threshold go left; with +inf these are all but missing values. 0 for a split by a set and for a leaf.
+        Values <= threshold go left; +inf sends all values but missing ones left. 0 for a leaf and a split by a set.
     missing_left : ndarray of shape (n_nodes,), bool
         Whether missing values go left.
     left_child : ndarray of shape (n_nodes,), int32
@@ -205,16 +193,16 @@ class Tree:
     n_samples : ndarray of shape (n_nodes,), int64
         Number of training samples in the node, each row counted once.
     weight : ndarray of shape (n_nodes,), float64
-        Their total weight: the counts in the bootstrap sample times sample and class weights.
+        Total weight of the training samples: counts in the bootstrap sample times sample and class weights.
     frequencies : ndarray or csr_array of shape (n_nodes, n_classes), float64
-        Their weighted class frequencies; rows sum to 1. Use `value` to read them.
+        Weighted class frequencies of the training samples; rows sum to 1. Use `value` to read them.
     n_features : int
         Number of features of the input.
     set_nodes : ndarray of shape (n_sets,), int64
         The nodes that split a categorical feature, in ascending order.
     sets : ndarray of shape (n_sets, 4), uint64
         The codes that go left in these nodes: code c goes left if bit c % 64 of word c // 64 is 1. Bit 255 stands for
-        missing values and for codes that do not occur in the node.
+        missing values, and codes that do not occur in the node have the same bit.
     shrinkage : float
         Amount of hierarchical shrinkage in units of weight; 0 for none.
     """
@@ -238,13 +226,13 @@ class Tree:
     ) -> list["Tree"]:
         """Copy the nodes of grown trees, whose class totals are multiples of `unit`, to slices of common arrays.
 
-        ends, (n_trees,), are where the nodes of each tree end. by_set, (n_features,), is whether a feature is split by
-        sets. features are the numbers of those that the trees grew on, all if None.
+        `ends`, (n_trees,), is the end of the nodes of each tree, and `by_set`, (n_features,), whether a feature is
+        split by sets. `features` has the indices of the features that the trees were grown on; None for all features.
         """
         weight, parts = nodes.weight.astype(np.float64), list(map(slice, [0, *ends[:-1].tolist()], ends.tolist()))
         if weight.max() > _EXACT_SUMS:
             weight = nodes.totals.sum()
-        # Of many classes, each tree has a matrix of its own.
+        # For many classes, frequencies may be sparse, so each tree gets a separate matrix.
         has_many = nodes.totals.n_classes >= _MANY_CLASSES
         names = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples")
         arrays = {name: getattr(nodes, name).copy() for name in names} | {"weight": weight * unit}
@@ -258,20 +246,20 @@ class Tree:
         has_set = by_set[feature] & (feature != LEAF) if len(nodes.sets) > 0 else None
         trees = []
         for part in parts:
-            own: dict[str, Any] = {name: array[part] for name, array in arrays.items()}
+            fields: dict[str, Any] = {name: array[part] for name, array in arrays.items()}
             if has_many:
-                own["frequencies"] = _frequencies(nodes.totals.rows(part.start, part.stop), weight[part])
-            own |= {"n_features": len(by_set), "set_nodes": _NO_NODES, "sets": _NO_SETS, "shrinkage": 0.0}
+                fields["frequencies"] = _frequencies(nodes.totals.rows(part.start, part.stop), weight[part])
+            fields |= {"n_features": len(by_set), "set_nodes": _NO_NODES, "sets": _NO_SETS, "shrinkage": 0.0}
             if has_set is not None:
-                own |= {"set_nodes": np.flatnonzero(has_set[part]), "sets": nodes.sets[part][has_set[part]]}
-            trees.append(cls._of_fields(own))
+                fields |= {"set_nodes": np.flatnonzero(has_set[part]), "sets": nodes.sets[part][has_set[part]]}
+            trees.append(cls._from_fields(fields))
             if has_many or has_set is not None:
                 trees[-1]._protect()
         return trees
 
     @classmethod
-    def _of_fields(cls, fields: dict[str, Any]) -> "Tree":
-        """Return a tree without checks, in less time, given its attributes."""
+    def _from_fields(cls, fields: dict[str, Any]) -> "Tree":
+        """Return a tree with the given attributes; skipping `__post_init__` saves time."""
         tree = object.__new__(cls)
         vars(tree).update(fields)
         return tree
@@ -294,7 +282,7 @@ class Tree:
 
     def shrunk(self, shrinkage: float) -> "Tree":
         """Return the tree with another shrinkage, without copying its arrays."""
-        return self._of_fields(vars(self) | {"shrinkage": shrinkage})
+        return self._from_fields(vars(self) | {"shrinkage": shrinkage})
 
     @property
     def n_nodes(self) -> int:
@@ -376,9 +364,9 @@ class Tree:
         return (bits & np.uint64(1)).astype(np.bool_)[:MISSING_CODE]
 
     def add_importances(self, total: NDArray[np.float64]) -> None:
-        """Add the proportion of every feature in the gains of all splits, weighted by node weight, which sum to 1.
+        """Add to each feature its proportion of the gains of all splits, weighted by node weight.
 
-        It takes a time that does not depend on n_features.
+        The proportions sum to 1. The time to compute them does not depend on n_features.
         """
         is_split = ~self.is_leaf
         if not np.any(is_split):
@@ -389,7 +377,7 @@ class Tree:
         total[features] += np.bincount(indices, weights=gains, minlength=len(features)) / gains.sum()
 
     def validate(self) -> None:
-        """Check all invariants; raise ValueError with the first one that does not hold.
+        """Check all invariants; raise ValueError for the first invariant that does not hold.
 
         Compiled code can safely traverse a valid tree: every path stays within the arrays and ends in a leaf.
         """
@@ -408,24 +396,15 @@ class Tree:
                 yield True, f"{name} must be {np.dtype(dtype)} of shape ({n_nodes},)"
         is_other = stored.dtype != np.float64 or stored.ndim != 2 or stored.shape[0] != n_nodes or n_nodes == 0
         yield is_other, f"frequencies must be float64, ({n_nodes}, n_classes), with at least one node"
-        index = _find_fault(
-            self.feature,
-            self.threshold,
-            self.left_child,
-            self.gain,
-            self.n_samples,
-            self.weight,
-            self.value,
-            self.n_features,
-            np.zeros(n_nodes, dtype=np.bool_),
-        )
+        arrays = self.feature, self.threshold, self.left_child, self.gain, self.n_samples, self.weight
+        index = _find_fault(arrays, self.value, self.n_features, np.zeros(n_nodes, dtype=np.bool_))
         yield index >= 0, _FAULTS[index].format(n_features=self.n_features)
         # Infinity is valid: it is the product of a large shrinkage and large weights, and removes all differences.
         yield not self.shrinkage >= 0.0, "shrinkage is negative or NaN"
         yield from self._check_sets()
 
     def _check_sets(self) -> Iterator[tuple[Any, str]]:
-        """Yield the same for the splits of categorical features."""
+        """Yield the checks of the splits of categorical features, as in `_checks`."""
         nodes, sets, n_sets = self.set_nodes, self.sets, len(self.set_nodes)
         yield nodes.dtype != np.int64 or nodes.shape != (n_sets,), f"set_nodes must be int64 of shape ({n_sets},)"
         is_other = sets.dtype != np.uint64 or sets.shape != (n_sets, SET_WORDS)
@@ -461,8 +440,9 @@ _FAULTS = (
 
 
 @bare_kernel
-def _find_fault(feature, threshold, left_child, gain, n_samples, weight, value, n_features, has_parent):
+def _find_fault(arrays, value, n_features, has_parent):
     """Return the index in `_FAULTS` of a broken invariant, -1 for none; children are checked before they are used."""
+    feature, threshold, left_child, gain, n_samples, weight = arrays
     n_nodes, n_classes = value.shape
     for node in range(n_nodes):
         left, is_leaf = left_child[node], feature[node] == LEAF
@@ -483,7 +463,7 @@ def _find_fault(feature, threshold, left_child, gain, n_samples, weight, value, 
     for node in range(1, n_nodes):
         if not has_parent[node]:
             return 3
-    # The root is first, because differences are relative to its weight; then children come before their parents.
+    # The root weight is checked first, because tolerances are relative to it; then children before their parents.
     if not 0.0 < weight[0] <= _MOST_WEIGHT:
         return 6
     for node in range(n_nodes - 1, -1, -1):
@@ -522,7 +502,7 @@ def find_parents(left: NDArray[np.integer], right: NDArray[np.integer]) -> tuple
     """
     parent, depth = np.zeros((2, len(left)), dtype=np.int64)
     parent[0] = -1
-    # Kernels would be compiled again for other types of numbers.
+    # Kernels would be compiled again for other integer types.
     _fill_parents(left.astype(np.int64), right.astype(np.int64), parent, depth)
     return parent, depth
 
@@ -550,8 +530,8 @@ def shrink(
 
     This is hierarchical shrinkage (Agarwal, Tan, Ronen, Singh, Yu 2022, ICML). With p_t the class frequencies of node t
     and n_t its weight, h_root = p_root and h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent). Children of a
-    node of small weight differ little from it. h_t is a weighted mean of the frequencies on the path to t, so it
-    satisfies the monotonic constraints that these satisfy.
+    node of small weight differ little from that node. h_t is a weighted mean of the class frequencies on the path to t,
+    so shrinkage preserves monotonic constraints.
     """
     shrunk = np.empty(value.shape)
     _shrink(left_child, weight, value, amount, shrunk)
