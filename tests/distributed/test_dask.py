@@ -2,6 +2,7 @@
 
 import pickle
 import time
+from copy import copy
 from inspect import getmembers, isfunction, signature
 
 import dask.array as da
@@ -32,6 +33,25 @@ def local():
     return AUCForestClassifier(**OPTIONS).fit(X, Y)
 
 
+@pytest.fixture
+def forest(client, fitted):
+    """Return the forest of a cluster, which a test may change."""
+    return copy(fitted).set_params(client=client)
+
+
+@pytest.fixture(scope="module")
+def fitted(client):
+    return DaskAUCForestClassifier(**OPTIONS, client=client).fit(*chunked(2, X, Y))
+
+
+@pytest.fixture
+def plans(monkeypatch):
+    """Return the plans that are made on the cluster."""
+    made, plan_on_cluster = [], _on_cluster.plan_on_cluster
+    monkeypatch.setattr(_on_cluster, "plan_on_cluster", lambda *given: made.append(plan_on_cluster(*given)) or made[-1])
+    return made
+
+
 @pytest.mark.parametrize(("strategy", "n_parts"), [("auto", 1), ("gather", 7)])
 def test_the_forest_is_that_of_all_rows(client, local, n_parts, strategy):
     forest = DaskAUCForestClassifier(**OPTIONS, strategy=strategy).fit(*chunked(n_parts, X, Y))
@@ -46,20 +66,14 @@ def test_the_forest_is_that_of_all_rows(client, local, n_parts, strategy):
         ({"bootstrap": False, "class_weight": {"rare": 3.0}}, WEIGHTS),
         ({"sampling": "subsample", "class_weight": "balanced_subsample", "shrinkage": 2.0, "max_bins": 16}, None),
         ({"sampling": "half-samples", "n_estimators": 100}, WEIGHTS),
+        ({"monotonic_cst": [1, 0, -1, 0], "max_leaf_nodes": 9, "splitter": "random", "max_bins": None}, WEIGHTS),
     ],
-    ids=["tuned", "balanced", "all rows", "subsample", "half-samples"],
+    ids=["tuned", "balanced", "all rows", "subsample", "half-samples", "constrained"],
 )
 def test_out_of_bag_sums_and_draws_and_weights(client, options, weights):
     local = AUCForestClassifier(**{"n_estimators": 40, "random_state": 1, "max_depth": 4} | options).fit(X, Y, weights)
     forest = DaskAUCForestClassifier(**local.get_params()).fit(*chunked(3, X, Y, weights))
     assert_same(local, forest)
-
-
-@pytest.mark.parametrize("class_weight", ["balanced", "balanced_subsample"])
-def test_parts_draw_their_share_of_every_class(client, class_weight):
-    options = OPTIONS | {"sampling": "stratified", "class_weight": class_weight}
-    local = AUCForestClassifier(**options).fit(X, Y)
-    assert_same(local, DaskAUCForestClassifier(**options, strategy="gather").fit(*chunked(3, X, Y)))
 
 
 def test_large_trees_go_to_the_workers_in_groups(client, monkeypatch):
@@ -74,7 +88,6 @@ def test_large_trees_go_to_the_workers_in_groups(client, monkeypatch):
 @pytest.mark.parametrize(
     ("n_parts", "options", "weight", "n_classes"),
     [
-        (1, {"strategy": "replicate"}, None, 2),
         (3, {"strategy": "gather", "threshold": "f1"}, "weight", 2),
         (7, {"strategy": "replicate", "oob_score": "average_precision"}, "weight", 3),
         (7, {"strategy": "gather", "sampling": "balanced", "class_weight": "balanced"}, "weight", 3),
@@ -120,10 +133,8 @@ def test_a_fit_with_target_rates_goes_on_from_its_checkpoint(client, tmp_path):
         DaskAUCForestClassifier(**options, categorical_encoding="rates").fit(rows[list(X.columns)], rows.label)
 
 
-def test_the_plan_counts_target_rates_once_they_are_known(client, monkeypatch):
-    frame, plans, choose_plan = make_many().to_pandas(), [], _on_cluster.choose_plan
-    monkeypatch.setattr(_on_cluster, "choose_plan", lambda *given: plans.append(choose_plan(*given)) or plans[-1])
-    rows = dd.from_pandas(frame, npartitions=2)
+def test_the_plan_counts_target_rates_once_they_are_known(client, plans):
+    rows = dd.from_pandas(make_many().to_pandas(), npartitions=2)
     forest = DaskAUCForestClassifier(**RATED, random_state=0)
     said = forest.explain_plan(rows[["shop", "sign", "postcode"]], rows.label)
     plans.clear()
@@ -212,12 +223,10 @@ def test_warm_start_adds_trees(client):
     assert_same(local.set_params(n_estimators=6).fit(X, Y), forest)
 
 
-@pytest.mark.parametrize("strategy", ["replicate", "gather"])
-def test_a_fit_goes_on_from_its_checkpoint(client, local, tmp_path, monkeypatch, strategy):
-    options = OPTIONS | {"checkpoint_dir": tmp_path / "trees", "strategy": strategy}
-    half = DaskAUCForestClassifier(**options | {"n_estimators": 3}).fit(*chunked(2, X, Y))
-    assert len(half) == 3
-    saved = []
+def test_a_fit_goes_on_from_its_checkpoint(client, local, tmp_path, monkeypatch):
+    """Wherever its trees grow."""
+    options, saved = OPTIONS | {"checkpoint_dir": tmp_path / "trees"}, []
+    DaskAUCForestClassifier(**options | {"n_estimators": 3}, strategy="gather").fit(*chunked(2, X, Y))
     save = JobFolder.save
 
     def note(self, numbers, *known):
@@ -225,11 +234,9 @@ def test_a_fit_goes_on_from_its_checkpoint(client, local, tmp_path, monkeypatch,
         save(self, numbers, *known)
 
     monkeypatch.setattr(JobFolder, "save", note)
-    forest = DaskAUCForestClassifier(**options).fit(*chunked(5, X, Y))
-    assert sorted(saved) == [3, 4, 5]
-    assert_same(local, forest)
-    assert_same(local, DaskAUCForestClassifier(**options).fit(*chunked(3, X, Y)))
-    assert len(saved) == 3
+    for n_parts in (5, 3):
+        assert_same(local, DaskAUCForestClassifier(**options).fit(*chunked(n_parts, X, Y)))
+        assert sorted(saved) == [3, 4, 5]
     for other, match in [
         ({"max_depth": 3}, "max_depth is None there, but 3 here"),
         ({"random_state": 1}, "the seed is"),
@@ -241,8 +248,7 @@ def test_a_fit_goes_on_from_its_checkpoint(client, local, tmp_path, monkeypatch,
         DaskAUCForestClassifier(**options).fit(*chunked(2, np.where(X > 0.1, 0.1, X), Y))
 
 
-def test_the_client_is_kept_by_clones_but_not_by_pickles(client, local, tmp_path):
-    forest = DaskAUCForestClassifier(**OPTIONS, client=client).fit(*chunked(2, X, Y))
+def test_the_client_is_kept_by_clones_but_not_by_pickles(client, forest, local, tmp_path):
     twin = clone(forest)
     assert twin.client is client
     assert twin.get_params() == forest.get_params()
@@ -322,8 +328,7 @@ def test_parameters_are_those_of_the_forest_and_a_few_more():
         forest.set_params(depth=3)
 
 
-def test_what_is_wrong_is_said_and_the_forest_is_as_it_was(client, local):
-    forest = DaskAUCForestClassifier(**OPTIONS).fit(*chunked(2, X, Y))
+def test_what_is_wrong_is_said_and_the_forest_is_as_it_was(forest):
     before = dict(vars(forest))
     rows, labels = chunked(3, X, Y)
     short = da.concatenate([labels[:5000], labels[5001:]])
@@ -401,16 +406,9 @@ def test_the_plan_says_what_there_is_and_why(client):
     "params",
     [{"monotonic_cst": {"size": 1}}, {"class_weight": {True: 3.0}}, {"sampling": "balanced", "oob_score": True}],
 )
-def test_the_plan_is_that_of_fit(client, monkeypatch, params):
+def test_the_plan_is_that_of_fit(client, monkeypatch, plans, params):
     """On workers that are too small for the fit, which ends once it has its plan."""
-    plans, choose_plan = [], _on_cluster.choose_plan
-
-    def note(*arguments):
-        plans.append(choose_plan(*arguments))
-        return plans[-1]
-
     monkeypatch.setattr(DaskExecutor, "workers", lambda self: Workers(2, 2, 70_000))
-    monkeypatch.setattr(_on_cluster, "choose_plan", note)
     frame, labels = make_frame()
     rows = dd.from_pandas(frame.assign(label=labels, weight=np.arange(len(frame)) % 3), npartitions=3)
     columns = list(frame.columns)

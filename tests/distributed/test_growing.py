@@ -1,8 +1,7 @@
-"""Trees grow in tasks of the cluster, which stop when they are cancelled; forests are those that were recorded."""
+"""Trees grow in tasks of the cluster, which stop when they are cancelled."""
 
 import time
 
-import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,11 +9,8 @@ from hypothesis import strategies as st
 from joblib import parallel_config
 
 from aucforest import AUCForestClassifier
-from aucforest.distributed import DaskAUCForestClassifier
 from aucforest.distributed._executor import DaskExecutor, watch_task
 from aucforest.distributed._growing import cut_tasks
-from tests.estimators import golden
-from tests.estimators.test_golden import FORESTS, MIXED, check
 from tests.fitting.forests import assert_same, make_rows
 
 
@@ -71,35 +67,3 @@ def test_trees_grow_on_the_workers_by_joblib(client):
     with parallel_config(backend="dask"), pytest.warns(UserWarning, match="every one of the 8 trees"):
         forest.fit(X, y)
     assert_same(local, forest)
-
-
-def fit_on_cluster(n_parts, **options):
-    """Return what fits a forest to rows in partitions."""
-
-    def fit(model, X, y, sample_weight):
-        chunks = -(-len(X) // n_parts)
-        columns = [None if values is None else da.from_array(values, chunks=chunks) for values in (y, sample_weight)]
-        forest = DaskAUCForestClassifier(**model.get_params(), **options)
-        return forest.fit(da.from_array(X, chunks=(chunks, -1)), *columns).to_local()
-
-    return fit
-
-
-# Kernels of codes of 32 bits are compiled for them alone.
-OTHERS = [pytest.param(name, marks=pytest.mark.slow) for name in FORESTS[3::16] if name not in MIXED]
-
-
-@pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("name", [*MIXED, *OTHERS])
-def test_golden_forest_replicated(name):
-    if callable(golden.CASES[name].params.get("criterion")):
-        pytest.skip("a function of this file's process")
-    check(name, fit_on_cluster(3))
-
-
-@pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("name", [*MIXED, *OTHERS])
-def test_golden_forest_gathered(name):
-    if callable(golden.CASES[name].params.get("criterion")):
-        pytest.skip("a function of this file's process")
-    check(name, fit_on_cluster(5, strategy="gather"))

@@ -8,7 +8,7 @@ from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.growing import grow_batches
 from aucforest.fitting.parts import Growth, Part
-from aucforest.fitting.spec import GrowthParams, resolve_signs
+from aucforest.fitting.spec import resolve_params, resolve_signs
 from aucforest.tree.binning import bin_matrix
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 
@@ -30,8 +30,8 @@ def prepare(X, labels, weights=None, by_set=None, sampler="all", max_bins=255, *
         sampler = BootstrapSampler.of_all(len(labels), len(labels))
     given = AUCForestClassifier(**{"criterion": "auc", **params}).get_params()
     signs = resolve_signs(given["monotonic_cst"], None, X.shape[1], n_classes)
-    resolved = GrowthParams.resolve(given, len(labels), X.shape[1], signs)
-    return code_rows(X, labels, resolved, sampler, weights, max_bins, by_set)
+    resolved = resolve_params(given, len(labels), X.shape[1], signs)
+    return code_rows(X, labels, resolved, given, sampler, weights, max_bins, by_set)
 
 
 def grow_trees(growth, part, keys, n_jobs=1):
@@ -42,13 +42,22 @@ def grow_trees(growth, part, keys, n_jobs=1):
     return [trees[index] for index in range(len(keys))]
 
 
-def code_rows(X, labels, params, sampler=None, weights=None, max_bins=255, by_set=None):
-    """Return what trees of these parameters share, and the rows."""
+def code_rows(X, labels, params, given, sampler=None, weights=None, max_bins=255, by_set=None):
+    """Return what trees of these parameters, resolved and as given to an estimator, share, and the rows."""
     kinds = np.where(np.zeros(X.shape[1], bool) if by_set is None else by_set, CATEGORICAL, NUMERIC).astype(np.int8)
     n_codes = np.where(kinds != NUMERIC, np.nan_to_num(np.nanmax(X, axis=0)).astype(np.int64) + 1, 0)
     codes, n_bins, values = bin_matrix(X, max_bins=max_bins, weights=weights, n_codes=n_codes)
-    sampling = {"sampler": sampler, "weights": weights, "numbers": range(1000)}
-    spec = SimpleNamespace(params=params, variants=(params,), encodings=("sets",), max_features=None, **sampling)
+    spec = SimpleNamespace(
+        variants=(params,),
+        custom_criteria=(given["criterion"] if callable(given["criterion"]) else None,),
+        encodings=("sets",),
+        max_features=None,
+        min_weight_fraction_leaf=given["min_weight_fraction_leaf"],
+        balanced_subsample=given["class_weight"] == "balanced_subsample",
+        sampler=sampler,
+        weights=weights,
+        numbers=range(1000),
+    )
     coding = SimpleNamespace(n_bins=n_bins, values=values, kinds=kinds, rates=None)
     growth = Growth.of(spec, coding, len(labels), int(labels.max()) + 1)
     return growth, Part(codes, labels, weights, sampler)

@@ -22,7 +22,7 @@ from aucforest.fitting.growing import (
     tree_weights,
     trees_per_call,
 )
-from aucforest.fitting.spec import GrowthParams, combine_weights, tree_keys
+from aucforest.fitting.spec import combine_weights, resolve_params, tree_keys
 from aucforest.tree.growing import rows_per_call
 from tests.estimators.data import digest, make_table, small_forest
 from tests.fitting.rows import code_rows, grow_trees
@@ -33,8 +33,9 @@ X, Y = make_table(n_rows=101, n_classes=3)
 def training(weights=None, by_class=None, n_sampled=None, **params):
     """Return what trees share, and the rows."""
     labels, sampler = Y.astype(np.uint16), None if n_sampled is None else BootstrapSampler.of_all(101, n_sampled)
-    resolved = GrowthParams.resolve(small_forest(**{"criterion": "auc", **params}).get_params(), 101, X.shape[1])
-    return code_rows(X, labels, resolved, sampler, combine_weights(labels, weights, by_class))
+    given = small_forest(**{"criterion": "auc", **params}).get_params()
+    resolved = resolve_params(given, 101, X.shape[1])
+    return code_rows(X, labels, resolved, given, sampler, combine_weights(labels, weights, by_class))
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])

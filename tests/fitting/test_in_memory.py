@@ -83,8 +83,8 @@ def test_what_does_not_fit_is_refused(monkeypatch):
 
 def test_stages_of_a_fit_share_buffers(monkeypatch):
     """Eight variants are evaluated after 32 and after 96 trees, so that there are three stages."""
-    made, tables, make, grow_some = [], set(), growing._make_buffers, RowsInMemory._grow_some
-    monkeypatch.setattr(growing, "_make_buffers", lambda *given: made.append(0) or make(*given))
+    made, tables, make, grow_some = [], set(), growing.make_workspace, RowsInMemory._grow_some
+    monkeypatch.setattr(growing, "make_workspace", lambda *given: made.append(0) or make(*given))
     monkeypatch.setattr(RowsInMemory, "_grow_some", lambda self, *given: tables.add(self) or grow_some(self, *given))
     small_forest(100, n_jobs=1).fit(X, Y)
     assert len(made) == 1

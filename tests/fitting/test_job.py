@@ -1,9 +1,5 @@
-import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest._files import half_written
+import aucforest
 from aucforest.fitting.coding import Coding
-from aucforest.fitting.job import CODING, DECIDING, NOT_DECIDING, JobFolder, find_versions
+from aucforest.fitting.job import CODING, JobFolder, describe_fit, find_versions
+from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import fold
 from aucforest.persistence.model_file import read_model, write_model
 from aucforest.persistence.plain_values import labels_to_plain
@@ -23,7 +20,6 @@ from aucforest.tables.columns import feature_kinds
 from aucforest.tree.binning import BinValues
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from tests.persistence.trees import assert_same_trees, make_tree
-from tests.test_imports import import_graph, part
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = {"criterion": "auc", "max_features": 1, "seed": 7, "class_weight": {True: 0.5, "rare": None}}
@@ -169,13 +165,9 @@ def test_a_folder_is_gone_on_from(tmp_path):
     assert_trees(tmp_path / "fit", [0, 3, 5])
     save(tmp_path / "fit", [1, 2], manifest=dict(reversed(MANIFEST.items())))
     assert_trees(tmp_path / "fit", [0, 1, 2, 3, 5])
-
-
-def test_saving_the_same_trees_again_changes_nothing(tmp_path):
-    save(tmp_path, [0, 1])
-    content = content_of(tmp_path)
-    save(tmp_path, [0, 1])
-    assert content_of(tmp_path) == content
+    content = content_of(tmp_path / "fit")
+    save(tmp_path / "fit", [1, 2])
+    assert content_of(tmp_path / "fit") == content
 
 
 @pytest.mark.parametrize(
@@ -202,6 +194,14 @@ def test_another_fit_is_refused(tmp_path, there, here, sentence):
     assert list(trees_of(tmp_path, there)) == [0]
 
 
+def test_a_fit_of_another_version_is_another_fit():
+    assert find_versions()["aucforest"] == aucforest.__version__
+    assert set(find_versions()) == {"aucforest", "Python", "numpy", "numba", "scikit-learn"}
+    target = Target(np.arange(2), np.arange(4, dtype=np.uint16) % 2, None)
+    described = describe_fit({}, 0, target)
+    assert {name: described[name] for name in find_versions()} == find_versions()
+
+
 def test_values_that_cannot_be_stored_are_refused(tmp_path):
     with pytest.raises(
         TypeError, match=r"criterion=<.*> cannot be stored in a checkpoint: a function cannot be stored"
@@ -217,12 +217,12 @@ def test_values_that_cannot_be_stored_are_refused(tmp_path):
         (".hidden", "", "holds .hidden, but no checkpoint"),
         ("trees-000000-000004.safetensors", "", "holds trees-000000-000004.safetensors, but no checkpoint"),
         ("manifest.json", '{"name": "app"}', "manifest.json is damaged or not a checkpoint file"),
-        ("manifest.json", '{"checkpoint": 2, "fit": {"seed"', "manifest.json is damaged or not a checkpoint file"),
-        ("manifest.json", '{"checkpoint": 2, "fit": []}', "manifest.json is damaged or not a checkpoint file"),
+        ("manifest.json", '{"checkpoint": 3, "fit": {"seed"', "manifest.json is damaged or not a checkpoint file"),
+        ("manifest.json", '{"checkpoint": 3, "fit": []}', "manifest.json is damaged or not a checkpoint file"),
         (
             "manifest.json",
-            '{"checkpoint": 1, "fit": {}}',
-            r"is of format 1, .* knows 2: use a new or empty",
+            '{"checkpoint": 2, "fit": {}}',
+            r"is of format 2, .* knows 3: use a new or empty",
         ),
     ],
 )
@@ -233,18 +233,14 @@ def test_folders_of_others_are_left_alone(tmp_path, name, content, sentence):
     assert content_of(tmp_path) == {name: content.encode()}
 
 
-@pytest.mark.parametrize("name", ["trees-000002-000002.safetensors", CODING, "manifest.json", "lock"])
+@pytest.mark.parametrize("name", ["trees-000002-000002-0123abcd.safetensors", CODING, "manifest.json", "lock"])
 def test_a_folder_is_no_file(tmp_path, name):
     save(tmp_path, [0, 1])
     tmp_path.joinpath(name).unlink(missing_ok=True)
     tmp_path.joinpath(name).mkdir()
-    with pytest.raises(
-        ValueError, match=f"{name} is a folder where a checkpoint has a file: remove it, or use another"
-    ):
+    sentence = f"{name} is a folder where a checkpoint has a file: remove it, or use another"
+    with pytest.raises(ValueError, match=sentence):
         trees_of(tmp_path)
-
-
-def test_a_file_is_no_folder(tmp_path):
     tmp_path.joinpath("fit").touch()
     with pytest.raises(ValueError, match="fit is a file, not a folder"):
         JobFolder(tmp_path / "fit", MANIFEST)
@@ -275,8 +271,8 @@ def test_damaged_files_are_left_out_and_made_anew(tmp_path):
     save(tmp_path, [0, 1], [2])
     path = tree_files(tmp_path)[0]
     content = path.read_bytes()
-    damaged = [content[:length] for length in range(0, len(content), 97)]
-    for index in range(0, len(content), 23):
+    damaged = [content[:length] for length in range(0, len(content), 499)]
+    for index in range(0, len(content), 211):
         flipped = bytearray(content)
         flipped[index] ^= 1 << index % 8
         damaged.append(bytes(flipped))
@@ -353,12 +349,12 @@ def test_an_error_on_opening_frees_the_folder(tmp_path, monkeypatch):
 
 
 def test_threads_save_at_the_same_time(tmp_path):
-    groups = [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(40)]
-    trees = [make_tree(number, 5) for number in range(120)]
+    groups = [[3 * i, 3 * i + 1, 3 * i + 2] for i in range(16)]
+    trees = [make_tree(number, 5) for number in range(48)]
     with closing(JobFolder(tmp_path, MANIFEST)) as job, ThreadPoolExecutor(8) as threads:
         some = [trees[group[0] : group[-1] + 1] for group in groups]
         list(threads.map(job.save, groups, some, map(variants_of, groups)))
-    assert_trees(tmp_path, range(120))
+    assert_trees(tmp_path, range(48))
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path):
@@ -405,136 +401,3 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     assert content_of(folder) == content
     with not_to_be_written(tmp_path), pytest.raises(PermissionError):
         JobFolder(tmp_path / "another", MANIFEST)
-
-
-# A fork for every line, which says after how many whole files it dies: a fit of 6 groups of trees, most of whose time
-# is spent in writing.
-PROGRAM = """
-import os, sys
-from tests.fitting.test_job import die_in_write, grow_missing
-for line in sys.stdin:
-    pid = os.fork()
-    if pid == 0:
-        die_in_write(int(line))
-        print(os.getpid(), flush=True)
-        grow_missing(sys.argv[1])
-        os._exit(0)
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-"""
-N_GROUPS, PER_GROUP = 6, 5
-
-
-def some_tree(number):
-    return make_tree(number % 3, 1000)
-
-
-def grow_missing(folder):
-    kinds = [some_tree(number) for number in range(3)]
-    with closing(JobFolder(folder, MANIFEST)) as job:
-        there = job.trees(*SHAPE, ALL)
-        for first in range(0, N_GROUPS * PER_GROUP, PER_GROUP):
-            missing = [number for number in range(first, first + PER_GROUP) if number not in there]
-            if missing:
-                job.save(missing, [kinds[number % 3] for number in missing], variants_of(missing))
-
-
-def die_in_write(n_whole):
-    """Kill this process when half of a file is written, after so many whole ones."""
-    write_whole, sizes = Path.write_bytes, []
-
-    def write(path, content):
-        sizes.append(len(content))
-        if len(sizes) <= n_whole:
-            return write_whole(path, content)
-        write_whole(path, content[: len(content) // 2])
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    Path.write_bytes = write
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nothing kills like that there")
-def test_a_fit_that_is_killed_goes_on_where_it_was(tmp_path):
-    folder, n_files = tmp_path / "fit", 0
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", PROGRAM, folder], cwd=ROOT, **pipes) as program:
-        # in the manifest, in the first trees, and in later ones
-        for n_whole in (0, 1, 3):
-            print(n_whole, file=program.stdin, flush=True)
-            assert int(program.stdout.readline()) > 0
-            assert int(program.stdout.readline()) == -signal.SIGKILL
-            n_files += n_whole
-            half = [path for path in folder.iterdir() if half_written(path) is not None]
-            assert len(half) == 1
-            assert len(content_of(folder)) == n_files + len(["lock", *half])
-            if n_files > 0:
-                assert len(trees_of(folder)) >= PER_GROUP * (n_files - 1)
-        program.stdin.close()
-    grow_missing(folder)
-    trees, kinds = trees_of(folder), [some_tree(number) for number in range(3)]
-    assert sorted(trees) == list(range(N_GROUPS * PER_GROUP))
-    assert_same_trees(list(trees.values()), [kinds[number % 3] for number in trees])
-    assert len(content_of(folder)) == N_GROUPS + 2
-    assert json.loads(folder.joinpath("manifest.json").read_bytes())["fit"]["seed"] == 7
-
-
-PACKAGE = ROOT / "src" / "aucforest"
-
-
-def digest_with(tmp_path, *edits):
-    """Return the digest of the package after edits: a file, a text in it and another text."""
-    copy = tmp_path / str(len(list(tmp_path.iterdir())))
-    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    for name, old, new in edits:
-        text = (copy / name).read_text()
-        assert old in text
-        (copy / name).write_text(text.replace(old, new, 1))
-    return find_versions(copy)["the digest of aucforest's code"]
-
-
-def test_the_digest_is_of_code_that_decides(tmp_path):
-    here = find_versions()["the digest of aucforest's code"]
-    docstrings_and_comments = (
-        ("tree/tree.py", '"""The grown tree', '"""A grown tree'),
-        ("tree/tree.py", '"""Return the first n_nodes nodes', '"""Return nodes.'),
-        ("tree/tree.py", "LEAF = -1\n", "# Of no node.\n\n\nLEAF = -1  # None\n"),
-    )
-    other_modules = (
-        ("report/html.py", "import", "import sys, json\nimport"),
-        ("fitting/plan.py", "_BATCH_BYTES = ", "_BYTES = "),
-    )
-    assert digest_with(tmp_path, *docstrings_and_comments, *other_modules) == here
-    assert digest_with(tmp_path, ("fitting/bootstrap.py", "BLOCK_ROWS = 4096", "BLOCK_ROWS = 8192")) != here
-
-
-DECIDE_NOTHING = {
-    "_caller",
-    "_sklearn",
-    "_files",
-    "_machine_code",
-    "_memory",
-    "_numba_private",
-    "_progress",
-    "_optional",
-    "_sources",
-}
-
-
-def test_all_that_trees_depend_on_is_in_the_digest():
-    deciding = [set(PACKAGE.glob(pattern)) for pattern in DECIDING]
-    assert all(deciding)
-    assert all((PACKAGE / name).exists() for name in NOT_DECIDING)
-    graph, found = import_graph(ROOT / "src"), set()
-    waiting = [name for name in graph if part(name) in ("tree", "fitting", "tables")]
-    # what variants of a mixed forest are weighed by
-    waiting += ["aucforest.estimators._paths", "aucforest.metrics.roc"]
-    while waiting:
-        name = waiting.pop()
-        # checks of what users give, files, memory, time, progress and imports of extras decide nothing
-        if name not in found and part(name) not in DECIDE_NOTHING:
-            found.add(name)
-            waiting += graph[name]
-    files = {path.relative_to(PACKAGE.parent).with_suffix("").as_posix() for path in set().union(*deciding)}
-    paths = {name.replace(".", "/") for name in found}
-    assert paths <= {name.removesuffix("/__init__") for name in files}
-    assert {f"aucforest/{name.removesuffix('.py')}" for name in NOT_DECIDING} <= paths

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -269,26 +268,6 @@ def test_nothing_is_left_of_a_temporary_file(source, tmp_path, monkeypatch):
     with pytest.raises(TypeError):
         fit(source, None)
     assert sorted(tmp_path.iterdir()) == before
-
-
-@pytest.mark.slow
-def test_killed_at_any_moment(source, tmp_path, expected):
-    """Again and again, until it comes through."""
-    program = PROGRAM.split("kills = [")[0] + 'fit(source, folder).save(folder + ".model")'
-    arguments = [sys.executable, "-c", program, str(source), str(tmp_path / "folder")]
-    random = np.random.default_rng(0)
-    for _ in range(12):
-        process = subprocess.Popen(arguments, cwd=Path(__file__).parents[2])
-        try:
-            process.wait(random.uniform(1.5, 4.0))
-            shutil.rmtree(tmp_path / "folder")  # it came through
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-    subprocess.run(arguments, check=True, cwd=Path(__file__).parents[2])
-    X, _ = features_and_labels(TABLE)
-    model = aucforest.load(tmp_path / "folder.model")
-    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
 
 
 def test_a_warm_start_with_the_seed_of_another_fit_is_another_fit(source, tmp_path):

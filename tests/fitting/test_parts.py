@@ -19,11 +19,11 @@ def test_a_sample_is_copied_from_all_rows_or_joined_from_parts(weights):
     assert whole.codes is CODES
     rows = np.flatnonzero(counts)
     copied, copied_counts = Part(CODES, LABELS, weights, sampler, copies_rows=True).sample(KEY)
-    samplers = [sampler.of_trees([KEY]).of_part(start, BLOCK_ROWS) for start in (0, BLOCK_ROWS)]
+    samplers = [sampler.store_sizes([KEY]).part(start, BLOCK_ROWS) for start in (0, BLOCK_ROWS)]
     pieces = []
-    for of_part, part in zip(samplers, (slice(BLOCK_ROWS), slice(BLOCK_ROWS, None))):
+    for part_sampler, part in zip(samplers, (slice(BLOCK_ROWS), slice(BLOCK_ROWS, None))):
         part_weights = None if weights is None else weights[part]
-        pieces.append(Part(CODES[:, part], LABELS[part], part_weights, of_part, copies_rows=True).sample(KEY))
+        pieces.append(Part(CODES[:, part], LABELS[part], part_weights, part_sampler, copies_rows=True).sample(KEY))
     joined = Part.joined([piece for piece, _ in pieces])
     for sample, sample_counts in ((copied, copied_counts), (joined, np.concatenate([n for _, n in pieces]))):
         np.testing.assert_array_equal(sample.codes, CODES[:, rows])

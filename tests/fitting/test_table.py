@@ -5,7 +5,7 @@ import pytest
 
 from aucforest import _memory
 from aucforest.fitting import growing, in_memory
-from aucforest.fitting.table import SomeRows
+from aucforest.fitting.table import RowsWithValues
 from tests.estimators.data import make_table, small_forest
 
 
@@ -27,7 +27,7 @@ def test_more_trees_than_fit_are_refused_after_the_first(monkeypatch):
 
 
 def test_rows_are_known_by_their_numbers():
-    rows = SomeRows(np.array([2, 5, 9]), np.arange(6.0).reshape(3, 2))
+    rows = RowsWithValues(np.array([2, 5, 9]), np.arange(6.0).reshape(3, 2))
     np.testing.assert_array_equal(rows[np.array([9, 2])], [[4.0, 5.0], [0.0, 1.0]])
     with pytest.raises(AssertionError):
         rows[np.array([3])]

@@ -48,9 +48,9 @@ def test_rates_of_training_rows_leave_them_out(weighted, n_groups):
     towards = np.full((len(rows), 1), rates.frequencies[1])
     known_groups = np.arange(len(rows)) if groups is None else groups
     expected = reference.rates_without_own(known_groups, categories[rows], labels[rows], by_hand, [1], 2.0, towards)
-    np.testing.assert_allclose(rates.of_rows(X[rows], own(rows)), expected, rtol=1e-12)
+    np.testing.assert_allclose(rates.compute(X[rows], own(rows)), expected, rtol=1e-12)
     some = rows[::3]
-    np.testing.assert_allclose(rates.of_rows(X[some], own(some)), expected[::3], rtol=1e-12)
+    np.testing.assert_allclose(rates.compute(X[some], own(some)), expected[::3], rtol=1e-12)
 
 
 def test_leave_one_out_by_definition():
@@ -85,7 +85,7 @@ def test_only_interactions_gain(effect):
 
 def test_digits_are_read_back():
     categories = {1: np.arange(70_000), 3: np.arange(200)}
-    digits = Digits.of(5, categories, [1, 3])
+    digits = Digits(5, {feature: len(values) for feature, values in categories.items()})
     X = np.full((4, 5), np.nan)
     X[:, 1], X[:, 3] = [0, 69_999, np.nan, 256], [199, np.nan, 0, 255 - 100]
     codes = np.concatenate((np.zeros((5, 4), dtype=np.uint8), digits.encode(X, np.uint8)))
@@ -93,7 +93,7 @@ def test_digits_are_read_back():
     assert digits.decode(codes, 1).tolist() == [0, 69_999, -1, 256]
     assert digits.decode(codes, 3).tolist() == [199, -1, 0, 155]
     # 255 categories need the number of one byte that is left for missing values, 256 two bytes
-    assert [Digits.of(0, {0: np.arange(n)}, [0]).n_rows for n in (255, 256, 65_535, 65_536)] == [1, 2, 2, 3]
+    assert [Digits(0, {0: n}).n_rows for n in (255, 256, 65_535, 65_536)] == [1, 2, 2, 3]
 
 
 def test_bins_tell_rates_apart():
@@ -119,7 +119,7 @@ def test_columns_with_rates():
 
 
 def test_large_columns_are_sampled():
-    n_rows, digits = 400_000, Digits.of(0, {0: np.arange(40_000)}, [0])
+    n_rows, digits = 400_000, Digits(0, {0: 40_000})
     rng = np.random.default_rng(0)
     # one category has half of the rows, and is the first as the most frequent one
     categories = np.where(rng.random(n_rows) < 0.5, 0, rng.integers(1, 40_000, n_rows)).astype(float)

@@ -10,7 +10,7 @@ from aucforest._optional import import_optional
 
 
 class Partitions(NamedTuple):
-    """The delayed partitions of the training data: equal numbers for table, target and weights, in order."""
+    """The delayed partitions of table, target and weights, which are split at the same rows."""
 
     X: list[Any]
     y: list[Any]
@@ -67,9 +67,9 @@ def align(X: Any, y: Any, sample_weight: Any = None) -> Partitions:
 
 
 def align_columns(**columns: Any) -> list[list[Any]]:
-    """Return the delayed partitions of collections, which except for a table X have one value per row; None is skipped.
+    """Return the delayed partitions of collections, without those that are None. All except X must be one-dimensional.
 
-    ValueError when numbers or lengths of partitions differ; unknown lengths are compared when they are known.
+    Raises ValueError if numbers or known lengths of partitions differ. Tasks compare lengths that are not known here.
     """
     (first, leading), *others = given = [(name, values) for name, values in columns.items() if values is not None]
     for name, values in given:
@@ -100,8 +100,8 @@ def known_lengths(collection: Any) -> tuple[int, ...] | None:
 def split(*collections: Any) -> list[list[Any]]:
     """Return the delayed partitions of each collection, which are chunks of whole rows for arrays.
 
-    Frames and Series are brought into one graph before Dask optimizes it. Optimized apart, they can have other
-    partitions, since Dask merges those of a few columns of Parquet files, or other orders of the rows after a shuffle.
+    Frames and Series are put into one graph before Dask optimizes it. Otherwise their partitions could differ, because
+    Dask merges partitions if few columns of Parquet files are read, or their rows could be shuffled differently.
     """
     dask = import_optional("dask", purpose="Dask", extra="dask")
     framed = [index for index, collection in enumerate(collections) if not hasattr(collection, "chunks")]
@@ -120,11 +120,11 @@ def _side_by_side(*parts: Any) -> tuple[Any, ...]:
 
 
 def _delay(collection: Any) -> list[Any]:
-    """Return the delayed partitions of a collection, as many as it says it has."""
+    """Return the delayed partitions of a collection, exactly `npartitions` of them."""
     with keep_partitions():
         delayed = collection.to_delayed()
     if len(delayed) != collection.npartitions:
-        # Dask before 2026.1 has no such context.
+        # Dask before 2026.1 does not know the option of `keep_partitions`.
         delayed = collection.to_delayed(optimize_graph=False)
     return list(delayed.ravel()) if isinstance(delayed, np.ndarray) else list(delayed)
 

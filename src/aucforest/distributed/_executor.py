@@ -9,12 +9,15 @@ from uuid import uuid4
 from weakref import WeakSet
 
 from aucforest._optional import import_optional
+from aucforest._sources import digest_sources
 from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import find_versions
 
 # Seconds between checks of the cluster, and until a fit is given up if no worker is active, since batch systems and
 # clouds take minutes to start workers.
 _CHECK_SECONDS, _IDLE_SECONDS = 1.0, 300.0
+# Number of results that are merged in a task.
+_MERGED = 8
 
 
 class ClusterError(RuntimeError):
@@ -26,10 +29,10 @@ class VersionMismatchError(ClusterError):
 
 
 class DaskExecutor:
-    """Tasks as futures, which Dask computes again if it loses the worker with the result.
+    """Runs tasks on a Dask cluster. Dask computes a result again if it loses the worker with the result.
 
-    Waiting functions of Dask do not return if the cluster has failed. So each wait is also for the watchdog, which is a
-    coroutine that checks the cluster until `close` and raises an error if no worker is left.
+    Dask's functions for waiting do not return if the cluster has failed. So each wait also waits for a watchdog, a
+    coroutine that checks the cluster until `close`, and raises an error if no worker is left.
 
     `advice` is part of the error for too little memory. ClusterError is raised if there is no worker, and
     VersionMismatchError if a worker has other versions of packages than this process; the first task of a worker that
@@ -40,7 +43,7 @@ class DaskExecutor:
         if client.asynchronous:
             raise TypeError("client must not be asynchronous: create it without asynchronous=True")
         self.advice, self._client, self._distributed = advice, client, import_distributed()
-        self._name, self._numbers, self._versions = uuid4().hex, count(), find_versions()
+        self._name, self._numbers, self._versions = uuid4().hex, count(), describe_code()
         self._futures: WeakSet[Any] = WeakSet()
         self._threads: dict[str, int] = {}
         self._check_running()
@@ -57,26 +60,26 @@ class DaskExecutor:
         self.memory = min(memory for _, memory in reports.values())
 
     @property
-    def n_workers(self) -> int:
+    def n_threads(self) -> int:
         """The number of threads of all workers."""
         return max(1, sum(self._threads.values()))
 
     def workers(self) -> Workers:
         """Return a description of the current workers."""
-        return Workers(max(1, len(self._threads)), self.n_workers, self.memory)
+        return Workers(max(1, len(self._threads)), self.n_threads, self.memory)
 
     def submit(self, function: Callable[..., Any], *args: Any, in_order: bool = False) -> Any:
-        """Return the future of a call of a module-level function; with in_order, it runs after earlier ones.
+        """Return the future of a call of a module-level function; with in_order, earlier tasks have priority.
 
         A task may run twice, so it must not change its arguments. Arguments may be futures and lists of futures, which
         are replaced by their results.
         """
         self._check_running()
-        # Names contain that of the function, because Dask distributes such a group of tasks over all workers.
+        # Keys contain the name of the function, because Dask distributes tasks of the same name over all workers.
         key = f"{function.__name__.strip('_')}-{self._name}", next(self._numbers)
         # Tasks that are submitted within this time have the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
-        # Dask warns of large arguments, which should be shared. Tasks of `share` do that.
+        # Dask warns of large arguments, which should be shared, but `share` itself submits them as arguments.
         dask = import_optional("dask", purpose="Dask", extra="dask")
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             future = self._client.submit(_run, self._versions, function, *args, **options)
@@ -86,6 +89,13 @@ class DaskExecutor:
     def share(self, value: Any) -> Any:
         """Return a future of a value that is an argument of many tasks."""
         return self.submit(identity, value)
+
+    def merge(self, function: Callable[..., Any], futures: list[Any], *args: Any) -> Any:
+        """Return the future of the merged results; function(list of results, *args) merges a few of them."""
+        while len(futures) > 1:
+            groups = (futures[i : i + _MERGED] for i in range(0, len(futures), _MERGED))
+            futures = [self.submit(function, group, *args) for group in groups]
+        return futures[0]
 
     def compute(self, *columns: list[Any]) -> list[list[Any]]:
         """Return the futures of lists of delayed objects, which are computed together."""
@@ -118,7 +128,7 @@ class DaskExecutor:
         self._check_running()
         result = asyncio.run_coroutine_threadsafe(function(), self._client.loop.asyncio_loop)
         try:
-            # Waiting is done in short turns, because a wait cannot be interrupted on Windows.
+            # Each wait is short, because a wait cannot be interrupted on Windows.
             while not wait((result, self._watchdog), _CHECK_SECONDS, FIRST_COMPLETED).done:
                 pass
             return (result if result.done() else self._watchdog).result()
@@ -150,7 +160,7 @@ class DaskExecutor:
         return {worker: report for worker, report in reports.items() if isinstance(report, tuple)}
 
     async def _watch(self) -> None:
-        """Check the cluster until no worker is left to wait for."""
+        """Check the cluster until no worker has been active for `_IDLE_SECONDS`, then raise ClusterError."""
         idle = 0.0
         while idle < _IDLE_SECONDS:
             await asyncio.sleep(_CHECK_SECONDS)
@@ -168,7 +178,7 @@ class DaskExecutor:
         except (OSError, RuntimeError) as error:
             raise ClusterError(f"the Dask scheduler does not answer: {error}") from error
         for lost in self._threads.keys() - workers.keys():
-            # A worker that is frozen does not close its connection.
+            # Close the connection here, because a frozen worker does not close it.
             self._client.rpc.remove(lost)
         self._threads = {worker: properties["nthreads"] for worker, properties in workers.items()}
         return workers
@@ -211,6 +221,11 @@ def default_client(client: Any) -> Any:
         raise ClusterError("there is no Dask client: create a distributed.Client, or pass one as client") from None
 
 
+def describe_code() -> dict[str, str]:
+    """Return the versions of the packages that determine the trees, and a digest of all sources of this one."""
+    return {**find_versions(), "the code of aucforest": digest_sources(b"")[:12]}
+
+
 def check_versions(versions: dict[str, str], of_worker: dict[str, str], worker: str) -> None:
     """Raise VersionMismatchError, with the first difference, if a worker has other versions than this process."""
     for name, version in versions.items():
@@ -219,30 +234,21 @@ def check_versions(versions: dict[str, str], of_worker: dict[str, str], worker: 
             raise VersionMismatchError(f"{name} is {version} here, but {other} on {worker}: install the same version")
 
 
-def merge_by_groups(
-    submit: Callable[..., Any], merge: Callable[..., Any], futures: list[Any], n: int, *args: Any
-) -> Any:
-    """Return the future of the merged results; merge(list of up to n results, *args) merges some of them."""
-    while len(futures) > 1:
-        futures = [submit(merge, futures[i : i + n], *args) for i in range(0, len(futures), n)]
-    return futures[0]
-
-
 def identity(value: Any) -> Any:
-    """Return the value; the task for sharing it."""
+    """Return the value; `DaskExecutor.share` submits this function as a task."""
     return value
 
 
 def _run(versions: dict[str, str], function: Callable[..., Any], *args: Any) -> Any:
     """Call a function after a check of the versions, because workers may join later."""
-    check_versions(versions, find_versions(), "a worker that was added")
+    check_versions(versions, describe_code(), "a worker that was added")
     return function(*args)
 
 
 def _report(dask_worker: Any) -> tuple[dict[str, str], int]:
     """Return the versions of a worker and the bytes of its memory."""
     memory = dask_worker.memory_manager.memory_limit or import_distributed().system.MEMORY_LIMIT
-    return find_versions(), int(memory)
+    return describe_code(), int(memory)
 
 
 def _is_active(worker: dict[str, Any]) -> bool:

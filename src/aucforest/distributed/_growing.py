@@ -12,10 +12,10 @@ from aucforest.fitting.growing import TreeBuffers, estimate_seconds, grow_batch,
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.tree import Tree
 
-# Minimum and maximum seconds of a task: its overhead is small, and little work is lost with a worker.
+# Minimum seconds of a task, so that its overhead is small, and maximum, so that a lost worker loses little work.
 _LEAST_TASK_SECONDS, _MOST_TASK_SECONDS = 0.5, 20.0
 
-# The rows of trees in a part, and the number of times that each is in the sample of the tree.
+# For each tree, the sampled rows of a part, and the number of times that each row is in the sample of the tree.
 _Samples = list[tuple[Part, NDArray[np.uint16]]]
 
 
@@ -23,8 +23,8 @@ def grow_replicated(part: Any, growth: Growth, keys: list[int], executor: DaskEx
     """Yield indices of keys and their trees in the order of completion; the part is copied to all workers."""
     shared, running = executor.share(growth), {}
     most_trees = int(_MOST_TASK_SECONDS / estimate_seconds(growth))
-    # The longest tasks first.
-    for task in cut_tasks(len(keys), executor.n_workers, estimate_seconds(growth), most_trees):
+    # The longest tasks are submitted first.
+    for task in cut_tasks(len(keys), executor.n_threads, estimate_seconds(growth), most_trees):
         running[executor.submit(_grow, shared, part, [keys[i] for i in task], in_order=True)] = task
     for future, trees in executor.as_completed(running):
         yield running[future], trees
@@ -35,10 +35,10 @@ def grow_gathered(
 ) -> Grown:
     """Yield indices of keys and their trees in the order of completion; the rows of a tree are sent from all parts.
 
-    There are two tasks for each thread at a time, so that rows are sent while trees grow.
+    Two tasks for each thread are submitted at a time, so that rows are sent while trees grow.
     """
     shared, running, completed = executor.share(growth), {}, executor.as_completed()
-    waiting = deque(cut_tasks(len(keys), executor.n_workers, estimate_seconds(growth), trees_per_task))
+    waiting = deque(cut_tasks(len(keys), executor.n_threads, estimate_seconds(growth), trees_per_task))
 
     def submit_next() -> None:
         task = waiting.popleft()
@@ -48,7 +48,7 @@ def grow_gathered(
         running[future] = task
         completed.add(future)
 
-    for _ in range(min(2 * executor.n_workers, len(waiting))):
+    for _ in range(min(2 * executor.n_threads, len(waiting))):
         submit_next()
     for future, trees in completed:
         if waiting:
@@ -56,22 +56,22 @@ def grow_gathered(
         yield running.pop(future), trees
 
 
-def cut_tasks(n_trees: int, n_workers: int, tree_seconds: float, most_trees: int) -> list[range]:
-    """Return tasks with decreasing numbers of trees, so that workers finish at about the same time."""
+def cut_tasks(n_trees: int, n_threads: int, tree_seconds: float, most_trees: int) -> list[range]:
+    """Return the trees of each task as ranges of decreasing length, so that threads finish at about the same time."""
     most = max(1, most_trees)
-    least = max(1, min(most, int(_LEAST_TASK_SECONDS / tree_seconds), n_trees // (4 * n_workers)))
+    least = max(1, min(most, int(_LEAST_TASK_SECONDS / tree_seconds), n_trees // (4 * n_threads)))
     bounds = [0]
     while bounds[-1] < n_trees:
         left = n_trees - bounds[-1]
-        bounds.append(bounds[-1] + min(left, max(least, min(most, left // (2 * n_workers)))))
+        bounds.append(bounds[-1] + min(left, max(least, min(most, left // (2 * n_threads)))))
     return [range(start, stop) for start, stop in pairwise(bounds)]
 
 
 def _grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
-    """Grow trees until the task is cancelled."""
+    """Return the trees of a task; raise Reschedule if the task is cancelled before all trees are grown."""
     trees = grow_batch(growth, part, watch_task(), [], keys)
     if len(trees) < len(keys):
-        # The task is computed again if it was requested again after its cancellation.
+        # Dask computes the task again if it was requested again after its cancellation.
         raise import_distributed().Reschedule()
     return trees
 
@@ -82,7 +82,7 @@ def _sample(part: Part, keys: list[int]) -> _Samples:
 
 
 def _grow_samples(growth: Growth, keys: list[int], samples: list[_Samples]) -> list[Tree]:
-    """Grow trees from their rows in all parts."""
+    """Return the trees of a task, grown on their sampled rows in all parts."""
     most_rows = max(sum(part.n_rows for part, _ in of_tree) for of_tree in zip(*samples))
     work, trees = TreeBuffers(most_rows), []
     for key, of_tree in zip(keys, zip(*samples)):

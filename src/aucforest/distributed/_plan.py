@@ -10,26 +10,26 @@ from aucforest.tree.samples import MOST_ROWS
 
 STRATEGIES = ("auto", "replicate", "gather")
 
-# The proportion of a worker's memory for the codes of all rows, since trees, tasks and results need the rest.
+# The maximum proportion of a worker's memory for the codes of all rows, since trees, tasks and results need the rest.
 _ROWS_FRACTION = 0.4
 # Minimum bytes of each value on the worker that chooses codes from all values, which is done without bins.
 _CHOOSING_BYTES = 24
 # Bytes of a row in memory besides its codes: its label and its weight.
 _ROW_BYTES = 12
-# Bytes of the codes of a part, which is computed again if it is lost, and of the rows that are gathered by a task.
+# Approximate bytes of the codes of a part, which is computed again if it is lost, and of the rows that a task gathers.
 _PART_BYTES = 2**26
 # Maximum number of parts for each thread, since each task costs milliseconds.
 _PARTS_PER_THREAD = 4
-# Number of copies of the rows of a tree for each thread: in parts, sent and joined, in a running and a waiting task.
+# Number of copies of a tree's rows for each thread: from parts, sent and joined, for a running and a waiting task.
 _COPIES = 4
 
 
 class Workers(NamedTuple):
     """The workers of a cluster."""
 
-    n_workers: int  # processes
-    n_threads: int  # of all processes together
-    memory: int  # minimum bytes of a worker
+    n_workers: int  # number of worker processes
+    n_threads: int  # number of threads of all workers together
+    memory: int  # bytes of memory of the smallest worker
 
     @property
     def threads_per_worker(self) -> int:
@@ -43,7 +43,7 @@ class ClusterPlan:
 
     size: FitSize
     workers: Workers
-    strategy: str  # whether trees grow from the codes of all rows ("replicate") or of those in their samples ("gather")
+    strategy: str  # whether trees grow from the codes of all rows ("replicate") or of their sampled rows ("gather")
     reason: str  # why this strategy was chosen
 
     @property
@@ -57,7 +57,7 @@ class ClusterPlan:
 
     @property
     def trees_per_task(self) -> int:
-        """Maximum number of trees of which a task gathers the rows."""
+        """Maximum number of trees of a task that gathers their rows."""
         return max(1, min(_PART_BYTES // max(1, self.size.copy_bytes), self.size.n_trees))
 
     @property
@@ -71,12 +71,12 @@ class ClusterPlan:
         return _CHOOSING_BYTES * self.size.n_rows * self.size.n_features if self.size.code_bytes > 1 else 0
 
     def _growing_bytes(self, size: FitSize) -> int:
-        """Return the bytes of a worker while trees of some size grow."""
+        """Return the bytes of a worker while trees of the given size grow."""
         n_threads, matrix = self.workers.threads_per_worker, size.matrix_bytes + _ROW_BYTES * size.n_rows
         parts = -(-(matrix + size.sample_bytes) // max(1, self.workers.n_workers)) + size.total_bytes
         if self.strategy == "replicate":
             return parts + matrix + n_threads * size.thread_bytes(size.n_rows)
-        # A task gathers the rows of some trees, of _PART_BYTES at most, or those of one tree.
+        # A task gathers the rows of several trees with at most _PART_BYTES together, or the rows of one tree.
         gathered = _COPIES * min(max(size.copy_bytes, _PART_BYTES), size.n_trees * size.copy_bytes)
         counts = COUNT_BYTES * -(-size.n_rows // self.n_parts)
         return parts + n_threads * (gathered + counts + size.thread_bytes(size.tree_rows))
@@ -88,7 +88,7 @@ class ClusterPlan:
 
     @property
     def advice(self) -> str:
-        """What to change if workers have too little memory."""
+        """The advice if workers have too little memory."""
         change = "more memory, or fewer threads for each worker"
         if self._choosing_bytes > self._growing_bytes(self.size):
             change = "set max_bins, without which one worker needs all values, or use more memory"
@@ -120,7 +120,7 @@ class ClusterPlan:
 
 
 def plan_on_cluster(size: FitSize, workers: Workers, strategy: str) -> ClusterPlan:
-    """Choose where trees grow; `strategy` is that of `DaskAUCForestClassifier`."""
+    """Choose where trees grow; `strategy` is the parameter of `DaskAUCForestClassifier`."""
     if strategy != "auto":
         return ClusterPlan(size, workers, strategy, "as requested")
     binned = f"the binned data, {format_bytes(size.matrix_bytes)}"

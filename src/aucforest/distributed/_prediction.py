@@ -14,7 +14,7 @@ from aucforest.tables.columns import check_table
 def predict_lazily(forest: Any, X: Any, method: str) -> Any:
     """Return the lazy result of a forest's method: a Dask Array with the chunks of X.
 
-    For a DataFrame, labels are a Series and codes a DataFrame, with its divisions.
+    For a DataFrame, predicted labels are a Series and encoded rows a DataFrame, with the divisions of X.
     """
     X = as_rows(X)
     is_array = hasattr(X, "chunks")

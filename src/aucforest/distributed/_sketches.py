@@ -1,4 +1,4 @@
-"""AUC of Dask collections."""
+"""AUC and accuracy of Dask collections."""
 
 from functools import reduce
 from typing import Any
@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from aucforest._optional import import_optional
 from aucforest.distributed._collections import align_columns
-from aucforest.distributed._executor import merge_by_groups
 from aucforest.metrics import AUCSketch
 
 # Number of sketches that are merged in a task.
@@ -39,7 +38,7 @@ def auc_sketch(y_true: Any, y_score: Any, sample_weight: Any = None, *, bits: in
     TypeError
         If the input is not one-dimensional Dask collections.
     ValueError
-        If partitions do not match, there are no samples, and as in `AUCSketch.update`.
+        If partitions do not match, if there are no samples, or in the cases of `AUCSketch.update`.
 
     Examples
     --------
@@ -53,8 +52,9 @@ def auc_sketch(y_true: Any, y_score: Any, sample_weight: Any = None, *, bits: in
     empty, columns = AUCSketch(bits), align_columns(y_true=y_true, y_score=y_score, sample_weight=sample_weight)
     delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
     sketches = [delayed(_count)(empty, *parts) for parts in zip(*columns)]
-    merged = merge_by_groups(lambda function, group: delayed(function)(group), _merge, sketches, _MERGED)
-    sketch, labels = merged.compute()
+    while len(sketches) > 1:
+        sketches = [delayed(_merge)(sketches[i : i + _MERGED]) for i in range(0, len(sketches), _MERGED)]
+    sketch, labels = sketches[0].compute()
     if len(labels) == 0:
         raise ValueError("y_true has no samples")
     # Labels may be valid in each partition but not together.
@@ -72,7 +72,7 @@ def _count(empty: AUCSketch, *columns: Any) -> tuple[AUCSketch, NDArray[Any]]:
 
 
 def _merge(pairs: list[tuple[AUCSketch, NDArray[Any]]]) -> tuple[AUCSketch, NDArray[Any]]:
-    """Return the merged sketch and labels of some partitions."""
+    """Return the merged sketch and labels of partitions."""
     sketch = reduce(AUCSketch.merge, (sketch for sketch, _ in pairs))
     return sketch, np.unique(np.concatenate([labels for _, labels in pairs if len(labels) > 0] or [pairs[0][1]]))
 

@@ -15,7 +15,7 @@ from aucforest.distributed._executor import import_distributed
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.coding import Coding, Summary, choose_coding, merge_all, summarize
 from aucforest.fitting.growing import map_in_threads
-from aucforest.fitting.out_of_bag import Bags, Sums, sum_ranges
+from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Part
 from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
@@ -27,7 +27,7 @@ from aucforest.tree.prediction import PackedTrees
 
 
 class LabelledPart(NamedTuple):
-    """The target of a partition: sorted classes, class numbers of the rows, and weights."""
+    """The target of a partition: sorted classes, the indices of the classes of the rows, and weights."""
 
     classes: NDArray[Any]
     labels: NDArray[np.uint16]
@@ -36,7 +36,7 @@ class LabelledPart(NamedTuple):
     def kept(
         self, classes: NDArray[Any]
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.uint16], NDArray[np.float64] | None]:
-        """Return the rows of positive weight, None for all, their labels as numbers of all classes, and weights."""
+        """Return the rows of positive weight, None for all, their labels as indices in `classes`, and their weights."""
         rows, weights = kept_rows(self.sample_weight), self.sample_weight
         labels = np.searchsorted(classes, self.classes).astype(np.uint16)[self.labels]
         if rows is not None and weights is not None:
@@ -70,7 +70,7 @@ def summarize_values(
 ) -> Summary | None:
     """Return the summary of the values of a partition, or None if it is empty."""
     n_rows = len(labelled.labels)
-    refuse_sparse(X)  # Dask may not know it before
+    refuse_sparse(X)  # Dask may not know the type of blocks before they are computed
     if len(X) != n_rows:
         raise ValueError(f"partition {index} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
@@ -80,7 +80,7 @@ def summarize_values(
 
 
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
-    """Return the merged summary of some partitions, or None if they are empty."""
+    """Return the merged summary of partitions, or None if all are empty."""
     of_rows = [summary for summary in summaries if summary is not None]
     return merge_all(of_rows, max_bins) if of_rows else None
 
@@ -93,7 +93,7 @@ def choose_codes(
     encodings: Sequence[str],
 ) -> Coding:
     """Choose codes from the summary of all partitions, with all threads of the worker."""
-    # Not by joblib, which uses one thread in processes that Dask starts.
+    # joblib is not used, because it uses one thread in processes that Dask starts.
     n_threads = import_distributed().get_worker().state.nthreads
     run = partial(map_in_threads, n_threads=n_threads)
     return choose_coding(summary, sample_weight, max_bins, dates, run).reading(encodings)
@@ -102,7 +102,7 @@ def choose_codes(
 def encode_partition(
     X: Any, labelled: LabelledPart, scored: NDArray[np.int64], classes: NDArray[Any], coding: Coding
 ) -> tuple[Part | None, NDArray[Any] | None]:
-    """Return the codes of a partition, and its rows `scored` as input of trees, or None if it is empty."""
+    """Return the codes of a partition, and its rows `scored` as input of trees; both are None if it is empty."""
     if len(labelled.labels) == 0:
         return None, None
     rows, labels, weights = labelled.kept(classes)
@@ -113,24 +113,24 @@ def encode_partition(
 def sample_column(part: Part, first_row: int, digits: Digits, feature: int, n_rows: int) -> CodedRows:
     """Return the rows of a partition from which the target rates of a column are chosen; the fit has n_rows rows."""
     rows = CodedRows(part.codes, part.labels, None)
-    return rows.some(sampled_rows(part.codes, digits, feature, n_rows, first_row))
+    return rows.take(sampled_rows(part.codes, digits, feature, n_rows, first_row))
 
 
 def count_cells(
     part: Part, weights: RateWeights, rows: RateRows, tables: tuple[RateTable, ...], n_classes: int
 ) -> list[NDArray[np.int64]]:
-    """Return the totals of the rows of a partition for every table of target rates."""
+    """Return the class totals of the cells of each table of target rates, over the rows of a partition."""
     coded = CodedRows(part.codes, part.labels, weights.integers(part.weights))
-    return rows.count_all(tables, coded, n_classes)
+    return [rows.count(table, coded, n_classes) for table in tables]
 
 
 def add_totals(counted: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
-    """Return the sums of the totals of some partitions for every table."""
+    """Return the sums of the totals of partitions for each table."""
     return [sum(of_table[1:], of_table[0]) for of_table in zip(*counted)]
 
 
 def cut_part(part: Part, start: int, stop: int) -> Part:
-    """Return copies of some rows of a partition, so that the others can be released."""
+    """Return copies of rows of a partition, so that the partition can be released."""
     weights = None if part.weights is None else part.weights[start:stop].copy()
     return Part(part.codes[:, start:stop].copy(), part.labels[start:stop].copy(), weights)
 
@@ -144,7 +144,7 @@ def join_parts(
 ) -> Part:
     """Join rows with sample weights to one part, and compute the members of its sampler from the labels.
 
-    `in_rates` are the weights in target rates, None if there are none.
+    `in_rates` converts sample weights to weights in target rates; None if there are no target rates.
     """
     joined = Part.joined(parts)
     weights = combine_weights(joined.labels, joined.weights, by_class)
@@ -155,15 +155,15 @@ def join_parts(
 
 
 class Reading(NamedTuple):
-    """What the rows of partitions that are predicted out of bag are read by."""
+    """The data for reading the rows of partitions in order to predict them out of bag."""
 
     coding: Coding
     classes: NDArray[Any]
-    in_rates: RateWeights | None  # the weights in target rates, None if there are none
+    in_rates: RateWeights | None  # the conversion to weights in target rates, None without target rates
     rates: TargetRates | None
 
     def read(self, X: Any, labelled: LabelledPart) -> NDArray[Any]:
-        """Return the rows of positive weight of a partition, with target rates that do not count the row itself."""
+        """Return the rows of positive weight of a partition, with target rates that leave out the row itself."""
         rows, labels, weights = labelled.kept(self.classes)
         matrix = self.coding.read(read_table(X), rows)
         if self.in_rates is None:
@@ -172,20 +172,30 @@ class Reading(NamedTuple):
         return append_rates(matrix, self.rates, own)
 
 
+class RowsOutOfBag(NamedTuple):
+    """The indices of the rows of positive weight of a partition, and their sampler, for out-of-bag predictions."""
+
+    sampler: BootstrapSampler  # the sampler of the whole blocks of rows that contain the rows of the partition
+    start: int  # the index of the partition's first row in these blocks
+    chosen: NDArray[np.int64] | None  # see `TreeRanges.add`
+
+
 def add_out_of_bag(
     X: Any,
     labelled: LabelledPart,
     reading: Reading,
     trees: tuple[PackedTrees, Sequence[range]],
-    sampler: BootstrapSampler,
-    start: int,
+    rows: RowsOutOfBag,
     before: list[Sums] | None,
-    chosen: NDArray[np.int64] | None,
 ) -> list[Sums] | None:
-    """Add trees to the out-of-bag sums of a partition, which is None if it is empty."""
-    rows = kept_rows(labelled.sample_weight)
-    if len(labelled.labels if rows is None else rows) == 0:
+    """Return the sum of `before` and the out-of-bag predictions of trees for a partition, or None if it is empty."""
+    kept = kept_rows(labelled.sample_weight)
+    if len(labelled.labels if kept is None else kept) == 0:
         return None
-    packed, ranges = trees
+    (packed, ranges), (sampler, start, chosen) = trees, rows
     matrix = reading.read(X, labelled)
-    return sum_ranges(Bags(sampler, list(sampler.keys), None), packed, ranges, start, matrix, before, chosen)
+    sums, _ = RunningSums(len(matrix), len(ranges), packed.values.shape[1], chosen).part(0, len(matrix))
+    for total, earlier in zip(sums, before or ()):
+        total.copy_from(earlier)
+    TreeRanges(Bags(sampler, list(sampler.keys), None), packed, ranges).add(sums, start, matrix, chosen)
+    return sums

@@ -23,7 +23,7 @@ from aucforest.tables.columns import check_table
 
 
 def _join_signatures(forest: Callable[..., Any], own: Callable[..., Any]) -> Signature:
-    """Return the signature of a function whose last argument, **keywords, is passed on to another."""
+    """Return the signature of `own`, whose last argument, **keywords, is replaced by the parameters of `forest`."""
     *added, _ = signature(own).parameters.values()
     return Signature(list({param.name: param for param in (*signature(forest).parameters.values(), *added)}.values()))
 
@@ -45,7 +45,7 @@ def _lazily(method: Callable[..., Any]) -> Any:
 
 
 def _in_memory(method: Callable[..., Any]) -> Any:
-    """Return a method of the forest that raises TypeError for Dask collections, which it would compute."""
+    """Return a method of the forest that raises TypeError for Dask collections, which the method would compute."""
 
     @wraps(method)
     def call(self: "DaskAUCForestClassifier", *args: Any, **options: Any) -> Any:
@@ -94,7 +94,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     Array with the chunks of X; for a DataFrame, labels are a Series and `encode` returns a DataFrame. `score` is
     computed partition by partition. Other methods need data in memory: call them on `to_local` with ``X.compute()``.
 
-    This process holds the trees, and the labels and weights of all samples (2 and 8 bytes each). The workers hold the
+    This process keeps the trees, and the labels and weights of all samples (2 and 8 bytes each). The workers keep the
     partitions until they are binned, and compute them once more if `oob_score` or `threshold` needs out-of-bag
     probabilities. A callable as `oob_score` is not supported.
 
@@ -173,9 +173,9 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         sample_weight : dask Series or Array of shape (n_samples,), default=None
             Non-negative sample weights, partitioned like X.
         groups : None
-            Whole groups are sampled by `AUCForestClassifier` in memory, or out of core by `fit_out_of_core`.
+            Not supported. To sample groups, use `AUCForestClassifier` in memory, or `fit_out_of_core` out of core.
         cost : None
-            Costs of each sample are set as ``threshold={"cost": array}`` here.
+            Not supported. Set the costs of each sample as ``threshold={"cost": array}`` instead.
 
         Returns
         -------
@@ -226,8 +226,8 @@ class DaskAUCForestClassifier(AUCForestClassifier):
         -------
         ClusterPlan
             Size of the binned data, memory of workers, the strategy and its reason, number of parts, and size of
-            messages; ``print`` shows it as a table. Target rates of columns of many categories are not in it: `fit`
-            counts them once it has read the categories.
+            messages; ``print`` shows the plan as a table. It does not include target rates of columns of many
+            categories, which are not known before `fit` has read the categories.
         """
         rows = as_rows(X)
         self._validate_params()

@@ -1,14 +1,15 @@
 """Bootstrap samples and subsamples: the number of times that each row is in the sample of a tree.
 
 Rows are sampled in blocks with counter-based random numbers. So the count of a row depends only on the key of the tree
-and the global position of the row, and a block can be sampled again at any time without the others.
+and the global index of the row, and a block can be sampled again at any time without the other blocks.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,14 +23,14 @@ BLOCK_ROWS = 4096
 HALVES = "half-samples"
 SCHEMES = ("bootstrap", "stratified", "balanced", "subsample", HALVES)
 
-# Those that sample rows of all classes with the same probability.
-_ALIKE = ("bootstrap", "subsample", HALVES)
+# Schemes that sample rows of all classes with the same probability.
+_UNSTRATIFIED = ("bootstrap", "subsample", HALVES)
 
 # The size of a subsample without replacement is the proportion of distinct rows in a bootstrap sample, 1 - 1 / e.
 _SUBSAMPLE = 0.632
-# The number of half-samples, and the fewest trees that share them.
+# The number of half-samples of a forest, and the minimum number of trees of a forest with half-samples.
 N_HALVES, _LEAST_TREES_OF_HALVES = 25, 100
-# The version of this package since which its own generator takes the same samples.
+# The first version of this package whose generator takes the same samples as the current one.
 _STREAM = "aucforest 0.3"
 # Maximum number of copies of a row; counts have 16 bits.
 _MOST_COPIES = 10_000
@@ -38,22 +39,22 @@ _MOST_HYPERGEOMETRIC = 10**9
 
 
 @bare_device
-def _row_of(members, i):
-    """Return the row of the i-th member of a block."""
+def _row_at(members, i):
+    """Return the row of member i of a block; without members, row i."""
     return i if len(members) == 0 else np.int64(members[i])
 
 
 @bare_device
 def _sample_block(block, rows, sizes, starts, replace, key):
-    """Count a sample of sizes[s] rows of each stratum s of a block."""
+    """Sample sizes[s] rows of each stratum s, and add the counts to `block`; `rows` are the members of the block."""
     n_chosen = 0
     for s in range(len(sizes)):
         start, end = starts[s], starts[s + 1]
         for j in range(sizes[s]):
             last = end if replace else end - sizes[s] + j + 1
-            row = _row_of(rows, start + bounded(derive_key(key, ROW, n_chosen), last - start))
+            row = _row_at(rows, start + bounded(derive_key(key, ROW, n_chosen), last - start))
             if not replace and block[row] > 0:
-                row = _row_of(rows, last - 1)
+                row = _row_at(rows, last - 1)
             block[row] += np.uint16(1)
             n_chosen += 1
 
@@ -62,8 +63,8 @@ def _sample_block(block, rows, sizes, starts, replace, key):
 def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
     """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t; arrays begin with first_block.
 
-    Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): a row that was already chosen is replaced
-    by the last one.
+    Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): a row that was already sampled is replaced
+    by the last row of the range from which it was sampled.
     """
     for t in range(len(keys)):
         counts[t] = 0
@@ -75,7 +76,7 @@ def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
 
 @bare_kernel
 def copy_sampled(codes, counts, positions, copied):
-    """Copy the codes of the rows whose count is positive, (n_features, n_rows); `positions` is a buffer for a block."""
+    """Copy the codes, (n_features, n_rows), of rows with a positive count; `positions` is a buffer for a block."""
     n_copied = 0
     for start in range(0, len(counts), BLOCK_ROWS):
         block, n_sampled = counts[start : start + BLOCK_ROWS], 0
@@ -92,8 +93,8 @@ def copy_sampled(codes, counts, positions, copied):
 def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Return the number of rows of each block in a sample of `size` rows without replacement.
 
-    If there are too many rows for NumPy, each row is taken with the same probability, which is a sample without
-    replacement given its size. Then missing rows are sampled from the others, or excess rows are removed at random.
+    If there are too many rows for NumPy, each row is first taken with the same probability. Given its size, this is a
+    sample without replacement. Then missing rows are sampled from the other rows, or excess rows are removed at random.
     """
     if rows.sum() < _MOST_HYPERGEOMETRIC:
         return generator.multivariate_hypergeometric(rows, size, method="marginals")
@@ -107,18 +108,17 @@ def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], si
 
 @dataclass(frozen=True, eq=False)
 class BootstrapSampler:
-    """Sampling of a number of rows of each stratum for a tree."""
+    """A sampler of a given number of rows of each stratum for each tree."""
 
     n_rows: int  # number of rows to sample from
     sizes: NDArray[np.int64]  # (n_strata,), number of sampled rows of a tree with repetitions
     replace: bool  # whether to sample with replacement (bootstrap) or without (subsample)
-    # The rows of each block by their positions in the block, sorted by stratum; empty if there is a single stratum.
+    # The rows of each block as indices in the block, sorted by stratum; empty if there is a single stratum.
     members: NDArray[np.uint16]
     starts: NDArray[np.int64]  # (n_blocks, n_strata + 1), the starts of the strata in `members`
-    # For a part of the rows: the number of its first block, and sizes by block of some trees, which depend on all rows.
-    first_block: int = 0
-    keys: Sequence[int] = ()
-    by_tree: NDArray[Any] | None = None  # the results of `by_block` for the trees with these keys
+    first_block: int = 0  # the index of the first block, if the sampler is for a part of the rows
+    keys: Sequence[int] = ()  # the keys of the trees whose block sizes are stored
+    stored_sizes: NDArray[Any] | None = None  # the results of `block_sizes` for these trees
 
     @classmethod
     def of_all(cls, n_rows: int, n_sampled: int, *, replace: bool = True) -> "BootstrapSampler":
@@ -129,7 +129,7 @@ class BootstrapSampler:
 
     @classmethod
     def of_strata(cls, strata: NDArray[np.uint16], sizes: NDArray[np.int64]) -> "BootstrapSampler":
-        """Return a sampler with replacement of a number of rows of each stratum."""
+        """Return a sampler with replacement of sizes[s] rows of each stratum s, given the stratum of each row."""
         blocks = [strata[start : start + BLOCK_ROWS] for start in range(0, len(strata), BLOCK_ROWS)]
         members = [np.argsort(block, kind="stable").astype(np.uint16) for block in blocks]
         ends = np.cumsum([np.bincount(block, minlength=len(sizes)) for block in blocks], axis=1)
@@ -156,12 +156,12 @@ class BootstrapSampler:
 
     @property
     def rows_per_unit(self) -> int:
-        """Maximum number of rows of a unit that is sampled, which is a row."""
+        """Maximum number of rows of a sampled unit; here, units are rows."""
         return 1
 
     @property
-    def bytes_of_tree(self) -> int:
-        """Bytes of `by_block` of a tree."""
+    def tree_bytes(self) -> int:
+        """Bytes of the `block_sizes` of a tree."""
         return 4 * self.n_blocks * len(self.sizes)
 
     @property
@@ -171,68 +171,71 @@ class BootstrapSampler:
             rates: NDArray[np.float64] = self.sizes / np.diff(self.starts, axis=1).sum(axis=0)
         return rates
 
-    def by_block(self, key: int) -> NDArray[Any]:
+    @cached_property
+    def _stored_index(self) -> dict[int, int]:
+        return {key: index for index, key in enumerate(self.keys)}
+
+    def _random_key(self, key: int) -> int:
+        """Return the key of the random numbers of a tree."""
+        return key
+
+    def block_sizes(self, key: int) -> NDArray[Any]:
         """Return the number of sampled rows of a tree by block and stratum, shape (n_blocks, n_strata)."""
-        if self.by_tree is not None:
-            sizes: NDArray[np.int32] = self.by_tree[self.keys.index(key)]
+        if self.stored_sizes is not None:
+            sizes: NDArray[np.int32] = self.stored_sizes[self._stored_index[key]]
             return sizes
-        if len(self.starts) == 1:
+        if self.n_blocks == 1:
             return self.sizes[None, :].astype(np.int32)
-        generator = np.random.Generator(np.random.Philox(key=np.array([key, BLOCK_SIZES], dtype=np.uint64)))
-        present = np.diff(self.starts, axis=1)
+        words = np.array([self._random_key(key), BLOCK_SIZES], dtype=np.uint64)
+        generator = np.random.Generator(np.random.Philox(key=words))
         columns = []
-        for size, rows in zip(self.sizes, present.T):
+        for size, rows in zip(self.sizes, np.diff(self.starts, axis=1).T):
             if self.replace:
                 columns.append(generator.multinomial(size, rows / max(rows.sum(), 1)))
             else:
                 columns.append(_subsample_sizes(generator, rows, int(size)))
         return np.stack(columns, axis=1, dtype=np.int32, casting="same_kind")
 
-    def of_trees(self, keys: Sequence[int]) -> "BootstrapSampler":
-        """Return a sampler that stores the sizes of some trees, because computing them takes time for all blocks."""
-        by_tree = np.empty((len(keys), len(self.starts), len(self.sizes)), dtype=np.int32)
+    def store_sizes(self, keys: Sequence[int]) -> Self:
+        """Return a sampler that stores the block sizes of trees, which are slow to compute again for each block."""
+        sizes: NDArray[Any] | None = None
         for index, key in enumerate(keys):
-            by_tree[index] = self.by_block(key)
-        return replace(self, keys=keys, by_tree=by_tree)
+            found = self.block_sizes(key)
+            if sizes is None:
+                sizes = np.empty((len(keys), *found.shape), dtype=found.dtype)
+            sizes[index] = found
+        return replace(self, keys=keys, stored_sizes=sizes)
 
     def counts(self, key: int) -> NDArray[np.uint16]:
         """Return the number of times that each row is in the sample of a tree, shape (n_rows,)."""
         return self.counts_of_trees([key])[0]
 
     def counts_of_trees(self, keys: Sequence[int]) -> NDArray[np.uint16]:
-        """Return the number of times that each row is in the sample of each of some trees, (n_trees, n_rows)."""
-        return self.counts_of_blocks(keys, np.stack([self.by_block(key) for key in keys]), 0)
-
-    def counts_of_block(self, keys: Sequence[int], by_block: Sequence[NDArray[Any]], block: int) -> NDArray[np.uint16]:
-        """Return the counts of one block, given the result of `by_block` for each tree."""
-        return self.counts_of_blocks(keys, np.stack([sizes[block : block + 1] for sizes in by_block]), block)
-
-    def counts_of_blocks(self, keys: Sequence[int], sizes: NDArray[np.int32], first: int) -> NDArray[np.uint16]:
-        """Return the counts of consecutive blocks, given the number of the first one and their sizes for each tree."""
-        n_rows = min(sizes.shape[1] * BLOCK_ROWS, self.n_rows - first * BLOCK_ROWS)
-        counts, members = np.empty((len(keys), n_rows), dtype=np.uint16), self.members[first * BLOCK_ROWS :]
-        words, first_block = np.array(keys, dtype=np.uint64), self.first_block + first
-        _sample_blocks(words, sizes, members, self.starts[first:], self.replace, first_block, counts)
+        """Return the number of times that each row is in the samples of trees, (n_trees, n_rows)."""
+        counts = np.empty((len(keys), self.n_rows), dtype=np.uint16)
+        words = np.array([self._random_key(key) for key in keys], dtype=np.uint64)
+        sizes = np.stack([self.block_sizes(key) for key in keys])
+        _sample_blocks(words, sizes, self.members, self.starts, self.replace, self.first_block, counts)
         return counts
 
-    def of_part(self, first_row: int, n_rows: int) -> "BootstrapSampler":
-        """Return the sampler of some rows, which start at a block; only for the trees of `of_trees`."""
-        assert self.by_tree is not None
-        stop, first = min(first_row + n_rows, self.n_rows), first_row // BLOCK_ROWS
-        blocks = slice(first, -(-stop // BLOCK_ROWS))
+    def part(self, first_row: int, n_rows: int) -> Self:
+        """Return the sampler of consecutive rows from the start of a block, for trees with stored sizes only."""
+        assert self.stored_sizes is not None
+        stop = min(first_row + n_rows, self.n_rows)
+        blocks = slice(first_row // BLOCK_ROWS, -(-stop // BLOCK_ROWS))
         return replace(
             self,
             n_rows=stop - first_row,
             members=self.members[first_row:stop],
             starts=self.starts[blocks],
-            first_block=self.first_block + first,
-            by_tree=self.by_tree[:, blocks],
+            first_block=self.first_block + blocks.start,
+            stored_sizes=self.stored_sizes[:, blocks],
         )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HalfSampler(BootstrapSampler):
-    """Sampling of half of the rows without replacement, the same half for several trees."""
+    """A sampler of half of the rows without replacement, where several trees have the same half."""
 
     halves: tuple[int, ...]  # the keys of the half-samples
 
@@ -243,32 +246,28 @@ class HalfSampler(BootstrapSampler):
         rows = BootstrapSampler.of_all(n_rows, max(1, n_rows // 2), replace=False)
         return cls(**vars(rows), halves=tuple(generator.random_raw(N_HALVES).tolist()))
 
-    def by_block(self, key: int) -> NDArray[Any]:
-        """Return the number of sampled rows of a tree by block and stratum, shape (n_blocks, n_strata)."""
-        return super().by_block(key if self.by_tree is not None else self.halves[half_of(key)])
-
-    def counts_of_blocks(self, keys: Sequence[int], sizes: NDArray[np.int32], first: int) -> NDArray[np.uint16]:
-        """Return the counts of consecutive blocks, given the number of the first one and their sizes for each tree."""
-        return super().counts_of_blocks([self.halves[half_of(key)] for key in keys], sizes, first)
+    def _random_key(self, key: int) -> int:
+        """Return the key of the half-sample of a tree."""
+        return self.halves[half_of(key)]
 
 
 def half_of(key: int) -> int:
-    """Return the number of the half-sample of a tree; chance divides the trees, whatever their variants are."""
+    """Return the index of a tree's half-sample. The key is random, so trees of all variants get all half-samples."""
     return key % N_HALVES
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupSampler(BootstrapSampler):
-    """Sampling of whole groups, the cluster bootstrap: a row is in the sample of a tree as often as its group."""
+    """A sampler of whole groups (cluster bootstrap): a row is in the sample of a tree as often as its group."""
 
-    groups: NDArray[np.int32]  # the number of each row's group
-    of_groups: BootstrapSampler
+    groups: NDArray[np.int32]  # the index of each row's group
+    group_sampler: BootstrapSampler
 
     @classmethod
-    def of(cls, groups: NDArray[np.int32], of_groups: BootstrapSampler) -> "GroupSampler":
-        """Return a sampler of groups."""
-        rows = BootstrapSampler.of_all(len(groups), of_groups.n_sampled, replace=of_groups.replace)
-        return cls(**vars(rows), groups=groups, of_groups=of_groups)
+    def of(cls, groups: NDArray[np.int32], group_sampler: BootstrapSampler) -> "GroupSampler":
+        """Return the sampler of rows, given the sampler of groups."""
+        rows = BootstrapSampler.of_all(len(groups), group_sampler.n_sampled, replace=group_sampler.replace)
+        return cls(**vars(rows), groups=groups, group_sampler=group_sampler)
 
     @property
     def rows_per_unit(self) -> int:
@@ -278,53 +277,35 @@ class GroupSampler(BootstrapSampler):
     @property
     def n_sampled(self) -> int:
         """Maximum number of sampled rows of a tree."""
-        return self.of_groups.n_sampled * self.rows_per_unit
+        return self.group_sampler.n_sampled * self.rows_per_unit
 
     @property
     def n_distinct(self) -> int:
         """Approximate maximum number of distinct rows in the sample of a tree."""
-        return min(self.n_rows, self.of_groups.n_distinct * self.rows_per_unit)
+        return min(self.n_rows, self.group_sampler.n_distinct * self.rows_per_unit)
 
     @property
-    def bytes_of_tree(self) -> int:
-        """Bytes of `by_block` of a tree."""
-        return 2 * self.of_groups.n_rows
+    def tree_bytes(self) -> int:
+        """Bytes of the `block_sizes` of a tree."""
+        return 2 * self.group_sampler.n_rows
 
     @property
     def rates(self) -> NDArray[np.float64]:
         """Mean number of times that a group, and so a row, is sampled, shape (1,)."""
-        return self.of_groups.rates
+        return self.group_sampler.rates
 
-    def by_block(self, key: int) -> NDArray[np.uint16]:
-        """Return the number of times that each group is in the sample of a tree, which all blocks need."""
-        if self.by_tree is not None:
-            of_groups: NDArray[np.uint16] = self.by_tree[self.keys.index(key)]
-            return of_groups
-        return self.of_groups.counts(key)
+    def block_sizes(self, key: int) -> NDArray[Any]:
+        """Return the number of times that each group is in the sample of a tree, which every block needs."""
+        return super().block_sizes(key) if self.stored_sizes is not None else self.group_sampler.counts(key)
 
-    def of_trees(self, keys: Sequence[int]) -> "GroupSampler":
-        """Return a sampler that stores the counts of the groups in the samples of some trees."""
-        return replace(self, keys=keys, by_tree=np.stack([self.by_block(key) for key in keys]))
-
-    def of_part(self, first_row: int, n_rows: int) -> "GroupSampler":
-        """Return the sampler of some rows, which start at a block."""
-        stop, first = min(first_row + n_rows, self.n_rows), first_row // BLOCK_ROWS
-        return replace(
-            self,
-            n_rows=stop - first_row,
-            starts=self.starts[first : -(-stop // BLOCK_ROWS)],
-            first_block=self.first_block + first,
-            groups=self.groups[first_row:stop],
-        )
+    def part(self, first_row: int, n_rows: int) -> Self:
+        """Return the sampler of consecutive rows from the start of a block, for trees with stored sizes only."""
+        groups = self.groups[first_row : first_row + n_rows]
+        return replace(super().part(first_row, n_rows), groups=groups, stored_sizes=self.stored_sizes)
 
     def counts_of_trees(self, keys: Sequence[int]) -> NDArray[np.uint16]:
-        """Return the number of times that each row is in the sample of each of some trees, (n_trees, n_rows)."""
-        return np.stack([self.by_block(key)[self.groups] for key in keys])
-
-    def counts_of_block(self, keys: Sequence[int], by_block: Sequence[NDArray[Any]], block: int) -> NDArray[np.uint16]:
-        """Return the counts of one block, given those of the groups for each tree."""
-        groups = self.groups[block * BLOCK_ROWS : (block + 1) * BLOCK_ROWS]
-        return np.stack([of_groups[groups] for of_groups in by_block])
+        """Return the number of times that each row is in the samples of trees, (n_trees, n_rows)."""
+        return np.stack([self.block_sizes(key)[self.groups] for key in keys])
 
 
 def resolve_sampler(
@@ -336,7 +317,7 @@ def resolve_sampler(
 ) -> BootstrapSampler | None:
     """Return the sampler of a forest with these parameters, or None if each tree is fitted to all rows.
 
-    `groups` are the numbers of the rows' groups, where whole groups are sampled; half-samples depend on the seed.
+    If whole groups are sampled, `groups` are the indices of the rows' groups. Half-samples depend on `seed`.
     """
     sampling, max_samples = params["sampling"], params["max_samples"]
     if not params["bootstrap"]:
@@ -347,13 +328,13 @@ def resolve_sampler(
             raise ValueError("groups need bootstrap=True: without it every tree is grown on all groups")
         return None
     if groups is not None:
-        if sampling not in _ALIKE:
+        if sampling not in _UNSTRATIFIED:
             what = "whole groups cannot be sampled by class"
-            names = f"{', '.join(map(repr, _ALIKE[:-1]))} or {_ALIKE[-1]!r}"
+            names = f"{', '.join(map(repr, _UNSTRATIFIED[:-1]))} or {_UNSTRATIFIED[-1]!r}"
             raise ValueError(f"groups need sampling={names}, but it is {sampling!r}: {what}")
-        return GroupSampler.of(groups, _sample_alike(params, int(groups.max()) + 1, "groups", seed))
-    if sampling in _ALIKE:
-        return _sample_alike(params, len(labels), "samples", seed)
+        return GroupSampler.of(groups, _unstratified_sampler(params, int(groups.max()) + 1, "groups", seed))
+    if sampling in _UNSTRATIFIED:
+        return _unstratified_sampler(params, len(labels), "samples", seed)
     if isinstance(sampling, dict):
         if max_samples is not None:
             raise ValueError(f"max_samples={max_samples} cannot be combined with a dict as sampling")
@@ -370,19 +351,19 @@ def resolve_sampler(
     return sampler
 
 
-def _sample_alike(params: Mapping[str, Any], n_units: int, units: str, seed: int) -> BootstrapSampler:
+def _unstratified_sampler(params: Mapping[str, Any], n_units: int, units: str, seed: int) -> BootstrapSampler:
     """Return a sampler of rows, or groups, of all classes together."""
+    max_samples, n_trees = params["max_samples"], params["n_estimators"]
     if params["sampling"] == HALVES:
-        for name, is_wrong, needed in (
-            ("max_samples", params["max_samples"] is not None, "None"),
-            ("n_estimators", params["n_estimators"] < _LEAST_TREES_OF_HALVES, f"at least {_LEAST_TREES_OF_HALVES}"),
-        ):
-            if is_wrong:
-                raise ValueError(f"{name}={params[name]} must be {needed} with sampling={HALVES!r}")
+        if max_samples is not None:
+            raise ValueError(f"max_samples={max_samples} must be None with sampling={HALVES!r}")
+        if n_trees < _LEAST_TREES_OF_HALVES:
+            least = f"at least {_LEAST_TREES_OF_HALVES}"
+            raise ValueError(f"n_estimators={n_trees} must be {least} with sampling={HALVES!r}")
         return HalfSampler.of(n_units, seed)
     replace = params["sampling"] == "bootstrap"
     default = n_units if replace else max(1, round(_SUBSAMPLE * n_units))
-    return BootstrapSampler.of_all(n_units, _n_sampled(params["max_samples"], n_units, default, units), replace=replace)
+    return BootstrapSampler.of_all(n_units, _n_sampled(max_samples, n_units, default, units), replace=replace)
 
 
 def _n_sampled(max_samples: Any, n_units: int, default: int, units: str = "samples") -> int:
@@ -397,7 +378,7 @@ def _n_sampled(max_samples: Any, n_units: int, default: int, units: str = "sampl
 
 
 def _sizes_of_classes(sampling: str, max_samples: Any, n_rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Divide a sample among the classes, in proportion to their rows or evenly, with at least one row of each."""
+    """Return the number of sampled rows of each class, in proportion to its rows or equal, but at least 1."""
     present = n_rows > 0
     proportions = n_rows / n_rows.sum() if sampling == "stratified" else present / np.count_nonzero(present)
     balanced = int(n_rows[present].min()) * int(np.count_nonzero(present))
@@ -406,7 +387,7 @@ def _sizes_of_classes(sampling: str, max_samples: Any, n_rows: NDArray[np.int64]
 
 
 def _sizes_of_rates(rates: dict[Any, float], labels: NDArray[np.uint16], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the number of sampled rows of each class, given sampling rates, which are 1 for classes without one."""
+    """Return the number of sampled rows of each class, given its sampling rate, which is 1 by default."""
     unknown = [label for label in rates if label not in classes.tolist()]
     if unknown:
         raise ValueError(f"sampling has a rate for class {unknown[0]!r}, but y has the classes {classes.tolist()}")
@@ -436,8 +417,8 @@ class SampleRecord(NamedTuple):
             return cls(n_rows, (), True, "")
         sizes = tuple(sampler.sizes.tolist())
         if isinstance(sampler, GroupSampler):
-            of_groups = cls.of(sampler.of_groups, sampler.of_groups.n_rows)
-            return of_groups._replace(n_rows=n_rows, n_groups=of_groups.n_rows, groups=digest_groups(sampler.groups))
+            record = cls.of(sampler.group_sampler, sampler.group_sampler.n_rows)
+            return record._replace(n_rows=n_rows, n_groups=record.n_rows, groups=digest_groups(sampler.groups))
         n_halves = N_HALVES if isinstance(sampler, HalfSampler) else 0
         return cls(n_rows, sizes, sampler.replace, stream_of(n_rows), n_halves=n_halves)
 
@@ -453,9 +434,9 @@ class SampleRecord(NamedTuple):
         return f"{sizes} of {units}{'' if self.replace else ' without replacement'}{shared}"
 
     def to_sampler(self, groups: NDArray[np.int32] | None, seed: int) -> BootstrapSampler:
-        """Return the sampler that samples again, of all rows alike; of groups of rows if these are not given.
+        """Return the sampler of a fit without strata. If groups were sampled, but are not given, it samples groups.
 
-        Raises ValueError if samples may differ from those in the fit.
+        Raises ValueError if its samples may differ from the samples in the fit.
         """
         self.check_stream()
         sampler = BootstrapSampler.of_all(self.n_units, self.sizes[0], replace=self.replace)
@@ -464,7 +445,7 @@ class SampleRecord(NamedTuple):
         return sampler if groups is None else GroupSampler.of(groups, sampler)
 
     def check_stream(self) -> None:
-        """Raise ValueError if other versions of the generators sampled, since it may not reproduce the samples."""
+        """Raise ValueError if the samples are of other versions of the generators, and may not be reproduced."""
         here = stream_of(self.n_units)
         if self.sizes and self.stream != here:
             raise ValueError(
@@ -474,14 +455,14 @@ class SampleRecord(NamedTuple):
 
 
 def digest_groups(groups: NDArray[np.int32]) -> str:
-    """Return a digest of the numbers of groups."""
+    """Return a digest of the group indices of rows."""
     return sha256(groups.astype("<i4").tobytes()).hexdigest()[:16]
 
 
 def stream_of(n_rows: int) -> str:
     """Return the names and versions of the generators of a bootstrap sample.
 
-    The package's own generator is used within a block, and NumPy's divides a sample among several blocks. NumPy
-    guarantees the stream of a `Generator` only within a feature release.
+    The generator of this package samples within a block, and NumPy's generator divides a sample among several blocks.
+    NumPy guarantees the stream of a `Generator` only within a feature release.
     """
     return _STREAM if n_rows <= BLOCK_ROWS else f"{_STREAM} and numpy " + ".".join(np.__version__.split(".")[:2])

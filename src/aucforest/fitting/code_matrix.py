@@ -1,11 +1,12 @@
 """The codes of all rows in a memory-mapped file, with a record of the written rows.
 
-A process may be killed while it writes, or the power may fail: the record has a checksum of every chunk of rows, and
-chunks from the first that does not match on are written again.
+A process may be killed while it writes, or the power may fail. So the record has a checksum of every chunk of rows.
+Chunks are written again from the first chunk that does not match its checksum.
 """
 
 import os
 import tempfile
+from functools import reduce
 from pathlib import Path
 from typing import IO
 from zlib import crc32
@@ -24,9 +25,9 @@ _BLOCK_BYTES = 2**24
 class CodeMatrix:
     """A matrix of codes, (n_features + n_digits, n_rows), that is filled from the first row to the last.
 
-    Its file is in the job folder; without one it is temporary, and nothing is recorded. `codes` is an ordinary array,
-    whose pages are those of the file, and `scored` has the values of `FitSpec.rows_with_values`. So far `n_read` rows
-    of the source are read, and `n_written` rows of the matrix are written.
+    Its file is in the job folder. Without a job folder, the file is temporary and nothing is recorded. `codes` is an
+    array that is mapped to the file, and `scored` contains the values of `FitSpec.rows_with_values`. So far, `n_read`
+    rows of the source are read, and `n_written` rows of the matrix are written.
     """
 
     def __init__(
@@ -40,8 +41,8 @@ class CodeMatrix:
         self._job, self._n_codes, self._rows_with_values = job, n_codes, rows_with_values
         dtype = code_dtype(int(n_codes.max()))
         self._chunks: list[list[int]] = []
-        path = None if job is None else job.folder / CODES
         n_bytes = len(n_codes) * n_rows * np.dtype(dtype).itemsize
+        path = None if job is None else job.folder / CODES
         exists = path is not None and path.exists() and path.stat().st_size == n_bytes
         if job is not None and not exists:
             (job.folder / RECORD).unlink(missing_ok=True)
@@ -61,28 +62,25 @@ class CodeMatrix:
             record = job.read(RECORD)
             chunks = record.take_array("chunks", "q", (-1, 3))
             scored = record.take_array("scored", "d", self.scored.shape)
-            numbers = record.take_array("rows", "q", self._rows_with_values.shape)
+            rows = record.take_array("rows", "q", self._rows_with_values.shape)
         except (FileNotFoundError, ModelFormatError):
             return
-        if not np.array_equal(numbers, self._rows_with_values):  # those of other parameters
+        if not np.array_equal(rows, self._rows_with_values):  # a fit with other parameters
             return
         self.scored = scored
         for n_read, n_written, checksum in chunks.tolist():
             if not (self.n_written < n_written <= self.codes.shape[1] and self.n_read < n_read):
                 return
             codes = self.codes[:, self.n_written : n_written]
-            # Compiled code cannot read greater codes.
+            # Compiled code would index beyond its arrays by greater codes.
             if checksum != self._checksum(self.n_written, n_written) or np.any(codes.max(axis=1) > self._n_codes):
                 return
             self._chunks.append([n_read, n_written, checksum])
             self.n_read, self.n_written = n_read, n_written
 
     def _checksum(self, start: int, stop: int) -> int:
-        """Return the CRC-32 of the codes of some rows."""
-        checksum = 0
-        for column in self.codes:
-            checksum = crc32(column[start:stop].data, checksum)
-        return checksum
+        """Return the CRC-32 of the codes of consecutive rows."""
+        return reduce(lambda checksum, column: crc32(column[start:stop].data, checksum), self.codes, 0)
 
     def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:
         """Write the codes of rows from `start` on; several threads may call it at the same time."""
@@ -100,8 +98,8 @@ class CodeMatrix:
 def _allocate(path: Path | None, n_bytes: int) -> IO[bytes]:
     """Open a new file and allocate its size, because writing to a map of a full disk would end the process.
 
-    Without a path it is a temporary one, which the system removes once neither it nor its map is open: Windows removes
-    no file that is mapped, and nobody knows when the last array of the map is gone.
+    Without a path, the file is temporary, and the system removes it when the file and its map are closed. This process
+    cannot do that: Windows does not remove mapped files, and it is unknown when the last array of the map is released.
     """
     if path is None:
         file: IO[bytes] = tempfile.TemporaryFile(prefix="aucforest-")  # noqa: SIM115
@@ -119,6 +117,6 @@ def _allocate(path: Path | None, n_bytes: int) -> IO[bytes]:
         file.close()
         if path is not None:
             path.unlink()
-        index = tempfile.gettempdir() if path is None else str(path)
-        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of binned data: {error.strerror}", index) from error
+        name = tempfile.gettempdir() if path is None else str(path)
+        raise OSError(error.errno, f"no room for {n_bytes:,} bytes of binned data: {error.strerror}", name) from error
     return file

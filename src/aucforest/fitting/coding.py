@@ -1,6 +1,6 @@
-"""Coding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
+"""Encoding of tables: tables are summarized one at a time, and codes are chosen from the merged summaries."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -8,20 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import (
-    CodedRows,
-    Digits,
-    OwnTotalsOf,
-    RateRows,
-    RateWeights,
-    Sample,
-    choose_rates,
-    find_rated,
-    sampled_rows,
-    with_totals,
-)
+from aucforest.fitting.target_rates import Digits, RateRows, find_rated
 from aucforest.tables.columns import (
     Categories,
     Counted,
@@ -36,7 +24,7 @@ from aucforest.tables.columns import (
 )
 from aucforest.tables.dates import Dates, expand, times_in
 from aucforest.tables.integers import is_rounded
-from aucforest.tables.target_rates import INTERACTIONS, TargetRates
+from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import (
     MAX_BINS,
     SAMPLE_ROWS,
@@ -53,23 +41,23 @@ from aucforest.tree.binning import (
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.samples import exact_weights
 
-# Maximum number of bins of times. With more, trees tell single days apart, and learn events that do not come again.
+# Maximum number of bins of a time. With more bins, trees could learn events of single days, which do not recur.
 TIME_BINS = 32
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A summary of the values of each feature in some rows."""
+    """A summary of the values of each feature in a part of the rows."""
 
-    names: list[str]  # of the features, for error messages
-    counted: dict[int, Counted]  # the values of each categorical feature
-    distinct: dict[int, NDArray[np.float64] | None]  # of each other feature, sorted; None if there are more than bins
+    names: list[str]  # names of the features, for error messages
+    counted: dict[int, Counted]  # the values of each categorical feature, with their counts
+    distinct: dict[int, NDArray[np.float64] | None]  # sorted values of each other feature; None if more than max_bins
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
     rounded: frozenset[int] = frozenset()  # features with integers that float64 rounds
 
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
-    """Return the rows for bins, rising positions among those of positive weight, and weights if bins depend on them."""
+    """Return the rows of positive weight that bins are chosen from, and their weights, None if bins do not use them."""
     n_rows, weight = len(target.kept_labels), target.kept_weight
     sample = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
@@ -82,7 +70,7 @@ def summarize(
     categorical: Sequence[int],
     max_bins: int | None,
 ) -> Summary:
-    """Summarize a table of features: rows of positive weight, all if None, and those from which bins are computed."""
+    """Summarize the `rows` of positive weight in a table, all if None; bins are computed from the rows `sample`."""
     n_features = table.shape[1]
     names, are_categorical = [column_name(table, feature) for feature in range(n_features)], set(categorical)
     counted: dict[int, Counted] = {}
@@ -112,17 +100,15 @@ def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
     first = summaries[0]
     if len(summaries) == 1:
         return first
-    counted = {
-        feature: reduce(Counted.merge, (some.counted[feature] for some in summaries)) for feature in first.counted
-    }
+    counted = {f: reduce(Counted.merge, (summary.counted[f] for summary in summaries)) for f in first.counted}
     distinct: dict[int, NDArray[np.float64] | None] = {}
     for feature in first.distinct:
         values = [summary.distinct[feature] for summary in summaries]
         complete = [distinct_values for distinct_values in values if distinct_values is not None]
         merged = np.unique(np.concatenate(complete)) if len(complete) == len(values) else None
         distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
-    sampled = np.concatenate([some.sampled for some in summaries], axis=1)
-    rounded = frozenset().union(*(some.rounded for some in summaries))
+    sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
+    rounded = frozenset().union(*(summary.rounded for summary in summaries))
     return Summary(first.names, counted, distinct, sampled, rounded)
 
 
@@ -134,7 +120,7 @@ class Coding:
     values: BinValues
     dates: Dates = field(default_factory=dict)  # as in the fitted forest
     rated: tuple[int, ...] = ()  # the columns that have target rates
-    rates: TargetRates | None = None  # as in the fitted forest; None before labels are read
+    rates: TargetRates | None = None  # as in the fitted forest; None before they are chosen
 
     @property
     def n_bins(self) -> NDArray[np.int64]:
@@ -143,30 +129,30 @@ class Coding:
 
     @cached_property
     def digits(self) -> Digits:
-        """Where the digits of categories are in the codes."""
-        return Digits.of(len(self.n_bins), self.categories, self.rated)
+        """The rows of the codes that contain digits of categories."""
+        return Digits(len(self.n_bins), {feature: len(self.categories[feature]) for feature in self.rated})
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
-        """The number of codes of each row of the result of `encode`, without that of missing values."""
+        """The number of different codes in each row of the result of `encode`, without the code of missing values."""
         return np.append(self.n_bins, np.full(self.digits.n_rows, MAX_BINS))
 
-    @property
+    @cached_property
     def rate_rows(self) -> RateRows:
-        """What the choice of rates knows of the features."""
+        """The features, as needed to find the cells of target rates from codes."""
         return RateRows(self.digits, self.values, self.kinds != NUMERIC)
 
     def reading(self, encodings: Sequence[str]) -> "Coding":
-        """Return the coding with digits of the categories that the encodings need."""
+        """Return the coding with digits for the columns that have target rates, given the encodings."""
         return replace(self, rated=tuple(find_rated(self.categories, encodings)))
 
     @property
     def kinds(self) -> NDArray[np.int8]:
-        """Kind of each feature."""
+        """Kind of each feature, see `tree.features`."""
         return feature_kinds(self.categories, len(self.n_bins))
 
     def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
-        """Return some rows, or all if None, as the input of trees, shape (n_rows, n_features)."""
+        """Return the given rows of a table, all if None, as input of trees, shape (n_rows, n_features)."""
         matrix = encode(expand(table, self.dates), self.categories)
         return matrix if rows is None else matrix[rows]
 
@@ -184,7 +170,7 @@ class Coding:
 def choose_coding(
     summary: Summary, sample_weight: NDArray[np.float64] | None, max_bins: int | None, dates: Dates, run: ParallelMap
 ) -> Coding:
-    """Choose codes like a fit in memory, given the summary of all rows and the weights of the sampled ones."""
+    """Choose codes as in a fit in memory, given the summary of all rows and the weights of the sampled rows."""
     categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
     weights = np.empty(0) if sample_weight is None else sample_weight
 
@@ -199,47 +185,8 @@ def choose_coding(
     return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)
 
 
-def choose_target_rates(
-    coding: Coding, spec: FitSpec, target: Target, weights: RateWeights, codes: NDArray[np.unsignedinteger]
-) -> TargetRates:
-    """Return the target rates of a fit, given the codes of all rows of positive weight."""
-    labels = target.kept_labels
-    coded = CodedRows(codes, labels, None)
-    samples = (Sample(f, coded, sampled_rows(codes, coding.digits, f, len(labels))) for f in coding.rated)
-    rates = rates_without_totals(coding, spec, target, weights, samples)
-    coded = coded._replace(weights=weights.integers(target.kept_weight))
-    return with_totals(rates, coding.rate_rows.count_all(rates.tables, coded, len(target.classes)))
-
-
-def rates_without_totals(
-    coding: Coding, spec: FitSpec, target: Target, weights: RateWeights, samples: Iterable[Sample]
-) -> TargetRates:
-    """Return the target rates of a fit, those of a warm start or chosen from samples, before totals are counted."""
-    rates, labels = spec.rates, target.kept_labels
-    if rates is None:
-        interactions = INTERACTIONS in spec.encodings
-        rates = choose_rates(coding.rate_rows, samples, labels, weights.by_class, interactions)
-    return rates._replace(frequencies=weights.frequencies(labels, target.kept_weight), factors=weights.factors)
-
-
-def own_totals(
-    coding: Coding,
-    target: Target,
-    integers: NDArray[np.int64] | None,
-    rates: TargetRates,
-    codes: NDArray[np.unsignedinteger] | None = None,
-) -> OwnTotalsOf:
-    """Return the totals of the training rows themselves, given their weights as integers; groups need the codes."""
-
-    def cells_of(number: int) -> NDArray[np.int64]:
-        assert codes is not None
-        return coding.rate_rows.cells(rates.tables[number], codes)
-
-    return OwnTotalsOf(target.labels, target.kept, integers, len(target.classes), target.groups, cells_of)
-
-
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
-    """Return bins of which those of times are joined to at most `TIME_BINS` of about equal numbers of bins."""
+    """Return bins where each time has at most `TIME_BINS` bins, each joined from about equally many bins."""
     ends = values.first[1:-1]
     bounds = list(zip(np.split(values.lower, ends), np.split(values.upper, ends)))
     for feature in times_in(dates):
@@ -251,5 +198,5 @@ def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
 
 
 def indices_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:
-    """Return the row numbers, in ascending order, that are in [first, first + n_rows), minus first."""
+    """Return the rows, in ascending order, that are in [first, first + n_rows), minus first."""
     return rows[slice(*np.searchsorted(rows, (first, first + n_rows)))] - first

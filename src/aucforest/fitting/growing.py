@@ -1,4 +1,4 @@
-"""Growing of trees from coded rows: weights, buffers, parallel maps. A tree's key seeds all its random numbers."""
+"""Growing of trees from encoded rows: weights, buffers, parallel maps. A tree's key seeds all its random numbers."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,20 +19,20 @@ from aucforest.fitting.encodings import encode_sample
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
-from aucforest.tree.growing import Batch, Workspace, branch_rows, grow_trees, make_workspace, rows_per_call
-from aucforest.tree.samples import NO_NAMES, NO_SPARSE, Codes, Columns, FixedPoint, SparseCodes
+from aucforest.tree.growing import Batch, Sizes, Workspace, branch_rows, grow_trees, make_workspace, rows_per_call
+from aucforest.tree.samples import FixedPoint
 from aucforest.tree.tree import Tree
 
-# The proportion of the remaining trees that a thread's next batch has. With a large one threads fetch batches less
-# often, with a small one they end at about the same time.
+# The size of the next batch, as a proportion of a thread's share of the remaining trees. With a large proportion,
+# threads fetch batches less often. With a small proportion, they end at about the same time.
 _NEXT_BATCH = 2 / 3
-# Minimum seconds of a batch, since fetching one takes a part of that.
+# Minimum seconds of a batch, since fetching a batch takes time, too.
 _LEAST_BATCH_SECONDS = 1e-3
-# Maximum seconds of a batch, unless a thread gets so many batches that take longer.
+# Maximum seconds of a batch, unless 1 / _BATCHES_PER_JOB of the trees of a thread take longer.
 _MOST_BATCH_SECONDS, _BATCHES_PER_JOB = 0.1, 8
-# With fewer seconds of all batches, their trees are returned together.
+# If all batches together take fewer seconds, their trees are returned together.
 _LEAST_STREAM_SECONDS = 0.5
-# Minimum seconds of a task for threads; shorter ones wait longer for the global interpreter lock than they take.
+# Minimum seconds of a task for threads. Shorter tasks wait longer for the global interpreter lock than they run.
 _LEAST_TASK_SECONDS = 7e-4
 # Approximate seconds per row, per row and class, and per row, level of a tree and feature that is searched at a node.
 _ROW_SECONDS, _CLASS_SECONDS, _SEARCH_SECONDS = 5e-8, 1e-8, 2e-9
@@ -47,7 +47,7 @@ def thread_map(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
 
 
 def _map_by(map_in: Callable[..., Iterable[Any]], n_jobs: int | None, task_seconds: float) -> ParallelMap:
-    """Return a `map` by a function that takes a number of threads, or one by one if a task is short."""
+    """Return a `map` that calls map_in(function, items, n_threads), or that uses no threads if tasks are short."""
 
     def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
         items = list(items)
@@ -59,7 +59,7 @@ def _map_by(map_in: Callable[..., Iterable[Any]], n_jobs: int | None, task_secon
 
 @contextmanager
 def _threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Yield threads; after an exception, running tasks are not waited for."""
+    """Yield threads. After an exception, do not wait for running tasks."""
     threads = ThreadPoolExecutor(n_threads)
     try:
         yield threads
@@ -70,10 +70,10 @@ def _threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
 
 
 def _work_together(function: Callable[..., Any], items: list[Any], n_threads: int) -> list[Any]:
-    """Return the results of a function, which this thread and others compute.
+    """Return the results of a function for all items, computed by this thread and n_threads - 1 other threads.
 
-    If this thread only waited for the others, its core would be idle. For when one of them releases the interpreter
-    lock, the system often wakes the one that waits for it on the same core, and moves it only after milliseconds.
+    If this thread only waited for the other threads, its core would be idle. When a thread releases the interpreter
+    lock, the system often wakes the waiting thread on the same core, and moves it to another core after milliseconds.
     """
     results, indices = [None] * len(items), deque(range(len(items)))
 
@@ -82,7 +82,7 @@ def _work_together(function: Callable[..., Any], items: list[Any], n_threads: in
             for index in _taken_from(indices):
                 results[index] = function(items[index])
         finally:
-            indices.clear()  # after an exception, nothing is left for the others
+            indices.clear()  # after an exception, nothing is left for the other threads
 
     with _threads(n_threads - 1) as threads:
         try:
@@ -97,7 +97,7 @@ def _work_together(function: Callable[..., Any], items: list[Any], n_threads: in
 
 
 def _taken_from(indices: deque[int]) -> Iterator[int]:
-    """Yield the items of a deque, which threads share: without the interpreter lock, they may not share an iterator."""
+    """Remove and yield the items of a deque that threads share; in free-threaded Python they must share no iterator."""
     while True:
         try:
             index = indices.popleft()
@@ -107,7 +107,7 @@ def _taken_from(indices: deque[int]) -> Iterator[int]:
 
 
 def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads: int) -> Iterator[Any]:
-    """Yield results when they are there. If the iterator is closed early, running tasks are not waited for."""
+    """Yield results in order, once they are computed. If the iterator is closed early, it does not wait for tasks."""
     with _threads(n_threads) as threads:
         yield from threads.map(function, items)
 
@@ -125,26 +125,25 @@ def _backend_map(n_jobs: int | None, task_seconds: float, all_seconds: float) ->
 
 
 def trees_per_call(growth: Growth, part: Part) -> int:
-    """Return the maximum number of trees that are grown in one call, which must have the same rows and unit of weight.
+    """Return the maximum number of trees that one call grows; they must have the same rows and unit of weight.
 
-    Python takes as long for a call as a tree of a hundred rows takes to grow.
+    The overhead of a call in Python is about the time for growing a tree on a hundred rows.
     """
-    params = growth.params
-    one_by_one = growth.rates is not None or part.copies_rows or params.balanced_subsample
-    if one_by_one or params.max_leaf_nodes is not None or growth.is_custom:
+    one_by_one = growth.rates is not None or part.copies_rows or growth.balanced_subsample
+    if one_by_one or growth.params.max_leaf_nodes > 0 or growth.is_custom:
         return 1
     return max(1, min(growth.n_trees, rows_per_call(growth.n_classes) // part.n_rows))
 
 
 def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:
-    """Return the fixed-point weights of all rows in some trees, and their unit, given the counts (n_trees, n_rows).
+    """Return the fixed-point weights of all rows in trees and their unit, given the counts, both (n_trees, n_rows).
 
-    The weights are (n_trees, 0) if the counts are the weights. They only depend on the rows in the sample of the tree.
+    If the counts are the weights, the result is (n_trees, 0). Weights only depend on the rows in the sample of a tree.
     """
     if not growth.weighted:
         return np.empty((len(counts), 0), dtype=np.int64), 1.0
     weights, fixed = np.ones(part.n_rows) if part.weights is None else part.weights, growth.fixed
-    if growth.params.balanced_subsample:
+    if growth.balanced_subsample:
         # There is one tree in a call, since the unit differs between trees.
         per_class = np.bincount(part.labels, weights=counts[0] * weights, minlength=growth.n_classes)
         present = per_class > 0
@@ -157,7 +156,7 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
 
 
 class TreeBuffers:
-    """The buffers of a thread for calls with up to n_trees trees of up to most_rows rows, by the encoding of trees."""
+    """The buffers of a thread for calls with up to n_trees trees of up to most_rows rows, for each encoding."""
 
     def __init__(self, most_rows: int, n_trees: int = 1) -> None:
         self._most_rows, self._n_trees = most_rows, n_trees
@@ -166,72 +165,53 @@ class TreeBuffers:
     def of(self, growth: Growth, part: Part) -> Workspace:
         """Return the buffers for a part with the codes of the features of trees."""
         if growth.encoding not in self._by_encoding:
-            made = _make_buffers(growth, part.codes, self._most_rows, self._n_trees, part.sparse)
-            self._by_encoding[growth.encoding] = made
+            self._by_encoding[growth.encoding] = self._allocate(growth, part)
         work = self._by_encoding[growth.encoding]
         work.copies.n_bins[:] = growth.n_bins  # trees of an encoding may have different features
         return work
 
-
-def _make_buffers(
-    growth: Growth, codes: NDArray[np.unsignedinteger], most_rows: int, n_trees: int, sparse: SparseCodes | None
-) -> Workspace:
-    """Allocate the buffers for calls with up to n_trees trees of all variants, of up to most_rows rows."""
-    params, weights = growth.params, np.empty(1 if growth.weighted else 0, dtype=np.int64)
-    n_bins = np.full(len(growth.n_bins), growth.most_bins)
-    columns = Columns(Codes.of(codes), n_bins, weights, NO_NAMES, sparse or NO_SPARSE)
-    # Best-first growth does not complete one branch before the next, and of sparse codes none is copied.
-    copies = sparse is None and params.max_leaf_nodes is None
-    last_rows = branch_rows(len(codes), params.max_features) if copies else 0
-    criteria = [variant.criterion for variant in growth.variants]
-    table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
-    tree_params, n_samples, n_classes = growth.tree_params(), growth.n_sampled, growth.n_classes
-    return make_workspace(columns, tree_params, most_rows, n_samples, n_classes, last_rows, table, n_trees)
+    def _allocate(self, growth: Growth, part: Part) -> Workspace:
+        params = growth.params
+        columns = growth.columns(part, np.empty(1 if growth.weighted else 0, dtype=np.int64))
+        columns = columns._replace(n_bins=np.full(len(growth.n_bins), growth.most_bins))
+        # Codes are not copied for branches if they are sparse, or in best-first growth, where branches grow in turn.
+        copies = part.sparse is None and params.max_leaf_nodes == 0
+        most = branch_rows(len(part.codes), params.max_features) if copies else 0
+        criteria = [variant.criterion for variant in growth.variants]
+        table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
+        sizes = Sizes(self._most_rows, growth.n_sampled, growth.n_classes, most, self._n_trees)
+        return make_workspace(columns, params, sizes, table)
 
 
 def grow_rows(
     growth: Growth, part: Part, counts: NDArray[np.uint16], keys: Sequence[int], buffers: TreeBuffers
 ) -> list[Tree]:
-    """Grow at most `trees_per_call` trees, each of its variant, from rows and their counts in each tree."""
-    if growth.rates is None:
-        return _grow_coded(growth, part, counts, keys, buffers.of(growth, part))
-    if part.n_rows > np.count_nonzero(counts):  # rates are those of the rows in the sample
-        part, counts = part.some(np.flatnonzero(counts[0])), counts[:, counts[0] > 0]
-    own, part, features = encode_sample(growth.of_tree(keys[0]), part, keys[0])
-    return _grow_coded(own, part, counts, keys, buffers.of(own, part), growth.by_set, features)
-
-
-def _grow_coded(
-    growth: Growth,
-    part: Part,
-    counts: NDArray[np.uint16],
-    keys: Sequence[int],
-    work: Workspace,
-    by_set: NDArray[np.bool_] | None = None,
-    features: NDArray[np.int64] | None = None,
-) -> list[Tree]:
-    """Grow trees from codes of the given features, all if None; `by_set` is that of all features."""
-    variants = [growth.of_tree(key).params for key in keys]
+    """Grow at most `trees_per_call` trees, each of its variant, from rows and their counts in the samples of trees."""
+    by_set, features, variants = growth.by_set, None, [growth.of_tree(key) for key in keys]
+    if growth.rates is not None:
+        if part.n_rows > np.count_nonzero(counts):  # target rates are computed from sampled rows
+            part, counts = part.take(np.flatnonzero(counts[0])), counts[:, counts[0] > 0]
+        growth, part, features = encode_sample(variants[0], part, keys[0])
+    work, function = buffers.of(growth, part), variants[0].custom_criterion
     weights, unit = tree_weights(growth, part, counts)
-    custom_criterion = variants[0].custom_criterion
-    if custom_criterion is not None:
-        custom = work.buffers.custom._replace(address=compile_scorer(custom_criterion).address, unit=unit)
+    if function is not None:
+        custom = work.buffers.custom._replace(address=compile_scorer(function).address, unit=unit)
         work = work._replace(buffers=work.buffers._replace(custom=custom))
     tree_weight = (weights if growth.weighted else counts).sum(axis=1, dtype=np.int64)
     batch = Batch(
+        labels=part.labels,
         keys=np.array(keys, dtype=np.uint64),
         counts=counts,
         weights=weights,
-        criteria=np.array([params.criterion for params in variants]),
-        random_splits=np.array([params.random_splits for params in variants]),
-        min_weight_leaf=np.ceil(growth.params.min_weight_fraction_leaf * tree_weight).astype(np.int64),
+        criteria=np.array([variant.params.criterion for variant in variants]),
+        random_splits=np.array([variant.params.random_splits for variant in variants]),
+        min_weight_leaf=np.ceil(growth.min_weight_fraction_leaf * tree_weight).astype(np.int64),
+        ends=np.empty(len(keys), dtype=np.int64),
     )
-    codes, sparse = Codes.of(part.codes), part.sparse or NO_SPARSE
-    columns = Columns(codes, growth.n_bins, weights[0], NO_NAMES, sparse, work.sparse_node)
-    nodes, ends = grow_trees(columns, part.labels, growth.tree_params(), batch, work)
-    if custom_criterion is not None and work.buffers.custom.failed[0]:
-        raise ValueError(f"criterion: {custom_criterion.py_func.__name__} raised an exception")
-    return Tree.from_nodes(nodes, ends, unit, growth.by_set if by_set is None else by_set, features)
+    nodes = grow_trees(growth.columns(part, weights[0], work.sparse_node), growth.params, batch, work)
+    if function is not None and work.buffers.custom.failed[0]:
+        raise ValueError(f"criterion: {function.py_func.__name__} raised an exception")
+    return Tree.from_nodes(nodes, batch.ends, unit, by_set, features)
 
 
 def grow_batch(
@@ -267,7 +247,7 @@ def estimate_seconds(growth: Growth) -> float:
 
 
 def _batch_sizes(n_trees: int, n_threads: int, tree_seconds: float) -> Iterator[int]:
-    """Yield the numbers of trees of batches, in the order in which threads fetch them: the last ones are small."""
+    """Yield the numbers of trees of batches in the order in which threads fetch them. The last batches are small."""
     least = min(ceil(_LEAST_BATCH_SECONDS / tree_seconds), -(-n_trees // n_threads))
     most = max(int(_MOST_BATCH_SECONDS / tree_seconds), n_trees // (_BATCHES_PER_JOB * n_threads))
     part = _NEXT_BATCH / n_threads if n_threads > 1 else 1.0

@@ -1,17 +1,16 @@
 """The job folder of a fit, with which the same fit can be resumed if it is killed.
 
-``manifest.json`` describes the fit. Beside it are model files, each of some finished trees, and out of core those of
-the coding and of a record of the codes. Each is written under another name and renamed, so a kill leaves it whole;
-checksums reveal damage by a power failure. A file that is lost or damaged is made again.
+``manifest.json`` describes the fit. Other files contain finished trees, and out of core the coding and a record of the
+codes. Each file is written under another name and then renamed, so that it is complete even if the process is killed.
+Checksums reveal damage by a power failure. The content of a lost or damaged file is computed again.
 """
 
-import ast
 import json
 import os
 import platform
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -45,9 +44,10 @@ from aucforest.tree.tree import Tree
 
 CODING = "coding.safetensors"
 _MANIFEST, _LOCK = "manifest.json", "lock"
-_TREES = re.compile(r"trees-(\d+)-(\d+)(-[0-9a-f]{8})?\.safetensors")
+_TREES = re.compile(r"trees-(\d+)-(\d+)-[0-9a-f]{8}\.safetensors")
 _WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|co(ding|des)\.safetensors|{_TREES.pattern}")
-_FORMAT = 2
+# Increase it if these files, or the trees that a fit grows, change without a new version of the package.
+_FORMAT = 3
 # Maximum number of characters of a value in an error message.
 _MOST_SHOWN = 80
 # Parameters that the trees do not depend on, except for their shrinkage.
@@ -55,30 +55,13 @@ _FREE = {
     "n_estimators", "warm_start", "n_jobs", "verbose", "oob_score", "pos_label", "threshold", "shrinkage",
     "calibration", "random_state", "strategy", "checkpoint_dir", "client",
 }  # fmt: skip
-# The modules that determine the trees: kernels, data formats, and the steps of a fit.
-DECIDING = (
-    "_compile.py", "_dispatchers.py", "tree/*.py", "fitting/*.py", "tables/*.py", "persistence/*.py", "metrics/*.py",
-    "estimators/_forest_fit.py", "estimators/_evidence.py", "estimators/_mixture.py", "estimators/_paths.py",
-)  # fmt: skip
-# Modules among these that only determine where trees are grown, and so may change.
-NOT_DECIDING = ("fitting/plan.py", "fitting/job.py")
 
 
-@cache
-def find_versions(package: Path = Path(__file__).parents[1]) -> dict[str, str]:
-    """Return the versions of packages that determine the trees, and a digest of the code of this one."""
-    digest = sha256()
-    paths = {path for pattern in DECIDING for path in package.glob(pattern)}
-    for path in sorted(paths - {package / name for name in NOT_DECIDING}):
-        code = ast.parse(path.read_bytes())
-        for node in ast.walk(code):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-                del node.body[0]
-        digest.update(f"{path.relative_to(package).as_posix()} {ast.dump(code)}".encode())
-    # syntax trees differ between versions of Python
-    packages = {"Python": platform.python_version().rpartition(".")[0]}
-    packages |= {name: version(name) for name in ("numpy", "numba", "scikit-learn")}
-    return {**packages, "the digest of aucforest's code": digest.hexdigest()[:16]}
+def find_versions() -> dict[str, str]:
+    """Return the versions of the packages that determine the trees."""
+    versions = {name: version(name) for name in ("numpy", "numba", "scikit-learn")}
+    versions["Python"] = platform.python_version().rpartition(".")[0]
+    return {"aucforest": sys.modules["aucforest"].__version__, **versions}
 
 
 def check_seed(params: Mapping[str, Any], parameter: str) -> None:
@@ -91,7 +74,7 @@ def check_seed(params: Mapping[str, Any], parameter: str) -> None:
 
 
 def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[str, Any]:
-    """Return the data that determine the trees, whose seed is `seed`, except for the values of the features."""
+    """Return parameters, digests and versions that determine the trees, together with the values of the features."""
     weights = target.sample_weight
     return {
         "the classes": target.classes,
@@ -104,7 +87,7 @@ def describe_fit(params: Mapping[str, Any], seed: int, target: Target) -> dict[s
 
 
 def digest_codes(part: Part) -> bytes:
-    """Return the digests of blocks of codes, which concatenated over all parts do not depend on the partitioning."""
+    """Return the digests of blocks of codes. Joined over all parts, they do not depend on the partitioning."""
     blocks = (part.codes[:, start : start + BLOCK_ROWS] for start in range(0, part.n_rows, BLOCK_ROWS))
     return b"".join(sha256(block.tobytes()).digest() for block in blocks)
 
@@ -112,20 +95,20 @@ def digest_codes(part: Part) -> bytes:
 class JobFolder:
     """The folder of one fit, which only one process can use at a time, until it is closed.
 
-    The folder is created if it does not exist; if it has results of the same fit, the fit is resumed. The manifest is
-    what determines the files: parameters, seed, digests of the data and versions, but not, for example, the number of
-    trees. Raises ValueError for the folder of another fit, and BlockingIOError if another fit is using the folder.
+    The folder is created if it does not exist. If it has results of the same fit, the fit is resumed. The manifest
+    contains what determines the files, like parameters, seed, versions and digests of the data. It does not contain the
+    number of trees. Raises ValueError for the folder of another fit, and BlockingIOError if another fit is using it.
     """
 
     def __init__(self, folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> None:
         self.folder = Path(folder)
         fit = {name: _to_plain(name, value) for name, value in manifest.items()}
-        # does not depend on the order of names
+        # The digest does not depend on the order of names.
         self._fit = sha256(json.dumps(fit, sort_keys=True).encode()).hexdigest()
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"the checkpoint {self.folder} is a file, not a folder")
         self.folder.mkdir(parents=True, exist_ok=True)
-        # before the lock file is written to the folder, and again when no other process can write to it
+        # Check before the lock file is written to the folder, and again when no other process can write to it.
         self._is_begun(fit)
         self._lock = lock(self.folder / _LOCK)
         try:
@@ -158,7 +141,7 @@ class JobFolder:
             return False
         stored = _read_manifest(path)
         for name in dict.fromkeys([*fit, *stored]):
-            # compared as text, because 1 and 1.0 are equal but different values of max_features
+            # Values are compared as text, because 1 and 1.0 are equal but different values of max_features.
             stored_value, value = _as_text(stored, name), _as_text(fit, name)
             if stored_value != value:
                 raise ValueError(
@@ -179,11 +162,11 @@ class JobFolder:
         write_model(self.folder / name, arrays, {"fit": self._fit, **(metadata or {})})
 
     def trees(self, kinds: NDArray[np.int8], n_classes: int, variant_of: Mapping[int, int]) -> dict[int, Tree]:
-        """Return those of some trees, given by number and variant, that are saved, equal to the last bit.
+        """Return the saved trees by index, bitwise equal, given the variants of the wanted trees by index.
 
-        A tree of a warm start may be of another variant than that of the same number in a fit from the start. A file
-        that is damaged is removed with a warning: its trees are to be grown again. One whose trees take too much memory
-        stays.
+        In a warm start, a tree may have another variant than the tree of the same index in a fit of all trees. A
+        damaged file is removed with a warning, and its trees must be grown again. Raises ModelTooLargeError, and keeps
+        the file, if the trees of a file take too much memory.
         """
         trees: dict[int, Tree] = {}
         for path in sorted(self.folder.iterdir()):
@@ -200,7 +183,7 @@ class JobFolder:
         return trees
 
     def _read_trees(self, name: str, kinds: NDArray[np.int8], n_classes: int) -> Iterator[tuple[int, int, Tree]]:
-        """Return the numbers, variants and trees of a file; raise ModelFormatError if it is not valid."""
+        """Return the indices, variants and trees of a file; raise ModelFormatError if it is not valid."""
         stored = self.read(name)
         trees = unfold(stored, len(kinds), n_classes, np.flatnonzero(kinds != NUMERIC))
         numbers, variants = (stored.take_array(name, "q", (len(trees),)).tolist() for name in ("numbers", "variants"))
@@ -211,7 +194,7 @@ class JobFolder:
 
     def save(self, numbers: Sequence[int], trees: Sequence[Tree], variants: Sequence[int]) -> None:
         """Write trees without shrinkage, in ascending order, to a new file; threads may call it concurrently."""
-        # Trees of the same numbers may be of other variants, in place of those that a mixed forest dropped.
+        # Trees with the same indices may have other variants if they replace trees that a mixed forest dropped.
         digest = crc32(np.array([numbers, variants], dtype=np.int64).tobytes())
         name = f"trees-{numbers[0]:06d}-{numbers[-1]:06d}-{digest:08x}.safetensors"
         arrays = {"numbers": np.array(numbers, dtype=np.int64), "variants": np.array(variants, dtype=np.int64)}

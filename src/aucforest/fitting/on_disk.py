@@ -4,7 +4,6 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,31 +17,27 @@ from aucforest.fitting.coding import (
     Coding,
     Summary,
     choose_coding,
-    choose_target_rates,
     indices_within,
     merge_all,
-    own_totals,
     sample_for_bins,
     summarize,
 )
 from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.job import JobFolder
-from aucforest.fitting.out_of_bag import Bags, RatedRows, RunningSums, Sums
-from aucforest.fitting.parts import Grown, Growth, Part
+from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
+from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import NO_RATES, RateSize, plan_on_disk
-from aucforest.fitting.spec import FitSpec
-from aucforest.fitting.table import SomeRows, TrainingTable
+from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import OwnTotalsOf, RateWeights
 from aucforest.tables.columns import Table, find_categorical, read_table, warn_of_text
 from aucforest.tables.dates import Dates, expand, n_added
 from aucforest.tables.integers import warn_of_rounding
 from aucforest.tables.target_rates import append_rates
 from aucforest.tree.prediction import PackedTrees
 
-# Number of cells of a batch: several fit into memory, and Python's overhead is small.
+# Number of values of a batch. Several batches fit into memory, and Python's overhead is small.
 _BATCH_CELLS = 2**21
-# Number of codes of a checksum.
+# Approximate number of codes of a chunk, which has one checksum.
 _CHUNK_CELLS = 2**25
 
 
@@ -53,11 +48,11 @@ class FeatureBatches(NamedTuple):
     names: list[str]
     to_frame: Callable[[Any], Any]  # converts a batch to a frame
     target: Target
-    dates: Dates  # what is made of columns of dates
+    dates: Dates  # the features that columns of dates become
     categorical: Sequence[int] = ()  # the columns that are known to be categorical before they are read
 
     def rows_of(self, start: int, table: Table) -> tuple[NDArray[np.int64] | None, int, int]:
-        """Return the rows of positive weight in a table, None for all, the index of the first one, and their number."""
+        """Return the kept rows of a table, None for all, the first index among all kept rows, and their number."""
         kept = self.target.kept
         if kept is None:
             return None, start, len(table)
@@ -67,7 +62,7 @@ class FeatureBatches(NamedTuple):
     def map(
         self, function: Callable[[int, Table], Any], what: str, n_threads: int, verbose: int = 0, first_row: int = 0
     ) -> Iterator[tuple[int, Any]]:
-        """Yield, in order, the end of each batch and the result of a function of its first row and its table."""
+        """Yield the end of each batch and the result of function(first row, table), in order."""
 
         def call(start: int, batch: Any) -> tuple[int, Any]:
             return start + batch.num_rows, function(start, read_table(self.to_frame(batch)))
@@ -111,12 +106,10 @@ class RowsOnDisk(TrainingTable):
         self.may_have_rates = len(features.categorical) > 0
         self._features, self._limit = features, memory_limit
         self._open_job = open_job
-        self._rate_weights: NDArray[np.float64] | None = None
-        self._own: OwnTotalsOf | None = None  # what the target rates of a row out of bag do not count
 
-    def code(self, spec: FitSpec) -> Coding:
-        """Choose codes and write those of all rows, unless they are in the job folder."""
-        self._spec, target = spec, self.target
+    def _encode_rows(self) -> Coding:
+        """Choose codes, and write the codes of all rows that are not yet in the job folder."""
+        target, rows_with_values = self.target, self._spec.rows_with_values
         self._make_plan(NO_RATES)
         if self._open_job is not None:
             self._job = self._open_job()
@@ -125,72 +118,59 @@ class RowsOnDisk(TrainingTable):
             coding = self._choose_coding()
             if self._job is not None:
                 self._job.save_coding(coding)
-        self._coding = coding.reading(spec.encodings)
-        if self._coding.rated:  # which columns these are is known only now
+        self._coding = coding.reading(self._spec.encodings)
+        if self._coding.rated:  # these columns are known only now
             self._make_plan(RateSize.of(self._coding))
-        n_codes, n_digits = self._coding.n_codes, self._coding.digits.n_rows
-        self._matrix = CodeMatrix(self._job, n_codes, len(target.kept_labels), spec.rows_with_values, n_digits)
+        n_rows, n_digits = len(target.kept_labels), self._coding.digits.n_rows
+        self._matrix = CodeMatrix(self._job, self._coding.n_codes, n_rows, rows_with_values, n_digits)
+        self._codes = self._matrix.codes
         self._write_codes()
-        self.X = SomeRows(target.rows_at(spec.rows_with_values), self._matrix.scored)
+        self.X = RowsWithValues(target.rows_at(rows_with_values), self._matrix.scored)
         if self._coding.rated:
-            self._choose_rates()
-        self._growth = Growth.of(spec, self._coding, len(target.kept_labels), len(target.classes))
+            self._coding = self._choose_rates(self._coding)
         return self._coding
 
     def _make_plan(self, rates: RateSize) -> None:
-        """Choose and tell how the rows are read and trees grow; ValueError if the limit is too small."""
+        """Choose and print how rows are read and trees grow; raise ValueError if the memory limit is too small."""
         self._plan = plan_on_disk(self._spec, self.target, self.n_features, self._limit, rates)
         if self._spec.verbose:
-            fits = "fit into the limit"
-            if self._plan.copies_rows:
-                fits = "do not fit into the limit, copies of the rows of trees do"
-            how = f"the binned data {fits}, {self._plan.n_threads} threads"
-            features = f"{self.n_features} features"
-            if rates.n_columns > 0:
-                features += f", {rates.n_columns} with target rates"
-            what = f"{len(self.target.labels):,} rows of {features}: {how}"
-            tqdm.write(f"{what}, up to {format_bytes(self._plan.n_bytes)} plus the trees", file=sys.stderr)
-
-    def _choose_rates(self) -> None:
-        """Choose target rates by the codes; rows that are predicted out of bag get theirs as well."""
-        spec, target, codes = self._spec, self.target, self._matrix.codes
-        weights = RateWeights.of(target.kept_weight, spec.sampler, len(target.classes))
-        rates = choose_target_rates(self._coding, spec, target, weights, codes)
-        self._own = own_totals(self._coding, target, weights.integers(target.kept_weight), rates, codes)
-        self._coding, self.X = replace(self._coding, rates=rates), RatedRows(self.X, rates, self._own)
-        self._rate_weights = weights.in_samples(target.kept_weight)
+            fits = "do not fit into the limit, copies of the rows of trees do"
+            if not self._plan.copies_rows:
+                fits = "fit into the limit"
+            rated = f", {rates.n_columns} with target rates" if rates.n_columns > 0 else ""
+            what = f"{len(self.target.labels):,} rows of {self.n_features} features{rated}: the binned data {fits}"
+            n_bytes = f"up to {format_bytes(self._plan.n_bytes)} plus the trees"
+            tqdm.write(f"{what}, {self._plan.n_threads} threads, {n_bytes}", file=sys.stderr)
 
     def sum_rows(
         self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
     ) -> list[Sums]:
-        """Compute out-of-bag sums while the rows are read again; see `RunningSums`."""
-        running = RunningSums(bags.kept, len(ranges), len(self.target.labels), len(self.target.classes), chosen)
+        """Compute out-of-bag sums while the rows are read again; see `sum_out_of_bag`."""
+        trees = TreeRanges(bags, packed, ranges)
+        running = RunningSums(bags.sampler.n_rows, len(ranges), len(self.target.classes), chosen)
 
         def add(start: int, table: Table) -> None:
-            rows, index, _ = self._features.rows_of(start, table)
-            X, rates = self._coding.read(table, rows), self._coding.rates
-            numbers = start + (np.arange(len(table)) if rows is None else rows)
-            own = None if self._own is None else self._own(numbers)
-            running.add(index, append_rates(X, rates, own), bags, packed, ranges)
+            rows, first, _ = self._features.rows_of(start, table)
+            own = None
+            if self._own_totals is not None:
+                own = self._own_totals(start + (np.arange(len(table)) if rows is None else rows))
+            running.add(trees, first, append_rates(self._coding.read(table, rows), self._coding.rates, own))
 
         for _ in self._map(add, "out of bag"):
             pass
-        return running.sums
+        return running.at_all_rows(bags.kept, len(self.target.labels))
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
-        spec, plan = self._spec, self._plan
-        copies_rows = plan.copies_rows or (growth.rates is not None and spec.sampler is not None)
-        labels, in_rates = self.target.kept_labels, self._rate_weights
-        part = Part(self._matrix.codes, labels, spec.weights, spec.sampler, copies_rows, rate_weights=in_rates)
-        return grow_batches(growth, part, keys, plan.n_threads)
+        part = self._make_part(copies_rows=self._plan.copies_rows)
+        return grow_batches(growth, part, keys, self._plan.n_threads)
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
         """Yield the end of each batch and the result of a function for it."""
         return self._features.map(function, what, self._plan.n_readers, self._spec.verbose, first_row)
 
     def _choose_coding(self) -> Coding:
-        """Choose codes like a fit in memory."""
+        """Choose codes as in a fit in memory, from summaries of the batches."""
         features, spec = self._features, self._spec
         first_row = read_table(features.to_frame(next(features.source.batches(features.names, rows=1))))
         categorical = find_categorical(first_row, spec.categorical_features)
@@ -202,7 +182,7 @@ class RowsOnDisk(TrainingTable):
             sampled = sampled if rows is None else rows[sampled]
             return summarize(expand(table, self.dates), rows, sampled, categorical, spec.max_bins)
 
-        # Merged in pairs of about equal size, so that each is copied only a few times.
+        # Summaries of equal size are merged in pairs, so that each is copied only a few times.
         merged: list[tuple[int, Summary]] = []
         for _, summary in self._map(summarize_batch, "rows read"):
             size = 1
@@ -217,7 +197,7 @@ class RowsOnDisk(TrainingTable):
         return choose_coding(whole, sample_weight, spec.max_bins, self.dates, thread_map(self._plan.n_readers))
 
     def _write_codes(self) -> None:
-        """Write the missing codes, and keep the values of the `FitSpec.rows_with_values`."""
+        """Write the codes that are not yet in the file, and keep the values of the `FitSpec.rows_with_values`."""
         matrix, scored = self._matrix, self._spec.rows_with_values
 
         def write(start: int, table: Table) -> int:

@@ -7,9 +7,11 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
 from aucforest._caller import warn
 from aucforest._memory import check_memory, format_bytes
@@ -23,51 +25,76 @@ from aucforest.fitting.target_rates import (
     PARTS,
     count_rated_classes,
 )
-from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS
+from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS, code_dtype
 from aucforest.tree.growing import branch_rows, rows_per_call
-from aucforest.tree.samples import MOST_ROWS
-from aucforest.tree.sparse import most_linked
+from aucforest.tree.samples import MOST_ROWS, NO_SPARSE, SparseNode
+from aucforest.tree.sparse import most_listed
+from aucforest.tree.splitter import SplitBuffers
+from aucforest.tree.tree import make_nodes
 
-# A target of more classes than _MANY_CLASSES with fewer samples than _LEAST_OF_CLASS on average is warned of.
+# Warn if a target has more than _MANY_CLASSES classes with fewer than _LEAST_OF_CLASS samples on average.
 _MANY_CLASSES = 50
 _LEAST_OF_CLASS = 10
 _REGRESSION_ADVICE = "y looks like a regression target: predict whether it exceeds a threshold, y > threshold"
-COUNT_BYTES = 2  # of a thread for the number of times that a row is in the sample of a tree
-_SAMPLE_BYTES = 24  # of a thread for a row that is in the sample of a tree, and is sorted by node
-_COPIED_BYTES = 12  # of a copied row besides its codes and its weight: its number, its label and its count
-_NODE_BYTES = 49  # of a node besides its classes
-_CLASS_BYTES = 12  # of a class that is present in a node: its number and its total
-_WEIGHT_BYTES = 8  # of a thread for the weight of a row
-_BALANCED_BYTES = 12  # of a thread for the weight of a row that depends on the sample of the tree
-_FEATURE_BYTES = 100  # of a feature besides its codes: the bounds of bins, and what trees keep for each feature
-_CODE_BYTES = 48  # of a histogram for each code
-_CELL_BYTES = 21  # of a histogram for each cell, which is a class at a code
-_STORED_BYTES = 16  # of a stored value besides its two codes: its row and feature, and its value while it is coded
-_BOUND_BYTES = 32  # of a bin of a sparse matrix while bins are chosen; a column has few
-_LOOKED_UP_BYTES = 25  # of a thread for a row of a sparse matrix
-_LINKED_BYTES = 20  # of a thread for a stored value that a node links
-_BRANCH_PART = 7  # one code in so many is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7
-_RATED_BYTES = 32  # of a row while its target rates are computed: its order, group and category, and it by category
-_CATEGORY_BYTES = 16  # of a category then: where its rows start and end
-_SORTED_GROUP_BYTES = 64  # of a row while the totals of groups in the cells of target rates are computed
-_SAMPLED_BYTES = 16  # of a sampled value while bins are computed
-_SORTED_BYTES = 8  # of a sampled value of the feature whose bins are computed, in addition
-_WEIGHED_BYTES = 40  # the same with weights
-_BATCH_BYTES = 2**26  # of the batches of a thread that reads, and of each of two that are read ahead
-_MOST_READERS = 8  # maximum number of threads that read
+
+
+def _item_bytes(*arrays: NDArray[Any]) -> int:
+    """Return the bytes of one item of each array together."""
+    return sum(array.itemsize for array in arrays)
+
+
+_NODES, _SPARSE_NODE = make_nodes(1, 1, by_set=False), SparseNode.of(NO_SPARSE, 0)
+_BUFFERS = SplitBuffers.of(1, 1, 2, np.empty(0))
+_HISTOGRAM = _BUFFERS.histogram
+# Bytes of a thread for the count of each row in the sample of a tree, and for each sampled row, which is sorted by node
+# (measured).
+COUNT_BYTES, _SAMPLE_BYTES = np.dtype(np.uint16).itemsize, 24
+# Bytes of a copied row besides its codes and its weight: its index, its label and its count.
+_COPIED_BYTES = np.dtype("i8, u2, u2").itemsize
+# Bytes of a node besides its classes, and of each class that is present in a node.
+_NODE_BYTES = _item_bytes(*_NODES[:-2], _NODES.totals.starts)
+_CLASS_BYTES = _item_bytes(_NODES.totals.labels, _NODES.totals.values)
+# Bytes of a thread for the weight of a row, and for a weight that depends on the sample of the tree (measured).
+_WEIGHT_BYTES, _BALANCED_BYTES = np.dtype(np.float64).itemsize, 12
+# Bytes of a feature besides its codes, for the bounds of its bins and for its data in trees (measured).
+_FEATURE_BYTES = 100
+# Bytes of a histogram for each code and for each cell, a pair of a code and a class, which also has a bit in a mask.
+_CODE_BYTES = 2 * _BUFFERS.sums.itemsize + _item_bytes(
+    _HISTOGRAM.n_samples, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.samples, _HISTOGRAM.all_codes
+)
+_CELL_BYTES = 2 * _HISTOGRAM.cells.itemsize + _HISTOGRAM.entries.itemsize + 1
+# Bytes of a stored sparse value besides its two codes: its row and feature, and its value while it is encoded.
+_STORED_BYTES = _item_bytes(NO_SPARSE.rows, NO_SPARSE.features) + np.dtype(np.float64).itemsize
+# Bytes of a bin of a sparse matrix while bins are chosen (measured); a column has few bins.
+_BOUND_BYTES = 32
+# Bytes of a thread for a row of a sparse matrix, and for a stored value that a node lists.
+_LOOKED_UP_BYTES = _item_bytes(
+    _SPARSE_NODE.node_of, _SPARSE_NODE.sample_of, _SPARSE_NODE.found, _SPARSE_NODE.found_codes, _SPARSE_NODE.is_other
+)
+_LISTED_BYTES = _item_bytes(_SPARSE_NODE.before, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
+# One in 7 codes is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7.
+_BRANCH_PART = 7
+# Bytes of a row (order, group, category, sorted by category) and of a category while target rates are computed, and of
+# a row while the totals of groups in the cells of target rates are computed (measured).
+_RATED_BYTES, _CATEGORY_BYTES, _SORTED_GROUP_BYTES = 32, 16, 64
+# Bytes of a sampled value while bins are computed, and additional bytes for the feature whose bins are being computed,
+# without and with weights (measured).
+_SAMPLED_BYTES, _SORTED_BYTES, _WEIGHED_BYTES = 16, 8, 40
+# Bytes of a batch: each reading thread has one, and two are read ahead. Maximum number of reading threads.
+_BATCH_BYTES, _MOST_READERS = 2**26, 8
 
 
 class RateSize(NamedTuple):
     """The sizes of the target rates of a fit."""
 
-    n_columns: int = 0  # that have rates
-    n_digits: int = 0  # codes of a row behind those of the features
-    n_categories: int = 0  # of the column that has most
+    n_columns: int = 0  # number of columns that have target rates
+    n_digits: int = 0  # number of codes of a row for digits of categories
+    n_categories: int = 0  # maximum number of categories of these columns
     n_cells: int = 0  # approximate maximum number of cells of all tables
 
     @classmethod
     def of(cls, coding: Coding) -> "RateSize":
-        """Return the sizes for the columns of a coding, whose interactions are not known."""
+        """Return the sizes for a coding, with an upper bound for its interactions, which are not known yet."""
         if not coding.rated:
             return NO_RATES
         n_categories = [len(coding.categories[feature]) for feature in coding.rated]
@@ -92,16 +119,19 @@ class FitSize:
     leaf_rows: int  # approximate minimum number of distinct rows of a leaf
     most_leaves: int  # maximum number of leaves of a tree
     max_features: int  # number of features that are searched at a node
-    weight_bytes: int  # of a thread for the weight of a row; 0 without weights
-    sample_bytes: int = 0  # of the sizes of all samples by block
-    evidence_bytes: int = 0  # of the sums for the choice of shrinkage and variants
+    weight_bytes: int  # bytes of a thread for the weight of a row; 0 without weights
+    sample_bytes: int = 0  # bytes of the block sizes of the samples of all trees
+    evidence_bytes: int = 0  # bytes of out-of-bag results, see `FitSpec`
     n_stored: int | None = None  # number of stored values of a sparse matrix, or None if all values have codes
     rates: RateSize = NO_RATES
 
     @classmethod
-    def of(cls, spec: FitSpec, n_rows: int, n_features: int, n_classes: int, n_codes: int | None = None) -> "FitSize":
+    def of(
+        cls, spec: FitSpec, target: Target, n_features: int, n_codes: int | None = None, rates: RateSize = NO_RATES
+    ) -> "FitSize":
         """Return the size of a fit; the default of n_codes is its upper bound."""
         params, sampler = spec.params, spec.sampler
+        n_rows, n_classes = len(target.kept_labels), len(target.classes)
         if n_codes is None:
             n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
         return cls(
@@ -115,15 +145,16 @@ class FitSize:
             leaf_rows=max(params.min_samples_leaf, 2 if n_classes == 2 else 1),
             most_leaves=min(2 ** min(params.max_depth, 40), params.max_leaf_nodes or 2**40),
             max_features=params.max_features,
-            weight_bytes=_BALANCED_BYTES if params.balanced_subsample else 0 if spec.weights is None else _WEIGHT_BYTES,
-            sample_bytes=0 if sampler is None else sampler.bytes_of_tree * spec.numbers.stop,
+            weight_bytes=_BALANCED_BYTES if spec.balanced_subsample else 0 if spec.weights is None else _WEIGHT_BYTES,
+            sample_bytes=0 if sampler is None else sampler.tree_bytes * spec.numbers.stop,
             evidence_bytes=spec.evidence_bytes,
+            rates=rates,
         )
 
     @property
     def code_bytes(self) -> int:
         """Bytes of a code."""
-        return 1 if self.n_codes <= 2**8 else 2 if self.n_codes <= 2**16 else 4
+        return np.dtype(code_dtype(self.n_codes - 1)).itemsize
 
     @property
     def matrix_bytes(self) -> int:
@@ -141,7 +172,7 @@ class FitSize:
 
     @property
     def feature_bytes(self) -> int:
-        """Bytes of what is kept for each feature besides the codes of the rows."""
+        """Bytes of all features besides the codes of the rows."""
         return _FEATURE_BYTES * self.n_features
 
     @property
@@ -158,7 +189,7 @@ class FitSize:
     def _rate_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread for the target rates of the rows of a tree, and for the codes that it grows on.
 
-        Rows that are not all in its sample are copied.
+        The rows in the sample of the tree are copied, unless these are all n_rows rows.
         """
         if self.rates.n_columns == 0:
             return 0
@@ -169,17 +200,17 @@ class FitSize:
         return copied + self.tree_rows * of_row + _CATEGORY_BYTES * self.rates.n_categories
 
     def thread_bytes(self, n_rows: int) -> int:
-        """Return the bytes of a thread that grows trees from a matrix of so many rows, without the matrix."""
+        """Return the bytes of a thread that grows trees from a matrix of n_rows rows, without the matrix."""
         has_branches = self.n_stored is None and branch_rows(self.n_features, self.max_features) > 0
         branch_bytes = self.n_features * self.code_bytes // _BRANCH_PART if has_branches else 0
-        # One tree grows in a call, or several small ones of so many rows together.
+        # A call grows one tree, or several small trees that have at most most_rows rows together.
         most_rows, n_leaves = rows_per_call(self.n_classes), min(self.tree_rows // self.leaf_rows, self.most_leaves)
         n_nodes = max(2 * n_leaves, min(2 * self.n_trees * n_leaves, 2 * most_rows))
         node_bytes = int(_NODE_BYTES + _CLASS_BYTES * self._classes_of_node(n_leaves))
         of_matrix = max(n_rows, min(self.n_trees * n_rows, most_rows)) * (COUNT_BYTES + self.weight_bytes)
         if self.n_stored is not None:
-            n_linked = most_linked(self.n_stored, self.n_features, self.max_features)
-            of_matrix += _LOOKED_UP_BYTES * n_rows + _LINKED_BYTES * n_linked + 8 * self.n_features
+            n_listed = most_listed(self.n_stored, self.n_features, self.max_features)
+            of_matrix += _LOOKED_UP_BYTES * n_rows + _LISTED_BYTES * n_listed + 8 * self.n_features
         histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
         of_rows = self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + self._rate_bytes(n_rows)
         return of_matrix + of_rows + n_nodes * node_bytes + histograms
@@ -187,9 +218,9 @@ class FitSize:
     def _classes_of_node(self, n_leaves: int) -> float:
         """Return the approximate mean number of classes that are present in a node.
 
-        It is that of a tree whose splits halve the nodes, and less than that of other trees. A node has at most as many
-        classes as rows. So the nodes of a level have as many as the tree has rows, once they have fewer rows than there
-        are classes, and all nodes above have as many as two levels.
+        It is computed for a tree whose splits halve the nodes. Other trees have more. A node has at most as many
+        classes as rows. So if nodes have fewer rows than there are classes, the classes of all nodes in a level add up
+        to the number of rows of the tree. The classes of all nodes above these levels add up to twice this number.
         """
         leaf_rows = max(self.tree_rows / max(n_leaves, 1), 1.0)
         n_levels = log2(max(self.n_classes / leaf_rows, 1.0))
@@ -200,7 +231,7 @@ class FitSize:
         return min(n_threads, self.n_trees) * self.thread_bytes(self.n_rows)
 
     def out_of_bag_bytes(self, n_rows: int) -> int:
-        """Return the bytes of out-of-bag sums of class frequencies over trees, and of the numbers of these trees."""
+        """Return the bytes of out-of-bag sums of class frequencies, and of the number of trees of each row."""
         return 8 * (self.n_classes + 1) * n_rows
 
     def most_tree_rows(self, n_bytes: int, bytes_of: Callable[["FitSize"], int]) -> int:
@@ -212,13 +243,13 @@ class FitSize:
 
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance."""
-    growing = size.growing_bytes(n_threads)
     sums = n_sums * size.out_of_bag_bytes(size.n_rows) + size.evidence_bytes
-    return size.matrix_bytes + size.feature_bytes + size.sample_bytes + size.total_bytes + growing + sums
+    fixed = size.matrix_bytes + size.feature_bytes + size.sample_bytes + size.total_bytes
+    return fixed + size.growing_bytes(n_threads) + sums
 
 
 def check_fit(size: FitSize, n_bytes: int) -> None:
-    """Raise ValueError before a fit in memory starts if its `bytes_in_memory` are too many."""
+    """Raise ValueError if a fit needs too much memory, and warn if y is probably a regression target."""
     what = (
         f"growing {size.n_trees} trees on {size.n_rows:,} samples, {size.n_features:,} features and"
         f" {size.n_classes:,} classes"
@@ -229,10 +260,6 @@ def check_fit(size: FitSize, n_bytes: int) -> None:
     elif size.n_classes > size.n_rows // _LEAST_OF_CLASS:
         advice = _REGRESSION_ADVICE
     check_memory(n_bytes, what, advice)
-
-
-def warn_of_regression(size: FitSize, n_bytes: int) -> None:
-    """Warn of a target of many classes with few samples each, which is probably one of regression."""
     if size.n_classes > max(_MANY_CLASSES, size.n_rows // _LEAST_OF_CLASS):
         warn(
             f"y has {size.n_classes:,} classes of {size.n_rows / size.n_classes:.1f} samples on average, and the fit"
@@ -241,7 +268,7 @@ def warn_of_regression(size: FitSize, n_bytes: int) -> None:
 
 
 def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
-    """Raise ValueError if n_trees trees would take too much memory, estimated from those that are grown."""
+    """Raise ValueError if n_trees trees would take too much memory, estimated from the n_grown trees so far."""
     check_memory(
         n_trees * n_bytes / n_grown,
         f"{n_trees} trees of the size of the first {n_grown}, which have {n_nodes:,} nodes,",
@@ -253,10 +280,10 @@ def check_trees(n_bytes: int, n_grown: int, n_nodes: int, n_trees: int) -> None:
 class DiskPlan:
     """The plan of a fit out of core."""
 
-    n_threads: int  # that grow trees
+    n_threads: int  # threads that grow trees
     n_readers: int  # threads that read and encode batches
     copies_rows: bool  # whether trees grow from copies of their rows ("gather" on a cluster), or from the mapped codes
-    n_bytes: int  # beside the trees
+    n_bytes: int  # estimated bytes, without the trees
 
 
 def _bytes_with_codes(size: FitSize, n_threads: int, fixed: int, reading: int, sums: int) -> int:
@@ -271,14 +298,14 @@ def _bytes_with_copies(size: FitSize, n_threads: int, fixed: int, reading: int, 
 
 
 def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, rates: RateSize = NO_RATES) -> DiskPlan:
-    """Choose the plan out of core, with a limit of bytes in addition to the trees.
+    """Choose the plan of a fit out of core, given a limit of bytes without the trees.
 
-    Trees grow from the mapped codes if they fit into the limit with at least one thread, else from copies of their
-    rows. Pages of the mapped codes do not count then: they are read from end to end, and may go at any time. ValueError
-    if the limit is too small for both, or if the rows of a tree are too many.
+    Trees grow from the mapped codes if these fit into the limit with at least one thread, else from copies of their
+    rows. Then mapped codes are not counted, because they are read in order, and the system may release their pages at
+    any time. Raises ValueError if the limit is too small for both, or if a tree has too many rows.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
-    size = replace(FitSize.of(spec, len(target.kept_labels), n_features, len(target.classes)), rates=rates)
+    size = FitSize.of(spec, target, n_features, rates=rates)
     fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.total_bytes
     fixed += _bytes_in_rates(size, target) if rates.n_columns > 0 else 0
     sums = size.out_of_bag_bytes(len(target.labels)) * spec.n_sums + size.evidence_bytes
@@ -313,10 +340,10 @@ def _bytes_of_reading(spec: FitSpec, size: FitSize, n_readers: int) -> int:
 
 
 def _bytes_in_rates(size: FitSize, target: Target) -> int:
-    """Return the bytes of weights in target rates, as integers and in samples, and of the totals of groups in cells."""
+    """Return the bytes of weights in target rates, as integers and as floats, and of the totals of groups in cells."""
     row_bytes = 0 if target.sample_weight is None else 16
     if target.groups is not None:
-        # Cells and groups of all rows are sorted, and every table keeps them with their totals.
+        # Pairs of cells and groups of all rows are sorted, and are kept with their totals for every table.
         n_tables = size.rates.n_columns + INTERACTIONS_OF_TREE
         row_bytes += _SORTED_GROUP_BYTES + n_tables * 8 * (1 + size.n_classes)
     return row_bytes * size.n_rows
@@ -326,7 +353,7 @@ def _bytes_of_target(spec: FitSpec, target: Target) -> int:
     """Return the bytes of labels, weights, strata and groups of all rows."""
     n_rows, n_kept = len(target.labels), len(target.kept_labels)
     n_bytes = 2 * n_rows + (0 if target.sample_weight is None else 8 * n_rows)
-    if spec.weights is not None or spec.params.balanced_subsample:
+    if spec.weights is not None or spec.balanced_subsample:
         n_bytes += 8 * n_kept
     if target.kept is not None:
         n_bytes += 18 * n_kept

@@ -21,6 +21,7 @@ from aucforest.tables.dates import SECONDS, Dates, n_added
 from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
 from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION
 from aucforest.tree.random import derive_tree_keys
+from aucforest.tree.splitter import TreeParams
 
 SPLITTERS = ("best", "random")
 # The criteria of criterion="auto"; "log_loss" is an alias of "entropy".
@@ -30,112 +31,67 @@ _NO_LIMIT = 2**31 - 1
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-200, 1e200
 
 
-@dataclass(frozen=True)
-class GrowthParams:
-    """The parameters of growing a tree."""
-
-    criterion: int
-    custom_criterion: Any
-    max_features: int
-    max_depth: int
-    min_samples_split: int
-    min_samples_leaf: int
-    min_weight_fraction_leaf: float
-    min_gain: float
-    max_leaf_nodes: int | None
-    random_splits: bool
-    signs: tuple[int, ...]
-    balanced_subsample: bool
-
-    @classmethod
-    def resolve(
-        cls,
-        params: Mapping[str, Any],
-        n_rows: int,
-        n_features: int,
-        signs: tuple[int, ...] = (),
-    ) -> "GrowthParams":
-        """Resolve fractions and names to numbers for one variant; `signs` are from `resolve_signs`."""
-        criterion, custom_criterion = resolve_criterion(params["criterion"])
-        max_depth, max_leaf_nodes = params["max_depth"], params["max_leaf_nodes"]
-        return cls(
-            criterion=criterion,
-            custom_criterion=custom_criterion,
-            max_features=resolve_max_features(params["max_features"], n_features),
-            max_depth=_NO_LIMIT if max_depth is None else min(int(max_depth), _NO_LIMIT),
-            min_samples_split=max(2, _resolve_rows(params["min_samples_split"], n_rows)),
-            min_samples_leaf=_resolve_rows(params["min_samples_leaf"], n_rows),
-            min_weight_fraction_leaf=params["min_weight_fraction_leaf"],
-            min_gain=float(params["min_gain"]),
-            max_leaf_nodes=None if max_leaf_nodes is None else min(int(max_leaf_nodes), _NO_LIMIT),
-            random_splits=params["splitter"] == "random",
-            signs=signs,
-            balanced_subsample=params["class_weight"] == "balanced_subsample",
-        )
+def resolve_params(params: Mapping[str, Any], n_rows: int, n_features: int, signs: tuple[int, ...] = ()) -> TreeParams:
+    """Resolve fractions and names to numbers, for one criterion and splitter; `signs` are from `resolve_signs`."""
+    max_depth, max_leaf_nodes = params["max_depth"], params["max_leaf_nodes"]
+    min_samples_leaf = _resolve_rows(params["min_samples_leaf"], n_rows)
+    return TreeParams(
+        criterion=resolve_criterion(params["criterion"]),
+        random_splits=params["splitter"] == "random",
+        max_features=resolve_max_features(params["max_features"], n_features),
+        max_depth=_NO_LIMIT if max_depth is None else min(int(max_depth), _NO_LIMIT),
+        # Both children must have the minimum size.
+        min_samples_split=max(2, 2 * min_samples_leaf, _resolve_rows(params["min_samples_split"], n_rows)),
+        min_samples_leaf=min_samples_leaf,
+        min_weight_leaf=0,
+        min_gain=float(params["min_gain"]),
+        max_leaf_nodes=0 if max_leaf_nodes is None else min(int(max_leaf_nodes), _NO_LIMIT),
+        signs=np.array(signs, dtype=np.int8),
+    )
 
 
 @dataclass(frozen=True)
 class FitSpec:
-    """The specification of a fit, which does not depend on where the rows are.
+    """The specification of a fit, which does not depend on where the rows are."""
 
-    Attributes
-    ----------
-    variants : tuple of GrowthParams
-        What trees are grown by: of a mixed forest one for each criterion and splitter, which differ in nothing else.
-    variant_names : list of tuple of str
-        Their criteria and splitters.
-    sampler : BootstrapSampler or None
-        How trees sample rows; None where each tree sees all rows.
-    class_weights : ndarray of shape (n_classes,), float64, or None
-        None where all are 1 or differ from tree to tree.
-    weights : ndarray of shape (n_kept,), float64, or None
-        What the rows of positive weight count in trees: sample weights times class weights. None when all count 1.
-    max_bins : int or None
-    categorical_features, max_features
-        As the parameters of the estimators.
-    encodings : tuple of str
-        What trees may be grown from in place of a column of many categories.
-    rates : TargetRates or None
-        Those that the trees of a warm start read: the new trees read the same columns and interactions.
-    seed : int
-    numbers : range
-        Those of the trees that the fit grows; the trees of a warm start come before them.
-    scored : ndarray of int64
-        The rows that shrinkage is chosen and variants are weighed by: their places among those of positive weight,
-        rising.
-    compared : ndarray of int64
-        The rows whose pairs are compared by the trees that both are out of bag for, as above.
-    n_sums : int
-        How many sums of probabilities out of bag are kept for every row at a time.
-    evidence_bytes : int
-        Bytes of what is kept to choose and score out of bag, for the rows of `scored` and `compared` and of thresholds.
-    n_jobs : int or None
-    verbose : int
-    """
-
-    variants: tuple[GrowthParams, ...]
-    variant_names: list[tuple[str, str]]
-    sampler: BootstrapSampler | None
-    class_weights: NDArray[np.float64] | None
+    variants: tuple[TreeParams, ...]  # one for each pair of criterion and splitter; all other parameters are equal
+    variant_names: list[tuple[str, str]]  # the criterion and the splitter of each variant
+    custom_criteria: tuple[Any, ...]  # the criterion function of each variant, None for built-in criteria
+    min_weight_fraction_leaf: float
+    balanced_subsample: bool  # whether classes are balanced in the sample of each tree
+    sampler: BootstrapSampler | None  # None if each tree is grown on all rows
+    class_weights: NDArray[np.float64] | None  # (n_classes,), None if all are 1 or differ from tree to tree
+    # (n_kept,) sample weight times class weight of each row of positive weight; None if all are 1
     weights: NDArray[np.float64] | None
-    max_bins: int | None
+    max_bins: int | None  # a parameter of the estimators, like the next two
     categorical_features: Any
     max_features: Any
-    encodings: tuple[str, ...]
-    rates: TargetRates | None
+    encodings: tuple[str, ...]  # allowed encodings of columns of many categories
+    rates: TargetRates | None  # target rates of a warm start; new trees use them, to read the same columns as the old
     seed: int
-    numbers: range
+    numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
+    # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
     scored: NDArray[np.int64]
-    compared: NDArray[np.int64]
-    n_sums: int
-    evidence_bytes: int
+    compared: NDArray[np.int64]  # rows that are compared in pairs, by the trees for which both rows are out of bag
+    n_sums: int  # number of sums of out-of-bag probabilities that are kept for every row at the same time
+    evidence_bytes: int  # bytes of out-of-bag results that are kept for `scored`, `compared` and thresholds
     n_jobs: int | None
     verbose: int
 
     @property
+    def params(self) -> TreeParams:
+        """The parameters of the first variant."""
+        return self.variants[0]
+
+    @property
     def rows_with_values(self) -> NDArray[np.int64]:
-        """The rows whose values the process that fits keeps, to predict them: those of `scored` and `compared`."""
+        """The rows of `scored` and `compared`, whose feature values this process keeps in order to predict them."""
         return np.union1d(self.scored, self.compared)
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads of this process that grow trees."""
+        return min(effective_n_jobs(self.n_jobs), cpu_count())
 
     @classmethod
     def resolve(
@@ -155,20 +111,23 @@ class FitSpec:
     ) -> "FitSpec":
         """Resolve the parameters of a tree or forest by name; raise ValueError or TypeError if one is not valid.
 
-        `names` are those of columns; with `dates`, several of the `n_features` features are made of one column.
+        `names` are the names of the columns. With `dates`, one column may become several of the `n_features` features.
         """
         labels, classes = target.kept_labels, target.classes
         signs = resolve_signs(params["monotonic_cst"], names, n_features, len(classes), dates or {})
         by_class = weights_by_class(params["class_weight"], classes, labels, target.kept_weight)
         pairs = resolve_variants(params["criterion"], params["splitter"])
         _check_min_gain(params, list(dict.fromkeys(criterion for criterion, _ in pairs)))
-        by_variant = [
-            {**params, "criterion": criterion, "splitter": splitter} for criterion, splitter in pairs.values()
+        variants = [
+            resolve_params({**params, "criterion": criterion, "splitter": splitter}, len(labels), n_features, signs)
+            for criterion, splitter in pairs.values()
         ]
-        variants = [GrowthParams.resolve(of_variant, len(labels), n_features, signs) for of_variant in by_variant]
         return cls(
             variants=tuple(variants),
             variant_names=list(pairs),
+            custom_criteria=tuple(criterion if callable(criterion) else None for criterion, _ in pairs.values()),
+            min_weight_fraction_leaf=params["min_weight_fraction_leaf"],
+            balanced_subsample=params["class_weight"] == "balanced_subsample",
             sampler=resolve_sampler(params, labels, classes, target.groups, seed) if "bootstrap" in params else None,
             class_weights=by_class,
             weights=combine_weights(labels, target.kept_weight, by_class),
@@ -187,19 +146,9 @@ class FitSpec:
             verbose=params.get("verbose", 0),
         )
 
-    @property
-    def params(self) -> GrowthParams:
-        """The parameters of the first variant; other variants differ only in criterion and splitter."""
-        return self.variants[0]
-
-    @property
-    def n_threads(self) -> int:
-        """Number of threads of this process that grow trees."""
-        return min(effective_n_jobs(self.n_jobs), cpu_count())
-
 
 def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
-    """Return the keys of trees, which determine their random numbers."""
+    """Return the keys of trees, which determine their random numbers, given the seed and the indices of the trees."""
     trees = np.array([*numbers], dtype=np.int64)
     keys = np.empty(len(trees), dtype=np.uint64)
     derive_tree_keys(np.uint64(seed), trees, keys)
@@ -210,8 +159,8 @@ def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
 def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tuple[Any, str]]:
     """Return the variants of a forest, which are pairs of criterion and splitter, by their names.
 
-    "auto" is every criterion that is built in; as splitter both where criteria are mixed, and else the best splits. A
-    function f goes by the name "f()".
+    As criterion, "auto" stands for all built-in criteria. As splitter, it stands for both splitters if there are
+    several criteria, else for "best". The name of a function f is "f()".
     """
     criteria = BUILT_IN if isinstance(criterion, str) and criterion == "auto" else criterion
     if isinstance(criteria, str) or callable(criteria):
@@ -243,7 +192,7 @@ def resolve_encodings(encoding: Any) -> tuple[str, ...]:
 
 
 def _check_min_gain(params: Mapping[str, Any], criteria: list[str]) -> None:
-    """Raise ValueError for a minimum gain of several criteria, whose gains have different units."""
+    """Raise ValueError if min_gain is set for several criteria, whose gains have different units."""
     if params["min_gain"] > 0 and len(criteria) > 1:
         raise ValueError(
             f"min_gain={params['min_gain']} is in units of one criterion, but criterion={params['criterion']!r} mixes"
@@ -266,15 +215,15 @@ def criterion_name(criterion: Any) -> Any:
     return f"{getattr(criterion, '__name__', 'function')}()" if callable(criterion) else criterion
 
 
-def resolve_criterion(criterion: Any) -> tuple[int, Any]:
-    """Return the code of a criterion, and its function if it is user-defined."""
+def resolve_criterion(criterion: Any) -> int:
+    """Return the code of a criterion; raise TypeError for a function that is not compiled."""
     if isinstance(criterion, str):
-        return CRITERIA[criterion], None
+        return CRITERIA[criterion]
     if not is_compiled(criterion):
         name = getattr(criterion, "__name__", repr(criterion))
         raise TypeError(f"criterion: {name} is not compiled, decorate it with numba.njit")
     compile_scorer(criterion)
-    return CUSTOM_CRITERION, criterion
+    return CUSTOM_CRITERION
 
 
 def _resolve_rows(given: Any, n_rows: int) -> int:
@@ -300,7 +249,7 @@ def resolve_signs(
 ) -> tuple[int, ...]:
     """Return the sign of the monotonic constraint of each feature, or an empty result if there are none.
 
-    The constraint of a column of dates is that of its time.
+    The constraint of a column of dates applies to its feature of time; the features of other date parts have none.
     """
     n_more = n_added(dates or {})
     if monotonic_cst is None:
@@ -319,10 +268,10 @@ def resolve_signs(
     return signs + (0,) * n_more
 
 
-def check_signs(signs: tuple[int, ...], categories: Categories) -> None:
+def check_signs(signs: NDArray[np.int8], categories: Categories) -> None:
     """Raise ValueError if a categorical feature has a monotonic constraint."""
     for feature in categories:
-        if signs and signs[feature] != 0:
+        if len(signs) > 0 and signs[feature] != 0:
             raise ValueError(f"monotonic_cst of feature {feature} must be 0, because the feature is categorical")
 
 
@@ -332,7 +281,7 @@ def weights_by_class(
     labels: NDArray[np.uint16],
     sample_weight: NDArray[np.float64] | None,
 ) -> NDArray[np.float64] | None:
-    """Return the weights of the classes, (n_classes,), or None if all are 1 or they differ between trees."""
+    """Return the weights of the classes, (n_classes,), or None if all are 1 or if they differ between trees."""
     if class_weight is None or class_weight == "balanced_subsample":
         return None
     totals = np.bincount(labels, sample_weight, minlength=len(classes))

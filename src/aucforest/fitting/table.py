@@ -1,7 +1,8 @@
-"""The interface of training data for a fit: coding of the values, and growing of trees."""
+"""The interface of training data for a fit: encoding of the values, and growing of trees."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,23 @@ from numpy.typing import NDArray
 from aucforest._progress import progress_bar
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.job import JobFolder
-from aucforest.fitting.out_of_bag import SumRows
-from aucforest.fitting.parts import Grown, Growth
+from aucforest.fitting.out_of_bag import RatedRows, SumRows
+from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
+from aucforest.fitting.target_rates import (
+    CodedRows,
+    OwnTotalsOf,
+    RateWeights,
+    Sample,
+    choose_rates,
+    sampled_rows,
+    with_totals,
+)
 from aucforest.tables.dates import Dates
+from aucforest.tables.target_rates import INTERACTIONS, RateTable, TargetRates
+from aucforest.tree.samples import SparseCodes
 from aucforest.tree.tree import Tree
 
 
@@ -23,29 +35,97 @@ class TrainingTable(ABC):
     """Training data in this process, in files, or on the workers of a cluster."""
 
     target: Target  # labels and weights of all rows
-    n_features: int  # of the trees
-    names: Sequence[str] | None  # of the columns, if they have names
-    dates: Dates  # what is made of columns of dates
-    X: Any  # a matrix, or an object that returns rows by number; outside of memory those of `FitSpec.rows_with_values`
+    n_features: int  # number of features, without target rates
+    names: Sequence[str] | None  # names of the columns, if they have names
+    dates: Dates  # the features that columns of dates become
+    X: Any  # a matrix, or an object that returns rows by index; out of memory only `FitSpec.rows_with_values`
     may_have_rates: bool = True  # whether a column may have so many categories that it has target rates
-    sum_rows: SumRows | None = None  # computes out-of-bag sums where the rows are; None for this process
+    # The target rates of another forest that reads the same features, and the weights of rows in them, (n_kept,).
+    rates: TargetRates | None = None
+    rate_weight: NDArray[np.float64] | None = None
+    sum_rows: SumRows | None = None  # computes out-of-bag sums; None if all rows are in `X`
     _spec: FitSpec
     _growth: Growth
+    # The codes of the rows of positive weight; empty if they are in other processes.
+    _codes: NDArray[np.unsignedinteger] = np.empty((0, 0), dtype=np.uint8)
+    _rate_weights: RateWeights | None = None  # None without target rates
+    _own_totals: OwnTotalsOf | None = None  # the totals that out-of-bag target rates leave out
     _job: JobFolder | None = None  # stores grown trees
 
-    @abstractmethod
     def code(self, spec: FitSpec) -> Coding:
         """Choose codes, and encode rows of positive weight; raise ValueError if a fit would take too much memory."""
+        self._spec = spec
+        coding = self._encode_rows()
+        self._growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
+        return coding
+
+    @abstractmethod
+    def _encode_rows(self) -> Coding:
+        """Choose codes, and encode the rows of positive weight."""
 
     @abstractmethod
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
 
+    def _choose_rates(self, coding: Coding) -> Coding:
+        """Return the coding with target rates, and append out-of-bag target rates to the rows of `X`."""
+        target, n_classes, weight = self.target, len(self.target.classes), self._weight_in_rates
+        self._rate_weights = weights = RateWeights.of(weight, self._spec.sampler, n_classes)
+        rates = self._count_rates(coding, weights) if self.rates is None else self.rates
+        codes = self._codes  # not self._codes, since a reference cycle would keep a mapped file open
+
+        def cells_of(number: int) -> NDArray[np.int64]:
+            return coding.rate_rows.cells(rates.tables[number], codes)
+
+        integers = weights.integers(weight)
+        self._own_totals = OwnTotalsOf(target.labels, target.kept, integers, n_classes, target.groups, cells_of)
+        self.X = RatedRows(self.X, rates, self._own_totals)
+        return replace(coding, rates=rates)
+
+    @property
+    def _weight_in_rates(self) -> NDArray[np.float64] | None:
+        """The sample weights in target rates of the rows of positive weight, None if all are 1."""
+        return self.target.kept_weight if self.rates is None else self.rate_weight
+
+    def _count_rates(self, coding: Coding, weights: RateWeights) -> TargetRates:
+        """Return target rates, from a warm start or chosen from samples, with the totals of all rows."""
+        rates, target, spec = self._spec.rates, self.target, self._spec
+        if rates is None:
+            samples = (self._sample_column(coding, feature) for feature in coding.rated)
+            with_interactions = INTERACTIONS in spec.encodings
+            rates = choose_rates(coding.rate_rows, samples, target.kept_labels, weights.by_class, with_interactions)
+        frequencies = weights.frequencies(target.kept_labels, target.kept_weight)
+        rates = rates._replace(frequencies=frequencies, factors=weights.factors)
+        return with_totals(rates, self._count_cells(coding, weights, rates.tables))
+
+    def _sample_column(self, coding: Coding, feature: int) -> Sample:
+        """Return the rows from which the target rates of a column are chosen."""
+        labels = self.target.kept_labels
+        rows = sampled_rows(self._codes, coding.digits, feature, len(labels))
+        return Sample(feature, CodedRows(self._codes, labels, None), rows)
+
+    def _count_cells(
+        self, coding: Coding, weights: RateWeights, tables: Sequence[RateTable]
+    ) -> list[NDArray[np.int64]]:
+        """Return the class totals of the cells of each table of target rates."""
+        rows = CodedRows(self._codes, self.target.kept_labels, weights.integers(self.target.kept_weight))
+        return [coding.rate_rows.count(table, rows, len(self.target.classes)) for table in tables]
+
+    def _make_part(self, *, copies_rows: bool = False, sparse: SparseCodes | None = None) -> Part:
+        """Return the part of all rows of positive weight. With target rates, sampled rows are copied for each tree."""
+        spec, target, weights, rate_weights = self._spec, self.target, self._rate_weights, None
+        if weights is not None:
+            copies_rows |= spec.sampler is not None
+            rate_weights = weights.in_samples(self._weight_in_rates)
+        return Part(
+            self._codes, target.kept_labels, spec.weights, spec.sampler, copies_rows, sparse, rate_weights=rate_weights
+        )
+
     def _end_growing(self) -> None:  # noqa: B027, most tables keep nothing
-        """Release what only growing needs, after the last tree."""
+        """Release memory that only growing needs, after the last tree."""
 
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
-        """Return trees, given their numbers and variants; those in the job folder are read, others grown and saved."""
+        """Return trees, given their indices and variants; trees that are not in the job folder are grown and saved."""
         spec, job, growth = self._spec, self._job, self._growth.of_trees(self._spec.seed, variant_of)
         trees = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
         missing = [number for number in variant_of if number not in trees]
@@ -55,7 +135,7 @@ class TrainingTable(ABC):
             for indices, grown in self._grow_some(growth, tree_keys(spec.seed, missing)) if missing else ():
                 by_number = dict(sorted(zip([missing[index] for index in indices], grown, strict=True)))
                 trees |= by_number
-                # Trees of one variant may be larger than those of another.
+                # The trees of one variant may be larger than the trees of another.
                 n_bytes += sum(tree.nbytes for tree in grown)
                 if n_bytes > largest * len(trees):
                     largest = n_bytes / len(trees)
@@ -73,14 +153,14 @@ class TrainingTable(ABC):
             self._job.close()
 
 
-class SomeRows:
-    """Some rows of a matrix that is not in memory, indexed by their numbers in the whole matrix."""
+class RowsWithValues:
+    """The stored rows of a matrix that is not in memory, by their indices in the whole matrix."""
 
-    def __init__(self, numbers: NDArray[np.int64], matrix: NDArray[Any]) -> None:
-        self._numbers, self._matrix = numbers, matrix
+    def __init__(self, rows: NDArray[np.int64], matrix: NDArray[Any]) -> None:
+        self._rows, self._matrix = rows, matrix
 
-    def __getitem__(self, numbers: NDArray[np.int64]) -> NDArray[Any]:
-        """Return rows by their numbers, all of which must be stored."""
-        indices = np.searchsorted(self._numbers, numbers)
-        assert np.array_equal(self._numbers[indices], numbers)
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return rows by their indices, all of which must be stored."""
+        indices = np.searchsorted(self._rows, rows)
+        assert np.array_equal(self._rows[indices], rows)
         return self._matrix[indices]

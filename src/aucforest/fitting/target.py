@@ -16,13 +16,13 @@ from aucforest.tree.samples import MAX_CLASSES
 
 # Minimum number of groups of a class for choices by out-of-bag scores; measured with benchmarks/grouped_oob.py.
 LEAST_GROUPS = 10
-# Minimum number of samples of either of two classes for them; measured with benchmarks/few_positives.py.
+# Minimum number of samples of each of two classes for such choices; measured with benchmarks/few_positives.py.
 LEAST_SAMPLES = 10
 _NO_ORDER = "y has labels that cannot be sorted, such as numbers and strings, or a missing label"
 
 
 def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Return the sorted classes and the number of each row's class."""
+    """Validate labels, and return the sorted classes and the class index of each row."""
     _refuse_bytes(y)
     try:
         check_classification_targets(y)
@@ -35,7 +35,7 @@ def code_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
 
 
 def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Return the sorted classes and the class numbers of a part of the rows, without the warning for many classes."""
+    """Return the sorted classes and the class indices of a part of the rows, without the warning for many classes."""
     classes, codes = number_classes(y)
     suspects = classes[classes != np.rint(classes)] if classes.dtype.kind == "f" else classes
     with np.errstate(invalid="ignore"):
@@ -44,7 +44,7 @@ def code_part(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
 
 
 def number_classes(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint16]]:
-    """Return the sorted classes and the number of each row's class, for labels of classes."""
+    """Return the sorted classes and the class index of each row; raise ValueError if there are too many classes."""
     _refuse_bytes(y)
     try:
         codes, classes = class_codes(y, len(y), name="y")
@@ -63,7 +63,7 @@ def _refuse_bytes(y: NDArray[Any]) -> None:
 
 
 def kept_rows(sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
-    """Return the rows of positive weight, or None if these are all rows."""
+    """Return the indices of the rows of positive weight, or None if all rows have positive weight."""
     return None if sample_weight is None or np.all(sample_weight > 0) else np.flatnonzero(sample_weight)
 
 
@@ -83,9 +83,9 @@ def check_groups(groups: Any, n_rows: int) -> NDArray[Any]:
 
 
 def number_groups(groups: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the number of each row's group; groups are numbered by their first rows."""
+    """Return the group index of each row; groups are indexed in the order of their first rows."""
     if groups.dtype.kind in "iu":
-        # As objects of Python, many numbers would take much memory.
+        # As Python objects, many integers would take much memory.
         values, first, inverse = np.unique(groups, return_index=True, return_inverse=True)
         n_groups, codes = len(values), np.argsort(np.argsort(first)).astype(np.int32)[inverse]
     else:
@@ -99,17 +99,17 @@ def number_groups(groups: NDArray[Any]) -> NDArray[np.int32]:
 
 
 class FewGroups(NamedTuple):
-    """A class that only few groups have rows of, and their number."""
+    """A class that occurs in only few groups, and the number of these groups."""
 
     label: Any
     n_groups: int
 
 
 def find_few_groups(classes: NDArray[Any], labels: NDArray[np.uint16], groups: NDArray[Any] | None) -> FewGroups | None:
-    """Return the class with the fewest groups if these are too few for evidence out of bag.
+    """Return the class with the fewest groups if these are too few for choices by out-of-bag scores, else None.
 
-    Where a group is out of bag, its class is rarer in the sample of the tree, which so predicts the others. That lowers
-    the out-of-bag ROC AUC, the more the fewer groups there are: benchmarks/grouped_oob.py.
+    If a group is out of bag, its class is rarer in the sample of the tree, so the tree favors the other classes. This
+    lowers the out-of-bag ROC AUC, and more so with fewer groups: see benchmarks/grouped_oob.py.
     """
     if groups is None:
         return None
@@ -126,10 +126,10 @@ def has_few_samples(labels: NDArray[np.uint16]) -> bool:
 
 
 class Target:
-    """The labels of all training rows, as numbers of the sorted classes, and their weights, finite and not negative.
+    """The labels of all training rows, as indices of the sorted classes, and their finite and non-negative weights.
 
-    `kept` are the rows of positive weight, which trees grow from; None for all. `groups` are the numbers of the groups
-    of these, where trees sample whole groups. `cost` are the costs of errors of all rows, (n_rows, 2, 2), if known.
+    `kept` are the indices of the rows of positive weight, on which trees grow; None for all. If trees sample groups,
+    `groups` are the group indices of the kept rows. `cost` are the costs of errors, (n_rows, 2, 2), if known.
     """
 
     def __init__(
@@ -152,18 +152,18 @@ class Target:
         cls, parts: Sequence[tuple[NDArray[Any], NDArray[np.uint16]]], sample_weight: NDArray[np.float64] | None
     ) -> "Target":
         """Join the labels of parts of the rows, which are results of `code_part`."""
-        of_parts = [classes for classes, _ in parts if len(classes) > 0]
-        if not of_parts:
+        known = [classes for classes, _ in parts if len(classes) > 0]
+        if not known:
             raise ValueError("X has no samples")
-        if len({classes.dtype.kind in "biuf" for classes in of_parts}) > 1:
+        if len({classes.dtype.kind in "biuf" for classes in known}) > 1:
             raise TypeError("y has labels that cannot be sorted: numbers and strings")
-        classes = number_classes(np.concatenate(of_parts))[0]
-        indices = [np.searchsorted(classes, some).astype(np.uint16) for some, _ in parts]
+        classes = number_classes(np.concatenate(known))[0]
+        indices = [np.searchsorted(classes, part).astype(np.uint16) for part, _ in parts]
         labels = np.concatenate([index[codes] for index, (_, codes) in zip(indices, parts)])
         return cls(classes, labels, sample_weight)
 
     def rows_at(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the numbers of rows, given their positions among those of positive weight."""
+        """Return the indices of rows among all rows, given their indices among the rows of positive weight."""
         return indices if self.kept is None else self.kept[indices]
 
     @cached_property
@@ -178,7 +178,7 @@ class Target:
 
     @cached_property
     def few_groups(self) -> FewGroups | None:
-        """The class with the fewest groups if these are too few for evidence out of bag."""
+        """The class with the fewest groups if these are too few for choices by out-of-bag scores, else None."""
         return find_few_groups(self.classes, self.kept_labels, self.groups)
 
     @property

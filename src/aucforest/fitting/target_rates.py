@@ -1,7 +1,7 @@
-"""Target rates of a fit: columns that have them, interactions and smoothing, chosen by leave-one-out likelihoods.
+"""Choice of the columns, interactions and smoothing of target rates (target encoding), and their totals and bins.
 
-Everything is computed from codes and labels, so it is the same wherever the rows are: interactions and smoothing from
-a sample of whole categories, totals as sums over parts, and bins from the totals.
+Everything is computed from codes and labels, so it does not depend on where the rows are stored. Leave-one-out
+likelihoods in a sample of rows choose interactions and smoothing. Bins are chosen from totals, summed over all rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,41 +22,41 @@ from aucforest.tree.samples import FixedPoint, exact_weights
 from aucforest.tree.tree import SHARED_CODE
 
 # All constants were chosen with benchmarks/many_categories.py.
-# Columns of more categories have rates.
+# Columns with more categories than this have target rates.
 MOST_IN_SETS = 50
-# Maximum number of classes that have rates.
+# Maximum number of classes that have target rates.
 _MOST_CLASSES = 6
-# Maximum number of interactions of a fit, and of those that a tree sees.
+# Maximum number of interactions of a fit, and maximum number of interactions whose rates a tree grows on.
 MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
-# Maximum number of cells of all interactions, and the minimum gain of one in log likelihood.
+# Maximum number of cells of all interactions together, and minimum gain in log likelihood of an interaction.
 MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
-# The numbers of parts that numbers are divided into at quantiles.
+# In an interaction, a numeric feature is divided at its quantiles into one of these numbers of parts.
 PARTS = (2, 4)
-# The maximum number of pairs of a column and another feature that are tried.
+# Approximate maximum number of pairs of a column and another feature that are tried as interactions.
 _MOST_CANDIDATES = 512
-# The amounts of smoothing to choose from, in samples.
+# The candidates for smoothing, which is the weight of the prior as a number of samples.
 _SMOOTHING = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 512.0])
-# The maximum number of rows, and of their codes, from which interactions and smoothing are chosen.
+# Approximate maximum numbers of rows, and of their codes, in the sample that chooses interactions and smoothing.
 _SAMPLE_ROWS, _SAMPLE_CODES = 2**16, 2**25
-# The maximum number of cells of a table from which bins are chosen.
+# Maximum number of cells of a table from which bins are chosen.
 _BIN_CELLS = 2**14
-# A row has one code for each digit of its category.
+# The base of the digits of a category index. A row has one code for each digit.
 _BASE = 256
-_BLOCK_ROWS = 2**18  # that are decoded at a time
-_LEAST_RATE = 1e-12  # of which there is a logarithm
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_BLOCK_ROWS = 2**18  # rows are decoded in blocks of this size, to save memory
+_LEAST_RATE = 1e-12  # smaller rates are raised to this value, so that their logarithms are finite
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # the increment of SplitMix64
 
 
 def find_rated(categories: Categories, encodings: Sequence[str]) -> list[int]:
-    """Return the columns that have rates."""
+    """Return the indices of the columns that have target rates, in ascending order."""
     if tuple(encodings) == (SETS,):
         return []
-    # sorted, because the order of the categories is not the same wherever the rows are
+    # Sorted, because the order of the columns in `categories` depends on where the rows are stored.
     return sorted(feature for feature, values in categories.items() if len(values) > MOST_IN_SETS)
 
 
 def encodings_of(given: Sequence[str], rates: TargetRates | None) -> tuple[str, ...]:
-    """Return the encodings among the given ones that trees can have; without rates these are sets."""
+    """Return the given encodings that are possible, or `RATES` if none is; without target rates, return `SETS`."""
     if rates is None:
         return (SETS,)
     has_interactions = any(table.is_interaction for table in rates.tables)
@@ -65,41 +65,36 @@ def encodings_of(given: Sequence[str], rates: TargetRates | None) -> tuple[str, 
 
 
 def count_rated_classes(n_classes: int) -> int:
-    """Return the number of classes that have rates: of two the second one."""
+    """Return the number of classes that have rates. Of two classes, only the second has a rate."""
     return 1 if n_classes == 2 else min(n_classes, _MOST_CLASSES)
 
 
 def count_digits(n_categories: int) -> int:
-    """Return the number of digits of a category; the greatest number is that of a missing one."""
+    """Return the number of digits of a category index. The greatest number with these digits is a missing value."""
     return (n_categories.bit_length() + 7) // 8
 
 
 @dataclass(frozen=True)
 class Digits:
-    """The rows of a matrix of codes that hold the digits of the categories of some columns, behind all other rows."""
+    """The last rows of a matrix of codes, which contain the digits of the category indices of columns."""
 
-    first: int  # the number of other rows
-    n_categories: dict[int, int]  # by column
-
-    @classmethod
-    def of(cls, first: int, categories: Categories, rated: Sequence[int]) -> "Digits":
-        """Return where the digits of columns are."""
-        return cls(first, {feature: len(categories[feature]) for feature in rated})
+    first: int  # the index of the first of these rows, which follow the codes of the features
+    n_categories: dict[int, int]  # the number of categories of each column
 
     @property
     def n_rows(self) -> int:
-        """The number of rows that hold digits."""
+        """The number of rows that contain digits."""
         return sum(map(count_digits, self.n_categories.values()))
 
     @cached_property
     def _indices(self) -> dict[int, slice]:
-        """The rows of each column."""
+        """The slice of the rows with the digits of each column."""
         ends = self.first + np.cumsum(list(map(count_digits, self.n_categories.values())))
         starts = [self.first, *ends[:-1].tolist()]
         return dict(zip(self.n_categories, map(slice, starts, ends.tolist())))
 
     def encode(self, X: NDArray[Any], dtype: Any) -> NDArray[Any]:
-        """Return the digits of the categories in a matrix of features, (n_digits, n_rows)."""
+        """Return the digits of the category indices in a matrix of features, shape (n_digits, n_rows)."""
         digits, index = np.empty((self.n_rows, len(X)), dtype=dtype), 0
         for feature, n_categories in self.n_categories.items():
             values, n_digits = X[:, feature], count_digits(n_categories)
@@ -110,47 +105,44 @@ class Digits:
         return digits
 
     def decode(self, codes: NDArray[np.unsignedinteger], feature: int) -> NDArray[np.int32]:
-        """Return the categories of a column, -1 for missing ones."""
+        """Return the category index of each row in a column, shape (n_rows,), -1 for missing values."""
         categories = np.empty(codes.shape[1], dtype=np.int32)
         read_categories(codes[self._indices[feature]], categories)
-        # Compiled code cannot read greater numbers than those of categories.
+        # Compiled code uses the result as indices, which must be less than the number of categories.
         categories[categories >= self.n_categories[feature]] = -1
         return categories
 
 
 class CodedRows(NamedTuple):
-    """Some training rows: their codes with digits, labels and weights as integers."""
+    """The codes, labels and weights of training rows."""
 
-    codes: NDArray[np.unsignedinteger]
+    codes: NDArray[np.unsignedinteger]  # (n_features + n_digits, n_rows)
     labels: NDArray[np.uint16]
-    weights: NDArray[np.int64] | None
+    weights: NDArray[np.int64] | None  # as fixed-point integers; None if all are 1
 
-    def some(self, rows: Any) -> "CodedRows":
-        """Return some of the rows."""
+    def take(self, rows: Any) -> "CodedRows":
+        """Return the selected rows."""
         weights = None if self.weights is None else self.weights[rows]
         return CodedRows(self.codes[:, rows], self.labels[rows], weights)
 
     @classmethod
     def joined(cls, parts: Sequence["CodedRows"]) -> "CodedRows":
         """Return the rows of all parts, in order."""
-        weights = [part.weights for part in parts if part.weights is not None]
-        codes, labels = (
-            np.concatenate([part.codes for part in parts], 1),
-            np.concatenate([part.labels for part in parts]),
-        )
-        return cls(codes, labels, np.concatenate(weights) if weights else None)
+        codes, labels, weights = zip(*parts)
+        joined = None if weights[0] is None else np.concatenate(weights)
+        return cls(np.concatenate(codes, axis=1), np.concatenate(labels), joined)
 
 
 class Sample(NamedTuple):
-    """The rows that the rates of a column are chosen from: some of those that are given."""
+    """A sample of rows, from which the smoothing and the interactions of a column are chosen."""
 
-    feature: int
+    feature: int  # the index of the column
     rows: CodedRows
-    chosen: NDArray[np.int64]
+    chosen: NDArray[np.int64]  # the indices of the sampled rows in `rows`
 
 
 def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
-    """Return the totals of cells, (n_cells, n_classes)."""
+    """Return the total weight of each class in each cell, (n_cells, n_classes); cell -1 of a row is not counted."""
     known = cells >= 0
     indices = cells[known].astype(np.int64) * n_classes + rows.labels[known]
     if rows.weights is None:
@@ -162,46 +154,46 @@ def count_totals(cells: NDArray[np.integer], n_cells: int, rows: CodedRows, n_cl
 
 
 class RateWeights(NamedTuple):
-    """The weights of training rows in target rates, which are sample weights: as integers, whose sums are exact."""
+    """The conversion of sample weights to weights in target rates, which are integers, because their sums are exact."""
 
-    fixed: FixedPoint | None  # None if all are 1
-    mean: float  # the mean sample weight of all rows, which counts one sample
-    by_class: NDArray[np.float64]  # (n_classes,) what a weight counts; less if the class is sampled at a lower rate
+    fixed: FixedPoint | None  # None if all sample weights are 1
+    mean: float  # the mean sample weight of all rows, which is counted as one sample
+    by_class: NDArray[np.float64]  # (n_classes,) factors, which are lower for classes with a lower sampling rate
 
     @classmethod
     def of(cls, sample_weight: NDArray[np.float64] | None, sampler: BootstrapSampler | None, n_classes: int) -> Self:
-        """Return the conversion of weights, given those of all rows of positive weight."""
+        """Return the conversion, given the sample weights of all rows of positive weight."""
         fixed, mean, by_class = None, 1.0, np.ones(n_classes)
         if sample_weight is not None:
             fixed, mean = FixedPoint.of(sample_weight, len(sample_weight)), float(sample_weight.mean())
         if sampler is not None and len(sampler.sizes) == n_classes:
-            # the proportion of rows that are in a sample of a tree, once or several times
+            # The expected proportion of the rows of a class that are in the sample of a tree at least once.
             sampled = -np.expm1(-np.nan_to_num(sampler.rates))
             by_class = sampled / sampled.max()
         return cls(fixed, mean, by_class)
 
     @property
     def factors(self) -> NDArray[np.float64]:
-        """What the integer 1 counts, in samples, (n_classes,)."""
+        """The factors that convert integer weights to numbers of samples, (n_classes,)."""
         return self.by_class if self.fixed is None else self.by_class * (self.fixed.unit / self.mean)
 
     def integers(self, sample_weight: NDArray[np.float64] | None) -> NDArray[np.int64] | None:
-        """Return the weights of some rows as integers."""
+        """Return the weights of rows as integers, or None if all are 1."""
         return None if self.fixed is None or sample_weight is None else self.fixed.apply(sample_weight)
 
     def in_samples(self, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-        """Return the weights of some rows in samples."""
+        """Return the weights of rows divided by the mean weight, or None if all are 1."""
         return None if sample_weight is None else sample_weight / self.mean
 
     def frequencies(self, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Return the class frequencies in the samples of trees, given all rows."""
+        """Return the class frequencies in the samples of trees, given the labels and weights of all rows."""
         return class_frequencies(labels, self.integers(sample_weight), self.by_class)
 
 
 def class_frequencies(
     labels: NDArray[np.uint16], integers: NDArray[np.int64] | None, by_class: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the class frequencies of rows, given their weights as integers and what those of each class count."""
+    """Return the class frequencies of rows, (n_classes,), given their integer weights and the factor of each class."""
     totals = np.zeros(len(by_class), dtype=np.int64)
     np.add.at(totals, labels, 1 if integers is None else integers)
     weights: NDArray[np.float64] = totals * by_class
@@ -211,10 +203,10 @@ def class_frequencies(
 def sampled_rows(
     codes: NDArray[np.unsignedinteger], digits: Digits, feature: int, n_rows: int, first_row: int = 0
 ) -> NDArray[np.int64]:
-    """Return the rows that interactions and smoothing of a column are chosen from.
+    """Return the indices of the rows from which the interactions and smoothing of a column are chosen.
 
-    They are all rows of some categories, and of the most frequent ones some rows. Which these are depends on the
-    category, the number of the row among all n_rows rows of the fit, and n_rows alone.
+    Rows of the `SHARED_CODE` most frequent categories are sampled one by one. Of another category, all rows or no rows
+    are taken. The choice depends only on n_rows, the row's category, and its index among the n_rows rows of the fit.
     """
     most = min(_SAMPLE_ROWS, _SAMPLE_CODES // len(codes))
     if n_rows <= most:
@@ -229,7 +221,7 @@ def sampled_rows(
 
 
 def _hash(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return a hash of each number, that of SplitMix64."""
+    """Return the hash of each number by SplitMix64."""
     hashes = numbers.astype(np.uint64) * _GOLDEN + _GOLDEN
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         hashes = (hashes ^ (hashes >> np.uint64(shift))) * np.uint64(factor)
@@ -238,42 +230,34 @@ def _hash(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True)
 class RateRows:
-    """What the choice of rates knows of the features of a fit."""
+    """The features of a fit, as needed to find the cells of target rates from codes."""
 
     digits: Digits
-    values: BinValues  # of the other features
-    by_set: NDArray[np.bool_]  # which of these are categorical
+    values: BinValues  # the bins of all features
+    by_set: NDArray[np.bool_]  # (n_features,) whether each feature is categorical
 
     def cells(self, table: RateTable, codes: NDArray[np.unsignedinteger]) -> NDArray[np.int64]:
-        """Return the cells of rows, -1 for missing ones."""
+        """Return the cell of each row in a table, (n_rows,), -1 if a value is missing."""
         categories = self.digits.decode(codes, table.feature).astype(np.int64)
         if not table.is_interaction:
             return categories
         return table.cells(categories, table.parts_of_codes(self.values)[codes[table.other]])
 
     def count(self, table: RateTable, rows: CodedRows, n_classes: int) -> NDArray[np.int64]:
-        """Return the totals of the cells, (n_cells, n_classes)."""
+        """Return the total weight of each class in each cell of a table, (n_cells, n_classes)."""
         n_cells = self.digits.n_categories[table.feature] * table.n_parts
         totals = np.zeros((n_cells, n_classes), dtype=np.int64)
         for start in range(0, len(rows.labels), _BLOCK_ROWS):
-            some = rows.some(slice(start, start + _BLOCK_ROWS))
-            totals += count_totals(self.cells(table, some.codes), n_cells, some, n_classes)
+            block = rows.take(slice(start, start + _BLOCK_ROWS))
+            totals += count_totals(self.cells(table, block.codes), n_cells, block, n_classes)
         return totals
 
-    def count_all(self, tables: Sequence[RateTable], rows: CodedRows, n_classes: int) -> list[NDArray[np.int64]]:
-        """Return the totals of every table."""
-        return [self.count(table, rows, n_classes) for table in tables]
-
-    def others(self, feature: int) -> range:
-        """Return the other features that interactions of a column are tried with: all, or some of them if many are."""
-        n_features = len(self.by_set)
-        step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
-        return range(feature % step, n_features, step)
-
     def candidates(self, feature: int, codes_of: Callable[[int], NDArray[Any]]) -> Iterator[tuple[RateTable, Any]]:
-        """Yield interactions of a column, and the codes of the other feature; numbers are cut at their quantiles."""
-        nothing = np.empty((0, 0), dtype=np.int64)
-        for other in self.others(feature):
+        """Yield candidate interactions, with codes of the other feature; numeric features are divided at quantiles."""
+        nothing, n_features = np.empty((0, 0), dtype=np.int64), len(self.by_set)
+        # Try all other features, or every step-th feature if there are many.
+        step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
+        for other in range(feature % step, n_features, step):
             n_bins = int(self.values.first[other + 1] - self.values.first[other])
             if other == feature or n_bins < 2:
                 continue
@@ -292,14 +276,14 @@ class RateRows:
 
 
 def leave_one_out(totals: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float) -> float:
-    """Return the log likelihood of labels, each by the smoothed rate of all other samples of its cell."""
+    """Return the log likelihood of the labels, given the rates of the other samples of a cell and a prior `towards`."""
     others = np.maximum(totals - 1.0, 0.0) + smoothing * towards
     total = np.maximum(totals.sum(axis=1, keepdims=True) - 1.0, 0.0) + smoothing
     return float(np.sum(totals * np.log(np.maximum(others / total, _LEAST_RATE))))
 
 
 def choose_smoothing(totals: NDArray[np.float64], towards: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the smoothing with the greatest log likelihood, and this."""
+    """Return the smoothing with the greatest leave-one-out log likelihood, and this likelihood."""
     scores = [leave_one_out(totals, towards, smoothing) for smoothing in _SMOOTHING.tolist()]
     best = int(np.argmax(scores))
     return float(_SMOOTHING[best]), scores[best]
@@ -308,10 +292,10 @@ def choose_smoothing(totals: NDArray[np.float64], towards: NDArray[np.float64]) 
 def towards_additive(
     alone: NDArray[np.float64], frequencies: NDArray[np.float64], smoothing: float, ratios: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the rate of each class in cells for a sample of this class, if there is no interaction.
+    """Return the rates of cells that are expected without an interaction, (n_categories, n_parts, n_classes).
 
-    `alone`, (n_categories, 1, n_classes), are the totals of categories, which contain the sample, and `ratios`,
-    (n_parts, n_classes), those of the class frequencies of parts and of all samples.
+    `alone`, (n_categories, 1, n_classes), are the totals of categories. The rate of a class leaves out one sample of
+    this class. `ratios`, (n_parts, n_classes), are class frequencies in a part divided by frequencies in all samples.
     """
     weights = (alone + smoothing * frequencies) * ratios
     own = np.maximum(weights - ratios, _LEAST_RATE)
@@ -326,13 +310,13 @@ def choose_tables(
     factors: NDArray[np.float64],
     with_interactions: bool,
 ) -> tuple[RateTable, list[tuple[float, RateTable]]]:
-    """Return the table of a column alone, and its interactions with their gains in log likelihood, without totals."""
+    """Return the table of a column, and pairs of a gain in log likelihood and an interaction. Tables have no totals."""
     feature, (codes, labels, _), chosen = sample
     n_classes, decoded = len(frequencies), rows.digits.decode(codes, feature)
-    # The codes of one feature are taken at a time: those of all, for every column, would be quadratic work.
+    # Codes are taken for one feature at a time, because taking all codes for every column would be quadratic work.
     chosen = chosen[decoded[chosen] >= 0]
     taken = CodedRows(codes[:0], labels[chosen], None)
-    # Only categories in the sample, so that tables are small.
+    # Only categories in the sample are counted, so that tables are small.
     categories = np.unique(decoded[chosen], return_inverse=True)[1].astype(np.int64)
     n_categories = int(categories.max(initial=-1)) + 1
     alone = count_totals(categories, n_categories, taken, n_classes) * factors
@@ -340,16 +324,16 @@ def choose_tables(
     nothing = np.empty((0, n_classes), dtype=np.int64)
     table, found = RateTable(feature, -1, np.empty(0), 1, smoothing, nothing), []
     for candidate, others in rows.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ():
-        n_cells = rows.digits.n_categories[feature] * candidate.n_parts
-        if n_cells > MOST_CELLS or n_categories * candidate.n_parts * n_classes > 4 * MOST_CELLS:
+        n_parts = candidate.n_parts
+        n_cells = n_categories * n_parts
+        if rows.digits.n_categories[feature] * n_parts > MOST_CELLS or n_cells * n_classes > 4 * MOST_CELLS:
             continue
         parts = candidate.parts_of_codes(rows.values)[others]
-        n_cells = n_categories * candidate.n_parts
         totals = count_totals(candidate.cells(categories, parts), n_cells, taken, n_classes) * factors
         amount, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
         if gain >= _LEAST_GAIN:
             found.append((gain, candidate._replace(smoothing=amount, totals=nothing)))
-    # of one feature the best way to cut it
+    # For each other feature, keep only the interaction with the greatest gain.
     best = {table.other: (gain, table) for gain, table in sorted(found, key=lambda item: item[0])}
     return table, list(best.values())
 
@@ -359,17 +343,11 @@ def interaction_gain(
 ) -> tuple[float, float]:
     """Return the smoothing of an interaction, and its gain in log likelihood over a model without it.
 
-    Parameters
-    ----------
-    totals : ndarray of shape (n_categories, n_parts, n_classes)
-        The weights of the classes.
-    frequencies : ndarray of shape (n_classes,)
-        Those of the classes in all samples.
-    smoothing : float
-        That of the rates of categories alone.
+    `totals`, (n_categories, n_parts, n_classes), are the weights of the classes in cells. `frequencies` are the class
+    frequencies in all samples, and `smoothing` is the smoothing of the table of the column without interaction.
     """
     alone, by_part = totals.sum(axis=1, keepdims=True), totals.sum(axis=0) + frequencies
-    # Relative to the sample: it has whole categories, and so other frequencies than all rows.
+    # Relative to the class frequencies in the sample, which differ from all rows, because categories are sampled.
     own = by_part.sum(axis=0) / by_part.sum()
     ratios = by_part / by_part.sum(axis=1, keepdims=True) / np.maximum(own, _LEAST_RATE)
     towards = towards_additive(alone, frequencies, smoothing, ratios)
@@ -386,10 +364,10 @@ def choose_rates(
     by_class: NDArray[np.float64],
     with_interactions: bool,
 ) -> TargetRates:
-    """Return the rates of a fit without their totals, given a sample of rows for each column that has rates.
+    """Return the target rates of a fit without their totals, given a sample of rows for each column that has rates.
 
-    `labels` are those of all rows, and `by_class` is what the rows of each class count. They have no other weights: of
-    the sums of a cell each row leaves out its own weight here, which the sums do not tell.
+    `labels` are the labels of all rows, and `by_class` is the weight of a row of each class. Sample weights are not
+    used: the likelihood leaves out the weight of each row, which the totals of a cell do not tell.
     """
     frequencies = class_frequencies(labels, None, by_class)
     chosen = [choose_tables(rows, sample, frequencies, by_class, with_interactions) for sample in samples]
@@ -410,13 +388,13 @@ def choose_rates(
 
 
 def with_totals(rates: TargetRates, totals: Sequence[NDArray[np.int64]]) -> TargetRates:
-    """Return rates with the totals of all training rows."""
+    """Return target rates with the totals of all training rows, given for each table."""
     pairs = zip(rates.tables, totals, strict=True)
     return rates._replace(tables=tuple(table._replace(totals=of_table) for table, of_table in pairs))
 
 
 def bins_of_rates(rates: TargetRates) -> list[Bins]:
-    """Return the bins of the features, from the rates that some cells have with all and with fewer of their samples."""
+    """Return the bins of each rate feature, chosen from the rates of cells for all and for fewer of their samples."""
     bins: list[Bins] = []
     for number, table in enumerate(rates.tables):
         totals = table.totals
@@ -436,13 +414,13 @@ def bins_of_rates(rates: TargetRates) -> list[Bins]:
 def _bins_of_cells(
     total: NDArray[np.float64], counts: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float
 ) -> Bins:
-    """Return the bins of one feature, given the weights of cells and of their samples of the class."""
+    """Return the bins of one feature, given the total weights of cells, the weights of the class, and the priors."""
 
     def rate(part: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
         rates: NDArray[np.float64] = (np.maximum(part, 0.0) + smoothing * towards) / (np.maximum(of, 0.0) + smoothing)
         return rates
 
-    # A sample that is predicted out of bag is not counted; trees grow on rates of about half of the samples.
+    # Out-of-bag prediction leaves out the sample itself; trees grow on rates of about half of the samples.
     values = [rate(counts - 1.0, total - 1.0), rate(counts, total - 1.0), rate(0.5 * counts, 0.5 * total), towards]
     weights = [counts, total - counts, 0.5 * total, 0.25 * total]
     weight = np.concatenate(weights)
@@ -454,17 +432,17 @@ def _bins_of_cells(
 
 
 def own_of_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> OwnTotals:
-    """Return the totals of rows themselves, given their weights as integers."""
+    """Return a function of a table and cells that returns the class totals of each single row, (n_rows, n_classes)."""
     own = np.zeros((len(labels), n_classes), dtype=np.int64)
     own[np.arange(len(labels)), labels] = 1 if weights is None else weights
     return lambda number, cells: own
 
 
 class OwnTotalsOf:
-    """The totals of training rows themselves, or of their groups, which their rates out of bag do not count.
+    """The class totals of single training rows, or of their groups, which are left out of their out-of-bag rates.
 
-    `labels` are those of all rows. `kept`, the rows of positive weight, None for all, have `weights` as integers, and
-    `groups` where whole groups are sampled; `cells_of` returns their cells in a table, given its number.
+    `labels` are the labels of all rows, `kept` the indices of the rows of positive weight, None for all. Kept rows have
+    integer `weights`, and `groups` if groups are sampled. `cells_of` returns their cells, given the index of a table.
     """
 
     def __init__(
@@ -482,7 +460,7 @@ class OwnTotalsOf:
         self._lock = Lock()
 
     def __call__(self, rows: NDArray[np.int64]) -> OwnTotals:
-        """Return the totals of some of the rows of positive weight, given by their numbers among all rows."""
+        """Return a function of a table and cells that returns the totals to leave out for rows of positive weight."""
         indices = rows if self._kept is None else np.searchsorted(self._kept, rows)
         if self._groups is not None:
             groups = self._groups[indices]
@@ -491,10 +469,10 @@ class OwnTotalsOf:
         return own_of_rows(self._labels[rows], weights, self._n_classes)
 
     def _of_groups(self, number: int, cells: NDArray[np.int64], groups: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Return the totals of groups in cells."""
+        """Return the class totals of each row's group in the row's cell, (n_rows, n_classes)."""
         assert self._groups is not None
         n_groups = int(self._groups.max()) + 1
-        with self._lock:  # threads need the same totals at the same time
+        with self._lock:  # threads may need the same totals at the same time
             if number not in self._by_group:
                 labels = self._labels if self._kept is None else self._labels[self._kept]
                 cells_and_groups = self._cells_of(number).astype(np.int64) * n_groups + self._groups
