@@ -23,8 +23,6 @@ ONES = np.ones(len(Y))
 NAMES = list("abcde")
 
 both = pytest.mark.parametrize("make", [small_tree, small_forest])
-# Trees and forests share the validation of their data.
-a_forest = pytest.mark.parametrize("make", [small_forest])
 
 
 def with_value(values, at, value):
@@ -146,23 +144,20 @@ def refuse(model, error, message, *data, **more):
     assert not [name for name in vars(model) if name.endswith("_")]
 
 
-@a_forest
 @cases(BAD_TABLES)
-def test_bad_table(make, a, b, c):
-    refuse(make(), b, c, a, Y)
+def test_bad_table(a, b, c):
+    refuse(small_forest(), b, c, a, Y)
 
 
-@a_forest
 @cases(BAD_LABELS)
-def test_bad_labels(make, a, b, c):
+def test_bad_labels(a, b, c):
     table = X if a is None or len(a) < 1000 else np.zeros((len(a), 1))
-    refuse(make(), b, c, table, a)
+    refuse(small_forest(), b, c, table, a)
 
 
-@a_forest
 @cases(BAD_WEIGHTS)
-def test_bad_weights(make, a, b):
-    refuse(make(), ValueError, b, X, Y, sample_weight=a)
+def test_bad_weights(a, b):
+    refuse(small_forest(), ValueError, b, X, Y, sample_weight=a)
 
 
 @both
@@ -187,10 +182,9 @@ def methods(model):
     return model.predict, model.predict_proba, model.predict_log_proba, model.apply, model.decision_path
 
 
-@a_forest
 @pytest.mark.parametrize("at", range(5))
-def test_bad_table_at_prediction(make, at):
-    method = methods(make().fit(X, Y))[at]
+def test_bad_table_at_prediction(at):
+    method = methods(small_forest().fit(X, Y))[at]
     with pytest.raises(ValueError, match=r"^X has 4 features, but AUC\w+Classifier is expecting 5 features as input.$"):
         method(X[:, :4])
     with pytest.raises(ValueError, match="Reshape your data"):
@@ -199,7 +193,7 @@ def test_bad_table_at_prediction(make, at):
         method(X[:0])
     with pytest.raises(ValueError, match=r"^X has 4 features, but"):
         method(scipy.sparse.csr_matrix(X[:, :4]))
-    method = methods(make().fit(frame(), Y))[at]
+    method = methods(small_forest().fit(frame(), Y))[at]
     with pytest.raises(
         ValueError, match=r"^The feature names should match(.|\n)*unseen at fit time:\n- f\n(.|\n)*- e\n"
     ):
@@ -222,15 +216,6 @@ def test_not_fitted(make, at):
     with pytest.raises(NotFittedError, match="is not fitted yet"):
         methods(make())[at](X)
     assert not hasattr(make(), "feature_importances_")
-
-
-@both
-def test_a_parameter_out_of_range_keeps_the_last_fit(make):
-    model = make().fit(X, Y)
-    before = model.predict_proba(X)
-    with pytest.raises(ValueError, match="max_bins"):
-        model.set_params(max_bins=0).fit(X, Y)
-    np.testing.assert_array_equal(model.predict_proba(X), before)
 
 
 @both
@@ -287,11 +272,10 @@ SHAPES = {
 }
 
 
-@a_forest
 @pytest.mark.parametrize("shape", SHAPES)
-def test_tables_of_every_shape_give_the_same_trees(make, shape):
+def test_tables_of_every_shape_give_the_same_trees(shape):
     table = SHAPES[shape]
-    expected, model = make().fit(X, Y), make().fit(table, Y)
+    expected, model = small_forest().fit(X, Y), small_forest().fit(table, Y)
     assert digest(model) == digest(expected)
     np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(X))
     np.testing.assert_array_equal(model.apply(table), expected.apply(X))
@@ -299,22 +283,20 @@ def test_tables_of_every_shape_give_the_same_trees(make, shape):
     assert hasattr(model, "feature_names_in_") == shape.startswith(("pandas", "polars"))
 
 
-@a_forest
 @pytest.mark.parametrize("values", [X, np.asfortranarray(X, dtype=np.float32)], ids=["float64", "float32"])
-def test_read_only_memory_maps(make, values, tmp_path):
+def test_read_only_memory_maps(values, tmp_path):
     weights = np.linspace(0.5, 2, len(X))
     table, labels = read_only(values, tmp_path, "x.npy"), read_only(Y, tmp_path, "y.npy")
-    model = make().fit(table, labels, read_only(weights, tmp_path, "w.npy"))
-    expected = make().fit(X, Y, weights)
+    model = small_forest().fit(table, labels, read_only(weights, tmp_path, "w.npy"))
+    expected = small_forest().fit(X, Y, weights)
     assert digest(model) == digest(expected)
     np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(X))
 
 
-@a_forest
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16, bool])
-def test_numbers_of_every_type(make, dtype):
+def test_numbers_of_every_type(dtype):
     table = np.nan_to_num(X * 3).clip(0).astype(dtype)
-    assert digest(make().fit(table, Y)) == digest(make().fit(table.astype(float), Y))
+    assert digest(small_forest().fit(table, Y)) == digest(small_forest().fit(table.astype(float), Y))
 
 
 @both
@@ -322,7 +304,7 @@ def test_numbers_of_every_type(make, dtype):
 def test_float32_is_not_copied(make, order):
     table = np.asarray(X, dtype=np.float32, order=order)
     model = make()
-    assert np.shares_memory(model._hold(table, Y, None).X, table)
+    assert np.shares_memory(model._validate_rows(table, Y, None).X, table)
     many = np.zeros((200_000, 10), dtype=np.float32, order=order)
     model.fit(np.resize(table, (240, 10)), Y).predict_proba(many[:1])
     tracemalloc.start()
@@ -330,15 +312,6 @@ def test_float32_is_not_copied(make, order):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < many.nbytes
-
-
-@both
-def test_inputs_are_not_changed(make):
-    table, labels, weights = X.copy(), Y.copy(), np.linspace(0, 1, len(X))
-    given = weights.copy()
-    make().fit(table, labels, weights).predict(table)
-    for after, before in ((table, X), (labels, Y), (weights, given)):
-        np.testing.assert_array_equal(after, before)
 
 
 LABELS = {
@@ -351,14 +324,13 @@ LABELS = {
 }
 
 
-@a_forest
 @pytest.mark.parametrize("kind", LABELS)
 @pytest.mark.parametrize("box", [np.array, list, pd.Series, pl.Series])
-def test_labels_of_every_type(make, kind, box):
+def test_labels_of_every_type(kind, box):
     names, dtype = LABELS[kind]
     codes = make_table(n_classes=3)[1].clip(max=1 if kind == "bool" else 2)
-    model = make().fit(X, box(np.array(names, dtype=dtype)[codes].tolist()))
-    expected = make().fit(X, codes)
+    model = small_forest().fit(X, box(np.array(names, dtype=dtype)[codes].tolist()))
+    expected = small_forest().fit(X, codes)
     assert digest(model) == digest(expected)
     assert model.classes_.tolist() == names[: codes.max() + 1]
     assert model.predict(X).tolist() == [names[code] for code in expected.predict(X)]
@@ -440,3 +412,21 @@ def test_threads_that_predict_first_at_the_same_time(tmp_path):
             model = load(tmp_path / "model")
             for found in threads.map(lambda _, model=model: model.predict_proba(table), range(4)):
                 np.testing.assert_array_equal(found, expected)
+
+
+@both
+def test_a_parameter_out_of_range_keeps_the_last_fit(make):
+    model = make().fit(X, Y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="max_bins"):
+        model.set_params(max_bins=0).fit(X, Y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+@both
+def test_inputs_are_not_changed(make):
+    table, labels, weights = X.copy(), Y.copy(), np.linspace(0, 1, len(X))
+    given = weights.copy()
+    make().fit(table, labels, weights).predict(table)
+    for after, before in ((table, X), (labels, Y), (weights, given)):
+        np.testing.assert_array_equal(after, before)

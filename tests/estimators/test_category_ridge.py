@@ -46,14 +46,14 @@ def test_the_coefficients_minimize_the_penalized_loss(n_classes, most_paired, mo
     assert loss_of(ours, *data) < best.fun + 1e-3
 
 
+@pytest.mark.slow
 def test_the_penalty_is_about_that_of_the_greatest_marginal_likelihood(monkeypatch):
     monkeypatch.setattr(_category_ridge, "_PRIOR", 1e-9)
-    for size in (2.0, 0.7):
-        dense, indicators, column, labels = make((size,), n_rows=300)
-        fitted = fit_category_ridge(dense, indicators, column, labels, np.ones(len(labels)))
-        expected = penalty_of_categories(dense, indicators.toarray(), labels)
-        # the one is by an equation that neglects how the curvature depends on the penalty
-        assert 0.5 < fitted.penalties[0] / expected < 2.0
+    dense, indicators, column, labels = make((0.7,), n_rows=200)
+    fitted = fit_category_ridge(dense, indicators, column, labels, np.ones(len(labels)))
+    expected = penalty_of_categories(dense, indicators.toarray(), labels)
+    # the one is by an equation that neglects how the curvature depends on the penalty
+    assert 0.5 < fitted.penalties[0] / expected < 2.0
 
 
 def test_each_column_has_its_own():

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
-from sklearn.linear_model import LogisticRegression
 
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
 from tests.reference import stacking as reference
@@ -49,26 +48,6 @@ def test_the_reference(n_models, n_classes, penalty):
     np.testing.assert_allclose(found.apply(scores), expected, atol=2e-4)
 
 
-def test_two_classes_without_a_penalty_are_a_logistic_regression():
-    scores, labels, weights = simulate(2, 2, 4000)
-    found = combine(scores, labels, weights, 0.0)
-    odds = np.column_stack([score[:, 1] - score[:, 0] for score in scores])
-    peer = LogisticRegression(C=np.inf, tol=1e-10).fit(odds, labels, weights)
-    np.testing.assert_allclose(found.coef, peer.coef_[0], rtol=1e-3)
-    np.testing.assert_allclose(found.apply(scores), peer.predict_proba(odds), atol=1e-4)
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_it_finds_what_made_the_labels(n_classes):
-    rng = np.random.default_rng(1)
-    scores = [rng.normal(size=(40_000, n_classes)) for _ in range(2)]
-    true = Combination(np.array([1.6, 0.4]), np.linspace(0.5, -0.5, n_classes))
-    labels = (true.apply(scores).cumsum(axis=1) < rng.random((40_000, 1))).sum(axis=1)
-    found = combine(scores, labels, np.ones(40_000), 3.0)
-    np.testing.assert_allclose(found.coef, true.coef, atol=0.05)
-    np.testing.assert_allclose(found.intercept, true.intercept, atol=0.05)
-
-
 def test_a_model_that_harms_has_the_weight_0():
     scores, labels, weights = simulate(1, 3, 300)
     coef, _ = combine([scores[0], -scores[0] + np.eye(3)[labels]], labels, weights, 1.0)
@@ -78,14 +57,6 @@ def test_a_model_that_harms_has_the_weight_0():
     np.testing.assert_allclose(harmful.coef[:1], combine(scores, labels, weights, 1.0).coef, atol=1e-4)
     # The scores of a model of weight 0 are not needed.
     np.testing.assert_array_equal(harmful.apply([scores[0], None]), harmful.apply([scores[0], scores[0]]))
-
-
-def test_a_large_penalty_leaves_the_first_model():
-    scores, labels, weights = simulate(3, 3, 300)
-    found = combine(scores, labels, weights, 1e9)
-    np.testing.assert_allclose(found.coef, [1, 0, 0], atol=1e-6)
-    alone = Combination(np.array([1.0, 0.0, 0.0]), np.zeros(3))
-    np.testing.assert_allclose(alone.apply([scores[0], None, None]), softmax(scores[0], axis=1))
 
 
 def test_all_weights_may_be_0():
@@ -110,45 +81,6 @@ def test_the_gradient_is_zero(drawn, penalty):
     if len(np.unique(labels)) == len(found.intercept):
         assert np.all(np.abs(by_intercept) < 1e-4 * size)
     assert found.intercept.sum() == pytest.approx(0.0, abs=1e-9)
-
-
-@given(data, penalties, st.floats(-5.0, 5.0), st.integers(0, 2))
-def test_shifts_change_nothing(drawn, penalty, shift, model):
-    """Of all classes of a sample; of a class of all samples only the intercept."""
-    scores, labels, weights = drawn
-    model %= len(scores)
-    first = combine(scores, labels, weights, penalty).apply(scores)
-    of_samples = [score + shift * np.arange(len(labels))[:, None] % 3 for score in scores]
-    np.testing.assert_allclose(combine(of_samples, labels, weights, penalty).apply(of_samples), first, atol=2e-3)
-    of_class = [score + shift * (m == model) * np.eye(score.shape[1])[0] for m, score in enumerate(scores)]
-    np.testing.assert_allclose(combine(of_class, labels, weights, penalty).apply(of_class), first, atol=2e-3)
-
-
-@given(data, penalties, st.floats(0.1, 10.0))
-def test_only_the_ratio_of_weights_and_penalty_matters(drawn, penalty, scale):
-    scores, labels, weights = drawn
-    one, other = combine(scores, labels, weights, penalty), combine(scores, labels, scale * weights, scale * penalty)
-    np.testing.assert_allclose(one.apply(scores), other.apply(scores), atol=2e-3)
-
-
-@given(data, penalties, st.integers(0, 2**32 - 1))
-def test_weights_are_repetitions(drawn, penalty, seed):
-    scores, labels, _ = drawn
-    times = np.random.default_rng(seed).integers(0, 4, len(labels))
-    weighted = combine(scores, labels, times.astype(float), penalty)
-    copies = [np.repeat(score, times, axis=0) for score in scores]
-    repeated = combine(copies, np.repeat(labels, times), np.ones(times.sum()), penalty)
-    np.testing.assert_allclose(weighted.apply(scores), repeated.apply(scores), atol=2e-3)
-
-
-@given(data, penalties)
-def test_the_order_of_classes_does_not_matter(drawn, penalty):
-    scores, labels, weights = drawn
-    n_classes = scores[0].shape[1]
-    first = combine(scores, labels, weights, penalty).apply(scores)
-    reverse = [score[:, ::-1] for score in scores]
-    other = combine(reverse, n_classes - 1 - labels.astype(int), weights, penalty).apply(reverse)
-    np.testing.assert_allclose(other[:, ::-1], first, atol=2e-3)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -151,26 +151,13 @@ def test_treelite_predicts_the_same(name):
     np.testing.assert_allclose(predicted.reshape(expected.shape), expected, rtol=0, atol=1e-6)
 
 
-@every_model
+@pytest.mark.parametrize("name", ["many classes", "missing values", "categories", "a tree"])
 def test_shap_values_add_up(name):
-    import shap  # seconds, which all processes of tests would take
-
     model, _, rows = model_and_rows(name)
     exported = plain(model.to_sklearn())
     explainer = shap.TreeExplainer(exported)
     total = explainer.shap_values(rows[-5:]).sum(axis=1) + explainer.expected_value
     np.testing.assert_allclose(total, exported.predict_proba(as_table(model, rows[-5:])), rtol=0, atol=1e-9)
-
-
-def test_what_reads_trees_refuses_calibrated_probabilities():
-    import shap
-
-    exported = model_and_rows("balanced")[0].to_sklearn()
-    assert isinstance(exported, CalibratedForestClassifier)
-    with pytest.raises(Exception, match=r"not yet supported by TreeExplainer"):
-        shap.TreeExplainer(exported)
-    with pytest.raises(treelite.TreeliteError, match="Not supported model type"):
-        treelite.sklearn.import_model(exported)
 
 
 def test_single_trees_can_be_read_and_drawn():
@@ -186,14 +173,6 @@ def test_scikit_learn_holds_thresholds_too():
     model, _, rows = model_and_rows("tuned")
     with_threshold = FixedThresholdClassifier(FrozenEstimator(model.to_sklearn()), threshold=model.threshold_)
     np.testing.assert_array_equal(with_threshold.fit(rows, rows[:, 0] > 0).predict(rows), model.predict(rows))
-
-
-def test_values_are_rounded_as_scikit_learn_does():
-    model, _ = MODELS["two classes"]()
-    X = make_table()[0] + 1e-12
-    rounded = model.encode(X, dtype="float32")
-    assert rounded.dtype == np.float32
-    np.testing.assert_array_equal(model.to_sklearn().predict_proba(X), model.predict_proba(rounded))
 
 
 def test_values_that_equal_a_threshold_go_to_its_left_as_in_the_model(tmp_path):
@@ -234,7 +213,7 @@ def test_loaded_models_are_exported_too(name, tmp_path):
     assert (tmp_path / "loaded.onnx").read_bytes() == (tmp_path / "model.onnx").read_bytes()
 
 
-def test_codes_are_places_among_categories():
+def test_codes_are_indices_of_categories():
     model, X, _ = model_and_rows("categories")
     encoded = model.encode(X).to_numpy()
     shops = model.categories_[1].tolist()
@@ -262,9 +241,12 @@ def test_codes_keep_names_index_and_type_of_a_table():
         np.testing.assert_array_equal(model.to_sklearn().predict_proba(model.encode(X)), model.predict_proba(table))
 
 
-def test_shap_says_what_to_pass_for_a_calibrated_forest():
+def test_what_reads_trees_refuses_calibrated_probabilities():
+    """And shap says what to pass."""
     model, _, rows = model_and_rows("balanced and tuned")
     exported = model.to_sklearn()
+    with pytest.raises(treelite.TreeliteError, match="Not supported model type"):
+        treelite.sklearn.import_model(exported)
     with pytest.raises(Exception, match=r"not yet supported by TreeExplainer: .*; pass its attribute `estimator`"):
         shap.TreeExplainer(exported)
     explainer = shap.TreeExplainer(exported.estimator)
@@ -277,13 +259,3 @@ def test_what_is_not_fitted_is_not_exported(method):
     arguments = {"to_sklearn": [], "to_onnx": ["forest.onnx"], "encode": [[[0.0]]]}[method]
     with pytest.raises(NotFittedError):
         getattr(small_forest(), method)(*arguments)
-
-
-@pytest.mark.parametrize("make", [small_forest, small_tree])
-def test_models_show_themselves_in_notebooks(make):
-    model = make()
-    before = model._repr_html_()
-    assert type(model).__name__ in before
-    after = model.fit(*make_table())._repr_html_()
-    assert "fitted" in after
-    assert before != after

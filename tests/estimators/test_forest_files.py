@@ -10,8 +10,6 @@ from tests.estimators.data import make_table, small_forest, small_tree
 from tests.estimators.test_model_files import assert_same_model, assert_same_predictions, saved
 
 N_ROWS = 60
-
-
 RANDOM = np.random.default_rng(0)
 
 
@@ -130,9 +128,9 @@ def assert_comes_back(model, X, folder):
 # The tables of which files hold different things.
 TELLING = {"two classes", "three classes", "text", "greatest values", "weights of all sizes", "a frame"}
 WALK = [
-    pytest.param(name, options, id=f"{name}-{of}", marks=() if name in TELLING and of == "common" else pytest.mark.slow)
-    for name in TABLES
-    for options, of in ((COMMON, "common"), (RARE, "rare"))
+    *(pytest.param(name, COMMON, id=name, marks=() if name in TELLING else pytest.mark.slow) for name in TABLES),
+    pytest.param("two classes", RARE, id="two classes, rare options"),
+    pytest.param("a frame", RARE, id="a frame, rare options", marks=pytest.mark.slow),
 ]
 
 

@@ -224,10 +224,10 @@ def test_what_is_sampled_anew_knows_the_groups(weight, tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda groups: groups[:-1], "groups are not those that trees sampled"),
-        (lambda groups: groups[::-1].copy(), "groups are not those that trees sampled"),
-        (lambda groups: groups - 1, "groups are not numbered from 0"),
-        (lambda groups: groups[:0], "groups are not numbered from 0"),
+        (lambda groups: groups[:-1], "groups has invalid values"),
+        (lambda groups: groups[::-1].copy(), "groups has invalid values"),
+        (lambda groups: groups - 1, "groups has invalid values"),
+        (lambda groups: groups[:0], "groups has invalid values"),
         (lambda groups: groups.astype(np.float64), "groups must be int32"),
     ],
 )
@@ -246,7 +246,7 @@ def test_records_of_damaged_files_are_refused(record, tmp_path):
     stored = read_model(tmp_path / "model")
     stored._metadata["drawn"][0][4:] = record
     write_model(tmp_path / "model", stored._arrays, stored._metadata)
-    with pytest.raises(ModelFormatError, match=r"drawn has invalid groups|groups are not those that trees sampled"):
+    with pytest.raises(ModelFormatError, match=r"drawn has invalid groups|groups has invalid values"):
         aucforest.load(tmp_path / "model")
 
 
@@ -377,7 +377,7 @@ def test_the_plan_has_room_for_groups():
     assert max(np.count_nonzero(count) for count in counts) <= sampler.n_distinct <= 5000
     assert max(int(count.sum()) for count in counts) <= sampler.n_sampled
     assert sampler.rates == pytest.approx(1.0)
-    assert sampler.bytes_of_tree == sampler.by_block(1).nbytes == 2000
+    assert sampler.tree_bytes == sampler.block_sizes(1).nbytes == 2000
 
 
 def test_a_warm_start_with_more_rows_keeps_what_was_chosen():

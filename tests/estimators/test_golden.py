@@ -51,7 +51,8 @@ def check(name, fit=golden.fit_in_memory, **params):
     """Compare a case, grown elsewhere or with some other parameters, with what is recorded of it."""
     difference = say_difference(RECORDED[name], golden.describe(*golden.grow(name, fit, **params)))
     if difference:
-        pytest.fail(f"{name}: {difference}", pytrace=False)
+        advice = "if that is meant, raise `_FORMAT` of fitting/job.py (no checkpoint may mix both), and record it anew"
+        pytest.fail(f"{name}: {difference}: {advice}", pytrace=False)
 
 
 def test_all_cases_are_recorded():

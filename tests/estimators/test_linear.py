@@ -115,29 +115,6 @@ def test_rows_of_weight_zero_are_left_out(article):
     assert fitted.classes_.tolist() == [0, 1]
 
 
-def test_a_heavy_part_is_ranked_first():
-    rng = np.random.default_rng(0)
-    y = np.arange(400) % 2
-    half = np.arange(400) < 200
-    X = rng.normal(size=(400, 1)) + np.where(half, 2 * y, -2 * y)[:, None]
-    for heavy in (half, ~half):
-        model = LinearAUCClassifier().fit(X, y, sample_weight=np.where(heavy, 10.0, 0.1))
-        assert auc(model, X[heavy], y[heavy]) > 0.85
-
-
-def test_the_penalty_spreads_over_features_that_are_alike():
-    rng = np.random.default_rng(0)
-    y = np.arange(100) % 2
-    signal = y + rng.normal(size=100)
-    X = signal[:, None] + 0.05 * rng.normal(size=(100, 2))
-
-    def contrast(alpha):
-        first, second = LinearAUCClassifier(alpha=alpha).fit(X, y).coef_[0]
-        return abs(first - second) / abs(first + second)
-
-    assert contrast(0.1) < 0.1 < contrast(0.0)
-
-
 def test_features_that_tell_nothing_give_the_base_rate():
     X, y = np.ones((50, 2)), np.arange(50) < 10
     model = LinearAUCClassifier().fit(X, y)
@@ -184,18 +161,11 @@ def test_too_few_iterations_are_told():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"eps": 0.0}, "eps"),
-        ({"eps": -1.0}, "eps"),
-        ({"alpha": -1.0}, "alpha"),
-        ({"max_iter": 0}, "max_iter"),
-        ({"tol": -1.0}, "tol"),
-    ],
+    ("name", "value"), [("eps", 0.0), ("eps", -1.0), ("alpha", -1.0), ("max_iter", 0), ("tol", -1.0)]
 )
-def test_bad_parameters_are_refused(parameters, message):
-    with pytest.raises(ValueError, match=f"The '{message}' parameter of LinearAUCClassifier must be"):
-        LinearAUCClassifier(**parameters).fit([[0.0], [1.0]], [0, 1])
+def test_bad_parameters_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of LinearAUCClassifier must be"):
+        LinearAUCClassifier(**{name: value}).fit([[0.0], [1.0]], [0, 1])
 
 
 @pytest.mark.parametrize(
@@ -238,9 +208,8 @@ def test_large_numbers_are_scaled_or_refused(unit):
         model.predict(largest.assign(c=[1.0, 1e308]))
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize("fitted", [True, False])
-def test_a_fit_that_fails_leaves_all_as_it_was(article, fitted, error, monkeypatch):
+def test_a_fit_that_fails_leaves_all_as_it_was(article, fitted, monkeypatch):
     X, _, y, _ = article
     frame = pd.DataFrame(X[:, :3], columns=["a", "b", "c"])
     model = LinearAUCClassifier()
@@ -255,10 +224,10 @@ def test_a_fit_that_fails_leaves_all_as_it_was(article, fitted, error, monkeypat
     assert vars(model) == before
 
     def fail(*_):
-        raise error
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(linear, "calibrate", fail)
-    with pytest.raises(error):
+    with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert vars(model) == before
     monkeypatch.undo()

@@ -54,17 +54,6 @@ def test_all_subsets(n_classes, calibration):
             np.testing.assert_allclose(found.of_class(k).values[row], by_hand, rtol=0, atol=1e-9)
 
 
-def test_they_are_close_to_the_shapley_values_of_log_odds():
-    X, y = make_table(400, 4, 4)
-    forest = small_forest(10, max_depth=5).fit(X, y == 3)
-    found, exact, score = explain(forest, NEW).values, [], score_of(forest)
-    for row in NEW:
-        values = lambda p: reference.log_odds([score(j, p[j]) for j in (0, 1)], 1)  # noqa: E731
-        exact.append(reference.shapley_values(worth_of(forest, row), 4, values))
-    assert np.abs(found - exact).mean() < 0.15 * np.abs(exact).mean()
-    assert np.corrcoef(found.ravel(), np.ravel(exact))[0, 1] > 0.98
-
-
 def shown_log_odds(model, X):
     """Return the log odds of `predict_proba`, of a forest without calibration with probabilities from 1e-9 on."""
     proba, is_raw = model.predict_proba(X), getattr(model, "calibration_", None) is None
@@ -91,7 +80,7 @@ FORESTS = {
 }
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("params", FORESTS.values(), ids=FORESTS)
 def test_sums_of_forests(params, n_classes):
     X, y = make_table(300, 4, n_classes)
@@ -190,7 +179,7 @@ def test_stacks_that_cannot_be_explained(tmp_path):
     write_model(tmp_path / "before", arrays, metadata)
     before = aucforest.load(tmp_path / "before")
     np.testing.assert_array_equal(before.predict_proba(X), stack.predict_proba(X))
-    with pytest.raises(ValueError, match=r"^the stack is from a model file of before, .*: fit it again$"):
+    with pytest.raises(ValueError, match=r"^the stack is from an older model file, .*: fit it again$"):
         explain(before, X)
     before.save(tmp_path / "again")
     before.weights_[2] = 0.0

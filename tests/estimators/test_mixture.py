@@ -46,19 +46,14 @@ def test_names():
         ({"criterion": []}, r"^criterion=\[\] must be a non-empty list without duplicates"),
         ({"criterion": ["gini", "gini"]}, "without duplicates"),
         ({"criterion": ["entropy", "log_loss"]}, "without duplicates"),
+        ({"criterion": [own_auc, own_auc]}, "without duplicates"),
         ({"criterion": [["auc"]]}, r"\['auc'\] is none of auc, "),
         ({"criterion": "chi2"}, "The 'criterion' parameter of AUCForestClassifier must be"),
     ],
-    ids=str,
 )
 def test_names_that_are_none(params, sentence):
     with pytest.raises(ValueError, match=sentence):
         mixed(**params).fit(X, Y)
-
-
-def test_functions_of_one_name():
-    with pytest.raises(ValueError, match="without duplicates"):
-        mixed(criterion=[own_auc, own_auc]).fit(X, Y)
 
 
 def weights_by_hand(forest, table, labels, n_trees, weight=None):
@@ -87,13 +82,17 @@ def weights_by_hand(forest, table, labels, n_trees, weight=None):
     return weights / weights.sum()
 
 
-@pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
-def test_trees_go_to_the_variants_that_earn_them(table, labels):
-    forest = mixed(shrinkage=1.0).fit(table, labels)
+@pytest.mark.parametrize(
+    ("table", "labels", "weight"),
+    [(X, Y, None), (X3, Y3, None), (X, Y, np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(X)))],
+    ids=["two", "three", "weights"],
+)
+def test_trees_go_to_the_variants_that_earn_them(table, labels, weight):
+    forest = mixed(shrinkage=1.0).fit(table, labels, weight)
     assert forest.variants_[:32] == ALL * 4
     n_trees = np.full(8, 4)
     for start, stop in ((32, SCORED_TREES), (SCORED_TREES, 120)):
-        weights = weights_by_hand(forest, table, labels, start)
+        weights = weights_by_hand(forest, table, labels, start, weight)
         assert np.ptp(weights) > 0.01
         for number in range(start, stop):
             variant = int(np.argmax(weights * (number + 1) - n_trees))
@@ -122,15 +121,6 @@ def test_a_class_without_weight_is_as_if_absent():
     weight = np.where(Y3 == 1, 0.0, 1.0)
     forest, two = mixed(60).fit(X3, Y3, weight), mixed(60).fit(X3[Y3 != 1], Y3[Y3 != 1])
     assert forest.variants_ == two.variants_
-
-
-def test_sample_weights():
-    weight = np.random.default_rng(0).choice([0.5, 1.0, 3.0], len(X))
-    forest = mixed(60, shrinkage=1.0, max_samples=0.9).fit(X, Y, weight)
-    n_trees, weights = np.full(8, 4), weights_by_hand(forest, X, Y, 32, weight)
-    for number in range(32, 60):
-        n_trees[np.argmax(weights * (number + 1) - n_trees)] += 1
-    np.testing.assert_array_equal(forest.mixture_["n_trees"], n_trees)
 
 
 def test_a_fit_goes_on_over_the_looks(tmp_path):

@@ -139,19 +139,6 @@ def test_labels_by_a_tuned_threshold_are_by_those_of_other_rows():
     assert 0.5 < forest.oob_score_ < best
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
-def test_noise_is_not_predicted():
-    params = {"criterion": "gini", "max_depth": 4, "shrinkage": 0.0, "threshold": "gmean"}
-    scores = []
-    for seed in range(30):
-        table, y = np.random.default_rng(seed).normal(size=(100, 3)), np.arange(100) < 20
-        scores.append(
-            small_forest(12, oob_score="balanced_accuracy", random_state=seed, **params).fit(table, y).oob_score_
-        )
-    assert abs(np.mean(scores) - 0.5) < 2.0 * np.std(scores, ddof=1) / np.sqrt(30)
-
-
 @pytest.mark.parametrize("names", [["fraud", "genuine"], [-3, 0]], ids=str)
 @pytest.mark.parametrize("scoring", ["f1", "average_precision"])
 @pytest.mark.parametrize("threshold", ["gmean"])
@@ -340,3 +327,16 @@ def test_forests_whose_draws_cannot_be_made_anew():
     grown.set_params(n_estimators=5).fit(X_TRAIN, LABELS)
     with pytest.raises(ValueError, match="the trees were grown on 200 of 200 samples, 300 of 300 samples"):
         training_rows(grown, X_TRAIN, LABELS, None)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* no out-of-bag probability")
+def test_noise_is_not_predicted():
+    params = {"criterion": "gini", "max_depth": 4, "shrinkage": 0.0, "threshold": "gmean"}
+    scores = []
+    for seed in range(30):
+        table, y = np.random.default_rng(seed).normal(size=(100, 3)), np.arange(100) < 20
+        scores.append(
+            small_forest(12, oob_score="balanced_accuracy", random_state=seed, **params).fit(table, y).oob_score_
+        )
+    assert abs(np.mean(scores) - 0.5) < 2.0 * np.std(scores, ddof=1) / np.sqrt(30)

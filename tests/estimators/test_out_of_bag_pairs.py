@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.estimators._evidence import PRIOR
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, extrapolate, noise_share, pairs_of
+from aucforest.estimators.out_of_bag_pairs import extrapolate, noise_share, pairs_of
 from aucforest.inspection import OOBCurveDisplay
 from tests.estimators.data import make_table, small_forest
 from tests.reference import pairs as reference
@@ -57,18 +57,6 @@ def test_constant_features_have_one_half(n_classes):
     proba = forest.oob_decision_function_
     by_row = roc_auc_score(labels, proba[:, 1] if n_classes == 2 else proba, multi_class="ovo")
     assert by_row < 0.4  # which is why pairs are compared
-
-
-@pytest.mark.parametrize("make", ["binary", "numeric"])
-def test_noise_has_one_half_within_its_error(make):
-    scores = []
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        table = rng.integers(0, 2, (300, 1)) if make == "binary" else rng.normal(size=(300, 3))
-        labels = rng.permutation(300) < 15
-        forest = AUCForestClassifier(60, criterion="gini", oob_score=True, random_state=seed, n_jobs=1)
-        scores.append(forest.fit(table, labels).oob_score_)
-    assert abs(np.mean(scores) - 0.5) < 3.0 * np.std(scores, ddof=1) / np.sqrt(len(scores))
 
 
 def test_score_is_that_by_row_where_there_is_much_to_learn():
@@ -141,8 +129,13 @@ def test_stack_is_corrected_as_its_forest():
     assert few.oob_score_ == few.members_["forest"].oob_score_
 
 
-def test_memory_is_bounded():
-    forest = small_forest(40, oob_score=True).fit(X3, Y3)
-    rows = training_rows(forest, X3, Y3, None)
-    pairs = OutOfBagPairs(rows, forest._in_groups(), 3, 0, 1)
-    assert pairs._proba.shape == (3, 40, 60)
+@pytest.mark.parametrize("make", ["binary", "numeric"])
+def test_noise_has_one_half_within_its_error(make):
+    scores = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        table = rng.integers(0, 2, (300, 1)) if make == "binary" else rng.normal(size=(300, 3))
+        labels = rng.permutation(300) < 15
+        forest = AUCForestClassifier(60, criterion="gini", oob_score=True, random_state=seed, n_jobs=1)
+        scores.append(forest.fit(table, labels).oob_score_)
+    assert abs(np.mean(scores) - 0.5) < 3.0 * np.std(scores, ddof=1) / np.sqrt(len(scores))

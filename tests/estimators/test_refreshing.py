@@ -1,5 +1,7 @@
 """Models that are refreshed with new rows."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,8 +11,9 @@ import aucforest
 from aucforest import LinearAUCClassifier, refresh
 from aucforest.inspection import explain
 from aucforest.metrics import compare_auc, roc_auc_score
-from tests.estimators.data import digest, make_table, small_forest
+from tests.estimators.data import make_table, small_forest
 from tests.estimators.stacks import small_stack
+from tests.persistence.trees import assert_same_trees
 from tests.reference import stacking as reference
 
 
@@ -32,7 +35,7 @@ def old():
 
 
 def test_few_rows_change_little_and_many_replace_an_outdated_model(old):
-    trees, options = digest(old), {"y_true": FAR[1]}
+    trees, options = copy.deepcopy(old.trees_), {"y_true": FAR[1]}
     by_old = roc_auc_score(y_score=old.predict_proba(FAR[0])[:, 1], **options)
     weights, aucs = [], []
     for n_rows in (60, 400, 2000):
@@ -43,7 +46,7 @@ def test_few_rows_change_little_and_many_replace_an_outdated_model(old):
     assert by_old < aucs[0] < aucs[1] < aucs[2]
     assert refreshed.roc_auc.low > 0.0
     assert str(refreshed).startswith("The new model ranks better than the old one on the new rows: ROC AUC out of bag ")
-    assert digest(old) == trees
+    assert_same_trees(old.trees_, trees)
 
 
 def test_where_nothing_has_changed_the_old_model_stays(old):
@@ -58,11 +61,11 @@ def test_intervals_on_noise():
     """Where neither model knows anything, an interval leaves out 0 in few cases."""
     random, outside = np.random.default_rng(0), 0
     model = small_forest(20).fit(*draw(200, np.zeros(4), 3))
-    for _ in range(20):
+    for _ in range(10):
         X, y = draw(150, np.zeros(4), random.integers(2**32))
         refreshed = refresh(model, X, y)
         outside += not refreshed.roc_auc.low <= 0.0 <= refreshed.roc_auc.high
-    assert outside <= 2
+    assert outside <= 1
 
 
 @pytest.mark.parametrize("make", [small_forest, small_stack])

@@ -10,12 +10,22 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import aucforest
-from aucforest import AUCForestClassifier, AUCStackingClassifier, ModelFormatError
+from aucforest import AUCStackingClassifier
 from aucforest.persistence.model_file import write_model
+from tests.persistence.trees import change_bytes
 
 from .data import make_table, own_auc, small_forest
 from .stacks import DATA, fitted
-from .test_model_files import array, assert_same_model, assert_same_predictions, at, read, saved
+from .test_model_files import (
+    array,
+    assert_same_model,
+    assert_same_predictions,
+    at,
+    check_refused,
+    check_that_it_works,
+    read,
+    saved,
+)
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -131,39 +141,30 @@ HOSTILE = {
     "other features": (at("n_features", put=3), "feature_names are not 3 strings"),
     "other names": (at("residual", "feature_names", "values", put=list("abcd")), "feature_names_in_ of the stack and"),
     "no names": (lambda arrays, metadata: metadata["forest"].pop("feature_names"), "feature_names_in_ of the stack"),
-    "negative weight": (changed("coef_", put(-1.0)), "coef_ is not finite or negative"),
-    "NaN weight": (changed("coef_", put(np.nan)), "coef_ is not finite or negative"),
-    "giant weight": (changed("coef_", put(1e305)), "coef_ is not finite or negative"),
-    "NaN intercept": (changed("intercept_", put(np.nan)), "intercept_ is not finite"),
+    "negative weight": (changed("coef_", put(-1.0)), "coef_ has invalid values"),
+    "giant weight": (changed("coef_", put(1e305)), "coef_ has invalid values"),
+    "NaN intercept": (changed("intercept_", put(np.nan)), "intercept_ has invalid values"),
     "intercepts of three": (array("intercept_", np.zeros(3)), "intercept_ must be float64"),
-    "frequencies": (array("class_prior_", [0.5, 0.6]), "class_prior_ are not class frequencies"),
-    "threshold": (array("threshold_", 2.0), "threshold_ is 2.0"),
-    "probabilities": (changed("oob_decision_function_", put(2.0)), "oob_decision_function_ are not probabilities"),
-    "infinite centre": (changed("linear/centre_", put(np.inf)), "centre_ is not finite"),
-    "scale of 0": (changed("linear/scale_", put(0.0)), "scale_ is not positive and finite"),
-    "NaN scale": (changed("linear/scale_", put(np.nan)), "scale_ is not positive and finite"),
+    "infinite centre": (changed("linear/centre_", put(np.inf)), "centre_ has invalid values"),
+    "scale of 0": (changed("linear/scale_", put(0.0)), "scale_ has invalid values"),
     "scales of more": (array("linear/scale_", np.ones(4)), "scale_ must be float64 of shape"),
-    "a great knot": (changed("linear/knots_", put(-6.0)), "knots_ are beyond the scaled numbers"),
-    "NaN knot": (changed("linear/knots_", put(np.nan)), "knots_ are beyond the scaled numbers"),
+    "a great knot": (changed("linear/knots_", put(-6.0)), "knots_ has invalid values"),
+    "NaN knot": (changed("linear/knots_", put(np.nan)), "knots_ has invalid values"),
     "a knot too few": (changed("linear/knots_", lambda knots: knots[1:]), "knots_ must be float64 of shape"),
-    "knots beyond": (changed("linear/knot_places_", put(2)), "knot_places_ are not in 0 to 1"),
-    "knots before": (changed("linear/knot_places_", put(-1)), "knot_places_ are not in 0 to 1"),
-    "missing beyond": (changed("linear/missing_", put(4)), "missing_ are not in 0 to 3"),
-    "codes beyond": (changed("linear/code_features_", put(4)), "code_features_ are not in 0 to 3"),
-    "codes of numbers": (changed("linear/code_features_", put(0)), "codes_ are not those of categories"),
-    "an unknown code": (changed("linear/codes_", put(5.0)), "codes_ are not those of categories"),
-    "NaN code": (changed("linear/codes_", put(np.nan)), "codes_ are not those of categories"),
-    "a code between": (changed("linear/codes_", put(0.5)), "codes_ are not those of categories"),
-    "codes in disorder": (changed("linear/codes_", lambda codes: codes[[1, 0, *range(2, len(codes))]]), "ascending"),
-    "a code twice": (changed("linear/codes_", lambda codes: codes[[0, 0, *range(2, len(codes))]]), "ascending order"),
-    "penalty of 0": (changed("linear/penalties_", put(0.0)), "penalties_ are not positive and finite"),
-    "NaN penalty": (changed("linear/penalties_", put(np.nan)), "penalties_ are not positive and finite"),
+    "knots beyond": (changed("linear/knot_places_", put(2)), "knot_places_ has invalid values"),
+    "missing beyond": (changed("linear/missing_", put(4)), "missing_ has invalid values"),
+    "codes beyond": (changed("linear/code_features_", put(4)), "code_features_ has invalid values"),
+    "codes of numbers": (changed("linear/code_features_", put(0)), "codes_ has invalid values"),
+    "an unknown code": (changed("linear/codes_", put(5.0)), "codes_ has invalid values"),
+    "a code between": (changed("linear/codes_", put(0.5)), "codes_ has invalid values"),
+    "codes in disorder": (changed("linear/codes_", lambda codes: codes[[1, 0, *range(2, len(codes))]]), "codes_ has"),
+    "a code twice": (changed("linear/codes_", lambda codes: codes[[0, 0, *range(2, len(codes))]]), "codes_ has inv"),
+    "penalty of 0": (changed("linear/penalties_", put(0.0)), "penalties_ has invalid values"),
     "a penalty too few": (changed("linear/penalties_", lambda values: values[1:]), "penalties_ must be float64"),
     "a coefficient too few": (changed("linear/coef_", lambda coef: coef[:, 1:]), "coef_ must be float64 of shape"),
     "coefficients of three": (changed("linear/coef_", lambda coef: np.vstack((coef,) * 3)), "coef_ must be float64"),
-    "NaN coefficient": (changed("linear/coef_", put(np.nan)), "coef_ is not finite"),
-    "giant coefficient": (changed("linear/coef_", put(1e305)), "coef_ is not finite"),
-    "infinite intercept": (changed("linear/intercept_", put(np.inf)), "coef_ is not finite"),
+    "NaN coefficient": (changed("linear/coef_", put(np.nan)), "coef_ has invalid values"),
+    "infinite intercept": (changed("linear/intercept_", put(np.inf)), "intercept_ has invalid values"),
     "sparse with categories": (at("linear", "is_sparse", put=True), "of a sparse matrix has columns other than"),
     "sparse a number": (at("linear", "is_sparse", put=1), "is_sparse must be bool"),
 }  # fmt: skip
@@ -171,12 +172,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_stacks_are_refused(name, contents, tmp_path):
-    change, message = HOSTILE[name]
-    arrays, metadata = copy.deepcopy(contents["categories"])
-    change(arrays, metadata)
-    write_model(tmp_path / "model", arrays, metadata)
-    with pytest.raises(ModelFormatError, match=message):
-        aucforest.load(tmp_path / "model")
+    check_refused(contents["categories"], *HOSTILE[name], tmp_path)
 
 
 def many_categories():
@@ -198,7 +194,7 @@ def test_many_categories_come_back_to_the_last_bit(tmp_path):
     assert_same_predictions(stack, loaded, X)
 
 
-def test_in_files_of_before_all_categories_beyond_254_had_the_code_254(tmp_path):
+def test_in_older_files_all_categories_beyond_254_had_the_code_254(tmp_path):
     stack, X = many_categories()
     stack.save(tmp_path / "model")
     arrays, metadata = read(tmp_path / "model")
@@ -222,56 +218,18 @@ def test_in_files_of_before_all_categories_beyond_254_had_the_code_254(tmp_path)
 
 @pytest.mark.parametrize("part", ["categories", "dates"])
 def test_forests_of_other_features_are_refused(part, contents, tmp_path):
-    arrays, metadata = copy.deepcopy(contents["categories"])
-    if part == "categories":
-        metadata["residual"]["categories"][0][1]["values"][0] = "u"
-    else:
-        metadata["residual"]["dates"] = [[0, ["time"], None]]
-    write_model(tmp_path / "model", arrays, metadata)
-    with pytest.raises(ModelFormatError, match=f"different {part}"):
-        aucforest.load(tmp_path / "model")
+    other = {
+        "categories": at("residual", "categories", 0, 1, "values", 0, put="u"),
+        "dates": at("residual", "dates", put=[[0, ["time"], None]]),
+    }
+    check_refused(contents["categories"], other[part], f"different {part}", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["categories", pytest.param("three classes", marks=pytest.mark.slow)])
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_change_is_refused_or_makes_a_stack_that_works(name, contents, tmp_path, data):
     arrays, metadata = copy.deepcopy(contents[name])
-    own = sorted(name for name in arrays if arrays[name].size and not name.startswith(("forest/", "residual/")))
-    for _ in range(data.draw(st.integers(1, 3))):
-        changed = data.draw(st.sampled_from(own))
-        content = bytearray(arrays[changed].tobytes())
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-        arrays[changed] = np.frombuffer(content, dtype=arrays[changed].dtype).reshape(arrays[changed].shape)
-    write_model(tmp_path / "model", arrays, metadata)
-    try:
-        stack = aucforest.load(tmp_path / "model")
-    except ModelFormatError:
-        return
-    X = fitted(name)[1]
-    with np.errstate(over="ignore"):
-        proba = stack.predict_proba(X)
-    assert np.all((proba >= 0.0) & (proba <= 1.0 + 1e-9))
-    stack.save(tmp_path / "again")
-    with np.errstate(over="ignore"):
-        assert_same_predictions(stack, aucforest.load(tmp_path / "again"), X)
-
-
-def test_flipped_bits_are_refused(contents, tmp_path):
-    path = tmp_path / "model"
-    write_model(path, *contents["three classes"])
-    content, rng = path.read_bytes(), np.random.default_rng(0)
-    start = 8 + int.from_bytes(content[:8], "little")
-    for index in rng.integers(start, len(content), 100).tolist():
-        flipped = bytearray(content)
-        flipped[index] ^= 1 << int(rng.integers(8))
-        path.write_bytes(flipped)
-        with pytest.raises(ModelFormatError, match="the file is damaged"):
-            aucforest.load(path)
-
-
-def test_a_forest_has_no_members(contents, tmp_path):
-    arrays, metadata = copy.deepcopy(contents["three classes"])
-    within = {name.removeprefix("forest/"): values for name, values in arrays.items() if name.startswith("forest/")}
-    write_model(tmp_path / "model", within, metadata["forest"])
-    assert type(aucforest.load(tmp_path / "model")) is AUCForestClassifier
+    names = sorted(name for name in arrays if arrays[name].size and not name.startswith(("forest/", "residual/")))
+    change_bytes(arrays, data, names)
+    check_that_it_works(arrays, metadata, fitted(name)[1], tmp_path)

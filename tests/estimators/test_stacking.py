@@ -28,6 +28,7 @@ from tests.estimators.data import digest, make_table, small_forest
 from tests.estimators.stacks import assert_same, fitted_state, small_stack
 from tests.estimators.test_forest import inherent
 from tests.estimators.test_out_of_bag import MANY, TWO, check
+from tests.persistence.trees import assert_same_trees
 from tests.reference.metrics import total_cost
 
 X, Y = make_table(n_rows=300, missing=0.05)
@@ -56,7 +57,8 @@ def test_the_forest_is_a_forest(params):
     alone = small_forest(30, oob_score=True, **params).fit(X3, Y3, WEIGHT, GROUPS)
     stack = small_stack(**params).fit(X3, Y3, WEIGHT, GROUPS)
     member = stack.members_["forest"]
-    assert digest(member) == digest(alone) != digest(stack.members_["residual"])
+    assert_same_trees(member.trees_, alone.trees_)
+    assert digest(alone) != digest(stack.members_["residual"])
     np.testing.assert_array_equal(member.predict_proba(X3), alone.predict_proba(X3))
     np.testing.assert_array_equal(stack.class_prior_, alone.class_prior_)
     assert member.calibration_.slope == alone.calibration_.slope
@@ -67,6 +69,8 @@ def test_the_forest_is_a_forest(params):
 
 def test_the_seed_of_the_stack_is_for_forests_without_one():
     stacks = [AUCStackingClassifier(AUCForestClassifier(20), random_state=seed).fit(X, Y) for seed in (0, 0, 1)]
+    alone = AUCForestClassifier(20, random_state=1).fit(X, Y)
+    assert_same_trees(stacks[2].members_["forest"].trees_, alone.trees_)
     seeded = [AUCStackingClassifier(small_forest(20), random_state=seed).fit(X, Y) for seed in (0, 1)]
     assert_same(fitted_state(stacks[0], X), fitted_state(stacks[1], X))
     assert digest(stacks[0].members_["forest"]) != digest(stacks[2].members_["forest"])
@@ -81,66 +85,30 @@ def test_results_do_not_depend_on_n_jobs():
     found = [small_stack(20, max_depth=5, stack={"n_jobs": n_jobs}).fit(table, y) for n_jobs in (1, 2)]
     for other in found[1:]:
         assert_same(fitted_state(found[0], table), fitted_state(other, table))
-        assert digest(other.members_["residual"]) == digest(found[0].members_["residual"])
+        assert_same_trees(other.members_["residual"].trees_, found[0].members_["residual"].trees_)
     assert [stack.members_["residual"].n_jobs for stack in found] == [1, 2]
 
 
 # What it is worth
 
 
-def simulate(kind, n_rows, seed):
-    """Return numbers, and labels with a sum of effects, an interaction, or steps; and labels that are noise."""
-    rng = np.random.default_rng(seed)
-    table = rng.normal(size=(n_rows, 8))
-    score = {
-        "additive": 1.5 * table @ np.linspace(1.0, 0.3, 8),
-        "interaction": 6.0 * np.sign(table[:, 0] * table[:, 1]),
-        "steps": 4.0 * (table[:, 0] > 0.3) - 3.0 * (table[:, 1] > 0.5) - 1.0,
-        "noise": np.zeros(n_rows),
-    }[kind]
-    return table, (rng.random(n_rows) < 1.0 / (1.0 + np.exp(-score))).astype(int)
-
-
-def differences(kind, n_seeds=5, n_rows=400, n_estimators=50):
-    """Return what the stack has more than its forest: ROC AUC and log loss of new samples, and optimism out of bag."""
+@pytest.mark.parametrize(("effect", "gain"), [(1.5, 0.02), pytest.param(0.0, -0.02, marks=pytest.mark.slow)])
+def test_simulated_classes(effect, gain):
+    """A sum of effects is clearly better ranked; noise is not ranked worse; probabilities are not worse."""
     found = []
-    for seed in range(n_seeds):
-        table, y = simulate(kind, n_rows + 1000, seed)
-        stack = small_stack(n_estimators, stack={"oob_score": True}).fit(table[:n_rows], y[:n_rows])
-        new, known = table[n_rows:], y[n_rows:]
-        ours, theirs = (model.predict_proba(new)[:, 1] for model in (stack, stack.members_["forest"]))
-        auc = roc_auc_score(known, ours) - roc_auc_score(known, theirs)
-        loss = log_loss(known, ours) - log_loss(known, theirs)
-        found.append((auc, loss, stack.oob_score_ - stack.members_["forest"].oob_score_ - auc))
-    return np.mean(found, axis=0)
-
-
-@pytest.mark.parametrize(
-    ("kind", "gain"),
-    [
-        ("additive", 0.02),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (("interaction", -0.01), ("steps", -0.005), ("noise", -0.02))
-        ),
-    ],
-)
-def test_simulated_classes(kind, gain):
-    """A sum of effects is clearly better ranked; what a forest is good at is not lost; probabilities are not worse."""
-    auc, loss, optimism = differences(kind)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        table = rng.normal(size=(1400, 8))
+        y = (rng.random(1400) < 1.0 / (1.0 + np.exp(-effect * table @ np.linspace(1.0, 0.3, 8)))).astype(int)
+        stack = small_stack(50, stack={"oob_score": True}).fit(table[:400], y[:400])
+        forest, new = stack.members_["forest"], y[400:]
+        ours, theirs = (model.predict_proba(table[400:])[:, 1] for model in (stack, forest))
+        auc, loss = roc_auc_score(new, ours) - roc_auc_score(new, theirs), log_loss(new, ours) - log_loss(new, theirs)
+        found.append((auc, loss, stack.oob_score_ - forest.oob_score_ - auc))
+    auc, loss, optimism = np.mean(found, axis=0)
     assert auc > gain
-    assert loss < (-0.02 if kind == "additive" else 0.003)
+    assert loss < (-0.02 if effect > 0.0 else 0.003)
     assert -0.01 < optimism < 0.03
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["additive", "interaction", "steps", "noise"])
-@pytest.mark.parametrize("n_rows", [100, 1000])
-def test_probabilities_of_many_simulated_sets(kind, n_rows):
-    auc, loss, optimism = differences(kind, 20, n_rows, 100)
-    assert auc > -0.005
-    assert loss < 0.002
-    assert -0.01 < optimism < 0.02
 
 
 def test_interactions_with_little_noise_need_the_residual_forest():
@@ -159,7 +127,7 @@ def test_interactions_with_little_noise_need_the_residual_forest():
 # Data
 
 
-@pytest.mark.parametrize("names", [["no", "yes"], [False, True], [7, 3], [-1, 1]], ids=str)
+@pytest.mark.parametrize("names", [["no", "yes"], [7, 3]], ids=str)
 def test_labels(names):
     numbers = small_stack(20).fit(X, Y)
     labels = np.array(names)[Y if names[0] < names[1] else 1 - Y]
@@ -169,14 +137,6 @@ def test_labels(names):
     assert_same(fitted_state(stack, X), expected)
     assert set(stack.predict(X)) <= set(names)
     np.testing.assert_array_equal(stack.predict(X), stack.classes_[stack.predict_proba(X).argmax(axis=1)])
-
-
-def test_many_classes_with_names():
-    numbers, stack = small_stack(20).fit(X3, Y3), small_stack(20).fit(X3, NAMES[Y3])
-    assert_same(fitted_state(stack, X3), fitted_state(numbers, X3))
-    assert stack.predict_proba(X3).shape == (300, 3)
-    np.testing.assert_allclose(np.exp(stack.predict_log_proba(X3)), stack.predict_proba(X3))
-    assert balanced_accuracy_score(NAMES[Y3], stack.predict(X3)) > 0.7
 
 
 def test_float32_and_infinite_values():
@@ -259,14 +219,14 @@ def test_sparse_rows(to_matrix):
     sparse, other = small_stack(20).fit(matrix, Y), small_stack(20).fit(dense, Y)
     for stack in (sparse, other):
         np.testing.assert_allclose(stack.predict_proba(dense), stack.predict_proba(matrix), rtol=1e-12)
-    assert digest(sparse.members_["forest"]) == digest(other.members_["forest"])
+    assert_same_trees(sparse.members_["forest"].trees_, other.members_["forest"].trees_)
     foreign = small_stack(20, stack={"linear": make_pipeline(StandardScaler(with_mean=False), LogisticRegression())})
     whole = np.nan_to_num(dense)
     ours = foreign.fit(to_matrix(whole), Y).predict_proba(to_matrix(whole))
     np.testing.assert_allclose(ours, foreign.fit(whole, Y).predict_proba(whole), atol=1e-5)
 
 
-@pytest.mark.parametrize("form", ["coo", "dia", "bsr"])
+@pytest.mark.parametrize("form", ["coo", "dia"])
 @pytest.mark.filterwarnings("ignore:Constructing a DIA matrix")
 def test_sparse_rows_without_an_index(form):
     """A linear model and a scorer of the user's take them as CSR, whose rows can be taken."""
@@ -306,13 +266,6 @@ def test_a_pipeline_by_names_of_columns():
     assert "\n" not in str(caught.value)
 
 
-def test_a_search_as_a_member():
-    search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring="roc_auc", cv=3)
-    stack = small_stack(stack={"linear": search}).fit(FILLED, Y)
-    assert stack.members_["linear"].best_params_["C"] in (0.01, 1.0)
-    assert stack.weights_.shape == (3,)
-
-
 def test_monotonic_constraints_stay():
     """There is no additive model, and what is left rises with the first feature and falls with the second."""
     signs = [1, -1, 0, 0, 0]
@@ -337,7 +290,7 @@ def test_monotonic_constraints_stay():
 
 @pytest.mark.parametrize(
     ("rule", "weight"),
-    [("gmean", None), ("f1", WEIGHT), ({"alerts": 0.1}, None), ({"alerts": 40}, WEIGHT), ({"precision": 0.7}, None)],
+    [("f1", WEIGHT), ({"alerts": 40}, WEIGHT), ({"precision": 0.7}, None)],
     ids=lambda value: "weighted" if value is WEIGHT else str(value),
 )
 def test_tuned_thresholds(rule, weight):
@@ -345,19 +298,6 @@ def test_tuned_thresholds(rule, weight):
     seen = np.isfinite(stack.oob_decision_function_[:, 0])
     assert stack.threshold_ == TunedRule(rule, Y, weight, 1).best(stack.oob_decision_function_[seen], seen)
     np.testing.assert_array_equal(stack.predict(X), (stack.predict_proba(X)[:, 1] >= stack.threshold_).astype(int))
-
-
-def test_fixed_thresholds():
-    stack = small_stack(20, stack={"threshold": "prevalence"}).fit(X3, NAMES[Y3])
-    np.testing.assert_array_equal(stack.threshold_, np.bincount(Y3) / 300)
-    lifts = stack.predict_proba(X3) / stack.threshold_
-    np.testing.assert_array_equal(stack.predict(X3), NAMES[lifts.argmax(axis=1)])
-    stack = small_stack(20, stack={"threshold": 0.2}).fit(X, Y)
-    assert stack.threshold_ == 0.2
-    np.testing.assert_array_equal(stack.predict(X), stack.predict_proba(X)[:, 1] >= 0.2)
-    cost = [[0, 1, 9], [1, 0, 1], [9, 1, 0]]
-    stack = small_stack(20, stack={"threshold": {"cost": cost}}).fit(X3, Y3)
-    np.testing.assert_array_equal(stack.predict(X3), (stack.predict_proba(X3) @ cost).argmin(axis=1))
 
 
 def test_costs_of_samples():
@@ -371,11 +311,6 @@ def test_costs_of_samples():
         small_stack(4, stack={"threshold": "cost"}).fit(X, Y)
 
 
-def test_a_rule_for_the_more_frequent_class_warns():
-    with pytest.warns(UserWarning, match=r"^threshold='f1': the positive class is 'yes', the second in sorted order"):
-        small_stack(20, stack={"threshold": "f1"}).fit(X, np.where(np.arange(300) % 4 > 0, "yes", "no"))
-
-
 @pytest.mark.parametrize(
     ("scoring", "weight", "threshold"),
     [("average_precision", WEIGHT, "gmean"), ("f1", WEIGHT, "gmean"), ("f1", None, None),
@@ -386,7 +321,7 @@ def test_out_of_bag_scores(scoring, weight, threshold):
     check(small_stack(4, stack={"oob_score": scoring, "threshold": threshold}), X, Y, weight, TWO[scoring])
 
 
-@pytest.mark.parametrize("scoring", ["neg_log_loss", "f1_macro", "recall_at_0.1"])
+@pytest.mark.parametrize("scoring", ["neg_log_loss", "f1_macro"])
 def test_out_of_bag_scores_of_many_classes(scoring):
     check(small_stack(4, stack={"oob_score": scoring}), X3, NAMES[Y3], WEIGHT, MANY[scoring])
 
@@ -431,12 +366,6 @@ def test_threads_of_fitted_members():
     assert (copied.members_["forest"].n_jobs, stack.members_["forest"].n_jobs) == (3, small_stack(20).forest.n_jobs)
     stack.set_params(forest__n_jobs=2)
     assert stack.members_["residual"].n_jobs == 2
-
-
-def test_the_forest_has_the_random_state_of_the_stack():
-    stack = AUCStackingClassifier(AUCForestClassifier(20), random_state=3).fit(X, Y)
-    forest = AUCForestClassifier(20, random_state=3).fit(X, Y)
-    np.testing.assert_array_equal(stack.members_["forest"].predict_proba(X), forest.predict_proba(X))
 
 
 def test_members_and_parameters_that_are_misused():
@@ -519,28 +448,6 @@ def test_bad_parameters(make, error, sentence):
         stack.fit(X, Y)
     assert "\n" not in str(caught.value)
     assert not hasattr(stack, "members_")
-
-
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
-        ({"y": np.zeros(300)}, "class"),
-        ({"sample_weight": np.full(300, -1.0)}, "Negative values in data passed to `sample_weight`"),
-        ({"groups": GROUPS[:-1]}, "groups has 299 values, but X has 300 samples"),
-        ({"cost": np.zeros((300, 2, 2))}, "cost needs threshold='cost' or .*, but threshold is None"),
-    ],
-    ids=["y", "weights", "groups", "cost"],
-)
-def test_bad_data(change, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        small_stack(4).fit(**{"X": X, "y": Y, **change})
-
-
-def test_groups_cannot_be_sampled_by_class():
-    with pytest.raises(
-        ValueError, match="groups need sampling='bootstrap', 'subsample' or 'half-samples', but it is 'balanced'"
-    ):
-        small_stack(4, sampling="balanced").fit(X, Y, groups=GROUPS)
 
 
 def test_it_predicts_after_a_fit():

@@ -122,7 +122,7 @@ def test_weights_of_copies_are_divided_by_categories():
 
 
 def test_too_many_copies_are_refused():
-    tree, _ = drawn(0)
+    tree, _ = drawn(2)
     n_nodes = len(copied(tree, N_CODES, 10**6).feature)
     assert n_nodes > tree.n_nodes
     assert len(copied(tree, N_CODES, n_nodes).feature) == n_nodes

@@ -7,8 +7,6 @@ import pyarrow as pa
 import pytest
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier
-from aucforest.metrics import roc_auc_score
-from aucforest.monitoring import CBPE, Chunks
 from tests.estimators.rated import make_interaction, make_rated
 
 
@@ -106,8 +104,9 @@ def test_stacks_are_the_same(n_classes, tmp_path):
 @pytest.mark.parametrize("estimator", ["forest", "tree", "stack"])
 def test_categories_beyond_those_that_sets_tell_apart(estimator, tmp_path):
     X, y = make_many()
-    forest = AUCForestClassifier(8, random_state=0, categorical_features=[0], categorical_encoding="sets")
-    tree = AUCTreeClassifier(random_state=0, categorical_features=[0])
+    params = {"max_depth": 6, "random_state": 0, "categorical_features": [0], "categorical_encoding": "sets"}
+    forest = AUCForestClassifier(4, **params)
+    tree = AUCTreeClassifier(random_state=0, max_depth=6, categorical_features=[0])
     stack = AUCStackingClassifier(forest.set_params(n_estimators=20), random_state=0)
     model = {"forest": forest, "tree": tree, "stack": stack}[estimator].fit(X, y)
     encoded = model.encode(X)
@@ -117,7 +116,7 @@ def test_categories_beyond_those_that_sets_tell_apart(estimator, tmp_path):
     for rows in (encoded, np.where(np.arange(len(X))[:, None] % 5, encoded, np.nan)):
         proba = model._predict_valid(rows)
         np.testing.assert_allclose(proba_of(tmp_path / "model.onnx", rows), proba, rtol=0, atol=1e-6)
-        if estimator != "stack":
+        if estimator == "tree":
             narrow = rows.astype(np.float32)
             expected = model._predict_valid(narrow.astype(np.float64))
             np.testing.assert_allclose(model.to_sklearn().predict_proba(narrow), expected, rtol=0, atol=1e-12)
@@ -125,12 +124,3 @@ def test_categories_beyond_those_that_sets_tell_apart(estimator, tmp_path):
     rare = np.column_stack((np.arange(254, len(model.categories_[0])), np.zeros(len(model.categories_[0]) - 254)))
     if estimator != "stack":
         assert np.ptp(model._predict_valid(rare), axis=0).max() == 0
-
-
-def test_performance_is_estimated_from_out_of_bag_probabilities():
-    X, y = make_rated(1500)
-    forest = AUCForestClassifier(40, random_state=0, oob_score=True).fit(X[:1000], y[:1000])
-    cbpe = CBPE.from_forest(forest, y[:1000], X[:1000])
-    (row,) = cbpe.estimate(forest.predict_proba(X[1000:]), chunks=Chunks.by_number(1)).estimates
-    assert row.estimate == pytest.approx(forest.oob_score_, abs=0.03)
-    assert row.estimate == pytest.approx(roc_auc_score(y[1000:], forest.predict_proba(X[1000:])[:, 1]), abs=0.05)

@@ -94,7 +94,7 @@ def test_samples_at_the_threshold_are_in_the_second_class(tmp_path):
     stack, X = fitted("two classes")
     stack = copy.copy(stack)
     proba = stack.predict_proba(X)[:, 1]
-    for threshold in proba[:20]:
+    for threshold in proba[:5]:
         stack.threshold_ = float(threshold)
         assert run(stack, X, tmp_path)[0].tolist() == (proba >= threshold).astype(int).tolist()
 

@@ -85,7 +85,7 @@ def test_a_forest_can_be_cloned_and_pickled():
 
 
 def test_too_many_nodes_of_all_trees_are_refused(monkeypatch):
-    trees, _ = drawn(0)
+    trees, _ = drawn(3)
     n_nodes = sum(tree.tree_.node_count for tree in as_random_forest(trees, np.arange(2), N_CODES).estimators_)
     n_copies = n_nodes - sum(tree.n_nodes for tree in trees)
     monkeypatch.setattr(module, "_MOST_BYTES", 80 * n_copies)
@@ -134,7 +134,7 @@ def test_copies_take_little_memory_or_are_refused():
     """Small trees with sets of many features, and of many classes."""
     n_codes = dict.fromkeys(range(500), 60)
     many_sets = random_tree(np.random.default_rng(0), 400, n_codes=n_codes, n_features=500)
-    many_classes = random_tree(np.random.default_rng(0), 40, n_codes=n_codes, n_features=3, n_classes=5000)
+    many_classes = random_tree(np.random.default_rng(1), 200, n_codes=n_codes, n_features=3, n_classes=5000)
     for tree in (many_sets, many_classes):
         tracemalloc.start()
         with pytest.raises(ValueError, match="the trees are too large for scikit-learn"):

@@ -10,7 +10,7 @@ from aucforest.persistence.folded_trees import MOST_TREES, fold, unfold
 from aucforest.persistence.model_file import ModelFormatError, StoredModel
 from tests.reference.folded_trees import unfold_tree
 
-from .trees import assert_same_trees, make_tree
+from .trees import assert_same_trees, change_bytes, make_tree
 
 N_FEATURES, BY_SET = 3, np.array([1])
 
@@ -129,8 +129,6 @@ HOSTILE = {
     "two parents": (put("pair", 0, 3), "does not have exactly one parent"),
     "NaN threshold": (put("threshold", 2, np.nan), "a threshold is NaN"),
     "no gain": (put("gain", 1, 0.0), "a split without a gain"),
-    "negative gain": (put("gain", 1, -0.5), "a split without a gain"),
-    "NaN gain": (put("gain", 1, np.nan), "a split without a gain"),
     "infinite gain": (put("gain", 1, np.inf), "a split without a gain"),
     "empty leaf": (put("n_samples", 2, 0), "the samples of two children"),
     "weightless leaf": (put("total", 2, 0), "a weight is not finite"),
@@ -147,12 +145,9 @@ HOSTILE = {
     "wrong type": (changed("threshold", lambda array: array.astype(np.float32)), "tree.threshold must be float64"),
     "signed pairs": (changed("pair", lambda array: array.astype(np.int8)), "tree.pair must be uint8"),
     "short thresholds": (changed("threshold", lambda array: array[1:]), r"tree.threshold must be .* shape \(11,\)"),
-    "short gains": (changed("gain", lambda array: array[1:]), "tree.gain must be"),
     "short pairs": (changed("pair", lambda array: array[1:]), "tree.pair must be"),
-    "short rows": (changed("n_samples", lambda array: array[1:]), "tree.n_samples must be"),
     "short totals": (changed("total", lambda array: array[1:]), "tree.total must be"),
     "totals of three": (changed("total", lambda array: array[:, [0, 1, 1]]), "tree.total must be"),
-    "short bits": (changed("missing_left", lambda array: array[1:]), "tree.missing_left must be"),
     "short shrinkage": (changed("shrinkage", lambda array: array[1:]), "tree.shrinkage must be"),
     "matrix of features": (changed("feature", lambda array: array[None]), "tree.feature must be"),
 }  # fmt: skip
@@ -229,11 +224,7 @@ def test_sets_of_a_feature_that_has_none_are_refused():
 def test_any_change_is_refused_or_makes_valid_trees(data, whole, with_sets):
     by_set = BY_SET if with_sets else ()
     arrays = fold(make_trees(whole=whole, by_set=by_set))
-    for _ in range(data.draw(st.integers(1, 3))):
-        name = data.draw(st.sampled_from(sorted(name for name in arrays if arrays[name].size)))
-        content = bytearray(arrays[name].tobytes())
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-        arrays[name] = np.frombuffer(content, dtype=arrays[name].dtype).reshape(arrays[name].shape)
+    change_bytes(arrays, data)
     try:
         trees = unfolded(arrays, by_set=by_set)
     except ModelFormatError:

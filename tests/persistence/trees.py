@@ -1,12 +1,13 @@
-"""Valid trees of any shape."""
+"""Valid trees of any shape, and changed bytes of arrays."""
 
 import numpy as np
+from hypothesis import strategies as st
 
 from aucforest.tree.tree import Tree
 
 
-def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=()):
-    """Return a tree of random splits, whose class totals are whole numbers or not; some features are split by sets."""
+def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=(), most=400):
+    """Return a tree of random splits, whose class totals are whole numbers or not; features `by_set` have sets."""
     rng = np.random.default_rng(seed)
     left, leaves = {}, [0]
     for split in range(n_splits):
@@ -19,7 +20,7 @@ def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=(
             totals[node] = totals[left[node]] + totals[left[node] + 1]
             n_samples[node] = n_samples[left[node]] + n_samples[left[node] + 1]
         else:
-            drawn = rng.integers(0, 400, n_classes)
+            drawn = rng.integers(0, most, n_classes)
             totals[node] = drawn if whole else drawn * rng.random()
             totals[node, rng.integers(n_classes)] += 1
             n_samples[node] = rng.integers(1, 300)
@@ -50,14 +51,24 @@ def make_tree(seed, n_splits, n_features=3, n_classes=2, *, whole=True, by_set=(
 def assert_same_trees(trees, others):
     """Compare everything that trees are, to the last bit."""
     assert len(trees) == len(others)
-    for tree, other in zip(trees, others):
+    for i, (tree, other) in enumerate(zip(trees, others)):
         assert type(tree.frequencies) is type(other.frequencies)
         for name, one in {**vars(tree), "frequencies": tree.value}.items():
             value = other.value if name == "frequencies" else getattr(other, name)
-            assert type(one) is type(value)
+            assert type(one) is type(value), f"{name} of tree {i}"
             if isinstance(one, np.ndarray):
-                assert one.dtype == value.dtype
-                assert one.shape == value.shape
-                assert one.tobytes() == value.tobytes()
+                assert (one.dtype, one.shape) == (value.dtype, value.shape), f"{name} of tree {i}"
+                is_same = one.tobytes() == value.tobytes()
+                assert is_same, f"{name} of tree {i} in {np.argwhere(np.asarray(one != value)).tolist()[:3]}"
             else:
-                assert one == value
+                assert one == value, f"{name} of tree {i}"
+
+
+def change_bytes(arrays, data, names=None):
+    """Change up to three bytes of arrays, by default of any that has some."""
+    names = sorted(name for name in arrays if arrays[name].size) if names is None else names
+    for _ in range(data.draw(st.integers(1, 3))):
+        name = data.draw(st.sampled_from(names))
+        content = bytearray(arrays[name].tobytes())
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        arrays[name] = np.frombuffer(content, dtype=arrays[name].dtype).reshape(arrays[name].shape)

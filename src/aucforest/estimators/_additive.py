@@ -16,32 +16,32 @@ from aucforest.estimators._class_sample import class_factors, sample_classes
 from aucforest.estimators._ranking_direction import thread_controller
 from aucforest.tree.random import STACK_SAMPLE
 
-# Numbers are scaled by median and quartiles, and have a knot at each.
+# Numbers are scaled by their median and quartiles, and their splines have knots at these three quantiles.
 _QUARTILES = (0.25, 0.5, 0.75)
 # The interquartile range of the standard normal distribution.
 _NORMAL_RANGE = 1.349
-# Greater numbers have no finite variance.
+# Greater absolute values are ignored for the scale, because their squares could overflow.
 _GREATEST = 1e150
-# Maximum number of training samples, and of their values times classes, unless that would be less than _LEAST_ROWS:
-# with more the fit takes longer, but the coefficients hardly change.
+# Maximum number of training samples, and of samples times columns times classes, which allows at least _LEAST_ROWS
+# samples. With more samples the fit takes longer, but the coefficients hardly change.
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
-# Maximum bytes of the columns of so few rows.
+# Maximum bytes of the columns of _LEAST_ROWS samples; with more columns there are fewer samples.
 _MOST_BYTES = 2**30
-# Maximum number of coefficients for Newton's method.
+# Maximum number of coefficients for which Newton's method is used.
 _MOST_NEWTON = 256
-# Number of rows whose columns are in memory at a time.
+# Maximum number of rows for which predictions have the columns in memory at the same time.
 _BLOCK_ROWS = 2**13
 
 
-# Coefficients, one row for two classes, and intercepts.
+# The coefficients, with a single row for two classes, and the intercepts.
 _Coefficients = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-# The limit of threads is that of the process, and a second one beside would end with the first.
+# The limit of BLAS threads applies to the whole process, so a second concurrent limit would end with the first one.
 _LOCK = Lock()
 
 
 def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the median, and a scale by the quartiles, or where these are equal the standard deviation, or else 1."""
+    """Return the median and a scale: from the quartiles, else the standard deviation, else 1, so that it is not 0."""
     values = values.astype(np.float64)
     values = values[np.abs(values) < _GREATEST]
     if len(values) == 0:
@@ -52,7 +52,7 @@ def _location_and_scale(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def _scales_of_stored(X: Any) -> NDArray[np.float64]:
-    """Return the root mean square of the stored values of each column of a CSR matrix, 1 where it is 0."""
+    """Return the root mean square of the stored values of each column of a CSR matrix, or 1 if this is 0."""
     stored = X.data.astype(np.float64)
     is_used = np.abs(stored) < _GREATEST
     columns, values = X.indices[is_used], stored[is_used]
@@ -64,9 +64,9 @@ def _scales_of_stored(X: Any) -> NDArray[np.float64]:
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     """Logistic regression on scaled numbers, their linear splines, missing values and categories.
 
-    It reads the features of a forest: numbers, codes of categories, and NaN for missing values. Of a sparse matrix it
-    uses scaled numbers alone. Each category of the training data has a coefficient, however rare it is; those of a
-    column have a penalty of their own, which the fit chooses. A category that is not in the training data has none.
+    X contains the features of a forest: numbers, codes of categories, and NaN for missing values. For a sparse matrix,
+    only scaled numbers are used. Each category of the training data has a coefficient, however rare it is. The penalty
+    of these coefficients is chosen for each column. A category that is not in the training data has no coefficient.
 
     Parameters
     ----------
@@ -76,23 +76,23 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     code_features_, codes_ : ndarray of shape (n_categories,)
-        The feature and the code of each category, both in ascending order.
+        The feature and the code of each category, sorted by feature and then by code.
     penalties_ : ndarray of shape (n_features_with_codes,)
-        The penalty of the coefficients of each of these features; that of all others is 1.
+        The penalty of the coefficients of each categorical feature; all other coefficients have the penalty 1.
     column_weights_ : ndarray of shape (1 or n_classes, n_columns)
         The coefficients of the numbers, their splines, the indicators of missing values, and the categories.
     column_means_ : ndarray of shape (n_columns,)
-        The means of these columns over the training samples, by weight. Model files of before have none.
+        The weighted means of these columns over the training samples. Not defined in models from older files.
     """
 
-    # A number is scaled and clipped to +-MOST_SCALED, so that a few outliers do not decide about its coefficient.
+    # Scaled numbers are clipped to +-MOST_SCALED, so that a few outliers do not determine the coefficient.
     MOST_SCALED: ClassVar[float] = 5.0
 
     def __init__(self, categorical: tuple[int, ...] = ()) -> None:
         self.categorical = categorical
 
     def fit(self, X: Any, y: NDArray[np.int64], sample_weight: NDArray[np.float64] | None = None) -> Self:
-        """Fit the coefficients to training data, or to a sample of it if it is large; y are numbers of classes."""
+        """Fit the coefficients to training data, or to a random sample if it is large; y are indices of classes."""
         n_classes = int(y.max()) + 1
         most = _MOST_ROWS if issparse(X) else self._most_rows(X, n_classes)
         sample = sample_classes(y, n_classes, max(2, most // n_classes), seed=[0, STACK_SAMPLE])
@@ -104,26 +104,26 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         self.numbers_ = self.find_numbers(X.shape[1])
         if self.is_sparse_:
             self.centre_, self.scale_ = np.zeros(X.shape[1]), _scales_of_stored(X)
-            self.missing_ = self.knot_places_ = self.code_features_ = np.empty(0, dtype=np.int64)
+            self.missing_ = self.knot_indices_ = self.code_features_ = np.empty(0, dtype=np.int64)
             self.knots_ = self.codes_ = np.empty(0)
         else:
             self._choose_columns(X)
-        # The sum of the weights decides about the strength of the penalty.
+        # The weights are scaled to the mean 1, because the strength of the penalty depends on their sum.
         weight = weight * (len(weight) / weight.sum())
-        # Sums of BLAS depend on its number of threads.
+        # BLAS is limited to one thread, because the rounding of its sums depends on the number of threads.
         with _LOCK, thread_controller().limit(limits=1):
             fit = self._fit_with_categories if len(self.codes_) else self._fit_without_categories
             coef, self.intercepts_ = fit(X, y, weight)
             self.column_means_ = self._means_of_columns(X, weight / len(weight))
-        # Products of matrices may be rounded in another way if a loaded model has them in another order.
+        # The memory layout must be that of a loaded model, because the rounding of matrix products may depend on it.
         self.column_weights_ = np.ascontiguousarray(coef)
         return self
 
     def _fit_without_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> _Coefficients:
-        from sklearn.linear_model import LogisticRegression  # here, because its import is slow and forests need none
+        from sklearn.linear_model import LogisticRegression  # here, as the import is slow and forests do not need it
 
         columns = self._columns(X)
-        # Newton's method takes fewer steps, but each needs a matrix of all pairs of coefficients.
+        # Newton's method takes fewer steps, but each step needs a matrix of all pairs of coefficients.
         is_small = int(y.max()) == 1 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
         model = LogisticRegression(solver="newton-cholesky" if is_small else "lbfgs")
         with warnings.catch_warnings():
@@ -144,29 +144,29 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return fitted.coef, fitted.intercept
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
-        """Return the maximum number of rows of a dense matrix to fit to."""
-        # A feature with few or many categories takes about as long as one of numbers.
+        """Return the maximum number of rows of a dense matrix that the model is fitted to."""
+        # A categorical feature takes about as long as a numeric one, whatever its number of categories.
         n_columns = (1 + len(_QUARTILES)) * X.shape[1]
         least = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
         return max(least, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
 
     def _choose_columns(self, X: NDArray[np.float64]) -> None:
-        """Set scales, knots and categories by training data."""
+        """Set the scales, knots and categories from training data."""
         self.missing_ = np.flatnonzero(np.isnan(X).any(axis=0))
         scales = [_location_and_scale(X[:, feature]) for feature in self.numbers_]
         self.centre_, self.scale_ = np.array(scales, dtype=np.float64).reshape(-1, 2).T
         scaled = self._scaled(X)
         quartiles = np.quantile(scaled, _QUARTILES, axis=0)
-        # A knot at the least or greatest value, or a second one at the same value, would make no other function.
+        # A knot at the smallest or largest value, or a second knot at the same value, would be redundant.
         is_knot = (quartiles > scaled.min(axis=0)) & (quartiles < scaled.max(axis=0))
         is_knot[1:] &= quartiles[1:] > quartiles[:-1]
-        quantile, self.knot_places_ = np.nonzero(is_knot)
-        self.knots_ = quartiles[quantile, self.knot_places_]
+        quantile, self.knot_indices_ = np.nonzero(is_knot)
+        self.knots_ = quartiles[quantile, self.knot_indices_]
         codes = [np.unique(X[~np.isnan(X[:, feature]), feature]) for feature in self.categorical]
         self.code_features_ = np.repeat(np.array(self.categorical, dtype=np.int64), [len(values) for values in codes])
         self.codes_ = np.concatenate((np.empty(0), *codes))
         if len(self.numbers_) + len(self.missing_) + len(self.codes_) == 0:
-            # A model needs a column, if only of zeros; without any the intercept says all.
+            # The model needs at least one column. This column of zeros leaves only the intercept to fit.
             self.missing_ = np.zeros(1, dtype=np.int64)
 
     def find_numbers(self, n_features: int) -> NDArray[np.int64]:
@@ -174,12 +174,12 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return np.setdiff1d(np.arange(n_features), self.categorical)
 
     def _scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the numbers, scaled and clipped; missing ones are 0, the mean."""
+        """Return the numbers, scaled and clipped; missing values are 0, the scaled median."""
         scaled = (X[:, self.numbers_] - self.centre_) / self.scale_
         return np.nan_to_num(np.clip(scaled, -self.MOST_SCALED, self.MOST_SCALED))
 
     def _indices(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the places in `codes_` of the categories of each row; that after all is for values without a code."""
+        """Return the indices in `codes_` of the categories of each row; `len(codes_)` for unknown or missing ones."""
         features, starts = np.unique(self.code_features_, return_index=True)
         indices = np.full((len(X), len(features)), len(self.codes_))
         for column, (feature, codes) in enumerate(zip(features.tolist(), np.split(self.codes_, starts[1:]))):
@@ -189,34 +189,34 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         return indices
 
     def _columns(self, X: Any) -> Any:
-        """Return the columns but the indicators of categories; those of a sparse matrix are not centred."""
+        """Return all columns except the indicators of categories; the columns of a sparse matrix are not centered."""
         if self.is_sparse_:
             scaled = csr_matrix(X, dtype=np.float64, copy=True)
             ratio = scaled.data / self.scale_[scaled.indices]
             scaled.data = np.nan_to_num(np.clip(ratio, -self.MOST_SCALED, self.MOST_SCALED))
             return scaled
         scaled = self._scaled(X)
-        splines = np.maximum(scaled[:, self.knot_places_] - self.knots_, 0.0)
+        splines = np.maximum(scaled[:, self.knot_indices_] - self.knots_, 0.0)
         return np.hstack((scaled, splines, np.isnan(X[:, self.missing_])))
 
     def _means_of_columns(self, X: Any, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the means of all columns; the weights add up to 1."""
-        of_numbers = weight @ self._columns(X)
+        """Return the weighted means of all columns, with weights that sum to 1."""
+        number_means = weight @ self._columns(X)
         if len(self.codes_) == 0:
-            return np.asarray(of_numbers)
+            return np.asarray(number_means)
         indices = self._indices(X)
-        of_codes = np.bincount(indices.ravel(), np.repeat(weight, indices.shape[1]), len(self.codes_) + 1)
-        return np.concatenate((of_numbers, of_codes[:-1]))
+        code_means = np.bincount(indices.ravel(), np.repeat(weight, indices.shape[1]), len(self.codes_) + 1)
+        return np.concatenate((number_means, code_means[:-1]))
 
     def coef_by_class(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the coefficients, (n_classes, n_columns), and intercepts of all classes, for the first of two 0."""
+        """Return the coefficients (n_classes, n_columns) and intercepts of all classes; 0 for the first of two."""
         if len(self.classes_) > 2:
             return self.column_weights_, self.intercepts_
         weights = self.column_weights_
         return np.vstack((np.zeros_like(weights), weights)), np.concatenate(([0.0], self.intercepts_))
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the scores of classes, (n_samples, n_classes), that of the first of two classes 0."""
+        """Return the scores of classes, (n_samples, n_classes); with two classes, the first has the score 0."""
         if not (isinstance(X, np.ndarray) or issparse(X)):
             raise TypeError(
                 f"linear: X must be an array of numbers and codes of categories, but is a {type(X).__name__}: pass"
@@ -224,8 +224,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             )
         coef, intercept = self.coef_by_class()
         n_columns = coef.shape[1] - len(self.codes_)
-        # a row for each category, and one of zeros for values without a code
-        of_codes = np.vstack((coef[:, n_columns:].T, np.zeros(len(intercept))))
+        # One row for each category, and a row of zeros for values without a code.
+        code_weights = np.vstack((coef[:, n_columns:].T, np.zeros(len(intercept))))
         scores = np.empty((X.shape[0], len(intercept)))
         n_rows = max(1, min(_BLOCK_ROWS, _MOST_CELLS // max(1, n_columns)))
         for start in range(0, X.shape[0], n_rows):
@@ -234,28 +234,28 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
                 scores[rows] = self._columns(X[rows]) @ coef.T
                 continue
             dense = X[rows].toarray() if issparse(X) else X[rows]
-            # not by BLAS, see `fit`
+            # Products use einsum instead of BLAS, whose rounding depends on its number of threads.
             scores[rows] = np.einsum("np,kp->nk", self._columns(dense), coef[:, :n_columns])
             for index in self._indices(dense).T:
-                scores[rows] += of_codes[index]
+                scores[rows] += code_weights[index]
         return scores + intercept
 
     def effects(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return what each feature adds to the scores of classes, and the mean scores of the training samples.
+        """Return the effect of each feature on the class scores, and the mean scores of the training samples.
 
-        An effect, (n_classes, n_samples, n_features), is the difference from its mean over the training samples.
+        Effects have the shape (n_classes, n_samples, n_features), and the mean 0 over the training samples.
         """
         coef, intercept = self.coef_by_class()
         columns, features = self._columns(X), np.unique(self.code_features_)
         columns = (columns.toarray() if issparse(columns) else columns) - self.column_means_[: columns.shape[1]]
         effects, means = np.zeros((len(coef), *X.shape)), coef * self.column_means_
-        of_codes = np.hstack((coef[:, columns.shape[1] :], np.zeros((len(coef), 1))))
-        indices = np.concatenate((self.numbers_, self.numbers_[self.knot_places_], self.missing_))
+        code_weights = np.hstack((coef[:, columns.shape[1] :], np.zeros((len(coef), 1))))
+        indices = np.concatenate((self.numbers_, self.numbers_[self.knot_indices_], self.missing_))
         for feature, column, weights in zip(indices.tolist(), columns.T, coef.T):
             effects[:, :, feature] += np.multiply.outer(weights, column)
         for feature, codes in zip(features.tolist(), self._indices(X).T if len(features) else ()):
-            is_its = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
-            effects[:, :, feature] += of_codes[:, codes] - means[:, is_its].sum(axis=1)[:, None]
+            is_code = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
+            effects[:, :, feature] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
         return effects, intercept + means.sum(axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

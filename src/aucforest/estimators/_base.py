@@ -16,9 +16,8 @@ from aucforest.fitting.spec import FitSpec, check_signs
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target, check_groups, code_classes, kept_rows
 from aucforest.metrics.validation import unmask
-from aucforest.tables.columns import decode_labels
+from aucforest.tables.columns import decode_labels, repeated
 from aucforest.tables.dates import PARTS, n_added
-from aucforest.tables.frames import repeated
 from aucforest.tree.binning import MAX_BINS
 from aucforest.tree.criteria import CRITERIA
 
@@ -69,7 +68,7 @@ class TreeBasedClassifier(TreeExports):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = TREE_CONSTRAINTS
 
     def __new__(cls, *_: Any, **params: Any) -> Self:
-        """Raise TypeError for a parameter of another library, which has another name here or no counterpart."""
+        """Raise TypeError for a parameter of another library that has a different name here or no counterpart."""
         if sentence := describe_foreign(cls, params):
             raise TypeError(sentence)
         return super().__new__(cls)
@@ -97,10 +96,10 @@ class TreeBasedClassifier(TreeExports):
         return self
 
     def _params(self) -> dict[str, Any]:
-        """Return the parameters by name; `get_params` inspects the signature, which takes longer than a small tree."""
+        """Return the parameters by name; `get_params`, which inspects the signature, is slower than a small tree."""
         return {name: getattr(self, name) for name in self._parameter_constraints}
 
-    def _hold(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, cost: Any = None) -> RowsInMemory:
+    def _validate_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, cost: Any = None) -> RowsInMemory:
         """Validate the arguments of `fit`, and return them as training rows."""
         kept = None
         if sample_weight is not None:
@@ -138,7 +137,7 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The importance of each column of X, as scikit-learn reads it: the sum of those of the features made of it."""
+        """The importance of each column of X: the sum of the importances of the features computed from the column."""
         check_is_fitted(self, "trees_")
         total = np.zeros(self.n_features_in_)
         np.add.at(total, self._columns_of_features, self.split_importances_)
@@ -146,9 +145,9 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def split_importances_(self) -> NDArray[np.float64]:
-        """The mean over trees of each feature's proportion in the gain of a tree; the proportions sum to 1.
+        """The mean over trees of each feature's proportion of the total gain of a tree, normalized to sum to 1.
 
-        This importance by impurity favours features of many values, even where they are noise.
+        This impurity-based importance favors features with many distinct values, even if they are noise.
         """
         check_is_fitted(self, "trees_")
         total = np.zeros(self.trees_[0].n_features)

@@ -1,9 +1,9 @@
 """Logistic regression with a ridge penalty for each categorical column, chosen by an approximate marginal likelihood.
 
-The coefficients of a column's categories have the penalty p / 2 times their sum of squares, which is the logarithm of a
-normal density of variance 1 / p. The best p is where the sum of squares, times p, is the effective number of these
-coefficients (MacKay 1992, Neural Computation 4, 720-736). The coefficients of all other columns have the penalty 1 / 2
-times their sum of squares, and the intercept has none.
+The coefficients of a column's categories have the penalty p / 2 times their sum of squares, which up to a constant is
+the negative logarithm of a normal density of variance 1 / p. For the best p, p times the sum of squares equals the
+effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). The coefficients of other columns
+have the penalty 1 / 2 times their sum of squares, and the intercept has no penalty.
 """
 
 from typing import Any, NamedTuple, Self
@@ -16,22 +16,22 @@ from scipy.special import expit, logsumexp, softmax
 
 Array = NDArray[np.float64]
 
-# So many more coefficients of the size 1 per column, without which the penalty of a few categories may be anything.
+# A prior of this many coefficients of size 1 per column, because few categories alone do not determine the penalty.
 _PRIOR = 2.0
-# Maximum number of choices of the penalties, and the relative change that is none.
+# Maximum number of updates of the penalties, and the relative change below which the updates stop.
 _MOST_CHOICES, _LEAST_CHANGE = 10, 0.05
-# A step is the last if its square, in standard errors of the coefficients, is less than this: before a choice, and at
-# the end. What is left after it is much less.
+# Newton's method stops after a step with a squared length, in standard errors of the coefficients, below _LOOSE before
+# an update of the penalties and below _PRECISE at the end. The remaining error is much smaller.
 _LOOSE, _PRECISE = 1.0, 1e-5
 _MOST_STEPS, _MOST_PRODUCTS, _LEAST_LENGTH = 50, 100, 1e-4
-# Maximum number of coefficients whose pairs have their second derivatives computed.
+# Maximum number of coefficients for which the second derivatives of all pairs are computed.
 _MOST_PAIRED = 256
-# The curvature of the intercept is at least this.
+# Added to the curvature of the intercept, which has no penalty, so that the curvature is positive.
 _LEAST_CURVATURE = 1e-6
 
 
 class Fitted(NamedTuple):
-    """Coefficients, for two classes only those of the second."""
+    """The fitted model; for two classes, only the coefficients and the intercept of the second class."""
 
     coef: Array  # (1 or n_classes, n_dense + n_categories)
     intercept: Array
@@ -39,16 +39,16 @@ class Fitted(NamedTuple):
 
 
 class _Curvature(NamedTuple):
-    """The second derivatives of the loss at some coefficients, without those of most pairs."""
+    """The second derivatives of the loss at given coefficients, only for the most important pairs of coefficients."""
 
     proba: Array  # (n_rows, 1 or n_classes)
-    of_categories: Array  # (n_categories, 1 or n_classes), without the penalty
-    diagonal: Array  # of all coefficients
-    of_pairs: list[Any]  # for each class the Cholesky factor of the derivatives of pairs
+    category_curvature: Array  # (n_categories, 1 or n_classes), without the penalty
+    diagonal: Array  # (n_coefficients, 1 or n_classes), with the penalty
+    pair_factors: list[Any]  # the Cholesky factor of the second derivatives of pairs for each class
 
 
 class _Loss:
-    """The penalized log loss of coefficients: those of a 1, of the dense columns and of the categories."""
+    """The penalized log loss as a function of the coefficients of a constant, the dense columns and the categories."""
 
     def __init__(self, dense: Array, indicators: csr_matrix, labels: NDArray[np.int64], weights: Array) -> None:
         self.dense = np.column_stack((np.ones(len(dense)), dense))
@@ -56,15 +56,15 @@ class _Loss:
         n_classes = int(labels.max()) + 1
         self.is_class = (labels[:, None] == np.arange(n_classes)[-1 if n_classes == 2 else 0 :]).astype(np.float64)
         self.n_dense, self.n_scores = self.dense.shape[1], self.is_class.shape[1]
-        self.of_dense = np.concatenate(([0.0], np.ones(self.n_dense - 1)))[:, None]
-        # Most iterations are for columns of few categories, which depend on each other and on the intercept.
+        self.dense_penalty = np.concatenate(([0.0], np.ones(self.n_dense - 1)))[:, None]
+        # Most iterations are due to columns of few categories, which depend on each other and on the intercept.
         n_frequent = max(0, _MOST_PAIRED - self.n_dense)
         self.frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
         self.frequent_indicators = indicators[:, self.frequent]
 
-    def with_penalty(self, of_categories: Array) -> Self:
-        """Set the penalty of each category."""
-        self.penalty = np.vstack((self.of_dense, of_categories[:, None]))
+    def with_penalty(self, category_penalty: Array) -> Self:
+        """Set the penalty of each category, and return self."""
+        self.penalty = np.vstack((self.dense_penalty, category_penalty[:, None]))
         return self
 
     def scores(self, coef: Array) -> Array:
@@ -72,7 +72,7 @@ class _Loss:
         return scores
 
     def sums(self, values: Array) -> Array:
-        """Return the sums of values of rows times columns."""
+        """Return the sum over rows of each column times the values, (n_coefficients, 1 or n_classes)."""
         return np.vstack((self.dense.T @ values, self.transposed @ values))
 
     def value(self, coef: Array) -> float:
@@ -92,25 +92,25 @@ class _Loss:
     def curvature(self, coef: Array) -> _Curvature:
         proba = self.proba(coef)
         weights = self.weights * proba * (1.0 - proba)
-        of_categories = self.transposed @ weights
-        diagonal = np.vstack(((self.dense**2).T @ weights, of_categories)) + self.penalty
+        category_curvature = self.transposed @ weights
+        diagonal = np.vstack(((self.dense**2).T @ weights, category_curvature)) + self.penalty
         diagonal[0] += _LEAST_CURVATURE
-        of_pairs = [self.pairs(weight[:, None]) for weight in weights.T] if self.n_dense <= _MOST_PAIRED else []
-        return _Curvature(proba, of_categories, diagonal, of_pairs)
+        pair_factors = [self.pairs(weight[:, None]) for weight in weights.T] if self.n_dense <= _MOST_PAIRED else []
+        return _Curvature(proba, category_curvature, diagonal, pair_factors)
 
     def pairs(self, weight: Array) -> Any:
-        """Return the Cholesky factor of the second derivatives of pairs, of the weights of rows for one class."""
+        """Return the Cholesky factor of the second derivatives of pairs, given the row weights of one class."""
         weighted, scaled = weight * self.dense, self.frequent_indicators.T.tocsr()
         scaled.data = weight[scaled.indices, 0]
         mixed = self.frequent_indicators.T @ weighted
-        of_frequent = (scaled @ self.frequent_indicators).toarray()
-        product = np.block([[self.dense.T @ weighted, mixed.T], [mixed, of_frequent]])
-        penalty = np.concatenate((self.of_dense[:, 0], self.penalty[self.n_dense + self.frequent, 0]))
+        frequent_product = (scaled @ self.frequent_indicators).toarray()
+        product = np.block([[self.dense.T @ weighted, mixed.T], [mixed, frequent_product]])
+        penalty = np.concatenate((self.dense_penalty[:, 0], self.penalty[self.n_dense + self.frequent, 0]))
         penalty[0] = _LEAST_CURVATURE
         return cho_factor(product + np.diag(penalty))
 
     def product(self, curvature: _Curvature, coef: Array) -> Array:
-        """Return all second derivatives times coefficients."""
+        """Return the product of the full matrix of second derivatives with coefficients."""
         slopes = curvature.proba * self.scores(coef)
         if self.n_scores == 1:
             slopes *= 1.0 - curvature.proba
@@ -119,22 +119,22 @@ class _Loss:
         return self.sums(self.weights * slopes) + self.penalty * coef
 
     def divided(self, curvature: _Curvature, gradient: Array) -> Array:
-        """Return a gradient divided by the second derivatives, without those of most pairs."""
+        """Return the approximate Newton direction: the gradient divided by the second derivatives in `curvature`."""
         result = gradient / curvature.diagonal
         paired = np.concatenate((np.arange(self.n_dense), self.n_dense + self.frequent))
-        for k, factor in enumerate(curvature.of_pairs):
+        for k, factor in enumerate(curvature.pair_factors):
             result[paired, k] = cho_solve(factor, gradient[paired, k])
         return result
 
 
 def _newton_step(loss: _Loss, curvature: _Curvature, gradient: Array) -> tuple[Array, float]:
-    """Return a step of Newton's method by conjugate gradients, and about its squared length in standard errors."""
+    """Return a Newton step by conjugate gradients, and its approximate squared length in standard errors."""
     step, left = np.zeros_like(gradient), -gradient
     divided = loss.divided(curvature, left)
     direction, size = divided, float(np.sum(left * divided))
     first = size
     for _ in range(_MOST_PRODUCTS):
-        # A step far from the minimum need not be precise, and one close to it is more so than the one before.
+        # A step far from the minimum need not be precise, and the precision increases from step to step.
         if size <= min(0.1, first) * 0.1 * first:
             break
         product = loss.product(curvature, direction)
@@ -147,7 +147,7 @@ def _newton_step(loss: _Loss, curvature: _Curvature, gradient: Array) -> tuple[A
 
 
 def _minimize(loss: _Loss, coef: Array, precision: float) -> tuple[Array, _Curvature]:
-    """Return the coefficients of the least loss by Newton's method, and the curvature before the last step."""
+    """Minimize the loss by Newton's method; return the coefficients, and the curvature before the last step."""
     value = loss.value(coef)
     for _ in range(_MOST_STEPS):
         curvature = loss.curvature(coef)
@@ -164,10 +164,10 @@ def _minimize(loss: _Loss, coef: Array, precision: float) -> tuple[Array, _Curva
 
 
 def _choose(coef: Array, curvature: Array, penalties: Array, column: NDArray[np.int64]) -> Array:
-    """Return penalties of columns that are better for these coefficients of categories and their curvature."""
+    """Return updated penalties of columns, given the coefficients of categories and their curvature."""
     n_scores = coef.shape[1]
     known = curvature / (curvature + penalties[column, None])
-    # The coefficients of all classes sum to 0, so that one of them is not free.
+    # With more than two classes, the coefficients of a category sum to 0, so one class is not free.
     free = 1.0 if n_scores == 1 else (n_scores - 1) / n_scores
     n_effective, squares = (np.bincount(column, values.sum(axis=1)) for values in (known, coef**2))
     better: Array = (free * n_effective + _PRIOR) / (squares + _PRIOR)
@@ -177,16 +177,16 @@ def _choose(coef: Array, curvature: Array, penalties: Array, column: NDArray[np.
 def fit_category_ridge(
     dense: Array, indicators: csr_matrix, column: NDArray[np.int64], labels: NDArray[np.int64], weights: Array
 ) -> Fitted:
-    """Fit to dense columns and the indicators of categories; `column` is the number of the column of each category.
+    """Fit to dense columns and the indicators of categories; `column` is the index of the column of each category.
 
-    All of the labels 0, 1, ... must occur.
+    All labels from 0 to the maximum must occur.
     """
     loss, penalties = _Loss(dense, indicators, labels, weights), np.ones(int(column.max()) + 1)
     coef = np.zeros((loss.n_dense + len(column), loss.n_scores))
     for _ in range(_MOST_CHOICES):
         coef, curvature = _minimize(loss.with_penalty(penalties[column]), coef, _LOOSE)
         before = penalties
-        penalties = _choose(coef[loss.n_dense :], curvature.of_categories, before, column)
+        penalties = _choose(coef[loss.n_dense :], curvature.category_curvature, before, column)
         if np.all(np.abs(penalties - before) <= _LEAST_CHANGE * before):
             break
     coef, _ = _minimize(loss.with_penalty(penalties[column]), coef, _PRECISE)

@@ -1,4 +1,4 @@
-"""Random samples of rows with at most a number of rows of each class."""
+"""Random samples of rows with a maximum number of rows of each class, and class frequencies."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Number of rows that are searched at a time for those of a class.
+# Number of rows in a block of the search for the rows of a class.
 _MASK_ROWS = 2**20
 
 
 def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: Sequence[int]) -> NDArray[np.int64]:
-    """Return the positions, in ascending order, of a random sample of at most so many rows of each class.
+    """Return the indices, in ascending order, of a random sample of at most `most` rows of each class.
 
-    `seed` is that of NumPy's generator, with a purpose of `tree.random`.
+    `seed` is the seed of NumPy's generator; it should include a constant of `tree.random` for the purpose.
     """
     generator, sample = np.random.default_rng(seed), []
     for k in range(n_classes):
@@ -25,7 +25,7 @@ def sample_classes(labels: NDArray[Any], n_classes: int, most: int, seed: Sequen
 
 
 def _positions(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the position of the r-th True of a mask for ascending ranks r; the mask is read in blocks."""
+    """Return the index of the r-th True of a mask for each of the ascending ranks r, counted from 0."""
     positions, n_passed = [np.empty(0, dtype=np.int64)], 0
     for start in range(0, len(mask), _MASK_ROWS):
         in_block = np.flatnonzero(mask[start : start + _MASK_ROWS])
@@ -35,8 +35,14 @@ def _positions(mask: NDArray[np.bool_], ranks: NDArray[np.int64]) -> NDArray[np.
     return np.concatenate(positions)
 
 
+def class_frequencies(labels: NDArray[Any], weights: NDArray[np.float64] | None, n_classes: int) -> NDArray[np.float64]:
+    """Return the proportion of each class in the total weight of the rows."""
+    totals = np.bincount(labels, weights, minlength=n_classes)
+    return np.asarray(totals / totals.sum())
+
+
 def class_factors(labels: NDArray[Any], sample_labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the factors of the weights of sampled rows that restore the class frequencies of all rows."""
+    """Return a weight factor for each sampled row, so that the sample has the class totals of all rows."""
     n_classes = int(labels.max()) + 1
     counts, sample_counts = (np.bincount(codes, minlength=n_classes) for codes in (labels, sample_labels))
     return np.asarray(counts / np.maximum(sample_counts, 1))[sample_labels]

@@ -1,9 +1,9 @@
 """The combination of class scores of several models by a penalized likelihood.
 
-It generalizes the calibration of a forest: class k has the score sum_m b_m s_mk + a_k, where s_mk are the scores of
-model m, and the class probabilities are their softmax. The weights b_m of the models are not negative, and the penalty
-c sum_m (b_m - d_m)^2 pulls them towards d = (1, 0, ..., 0), the first model alone. The intercepts are free, so the
-mean probabilities of the samples are their class frequencies. docs/mathematics/forests.md has the derivation.
+This generalizes the calibration of a forest. Class k has the score sum_m b_m s_mk + a_k, where s_mk are the scores of
+model m, and the class probabilities are the softmax of the scores. The weights b_m are not negative. The penalty
+c sum_m (b_m - d_m)^2 pulls b towards d = (1, 0, ..., 0), the first model alone. The intercepts have no penalty, so the
+mean probabilities equal the class frequencies. The derivation is in docs/mathematics/forests.md.
 """
 
 from collections.abc import Sequence
@@ -14,21 +14,21 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
-# Smaller probabilities are replaced by this one, because 0 has no logarithm.
+# Smaller probabilities are replaced by this value, because the logarithm of 0 is infinite.
 SMALLEST = 1e-9
 
 
 def log_proba(proba: NDArray[np.float64], smallest: float = SMALLEST) -> NDArray[np.float64]:
-    """Return the score of a model with these class probabilities; for two classes differences are log odds."""
+    """Return the class scores of a model, log(proba); with two classes, their difference is the log odds."""
     return np.log(np.maximum(proba, smallest))
 
 
 def residual_score(residual: NDArray[np.float64], proba: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the score of a forest of residuals for class k, log q_k - log(1 - p_k) - log p_k.
+    """Return the class scores of a residual forest, log q_k - log(1 - p_k) - log p_k for class k.
 
     p are the class probabilities of the forest, and q those of the residual forest. A sample of class k has the weight
-    1 - p_k in the fit of the latter, so q_k is proportional to (1 - p_k) times the true probability, and the score is
-    what has to be added to log p_k to get the logarithm of that. For two classes it is the log odds of q.
+    1 - p_k in the fit of the residual forest, so q_k is proportional to (1 - p_k) times the true probability. The score
+    is therefore the correction of log p_k to the true log probability. With two classes this gives the log odds of q.
     """
     return log_proba(residual) - log_proba(proba) - log_proba(1.0 - proba)
 
@@ -40,7 +40,7 @@ class Combination(NamedTuple):
     intercept: NDArray[np.float64]  # (n_classes,), with the mean 0
 
     def apply(self, scores: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64]:
-        """Return class probabilities; the scores of a model with the weight 0 may be None, except of the first."""
+        """Return class probabilities; the scores of models with weight 0 may be None, except for the first model."""
         total = self.intercept + sum(b * score for b, score in zip(self.coef, scores) if score is not None)
         return softmax(total, axis=1)
 
@@ -48,16 +48,16 @@ class Combination(NamedTuple):
 def combine(
     scores: Sequence[NDArray[np.float64]], labels: NDArray[Any], weights: NDArray[np.float64], penalty: float
 ) -> Combination:
-    """Fit a combination to the scores, (n_samples, n_classes) of each model, and the class numbers of samples."""
+    """Fit a combination to the scores of each model, (n_samples, n_classes), and the class indices of the samples."""
     n_models, n_classes = len(scores), scores[0].shape[1]
-    # The scores of the first class are 0: only differences matter.
+    # Only differences of scores matter, so the scores of the first class are subtracted.
     differences = np.stack([score[:, 1:] - score[:, :1] for score in scores])
     is_label = np.equal(labels[:, None], np.arange(1, n_classes))
     prior = np.eye(n_models)[0]
 
     def loss(parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         coef, intercept = np.split(parameters, [n_models])
-        # Sums by einsum: those of BLAS depend on its number of threads.
+        # The sums use einsum, because sums by BLAS depend on its number of threads.
         total = np.einsum("m,mnk->nk", coef, differences) + intercept
         norm = logsumexp(np.hstack((np.zeros((len(total), 1)), total)), axis=1)
         residual = (np.exp(total - norm[:, None]) - is_label) * weights[:, None]

@@ -1,4 +1,4 @@
-"""The decision of forests and stacks: the threshold, and which of two classes is positive."""
+"""The decisions of forests and stacks: the threshold, the positive class, and the prevalence of classes."""
 
 from numbers import Real
 from typing import Any, Self
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._caller import warn
 from aucforest._sklearn import check_sample_weight
 from aucforest.estimators._calibration import LEAST
+from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators._model_files import Model
 from aucforest.estimators.thresholds import (
     OF_FIT,
@@ -19,8 +20,7 @@ from aucforest.estimators.thresholds import (
     TunedRule,
     check_threshold,
     depends_on_prevalence,
-    fixed_threshold,
-    is_of_positive,
+    has_bound,
     is_tuned,
     warn_of_positive,
 )
@@ -29,7 +29,7 @@ from aucforest.metrics.validation import class_codes, positive_last
 
 
 class DecisionModel(Model):
-    """Base of the models that the command line fits, which have a threshold and a positive class."""
+    """Base of the forest and the stack, which have a threshold and a positive class."""
 
     pos_label: Any
     classes_: NDArray[Any]
@@ -42,18 +42,18 @@ class DecisionModel(Model):
     def set_threshold(
         self, threshold: Any, X: Any = None, y: Any = None, sample_weight: Any = None, *, oob: bool = True
     ) -> Self:
-        """Change the threshold of `predict` without fitting anew.
+        """Change the threshold of `predict` without a new fit.
 
         Parameters
         ----------
         threshold
-            The new value of the parameter `threshold`. Costs of each sample are ``{"cost": array}`` here.
+            The new value of the parameter `threshold`. Here, costs of each sample are given as ``{"cost": array}``.
         X, y, sample_weight
-            The samples on which the threshold is tuned, needed only by rules that are tuned.
+            The samples to tune the threshold on. Only needed if the rule is tuned.
         oob : bool, default=True
-            Whether these are the training data, whose out-of-bag probabilities are used; their groups are known. With
-            False they are other samples, such as a validation set, and there is no `threshold_std_`. Other samples are
-            taken as they are: after `set_prevalence` they should have its class frequencies, or such weights.
+            Whether X and y are the training data, so that out-of-bag probabilities are used; the groups are known. If
+            False, they are other samples, such as a validation set, and there is no `threshold_std_`. After
+            `set_prevalence`, other samples should have the same class frequencies, at least by weight.
 
         Returns
         -------
@@ -62,8 +62,8 @@ class DecisionModel(Model):
         Raises
         ------
         ValueError
-            If the rule is unknown or not defined for this number of classes, if it needs samples, if the samples are
-            not the training data with ``oob=True``, or if they are of one class.
+            If the rule is unknown or not defined for this number of classes, if it needs samples, if ``oob=True`` and
+            the samples are not the training data, or if all samples have the same class.
         """
         check_is_fitted(self, "classes_")
         check_threshold(threshold, len(self.classes_), None if y is None else np.size(y))
@@ -81,16 +81,16 @@ class DecisionModel(Model):
     def set_prevalence(self, prevalence: Any) -> Self:
         """Predict probabilities for a population of other class frequencies than the training data, without a new fit.
 
-        This undoes a sampling of the training data by class, such as dropping most of the negatives: the odds of each
-        class are multiplied by the ratio of its new frequency to that in the training data [1]_. It is right if samples
-        of a class are alike in both. The ranking of two classes does not change. Probabilities, also those out of bag,
-        thresholds, saved and exported models, and CBPE follow.
+        This corrects for sampling by class, such as dropping most of the negatives: the odds of each class are
+        multiplied by the ratio of the new frequency of the class to the frequency in the training data [1]_. It assumes
+        that samples of a class have the same distribution in both. With two classes the ranking does not change. All
+        probabilities (also out-of-bag), thresholds, saved and exported models, and CBPE use the new frequencies.
 
         Parameters
         ----------
         prevalence : float, dict, array-like of shape (n_classes,) or None
-            The frequency of the class ``pos_label_`` in the population, or those of all classes: by label, or in the
-            order of ``classes_``. None goes back to the training data.
+            The frequency of the class ``pos_label_`` in the population, or the frequencies of all classes, by label or
+            in the order of ``classes_``. None restores the frequencies of the training data.
 
         Returns
         -------
@@ -100,13 +100,13 @@ class DecisionModel(Model):
         ------
         ValueError
             If frequencies are not positive or do not sum to 1, if a class has no frequency or no training samples, or
-            if the model has a `class_weight`: its probabilities are of no population.
+            if the model has a `class_weight`, since its probabilities do not refer to a population.
 
         Warns
         -----
         UserWarning
-            If the threshold was tuned by a rule that depends on class frequencies, such as a precision. The same
-            samples stay positive; `set_threshold` tunes it for the new frequencies.
+            If the threshold was tuned by a rule that depends on class frequencies, such as a precision. `predict` still
+            selects the same samples. To tune the threshold for the new frequencies, call `set_threshold`.
 
         References
         ----------
@@ -141,7 +141,7 @@ class DecisionModel(Model):
         if not is_tuned(self.threshold, len(self.classes_)):
             self._set_fixed_threshold(self.threshold)
             return self
-        # Lower by rounding errors, so that the same samples are positive.
+        # The threshold is lowered by rounding errors, so that the same samples are predicted positive.
         self.threshold_ = self.threshold_ if np.isinf(self.threshold_) else self._shifted_threshold(shift, is_raw)
         self.__dict__.pop("threshold_std_", None)
         if depends_on_prevalence(self.threshold):
@@ -152,9 +152,9 @@ class DecisionModel(Model):
         return self
 
     def _shifted_threshold(self, shift: NDArray[np.float64], is_raw: bool) -> float:
-        """Return the tuned threshold for log odds that are shifted, less than which no sample is by rounding errors.
+        """Return the tuned threshold after a shift of the log odds, lowered a little to allow for rounding errors.
 
-        `is_raw` is whether the shift is the first map of the mean over trees, of which 0 and 1 have no log odds.
+        `is_raw` is whether the shift applies to the mean over trees, where 0 and 1 are replaced before the logarithm.
         """
         positive, threshold = self._positive, self.threshold_
         ends = [max(p, LEAST if is_raw else 0.0) for p in (threshold, 1.0 - threshold)]
@@ -168,7 +168,7 @@ class DecisionModel(Model):
         return getattr(self, "prevalence_", self.class_prior_)
 
     def _frequencies_of(self, prevalence: Any) -> NDArray[np.float64]:
-        """Return the class frequencies that `set_prevalence` was given, after validation."""
+        """Validate the argument of `set_prevalence`, and return the frequencies of all classes."""
         if self._class_weight is not None:
             raise ValueError(
                 f"set_prevalence needs a model without class weights, but it has class_weight={self._class_weight!r}"
@@ -194,46 +194,49 @@ class DecisionModel(Model):
 
     @property
     def _class_weight(self) -> Any:
-        """The class weights of the fit."""
+        """The parameter `class_weight` of the fit."""
         raise NotImplementedError
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
-        """Add a number for each class to the logarithms of class probabilities, before these are normalized."""
+        """Add a number for each class to the logarithms of class probabilities, before normalization."""
         raise NotImplementedError
 
     def _rule_on_training(self, threshold: Any, labels: NDArray[Any], weights: NDArray[np.float64] | None) -> TunedRule:
-        """Return a rule for training samples, with weights that make their class frequencies those of `prevalence_`."""
+        """Return a rule for training samples, weighted to the class frequencies of `prevalence_` if this is set."""
         if hasattr(self, "prevalence_"):
-            frequencies = np.bincount(labels, weights, minlength=len(self.classes_))
-            by_class = (self.prevalence_ / np.maximum(frequencies / frequencies.sum(), np.finfo(np.float64).tiny))[
-                labels
-            ]
-            weights = by_class if weights is None else weights * by_class
+            frequencies = class_frequencies(labels, weights, len(self.classes_))
+            factors = (self.prevalence_ / np.maximum(frequencies, np.finfo(np.float64).tiny))[labels]
+            weights = factors if weights is None else weights * factors
         return TunedRule(threshold, labels, weights, self._positive)
 
     @property
     def _positive(self) -> int:
-        """The index of the positive one of two classes."""
+        """The index of the positive class."""
         return positive_last(self)[-1]
 
     def _set_fixed_threshold(self, threshold: Any) -> None:
         """Set the threshold by a rule that is not tuned."""
-        self.threshold_ = fixed_threshold(threshold, self._frequencies, self._positive)
+        if threshold == "prevalence":
+            frequencies = self._frequencies
+            self.threshold_ = float(frequencies[self._positive]) if len(frequencies) == 2 else frequencies
+        else:
+            is_cost = isinstance(threshold, dict)
+            self.threshold_ = np.asarray(threshold["cost"], dtype=np.float64) if is_cost else threshold
         self.__dict__.pop("threshold_std_", None)
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        """Set the threshold by out-of-bag probabilities of the training data, which are given once more."""
+        """Tune the threshold on the out-of-bag probabilities of the training data, which are passed again."""
         raise NotImplementedError
 
     def _warn_of_positive(self, threshold: Any) -> None:
-        """Warn if a rule for the positive class may be meant for the other one."""
-        if is_of_positive(threshold):
+        """Warn if a rule for the positive class may be intended for the other class."""
+        if threshold == "f1" or has_bound(threshold):
             warn_of_positive(f"threshold={threshold!r}", self)
 
     def _tune_on(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        """Set the threshold by the probabilities of samples that no tree has seen."""
+        """Tune the threshold on the probabilities of samples outside the training data."""
         proba = self.predict_proba(X)
-        named: dict[str, Any] = {"name": "y", "of": "X", "strangers_are": "no class of the model"}
+        named: dict[str, Any] = {"name": "y", "of": "X", "unknown_is": "no class of the model"}
         labels = class_codes(np.asarray(column_or_1d(y)), len(proba), labels=self.classes_, **named)[0]
         weights = None
         if sample_weight is not None:
@@ -248,6 +251,6 @@ class DecisionModel(Model):
     def _params_to_store(self) -> dict[str, Any]:
         params = super()._params_to_store()
         if isinstance(self.threshold, dict) and np.ndim(self.threshold.get("cost", 0)) == 3:
-            # Costs of the training rows are not stored: a fit of the loaded forest asks for those of its rows.
+            # Costs of the training rows are not stored. A new fit of the loaded model needs the costs of its rows.
             params["threshold"] = self.threshold | {"cost": OF_FIT} if "alerts" in self.threshold else OF_ROWS
         return params

@@ -1,8 +1,8 @@
-"""Out-of-bag predictions of the first trees of a forest, by which mixture, shrinkage and calibration are chosen."""
+"""Out-of-bag predictions of the first trees of a forest, used to choose mixture, shrinkage and calibration."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import Any, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._calibration import Calibration, CalibrationSample, n_of_rarer
 from aucforest.estimators._class_sample import sample_classes
-from aucforest.estimators._paths import ShrunkSums, add_shrunk, join_small
+from aucforest.estimators._paths import JoinedTrees, OutOfBagRows, ShrunkSums, add_shrunk, join_small
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.multiclass import score_matrices
@@ -26,38 +26,40 @@ AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # The amount for small sets, where out-of-bag scores have large errors. Another amount is chosen only if its AUC is
 # better by _STANDARD_ERRORS standard errors of the difference.
 PRIOR = 5.0
-# Variants are compared at a small amount, because few trees need more shrinkage than the whole forest.
+# The amount for comparing variants. It is small, because few trees need more shrinkage than the whole forest.
 WEIGHED_BY = 1.0
-_PRIOR_PLACE = int(np.searchsorted(AMOUNTS, PRIOR))
+_PRIOR_INDEX = int(np.searchsorted(AMOUNTS, PRIOR))
 _STANDARD_ERRORS = 1.5
-_LEAST_ERROR = 1e-6  # of a difference in AUC
+_LEAST_ERROR = 1e-6  # minimum standard error of a difference in AUC
 # Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
-# number of classes, so for many classes the number is at most _ROWS_TIMES_CLASSES / n_classes, or if this is more, a
-# proportion of the training rows or _ROWS_OF_CLASS rows of each class.
+# number of classes, so with many classes the maximum is the largest of _ROWS_TIMES_CLASSES / n_classes rows, the
+# _PROPORTION of the training rows, and _ROWS_OF_CLASS rows of each class, if this is less than _ROWS.
 _ROWS, _ROWS_TIMES_CLASSES, _PROPORTION, _ROWS_OF_CLASS = 4096, 2**15, 0.125, 16
 # Number of scored trees. More trees cost little if there are at least _SAMPLES_A_ROW training samples for each scored
 # row, and many classes need them, because the AUC of few trees is not yet linear in 1 / n_trees.
 SCORED_TREES, _MOST_SCORED_TREES, _SAMPLES_A_ROW = 96, 300, 4
 # The trees of each variant are divided into two halves, for extrapolation to more trees.
 _N_HALVES = 2
-# Maximum size of the arrays of sums, in numbers.
+# Maximum number of elements of the arrays of sums.
 _MOST_SUMS = 2**23
-# Approximate seconds per row and tree, what a column adds to them as a proportion, and seconds per row that is ranked.
+# Approximate seconds per row and tree, the proportion by which each column increases it, and seconds to rank a row.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
-# With more tasks threads end at about the same time, with fewer ones they wait less often for the interpreter.
+# More tasks let all threads end at about the same time; with fewer tasks they wait less often for the interpreter.
 _TASKS_PER_THREAD = 2
-# Least seconds of a task with which threads pay.
+# Minimum seconds of a task for which threads are faster.
 _LEAST_TASK = 1e-3
+# The kinds of alternatives for a tree: pairs of a criterion and a splitter, or encodings.
+Alternatives = Literal["pair", "encoding"]
 
 
 def row_weight(
     weights: NDArray[np.float64] | None, sample_weight: NDArray[np.float64] | None, *, bootstrap: bool
 ) -> float:
-    """Return the weight in a tree that shrinkage counts as one sample.
+    """Return the weight in a tree that shrinkage counts as one sample, the mean weight of a row.
 
-    `weights` include class weights, `sample_weight` does not. The result is the mean weight of a row. Without a
-    bootstrap, a row of integer sample_weight counts as that number of samples; with one, copies of a row are always
-    sampled together, so they count as one sample.
+    `weights` include class weights, `sample_weight` does not. Without a bootstrap, a row of integer sample weight w
+    counts as w samples. With a bootstrap, the w copies of a row are always sampled together, so they count as one
+    sample.
     """
     if weights is None:
         return 1.0
@@ -68,15 +70,15 @@ def row_weight(
 
 
 def amounts_to_score(shrinkage: float | str | None) -> NDArray[np.float64]:
-    """Return the amounts to score: all that "auto" chooses from, or the one given and that of comparing variants."""
+    """Return the amounts to score: all candidates of "auto", or the given amount and the one for comparing variants."""
     if shrinkage == "auto":
         return AMOUNTS
-    # Two of them in any case, because kernels are compiled for their number.
+    # There are always two, even if they are equal, because kernels are compiled for the number of amounts.
     return np.sort([float(shrinkage or 0.0), WEIGHED_BY])
 
 
 def count_columns(n_classes: int) -> int:
-    """Return the number of classes whose probabilities are kept: of two the second one only."""
+    """Return the number of columns of class probabilities: all classes, or only the second of two."""
     return 1 if n_classes == 2 else n_classes
 
 
@@ -86,16 +88,16 @@ def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
 
 
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
-    """Return the bytes of the sums for a number of scored rows, of the numbers of trees, and of means for scores."""
-    # The sums over both halves, and the means over each of them and both.
+    """Return the bytes for scoring rows: of the sums, of the numbers of trees, and of the means that are scored."""
+    # The sum over both halves, the means of the two halves, and the mean over both.
     of_whole = (1 + _N_HALVES + 1) * count_columns(n_classes) * n_amounts
     return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + of_whole)
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
-    """Return the positions of the rows to score, in ascending order: a random sample of the rows of each class.
+    """Return the indices of the rows to score, in ascending order: a random sample of the rows of each class.
 
-    The array is empty if there would be fewer than two rows of a class.
+    The array is empty if the maximum number of rows of a class would be less than two.
     """
     enough = max(_ROWS_TIMES_CLASSES // n_classes, int(_PROPORTION * len(labels)), _ROWS_OF_CLASS * n_classes)
     most = min(_ROWS, enough, _MOST_SUMS // _n_sums_of_row(n_classes, n_variants, len(AMOUNTS))) // n_classes
@@ -105,10 +107,10 @@ def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, s
 class OutOfBagScores:
     """ROC AUC (Hand and Till's M for many classes) of out-of-bag probabilities for several amounts of shrinkage.
 
-    `rows` are the numbers of the rows to score, in ascending order; `amounts` are in samples, and `unit` is the weight
-    of a sample in trees. Amounts are compared after `calibration`, and variants without it, so that the trees do not
-    depend on it. A variant has a criterion and splitter, and one of `n_encodings` encodings: its number is that of the
-    pair times `n_encodings` plus that of the encoding.
+    `rows` are the indices of the rows to score, in ascending order. `amounts` are in samples, and `unit` is the weight
+    of a sample in trees. Amounts are compared after `calibration`. Variants are compared without it, so that the trees
+    do not depend on it. Here a variant is a pair (criterion and splitter) with an encoding. Its index is the index of
+    the pair times `n_encodings` plus the index of the encoding.
     """
 
     def __init__(
@@ -124,22 +126,19 @@ class OutOfBagScores:
         n_encodings: int = 1,
     ) -> None:
         self._n_encodings = n_encodings
-        self._bags, self._n_jobs = training.bags, n_jobs
+        self._bags, self._rows, self._n_jobs = training.bags, rows, n_jobs
         self._n_threads = effective_n_jobs(n_jobs)
-        # Of two classes it does not change the ranking.
+        # With two classes the calibration does not change the ranking.
         self._calibration = None if n_classes == 2 else calibration
         self._amounts, self._unit, self._n_classes = amounts, unit, n_classes
         self._truth, self._groups = training.labels[rows].astype(np.uint32), training.bags.groups_of(rows)
         weights = relative_weights(training.weights_of(rows), len(rows))
         self._weights = np.ones(len(rows)) if weights is None else weights
         taken = training.take(rows)
-        # Rows of a sparse matrix are dense a few at a time.
-        is_sparse = isinstance(taken, SparseRows)
-        self._table = taken if is_sparse else np.ascontiguousarray(taken.T, dtype=np.float64)
-        indices = [self._bags.find(block, rows) for block in range(self._bags.sampler.n_blocks)]
-        self._indices = [(block, found) for block, found in enumerate(indices) if len(found) > 0]
+        # Sparse rows are converted to dense blocks when they are used.
+        self._table = taken if isinstance(taken, SparseRows) else np.ascontiguousarray(taken.T, dtype=np.float64)
         n_rows, n_columns = len(rows), count_columns(n_classes)
-        # The whole is that of each encoding.
+        # The first array, `whole`, has separate sums for each encoding.
         self._sums = ShrunkSums(
             np.zeros((_N_HALVES, n_encodings, n_rows, n_columns, len(amounts))),
             np.zeros((_N_HALVES, n_variants, n_rows if n_variants > 1 else 0, n_columns)),
@@ -154,26 +153,26 @@ class OutOfBagScores:
 
     @property
     def n_scored_trees(self) -> int:
-        """The number of trees to score, which are the first ones of the forest."""
+        """The number of trees to score; these are the first trees of the forest."""
         is_large = self._bags.sampler.n_rows >= _SAMPLES_A_ROW * len(self._truth)
         return _MOST_SCORED_TREES if is_large else SCORED_TREES
 
     def _counts_by_class(self) -> NDArray[np.int64]:
-        """Return the number of rows of each class that occurs, or of groups, because rows of a group are dependent."""
-        if self._groups is None:
-            return np.unique(self._truth, return_counts=True)[1]
-        of_groups = np.unique(np.stack((self._truth, self._groups)), axis=1)[0]
-        return np.unique(of_groups, return_counts=True)[1]
+        """Return the number of scored rows of each class, without absent classes; or of groups, if there are groups."""
+        labels = self._truth
+        if self._groups is not None:
+            labels = np.unique(np.stack((labels, self._groups)), axis=1)[0]
+        return np.unique(labels, return_counts=True)[1]
 
     @property
     def n_rows(self) -> float:
-        """The effective number of rows, or groups: for two classes about the number of rows of the rarer class."""
+        """The effective number of rows or groups; with two classes about the number of rows of the rarer class."""
         return n_of_rarer(self._counts_by_class())
 
     def _halve(self, variants: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the half of each of the next trees, given their variants.
+        """Return the half (0 or 1) of each of the next trees, given their variants.
 
-        Each half has as many trees of a criterion and splitter, whatever their encodings.
+        The trees of each pair alternate between the halves, whatever their encodings.
         """
         halves = np.empty(len(variants), dtype=np.int64)
         pairs, n_added = variants // self._n_encodings, self._n_added.reshape(-1, self._n_encodings).sum(axis=1)
@@ -184,29 +183,27 @@ class OutOfBagScores:
         return halves
 
     def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
-        """Add consecutive trees, the first of which has the number `first`, with the variant of each."""
+        """Add consecutive trees, starting with the tree of index `first`, given the variant of each."""
         if not trees:
             return
-        vars(self).pop("_by_variant", None)
-        of_trees = np.array(list(variants), dtype=np.int64)
-        halves, amounts = self._halve(of_trees), self._unit * self._amounts
-        encodings, all_encodings = of_trees % self._n_encodings, range(self._n_encodings)
-        parts = [(half, encoding) for half in range(_N_HALVES) for encoding in all_encodings]
-        indices = {part: np.flatnonzero((halves == part[0]) & (encodings == part[1])) for part in parts}
-        joined = {part: join_small([trees[index] for index in some.tolist()]) for part, some in indices.items()}
+        all_variants = np.array(list(variants), dtype=np.int64)
+        halves, amounts = self._halve(all_variants), self._unit * self._amounts
+        parts: list[list[tuple[int, NDArray[np.int64], list[JoinedTrees]]]] = [[] for _ in range(_N_HALVES)]
+        for half, encoding in product(range(_N_HALVES), range(self._n_encodings)):
+            indices = np.flatnonzero((halves == half) & (all_variants % self._n_encodings == encoding))
+            if len(indices) > 0:
+                parts[half].append((encoding, indices, join_small([trees[index] for index in indices.tolist()])))
 
         def add_half(half: int, rows: slice) -> None:
-            for part in ((half, encoding) for encoding in all_encodings):
-                if not joined[part]:
-                    continue
-                of_part, counts = of_trees[indices[part]], self._counts((first + indices[part]).tolist(), rows)
-                whole, *by_variant = (array[half] for array in self._sums)
-                sums = ShrunkSums(whole[part[1]], *by_variant)
-                for some, table in self._blocks(rows):
-                    own = counts[:, some.start - rows.start : some.stop - rows.start]
-                    add_shrunk(joined[part], of_part, amounts, self._weighted_index, table, own, some.start, sums)
+            for encoding, indices, joined in parts[half]:
+                counts = self._bags.counts_at(self._rows[rows], (first + indices).tolist(), 1)
+                whole, by_variant, n_trees = (array[half] for array in self._sums)
+                sums = ShrunkSums(whole[encoding], by_variant, n_trees)
+                for block, X in self._blocks(rows):
+                    given = OutOfBagRows(block.start, X, counts[:, block.start - rows.start : block.stop - rows.start])
+                    add_shrunk(joined, all_variants[indices], given, amounts, self._weighted_index, sums)
 
-        # A row of a half is summed by one thread, so that rounding errors do not depend on n_jobs.
+        # One thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
         n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
         n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
@@ -217,49 +214,39 @@ class OutOfBagScores:
 
     @property
     def _weighted_index(self) -> int:
-        """The place of the amount of shrinkage by which variants are compared; with one variant it is not used."""
+        """The index in `amounts` of the amount at which variants are compared; not used with a single variant."""
         return min(int(np.searchsorted(self._amounts, WEIGHED_BY)), len(self._amounts) - 1)
 
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Yield slices of some scored rows, and these rows as the columns of a dense matrix, (n_features, n_rows)."""
+        """Yield slices of the scored rows in `rows`, each with a dense (n_features, n_rows) matrix of its rows."""
         if isinstance(self._table, SparseRows):
             for some, block in self._table.blocks(rows):
                 yield some, np.ascontiguousarray(block.T)
         else:
-            # Some of the rows are copied, because kernels would be compiled again for a matrix with gaps.
+            # A part of the rows is copied, because kernels would be compiled again for a non-contiguous matrix.
             yield rows, np.ascontiguousarray(self._table[:, rows])
-
-    def _counts(self, numbers: list[int], rows: slice) -> NDArray[np.uint16]:
-        """Return how often some rows are in the bootstrap sample of each of some trees, (n_trees, n_rows)."""
-        counts, start = [], 0
-        for block, found in self._indices:
-            own = found[max(rows.start - start, 0) : max(rows.stop - start, 0)]
-            start += len(found)
-            if len(own) > 0:
-                counts.append(self._bags.counts(block, numbers)[:, own])
-        return np.concatenate(counts, axis=1)
 
     def _score(
         self, candidates: Sequence[Sums], weights: NDArray[np.float64], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return the AUC of sums over trees for several weights of the rows, NaN where it is not defined.
+        """Return the AUC of each candidate's mean over trees for several row weights, (n_candidates, n_weights).
 
-        The total of a candidate has the shape (n_columns, n_rows), and the result (n_candidates, n_weights).
+        The totals have `count_columns(n_classes)` columns. The AUC is NaN where it is not defined.
         """
-        seconds = _RANK_TIME * self._sums.whole[0, 0, ..., 0].size * len(candidates)
+        seconds = _RANK_TIME * candidates[0].total.size * len(candidates)
         n_tasks = max(1, min(_TASKS_PER_THREAD * self._n_threads, int(seconds / _LEAST_TASK)))
         n_tasks -= n_tasks % self._n_threads if n_tasks > self._n_threads else 0
         step = -(-len(candidates) // n_tasks)
         tasks = [slice(start, start + step) for start in range(0, len(candidates), step)]
-        # It is not allocated by the tasks, because threads return freed memory to the system.
-        all_means = np.empty((len(candidates), *candidates[0].total.shape))
+        # The tasks share one array, because memory that threads free is returned to the system.
+        all_means = np.empty((len(candidates), *candidates[0].total.shape[::-1]))
 
         def score(task: slice) -> NDArray[np.float64]:
             some, means = candidates[task], all_means[task]
             n_trees = np.stack([sums.n_trees for sums in some])
-            # Rows without a score get one, and no weight.
+            # Rows that are not out of bag for any tree get the score 0 and the weight 0.
             for mean, sums, divisor in zip(means, some, np.where(n_trees > 0, n_trees, 1)):
-                np.divide(sums.total, divisor, out=mean)
+                np.divide(sums.total.T, divisor, out=mean)
                 if calibration is not None:
                     mean[:] = calibration.apply(np.ascontiguousarray(mean.T)).T
             weights_of_each = np.where((n_trees > 0)[:, None], weights, 0.0)
@@ -269,8 +256,16 @@ class OutOfBagScores:
 
         return np.concatenate(list(thread_map(self._n_jobs, seconds / n_tasks)(score, tasks)))
 
+    def _jackknife(self) -> NDArray[np.float64]:
+        """Return the row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows): one part has weight 0.
+
+        With weights of 0 instead of fewer rows, the ranks of the other rows need not be computed again.
+        """
+        is_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
+        return np.where(is_out, 0.0, self._weights)
+
     def _halves(self) -> list[Sums]:
-        """Return the sums over two halves of the trees, for all amounts of shrinkage."""
+        """Return the sums over the trees of each half, for all amounts of shrinkage."""
         wholes, n_trees = self._sums.whole.sum(axis=1), self._sums.n_trees.sum(axis=1)
         return [Sums(*pair) for pair in zip(wholes, n_trees)]
 
@@ -284,31 +279,25 @@ class OutOfBagScores:
         weights = self._weights * (frequencies / np.where(by_class > 0.0, by_class, 1.0))[self._truth]
         return CalibrationSample(self._truth, weights / weights.mean(), self._groups, halves)
 
-    @cached_property
-    def _by_variant(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the sums over the trees of each variant, with the shrinkage `WEIGHED_BY`, and the numbers of trees."""
-        return self._sums.by_variant.sum(axis=0), self._sums.n_trees.sum(axis=0)
+    def _by_alternative(self, kind: Alternatives) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return, for each alternative, the sums over its trees at the shrinkage `WEIGHED_BY`, and two tree counts.
 
-    def _by_group(self, groups: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return `_by_variant` for groups of variants, and the numbers of added trees."""
-        if np.array_equal(groups, np.arange(len(groups))):
-            return *self._by_variant, self._n_added
-        summed = [
-            np.stack([of_each[groups == group].sum(axis=0) for group in range(int(groups.max()) + 1)])
-            for of_each in (*self._by_variant, self._n_added)
-        ]
-        return summed[0], summed[1], summed[2]
+        The first is the number of trees for which each row is out of bag, the second the number of added trees.
+        """
+        sums = self._sums.by_variant.sum(axis=0), self._sums.n_trees.sum(axis=0), self._n_added
+        by_pair = (array.reshape(-1, self._n_encodings, *array.shape[1:]) for array in sums)
+        total, n_trees, n_added = (array.sum(axis=0 if kind == "encoding" else 1) for array in by_pair)
+        return total, n_trees, n_added
 
-    def variant_scores(self, groups: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the AUC of the trees of each group of variants, NaN where it is not defined."""
-        totals, n_trees, _ = self._by_group(groups)
-        candidates = [Sums(total.T, n) for total, n in zip(totals, n_trees)]
-        return self._score(candidates, self._weights[None])[:, 0]
+    def scores(self, kind: Alternatives) -> NDArray[np.float64]:
+        """Return the AUC of the trees of each alternative (pair or encoding); NaN if it is not defined."""
+        totals, n_trees, _ = self._by_alternative(kind)
+        return self._score(list(map(Sums, totals, n_trees)), self._weights[None])[:, 0]
 
     def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the standard errors of scores (Hanley and McNeil 1982); for more than two classes an approximation.
+        """Return the standard errors of AUCs (Hanley and McNeil 1982), an approximation for more than two classes.
 
-        K classes count as K / 2 independent pairs of classes, each of which has the harmonic mean size of all classes.
+        K classes count as K / 2 independent pairs of classes, each class with the harmonic mean of all class sizes.
         """
         counts = self._counts_by_class().astype(np.float64)
         n_pairs = len(counts) / 2.0
@@ -316,67 +305,60 @@ class OutOfBagScores:
             counts = np.full(2, len(counts) / np.sum(1.0 / counts))
         first, second = scores / (2.0 - scores) - scores**2, 2.0 * scores**2 / (1.0 + scores) - scores**2
         variance = scores * (1.0 - scores) + (counts[1] - 1.0) * first + (counts[0] - 1.0) * second
-        # Rounding can make it negative for a score of about 1.
+        # Rounding errors can make the variance negative for a score of about 1.
         return np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)
 
-    def variant_gains(self, groups: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the gain in AUC of all trees together if a variant had as many more trees as variants have on average.
+    def pair_gains(self) -> NDArray[np.float64]:
+        """Return, for each pair, the gain in AUC of all trees together if the pair had more trees.
 
-        `groups` are groups of variants, each of which counts as one here.
-
-        The sums over the trees of the variant stand for those of the new trees. The gain of the whole forest counts and
-        not the AUC of the variant alone, whose estimate needs more trees, and which favors variants with similar trees.
+        The number of additional trees is the mean number of trees of a pair. Their sums are estimated from the
+        existing trees of the pair. The AUC of the pair alone is not used, because its estimate needs more trees and
+        favors pairs with similar trees.
         """
-        sums, n_trees, n_added = self._by_group(groups)
-        whole, n_whole, n_usual = sums.sum(axis=0), n_trees.sum(axis=0), n_added.mean()
-        factors = n_usual / np.maximum(n_added, 1)
-        # The first is the whole without more trees.
-        more, n_more = (np.concatenate((np.zeros_like(array[:1]), array)) for array in (sums, n_trees))
-        factors = np.concatenate(([0.0], factors))
-        totals, all_trees = whole + factors[:, None, None] * more, n_whole + factors[:, None] * n_more
-        candidates = [Sums(total.T, n_trees) for total, n_trees in zip(totals, all_trees)]
+        totals, n_trees, n_added = self._by_alternative("pair")
+        whole, n_whole = totals.sum(axis=0), n_trees.sum(axis=0)
+        candidates = [Sums(whole, n_whole)]
+        for factor, total, n in zip(n_added.mean() / np.maximum(n_added, 1), totals, n_trees):
+            candidates.append(Sums(whole + factor * total, n_whole + factor * n))
         scores = self._score(candidates, self._weights[None])[:, 0]
         return scores[1:] - scores[0]
 
     def encoding_gains(self) -> NDArray[np.float64]:
-        """Return the gain in AUC of all trees together if an encoding had as many more as encodings have on average.
+        """Return, for each encoding, how much less AUC it adds than the best one, in standard errors of the difference.
 
-        It is less than that of the best encoding by so many standard errors of the difference, 0 for the best one and
-        -inf for encodings without trees, which were dropped. A gain is that at the best amounts of shrinkage: few trees
-        on rates, which can tell every category apart, need a large amount, and at a small one would seem worse than
-        they are in a whole forest.
+        The number of additional trees is the mean number of trees of an encoding. The result is 0 for the best
+        encoding, at most 0 for others, and -inf for dropped encodings, which have no trees. Each AUC is at the best
+        amount of shrinkage: few trees on rates, which distinguish every category, need a large amount. At a small
+        amount they would seem worse than they are in a whole forest.
         """
         n_added = self._n_added.reshape(-1, self._n_encodings).sum(axis=0)
         candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding, n_added)]
         scores = self._score(candidates, self._weights[None])[:, 0].reshape(self._n_encodings, -1)
-        amounts = scores.argmax(axis=1)
-        best_scores = np.where(n_added > 0, scores.max(axis=1), -np.inf)
-        best = int(np.argmax(best_scores))
         if np.any(np.isnan(scores)):
             return np.full(self._n_encodings, np.nan)
-        # The delete-a-group jackknife, as in `choose_amount`.
-        is_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
-        chosen = [candidates[encoding * len(self._amounts) + index] for encoding, index in enumerate(amounts.tolist())]
-        without = self._score(chosen, np.where(is_out, 0.0, self._weights))
+        best_scores = np.where(n_added > 0, scores.max(axis=1), -np.inf)
+        best = int(np.argmax(best_scores))
+        chosen = [candidates[row * len(self._amounts) + i] for row, i in enumerate(scores.argmax(axis=1).tolist())]
+        without = self._score(chosen, self._jackknife())
         errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
-        # An encoding that predicts like the best one is as good.
+        # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
         differences: NDArray[np.float64] = (best_scores - best_scores[best]) / np.maximum(errors, _LEAST_ERROR)
         return differences
 
     def _with_more(self, encoding: int, n_added: NDArray[np.int64]) -> list[Sums]:
-        """Return the sums of all trees with more of an encoding, for every amount of shrinkage."""
+        """Return the sums over all trees with additional trees of one encoding, for every amount of shrinkage."""
         weights = np.ones(len(n_added))
         weights[encoding] += n_added.mean() / max(n_added[encoding], 1)
         total = np.tensordot(weights, self._sums.whole.sum(axis=0), axes=1)
         n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(n_added), len(self._truth)).sum(axis=0)
-        return [Sums(total[..., index].T, weights @ n_trees) for index in range(len(self._amounts))]
+        return [Sums(total[..., index], weights @ n_trees) for index in range(len(self._amounts))]
 
     def choose_amount(self, n_trees: int) -> float:
-        """Return the amount with the best AUC for a forest of n_trees trees.
+        """Return the amount of shrinkage with the best estimated AUC for a forest of n_trees trees.
 
-        A row is out of bag for only about a third of the trees, and fewer trees need more shrinkage. So the scores are
-        extrapolated linearly in 1 / n_trees from those of all scored trees and of two halves of them. The result is
-        `PRIOR` unless another amount is better by `_STANDARD_ERRORS` standard errors.
+        A row is out of bag for only about a third of the trees, and fewer trees need more shrinkage. The AUC is
+        therefore extrapolated linearly in 1 / n_trees from the AUCs of all scored trees and of the two halves. The
+        result is `PRIOR` unless another amount is better by `_STANDARD_ERRORS` standard errors.
         """
         halves = self._halves()
         whole = Sums(*(first + second for first, second in zip(*halves)))
@@ -385,18 +367,14 @@ class OutOfBagScores:
         further = 1.0 - float(whole.n_trees.mean()) / n_trees
 
         def score(amounts: Sequence[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-            candidates = [Sums(sums.total.T[i], sums.n_trees) for sums in (*halves, whole) for i in amounts]
-            first, second, of_all = self._score(candidates, weights, self._calibration).reshape(3, len(amounts), -1)
-            return of_all + further * (of_all - 0.5 * (first + second))
+            candidates = [Sums(sums.total[..., i], sums.n_trees) for sums in (*halves, whole) for i in amounts]
+            first, second, both = self._score(candidates, weights, self._calibration).reshape(3, len(amounts), -1)
+            return both + further * (both - 0.5 * (first + second))
 
         scores = score(range(len(AMOUNTS)), self._weights[None])[:, 0]
-        # The AUC of a half is not defined if it has no trees, or out-of-bag rows of one class only.
-        best, prior = int(np.argmax(scores)), _PRIOR_PLACE
+        # The AUC of a half is undefined if the half has no trees, or if its out-of-bag rows have only one class.
+        best, prior = int(np.argmax(scores)), _PRIOR_INDEX
         if best == prior or np.any(np.isnan(scores)):
             return PRIOR
-        # The delete-a-group jackknife (Tukey): rows that are left out get weight 0, so the ranks of the others need not
-        # be computed again.
-        is_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
-        gains = np.subtract(*score([best, prior], np.where(is_out, 0.0, self._weights)))
-        error = np.sqrt((N_PARTS - 1) * np.var(gains))
+        error = np.sqrt((N_PARTS - 1) * np.var(np.subtract(*score([best, prior], self._jackknife()))))
         return float(AMOUNTS[best]) if scores[best] - scores[prior] > _STANDARD_ERRORS * error else PRIOR

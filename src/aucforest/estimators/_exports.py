@@ -1,4 +1,4 @@
-"""Exports of trees to scikit-learn and ONNX, as methods of the estimators."""
+"""Exports to scikit-learn and ONNX, as methods of the estimators."""
 
 import os
 from typing import Any, ClassVar
@@ -8,7 +8,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._prediction import TreePrediction
-from aucforest.exports.onnx import Ensemble, is_float32, write_onnx
+from aucforest.estimators._validation import FeatureModel
+from aucforest.exports.onnx import Ensemble, Stack, is_float32, write_onnx
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_random_forest
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import like
@@ -16,7 +17,97 @@ from aucforest.tables.sparse import SparseRows
 from aucforest.tree.tree import MISSING_CODE
 
 
-class TreeExports(TreePrediction):
+class OnnxExport(FeatureModel):
+    """Base of the models that can be exported to ONNX."""
+
+    @property
+    def _onnx_model(self) -> Ensemble | Stack:
+        """The trees, calibration and combination for the export."""
+        raise NotImplementedError
+
+    def encode(self, X: Any, *, dtype: Any = "float64") -> Any:
+        """Return X in the format of the input of exported models: numbers, with codes for categories.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            As in `predict_proba`.
+        dtype : "float64" or "float32", default="float64"
+            The type of the numbers, the same as in `to_onnx`. Rounding to float32 can move a value to the other side of
+            a threshold.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
+            A pandas, polars or pyarrow table keeps its type and index, with the columns ``split_features_``; treelite
+            and onnxruntime need ``np.asarray(encode(X))``. The code of a category is its index in ``categories_``.
+            Missing values and unseen categories are NaN.
+
+        Raises
+        ------
+        ValueError
+            If `dtype` is another type, or if `predict_proba` would raise it for X.
+        """
+        check_is_fitted(self, "classes_")
+        valid = self._features_of(X)
+        kind = np.float32 if is_float32(dtype) else np.float64
+        if isinstance(valid, SparseRows):
+            return valid.matrix.astype(kind)
+        return like(X, valid.astype(kind), self.split_features_.tolist() if self.dates_ or self.target_rates_ else None)
+
+    def to_onnx(self, path: str | os.PathLike[str], *, dtype: Any = "float64") -> None:
+        """Write the classifier to an ONNX file, including its calibration and threshold.
+
+        A stack is written without the members of weight 0.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write. The model has one input, ``X`` of shape (n_samples, n_split_features), with NaN for
+            missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,) and
+            ``probabilities`` of shape (n_samples, n_classes), float32.
+        dtype : "float64" or "float32", default="float64"
+            The type of ``X``. Use float32 only for software that requires it: rounding can move a value to the other
+            side of a threshold.
+
+        Raises
+        ------
+        ImportError
+            If onnx is not installed.
+        TypeError
+            If labels are not str, bool or numbers of at most 64 bits. For a stack also if the member "linear" is from
+            another package and has a weight other than 0, or if there is a member "old".
+        ValueError
+            If `dtype` is another type.
+
+        Notes
+        -----
+        For values that `dtype` represents exactly, probabilities equal those of `predict_proba` up to 1e-6, and labels
+        equal those of `predict`, except for ties up to 1e-6. The file uses the operators of ONNX 1.12 and ai.onnx.ml 3.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import onnxruntime
+        >>> from aucforest import AUCForestClassifier
+        >>> from aucforest.datasets import load_abalone
+        >>> X, rings = load_abalone(return_X_y=True)
+        >>> forest = AUCForestClassifier(20, random_state=0).fit(X, rings >= 18)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "forest.onnx"
+        ...     forest.to_onnx(path)
+        ...     session = onnxruntime.InferenceSession(path)
+        >>> labels, probabilities = session.run(None, {"X": forest.encode(X)})
+        >>> bool(abs(probabilities - forest.predict_proba(X)).max() < 1e-6)
+        True
+        """
+        check_is_fitted(self, "classes_")
+        threshold, positive = getattr(self, "threshold_", None), positive_last(self)[-1]
+        write_onnx(path, self._onnx_model, self.classes_, threshold, positive, dtype)
+
+
+class TreeExports(OnnxExport, TreePrediction):
     """Base of the models whose trees can be exported."""
 
     _as_sklearn: ClassVar[Any] = staticmethod(as_random_forest)
@@ -26,44 +117,11 @@ class TreeExports(TreePrediction):
         """The number of codes of each categorical feature."""
         return {feature: min(len(categories), MISSING_CODE) for feature, categories in self.categories_.items()}
 
-    def encode(self, X: Any, *, dtype: Any = "float64") -> Any:
-        """Return X in the form that exported models read: numbers, with codes for categories.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            As in `predict_proba`.
-        dtype : "float64" or "float32", default="float64"
-            The type of the numbers, that of `to_onnx`. Rounded to float32, a value can come to the other side of a
-            threshold.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
-            A pandas, polars or pyarrow table keeps its type and index, with the columns ``split_features_``; treelite
-            and onnxruntime need ``np.asarray(encode(X))``. The code of a category is its position in ``categories_``.
-            Missing and unseen values are NaN.
-
-        Raises
-        ------
-        ValueError
-            If `dtype` is another one, or for what `predict_proba` refuses.
-        """
-        check_is_fitted(self, "trees_")
-        return self._encode_valid(X, self._features_of(X), dtype)
-
-    def _encode_valid(self, X: Any, valid: Any, dtype: Any) -> Any:
-        """Return X as `encode` does, given the result of `_features_of`."""
-        kind = np.float32 if is_float32(dtype) else np.float64
-        if isinstance(valid, SparseRows):
-            return valid.matrix.astype(kind)
-        return like(X, valid.astype(kind), self.split_features_.tolist() if self.dates_ or self.target_rates_ else None)
-
     def to_sklearn(self) -> Any:
         """Convert the model to a fitted scikit-learn classifier with the same trees.
 
-        Tools that read scikit-learn's trees, such as `shap.TreeExplainer`, `sklearn.tree.plot_tree` or
-        `treelite.sklearn.import_model` (forests only), can use it. Missing values are supported by all of them.
+        The result is for tools that read scikit-learn's trees, such as `shap.TreeExplainer`, `sklearn.tree.plot_tree`
+        or `treelite.sklearn.import_model` (forests only). All of these support missing values.
 
         Returns
         -------
@@ -75,24 +133,24 @@ class TreeExports(TreePrediction):
         Raises
         ------
         ValueError
-            If the nodes that are copied for categorical splits take more than 1.25 GiB. `to_onnx` copies no nodes.
+            If copies of nodes for categorical splits need more than 1.25 GiB. `to_onnx` does not copy nodes.
         NotImplementedError
             If the tree format of the installed scikit-learn differs from that of versions 1.6 to 1.9.
 
         Notes
         -----
         scikit-learn rounds X to float32, so a value that is very close to a threshold, or equal to it, may go to the
-        other side. The thresholds are not rounded: all values of float32 go to the same side, and all values of
-        float64 where they are read as such, as by treelite. scikit-learn does not accept infinite values. Categories
-        must be passed as codes: see `encode`.
+        other side. The thresholds are not rounded: float32 values always go to the same side, and so do float64 values
+        in tools that do not round them, such as treelite. scikit-learn does not accept infinite values. Categories must
+        be passed as codes: see `encode`.
 
         ``predict`` returns the most probable class; for another threshold use
         `sklearn.model_selection.FixedThresholdClassifier`. Shrinkage is included. Impurities and
         ``feature_importances_`` are Gini's.
 
-        A categorical split becomes one threshold for each run of consecutive codes, and the nodes below are copied for
-        each. The weights of the copies assume that samples are spread evenly over the categories of a side.
-        SHAP values without background data use these weights, those with background data do not.
+        A categorical split becomes one threshold for each run of consecutive codes, and the nodes below the split are
+        copied for each run. The weights of the copies assume that the samples of a side are spread evenly over its
+        categories. SHAP values use these weights unless they are computed with background data.
 
         Examples
         --------
@@ -115,58 +173,8 @@ class TreeExports(TreePrediction):
             model.feature_names_in_ = self.split_features_
         return model if self._calibration is None else CalibratedForestClassifier(model, self._calibration)
 
-    def to_onnx(self, path: str | os.PathLike[str], *, dtype: Any = "float64") -> None:
-        """Write the classifier to an ONNX file, including its calibration and threshold.
-
-        Parameters
-        ----------
-        path : path-like
-            The file to write. The model has one input, ``X`` of shape (n_samples, n_split_features), with NaN for
-            missing values and codes for categories (see `encode`), and two outputs, ``label`` of shape (n_samples,) and
-            ``probabilities`` of shape (n_samples, n_classes), float32.
-        dtype : "float64" or "float32", default="float64"
-            The type of ``X``. Use float32 only for what reads no other one: values that are rounded to it can come to
-            the other side of a threshold.
-
-        Raises
-        ------
-        ImportError
-            If onnx is not installed.
-        TypeError
-            If labels are not str, bool or numbers of at most 64 bits.
-        ValueError
-            If `dtype` is another one.
-
-        Notes
-        -----
-        On values that `dtype` represents, probabilities equal those of `predict_proba` up to 1e-6, and labels equal
-        those of `predict` unless two classes are that close to a tie. The operators are those of ONNX 1.12 and
-        ai.onnx.ml 3.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import onnxruntime
-        >>> from aucforest import AUCForestClassifier
-        >>> from aucforest.datasets import load_abalone
-        >>> X, rings = load_abalone(return_X_y=True)
-        >>> forest = AUCForestClassifier(20, random_state=0).fit(X, rings >= 18)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "forest.onnx"
-        ...     forest.to_onnx(path)
-        ...     session = onnxruntime.InferenceSession(path)
-        >>> labels, probabilities = session.run(None, {"X": forest.encode(X)})
-        >>> bool(abs(probabilities - forest.predict_proba(X)).max() < 1e-6)
-        True
-        """
-        check_is_fitted(self, "trees_")
-        threshold, positive = getattr(self, "threshold_", None), positive_last(self)[-1]
-        write_onnx(path, self._ensemble, self.classes_, threshold, positive, dtype)
-
     @property
-    def _ensemble(self) -> Ensemble:
-        """What an export to ONNX needs to know of the trees and their calibration."""
+    def _onnx_model(self) -> Ensemble:
         calibration = self._calibration
         logit_map = None if calibration is None else (calibration.slope, calibration.intercepts, LEAST)
         return Ensemble(self.trees_, self._n_codes, logit_map)

@@ -1,4 +1,4 @@
-"""What parameters of other libraries are called here, for the error message of a name that an estimator lacks."""
+"""The counterparts of parameters of other libraries, for the error message about an unknown parameter."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ _OURS = {
     "n_jobs": ("num_threads", "nthread", "thread_count"),
     "random_state": ("seed", "random_seed"),
     "verbose": ("verbosity",),
-    # whose gains are multiplied by the proportion of samples in the node in scikit-learn, but not here
+    # scikit-learn multiplies the gain by the proportion of samples in the node, but `min_gain` does not.
     "min_gain": ("min_impurity_decrease", "min_impurity_split", "min_split_gain", "min_gain_to_split", "gamma"),
     "shrinkage": ("reg_alpha", "reg_lambda", "lambda_l1", "lambda_l2", "l2_leaf_reg"),
 }
@@ -35,7 +35,7 @@ _ABSENT = {
 
 
 def describe_foreign(estimator: type[BaseEstimator], names: Iterable[str]) -> str | None:
-    """Return a sentence on the first name that is a parameter elsewhere, but not of the estimator; None for none."""
+    """Return a message about the first name that is a parameter of another library only; None if there is none."""
     for name in names:
         ours, absent = _COUNTERPARTS.get(name), _ABSENT.get(name)
         if ours is None and absent is None:

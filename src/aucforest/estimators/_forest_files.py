@@ -1,17 +1,26 @@
-"""What model files hold of trees and forests."""
+"""The fitted attributes of trees and forests in model files."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._calibration import Calibration
-from aucforest.estimators._mixture import describe_encodings, describe_mixture
-from aucforest.estimators._model_files import Part, require
+from aucforest.estimators._mixture import describe_alternatives
+from aucforest.estimators._model_files import (
+    Field,
+    Part,
+    are_finite,
+    are_frequencies,
+    by_class,
+    restore_fields,
+    store_fields,
+)
 from aucforest.estimators._rate_files import restore_rates, store_rates
 from aucforest.fitting.bootstrap import N_HALVES, SampleRecord, digest_groups
 from aucforest.persistence.folded_trees import fold, unfold
-from aucforest.persistence.model_file import Arrays, StoredModel
+from aucforest.persistence.model_file import Arrays, StoredModel, require
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
 from aucforest.tables.columns import feature_kinds
 from aucforest.tables.dates import DateColumn, Dates, are_parts, is_zone, n_added
@@ -22,15 +31,15 @@ from aucforest.tree.features import NUMERIC
 def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     arrays, categories = fold(model.trees_), []
     for feature, labels in model.categories_.items():
-        plain, of_labels = fold_labels(labels, f"categories.{feature}")
+        plain, label_arrays = fold_labels(labels, f"categories.{feature}")
         categories.append([feature, plain])
-        arrays |= of_labels
+        arrays |= label_arrays
     metadata: dict[str, Any] = {"categories": categories}
     if model.dates_:
         metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in model.dates_.items()]
     if model.target_rates_ is not None:
-        of_rates, metadata["rates"] = store_rates(model.target_rates_)
-        arrays |= of_rates
+        rate_arrays, metadata["rates"] = store_rates(model.target_rates_)
+        arrays |= rate_arrays
     return arrays, metadata
 
 
@@ -53,7 +62,7 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
 
 
 def _restore_dates(model: Any, items: list[Any]) -> Dates:
-    """Return what is made of columns of dates; files of before have none."""
+    """Return the parts and zones of columns of dates."""
     dates: Dates = {}
     for item in items:
         is_column = isinstance(item, list) and len(item) == 3 and type(item[0]) is int and isinstance(item[1], list)
@@ -72,51 +81,81 @@ def _restore_tree(model: Any, stored: StoredModel) -> None:
     require(len(model.trees_) == 1, f"{type(model).__name__} has {len(model.trees_)} trees instead of one")
 
 
-def store_decision(model: Any) -> Arrays:
-    """Return class frequencies, threshold and out-of-bag results of a forest or a stack."""
-    names = ("class_prior_", "prevalence_", "threshold_", "threshold_std_", "oob_score_", "oob_decision_function_")
-    values = {name: getattr(model, name, None) for name in names}
-    return {name: np.asarray(value, dtype=np.float64) for name, value in values.items() if value is not None}
+def _are_positive_frequencies(values: NDArray[np.float64], model: Any) -> bool:
+    return are_frequencies(values) and min(values.min(), model.class_prior_.min()) > 0.0
+
+
+def _is_threshold(values: NDArray[np.float64], model: Any) -> Any:
+    """Return whether the values are a valid threshold: a probability, class frequencies or a cost matrix."""
+    n_classes = len(model.classes_)
+    if values.ndim == 0:
+        # Infinity means that no sample is predicted positive.
+        return n_classes == 2 and (0.0 <= values <= 1.0 or values == np.inf)
+    is_frequency = n_classes > 2 and values.shape == (n_classes,)
+    return (is_frequency or values.shape == (n_classes, n_classes)) and are_finite(values)
+
+
+def _are_sampled(groups: NDArray[np.int32], forest: Any) -> Any:
+    """Return whether the groups are those that the trees sampled, by their number and digest."""
+    sampled = [(record.n_rows, record.n_groups, record.groups) for record in forest._sample_records]
+    is_numbered = len(groups) > 0 and groups.min() >= 0
+    return is_numbered and (len(groups), int(groups.max()) + 1, digest_groups(groups)) in sampled
+
+
+# The class frequencies, threshold and out-of-bag results of a forest or a stack.
+DECISION = (
+    Field("class_prior_", by_class, are_frequencies),
+    Field("prevalence_", by_class, _are_positive_frequencies, is_optional=True),
+    Field("threshold_std_", is_optional=True),
+    Field("oob_score_", is_optional=True),
+    Field(
+        "oob_decision_function_",
+        lambda model: (-1, *by_class(model)),
+        lambda values, _: not np.any((values < 0.0) | (values > 1.0)),
+        is_optional=True,
+    ),
+    Field("threshold_", lambda _: None, _is_threshold, is_optional=True),
+)
+_FOREST = (
+    Field("groups", lambda _: (-1,), _are_sampled, dtype="i", attribute="_groups", is_optional=True),
+    *DECISION,
+    Field("shrinkage_", accepts=lambda value, _: 0.0 <= value < np.inf),
+    Field("dispersion", accepts=lambda value, _: 0.0 <= value < 1e6, attribute="dispersion_", is_optional=True),
+)
 
 
 def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
-    arrays = store_decision(forest) | {"shrinkage_": np.array(forest.shrinkage_)}
-    if hasattr(forest, "dispersion_"):
-        arrays["dispersion"] = np.array(forest.dispersion_)
+    arrays = store_fields(forest, _FOREST)
     if (calibration := forest.calibration_) is not None:
         slope, intercepts, *evidence = calibration
         arrays["calibration"] = np.array([slope, *evidence, *intercepts])
-    variants = list(dict.fromkeys(forest.variants_))
-    arrays["variants"] = np.array([variants.index(variant) for variant in forest.variants_], dtype=np.int64)
-    metadata = {
-        "seed": forest._seed,
-        "drawn": [
-            list(record)[: 7 if record.n_halves else 6 if record.n_groups else 4] for record in forest._sample_records
-        ],
-    }
-    metadata["variants"] = [list(variant) for variant in variants]
-    if forest._groups is not None:
-        arrays["groups"] = forest._groups
-    if hasattr(forest, "mixture_"):
-        criterion, splitter, *numbers = forest.mixture_.values()
-        metadata["mixture"] = [criterion.tolist(), splitter.tolist()]
-        arrays |= _store_mixture("mixture", *numbers)
-    if forest.target_rates_ is not None:
-        metadata["encodings"] = encodings = list(dict.fromkeys(forest.encodings_))
-        arrays["encodings"] = np.array([encodings.index(encoding) for encoding in forest.encodings_], dtype=np.int64)
-    if hasattr(forest, "encoding_mixture_"):
-        names, *numbers = forest.encoding_mixture_.values()
-        metadata["encoding_mixture"] = names.tolist()
-        arrays |= _store_mixture("encoding_mixture", *numbers)
+    records = [
+        list(record)[: 7 if record.n_halves else 6 if record.n_groups else 4] for record in forest._sample_records
+    ]
+    metadata = {"seed": forest._seed, "drawn": records}
+    by_tree = ("variants", forest.variants_, "mixture"), ("encodings", forest.encodings_, "encoding_mixture")
+    for name, values, mixture in by_tree:
+        if values:
+            names = metadata[name] = list(dict.fromkeys(values))
+            arrays[name] = np.array([names.index(value) for value in values], dtype=np.int64)
+        if hasattr(forest, f"{mixture}_"):
+            *columns, n_trees, _, scores, errors = getattr(forest, f"{mixture}_").values()
+            listed = [column.tolist() for column in columns]
+            metadata[mixture] = listed if len(listed) > 1 else listed[0]
+            arrays |= {f"{mixture}_n_trees": n_trees, f"{mixture}_scores": np.stack((scores, errors))}
     return arrays, metadata
 
 
-def _store_mixture(name: str, n_trees: NDArray[np.int64], _: Any, *scores: NDArray[np.float64]) -> Arrays:
-    return {f"{name}_n_trees": n_trees, f"{name}_scores": np.stack(scores)}
+def _take_by_tree(forest: Any, stored: StoredModel, name: str, are_known: Callable[[list[Any]], bool]) -> list[Any]:
+    """Return the variant or the encoding of each tree."""
+    names, indices = stored.take(name, list), stored.take_array(name, "q", (len(forest.trees_),))
+    require(are_known(names), f"{name} are unknown")
+    require(np.all((indices >= 0) & (indices < len(names))), f"the {name} of trees are unknown")
+    return [names[index] for index in indices.tolist()]
 
 
 def _take_mixture(forest: Any, stored: StoredModel, name: str, n: int) -> list[NDArray[Any]]:
-    """Return the numbers of trees of n alternatives, their scores and the standard errors of these."""
+    """Return the numbers of trees of n alternatives, their scores, and the standard errors of the scores."""
     n_trees = stored.take_array(f"{name}_n_trees", "q", (n,))
     require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), f"{name} has no numbers of trees")
     scores = stored.take_array(f"{name}_scores", "d", (2, n))
@@ -124,69 +163,54 @@ def _take_mixture(forest: Any, stored: StoredModel, name: str, n: int) -> list[N
     return [n_trees, *scores]
 
 
-def _restore_variants(forest: Any, stored: StoredModel) -> None:
-    what = "written by aucforest before 0.2: load and save it with aucforest 0.2, or fit the model again"
-    require("variants" in stored, what)
-    variants, indices = stored.take("variants", list), stored.take_array("variants", "q", (len(forest.trees_),))
-    require(all(_are_names(variant, 2) for variant in variants), "variants are not pairs of names")
-    require(np.all((indices >= 0) & (indices < len(variants))), "the variants of trees are unknown")
-    forest.variants_ = [tuple(variants[index]) for index in indices]
-    if "mixture" in stored:
-        names = stored.take("mixture", list)
-        n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
-        fits = len(names) == 2 and n_variants > 1 and all(_are_names(column, n_variants) for column in names)
-        require(fits, "mixture has no names")
-        n_trees, *scores = _take_mixture(forest, stored, "mixture", n_variants)
-        forest.mixture_ = describe_mixture(names[0], names[1], n_trees, *scores)
-
-
-def _restore_encodings(forest: Any, stored: StoredModel) -> None:
-    """Set the encodings of trees; only forests with target rates have some."""
-    forest.encodings_ = []
-    if forest.target_rates_ is None:
-        return
-    names, indices = stored.take("encodings", list), stored.take_array("encodings", "q", (len(forest.trees_),))
-    require(_are_encodings(names), "encodings are unknown")
-    require(np.all((indices >= 0) & (indices < len(names))), "the encodings of trees are unknown")
-    forest.encodings_ = [names[index] for index in indices.tolist()]
-    if "encoding_mixture" in stored:
-        mixed = stored.take("encoding_mixture", list)
-        require(len(mixed) > 1 and _are_encodings(mixed), "encoding_mixture has no names")
-        forest.encoding_mixture_ = describe_encodings(
-            mixed, *_take_mixture(forest, stored, "encoding_mixture", len(mixed))
-        )
+def _are_names(value: Any, n: int) -> bool:
+    return isinstance(value, list) and len(value) == n and all(isinstance(name, str) for name in value)
 
 
 def _are_encodings(names: list[Any]) -> bool:
     return all(isinstance(name, str) and name in ENCODINGS for name in names) and len(set(names)) == len(names)
 
 
-def _are_names(value: Any, n: int) -> bool:
-    return isinstance(value, list) and len(value) == n and all(isinstance(name, str) for name in value)
+def _restore_variants(forest: Any, stored: StoredModel) -> None:
+    what = "written by aucforest before 0.2: load and save it with aucforest 0.2, or fit the model again"
+    require("variants" in stored, what)
+    variants = _take_by_tree(forest, stored, "variants", lambda pairs: all(_are_names(pair, 2) for pair in pairs))
+    forest.variants_ = [tuple(variant) for variant in variants]
+    if "mixture" in stored:
+        names = stored.take("mixture", list)
+        n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
+        fits = len(names) == 2 and n_variants > 1 and all(_are_names(column, n_variants) for column in names)
+        require(fits, "mixture has no names")
+        forest.mixture_ = describe_alternatives(
+            dict(zip(("criterion", "splitter"), names)), *_take_mixture(forest, stored, "mixture", n_variants)
+        )
 
 
-def _restore_sampling(forest: Any, stored: StoredModel) -> None:
-    forest._sample_records = []
-    for item in stored.take("drawn", list):
-        require(isinstance(item, list) and len(item) in (4, 6, 7) and isinstance(item[1], list), "drawn is invalid")
-        n_rows, sizes, replace, stream, *groups = item
-        require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn has invalid numbers of rows")
-        require(type(replace) is bool, "drawn does not say whether rows were replaced")
-        absent: list[Any] = [0, "", 0][len(groups) :]  # only trees with groups or half-samples have some
-        n_groups, digest, n_halves = groups + absent
-        require(isinstance(stream, str), "drawn does not name the random stream")
-        if sizes and not stream.startswith("aucforest"):  # files of before name numpy alone, if anything
-            stream = f"aucforest 0.2 and {stream}" if stream else "aucforest 0.2"
-        require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
-        require(n_halves in (0, N_HALVES), f"drawn has not {N_HALVES} half-samples")
-        forest._sample_records.append(SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest, n_halves))
-    forest._groups = None
-    if "groups" in stored:
-        groups = forest._groups = stored.take_array("groups", "i", (-1,))
-        require(len(groups) > 0 and groups.min() >= 0, "groups are not numbered from 0")
-        sampled = [(record.n_rows, record.n_groups, record.groups) for record in forest._sample_records]
-        is_sampled = (len(groups), int(groups.max()) + 1, digest_groups(groups)) in sampled
-        require(is_sampled, "groups are not those that trees sampled")
+def _restore_encodings(forest: Any, stored: StoredModel) -> None:
+    """Set the encoding of each tree; the list is empty for a forest without target rates."""
+    forest.encodings_ = []
+    if forest.target_rates_ is None:
+        return
+    forest.encodings_ = _take_by_tree(forest, stored, "encodings", _are_encodings)
+    if "encoding_mixture" in stored:
+        names = stored.take("encoding_mixture", list)
+        require(len(names) > 1 and _are_encodings(names), "encoding_mixture has no names")
+        numbers = _take_mixture(forest, stored, "encoding_mixture", len(names))
+        forest.encoding_mixture_ = describe_alternatives({"encoding": names}, *numbers)
+
+
+def _take_sample_record(item: Any) -> SampleRecord:
+    require(isinstance(item, list) and len(item) in (4, 6, 7) and isinstance(item[1], list), "drawn is invalid")
+    # Only records with groups or half-samples have the last three values.
+    n_rows, sizes, replace, stream, n_groups, digest, n_halves = item + [0, "", 0][len(item) - 4 :]
+    require(all(type(size) is int and size >= 0 for size in (n_rows, *sizes)), "drawn has invalid numbers of rows")
+    require(type(replace) is bool, "drawn does not say whether rows were replaced")
+    require(isinstance(stream, str), "drawn does not name the random stream")
+    if sizes and not stream.startswith("aucforest"):  # older files contain only the version of numpy, or nothing
+        stream = f"aucforest 0.2 and {stream}" if stream else "aucforest 0.2"
+    require(type(n_groups) is int and n_groups >= 0 and isinstance(digest, str), "drawn has invalid groups")
+    require(n_halves in (0, N_HALVES), f"drawn has not {N_HALVES} half-samples")
+    return SampleRecord(n_rows, tuple(sizes), replace, stream, n_groups, digest, n_halves)
 
 
 def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | None:
@@ -195,7 +219,7 @@ def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | N
         slope, *numbers = stored.take_array("calibration", "d", (3 + n_classes,))
         evidence, intercepts = numbers[:2], np.array(numbers[2:])
     elif "prior_correction" in stored:
-        # Files of before calibrated only forests that sampled classes at different rates.
+        # In older files, only forests that sampled classes at different rates have a calibration.
         slope, *numbers = stored.take_array("prior_correction", "d", (1 + n_classes,))
         intercepts = np.array(numbers)
     else:
@@ -207,54 +231,17 @@ def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | N
     return Calibration(float(slope), intercepts, float(evidence[0]), int(evidence[1]))
 
 
-def restore_decision(model: Any, stored: StoredModel) -> None:
-    """Set what `store_decision` returned."""
-    n_classes = len(model.classes_)
-    prior = model.class_prior_ = stored.take_array("class_prior_", "d", (n_classes,))
-    require(np.all(prior >= 0.0) and abs(prior.sum() - 1.0) <= 1e-9, "class_prior_ are not class frequencies")
-    if "prevalence_" in stored:
-        model.prevalence_ = stored.take_array("prevalence_", "d", (n_classes,))
-        are_positive = min(model.prevalence_.min(), prior.min()) > 0.0
-        require(are_positive and abs(model.prevalence_.sum() - 1.0) <= 1e-9, "prevalence_ are not class frequencies")
-    for name in ("threshold_std_", "oob_score_"):
-        if name in stored:
-            setattr(model, name, float(stored.take_array(name, "d", ())))
-    if "oob_decision_function_" in stored:
-        proba = model.oob_decision_function_ = stored.take_array("oob_decision_function_", "d", (-1, n_classes))
-        require(not np.any((proba < 0.0) | (proba > 1.0)), "oob_decision_function_ are not probabilities")
-    model.threshold_ = _restore_threshold(stored, n_classes)
-
-
 def _restore_forest(forest: Any, stored: StoredModel) -> None:
-    n_classes = len(forest.classes_)
     _restore_variants(forest, stored)
     _restore_encodings(forest, stored)
     forest._seed = stored.take("seed", int)
     require(0 <= forest._seed < 2**63, f"seed is {forest._seed}")
-    _restore_sampling(forest, stored)
-    restore_decision(forest, stored)
-    forest.shrinkage_ = float(stored.take_array("shrinkage_", "d", ()))
-    require(0.0 <= forest.shrinkage_ < np.inf, f"shrinkage_ is {forest.shrinkage_}")
-    forest.calibration_ = _restore_calibration(stored, n_classes)
-    if "dispersion" in stored:
-        forest.dispersion_ = float(stored.take_array("dispersion", "d", ()))
-        require(0.0 <= forest.dispersion_ < 1e6, f"dispersion is {forest.dispersion_}")
-    if "positive_first" in stored:  # in files of before, of which all else is in sorted order
+    forest._sample_records = [_take_sample_record(item) for item in stored.take("drawn", list)]
+    forest._groups = forest.threshold_ = None
+    restore_fields(forest, stored, _FOREST)
+    forest.calibration_ = _restore_calibration(stored, len(forest.classes_))
+    if "positive_first" in stored:  # only in older files; not used, as classes are sorted
         stored.take("positive_first", bool)
-
-
-def _restore_threshold(stored: StoredModel, n_classes: int) -> float | NDArray[np.float64] | None:
-    """Return what `predict` goes by: nothing, a probability of two classes, or class frequencies or costs of any."""
-    if "threshold_" not in stored:
-        return None
-    threshold, costs = stored.take_array("threshold_", "d"), (n_classes, n_classes)
-    require(threshold.shape in (() if n_classes == 2 else (n_classes,), costs), "threshold_ does not fit the classes")
-    if threshold.ndim == 0:
-        # A probability, or infinity where it is best to predict nothing but the first class.
-        require(0.0 <= threshold <= 1.0 or threshold == np.inf, f"threshold_ is {threshold}")
-        return float(threshold)
-    require(np.all(np.isfinite(threshold)), "threshold_ is not finite")
-    return threshold
 
 
 TREE_PART = Part(_store_trees, _restore_tree)

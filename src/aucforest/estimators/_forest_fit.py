@@ -27,8 +27,7 @@ from aucforest.estimators._mixture import (
     STRENGTH,
     Mixture,
     assign_encodings,
-    describe_encodings,
-    describe_mixture,
+    describe_alternatives,
 )
 from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows_to_compare
@@ -45,6 +44,7 @@ from aucforest.estimators.thresholds import (
     warn_of_few_groups,
 )
 from aucforest.fitting.bootstrap import HALVES, SampleRecord, half_of
+from aucforest.fitting.coding import Coding
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_never_out
 from aucforest.fitting.spec import FitSpec, resolve_encodings, resolve_variants, tree_keys
 from aucforest.fitting.table import TrainingTable
@@ -56,7 +56,7 @@ from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.random import HALF_SAMPLES, SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
-# Intercepts that differ by less are equal but for rounding.
+# Intercepts that differ by less than this differ only by rounding errors.
 _ROUNDING = 1e-9
 
 
@@ -66,7 +66,7 @@ class Start(NamedTuple):
     seed: int
     trees: list[Tree]
     variants: list[tuple[str, str]]  # the criterion and the splitter of every tree
-    encodings: list[str]  # of every tree; empty without columns of many categories
+    encodings: list[str]  # the encoding of every tree; empty without columns of many categories
     shrinkage: float
     calibration: Calibration | None
     sample_records: list[SampleRecord]
@@ -88,9 +88,13 @@ class Start(NamedTuple):
                 f" {self.classes.tolist()}"
             )
 
-    def check_rates(self, rates: TargetRates | None, encodings: Sequence[str]) -> None:
-        """Raise ValueError if the existing trees read target rates, or have encodings, that no tree has now."""
-        if (rates is None) != (self.rates is None) or not set(self.encodings) <= set(encodings):
+    def check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
+        """Raise ValueError if the existing trees have other features, or encodings that are not used in this fit."""
+        if not self.trees:
+            return
+        check_same_categories(self.categories, coding.categories)
+        check_same_dates(self.dates, coding.dates)
+        if (coding.rates is None) != (self.rates is None) or not set(self.encodings) <= set(encodings):
             raise ValueError(
                 "warm_start: the existing trees read columns of many categories in another way: pass the"
                 " categorical_encoding of their fit, or fit all trees again"
@@ -98,31 +102,25 @@ class Start(NamedTuple):
 
 
 class _Variants(NamedTuple):
-    """The names of what the trees of a fit differ in, and which of them the existing trees of a warm start have."""
+    """The pairs of criterion and splitter and the encodings of a fit, and the indices of both for existing trees."""
 
-    pairs: list[tuple[str, str]]  # criteria and splitters; first those that more trees are grown by
-    n_grown: int
+    pairs: list[tuple[str, str]]  # (criterion, splitter); the pairs of new trees come first
+    n_grown: int  # the number of pairs of new trees
     encodings: tuple[str, ...]
-    variants: list[int]  # the pair of each existing tree
-    of_trees: list[int]  # the encoding of each existing tree
+    existing_pairs: list[int]  # the index in `pairs` of each tree of a warm start
+    existing_encodings: list[int]  # the index in `encodings` of each tree of a warm start
 
     @classmethod
     def of(cls, names: list[tuple[str, str]], encodings: tuple[str, ...], start: Start) -> "_Variants":
-        """Return the names of a fit."""
-        # Trees of a warm start may be of other variants.
+        """Return the variants, given the pairs and encodings of new trees and the start of the fit."""
+        # The trees of a warm start may have other variants.
         pairs = list(dict.fromkeys([*names, *start.variants]))
         before = start.encodings or [encodings[0]] * len(start.trees)
         return cls(pairs, len(names), encodings, [*map(pairs.index, start.variants)], [*map(encodings.index, before)])
 
-    def numbers(self, variants: Sequence[int], encodings: Sequence[int]) -> list[int]:
-        """Return the numbers of the variants and encodings of trees together."""
-        return [variant * len(self.encodings) + encoding for variant, encoding in zip(variants, encodings)]
-
-    @property
-    def groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The pair and the encoding of each number."""
-        pair, encoding = np.divmod(np.arange(len(self.pairs) * len(self.encodings)), len(self.encodings))
-        return pair, encoding
+    def numbers(self, pairs: Sequence[int], encodings: Sequence[int]) -> list[int]:
+        """Return the variant of each tree as one index, from the indices of its pair and its encoding."""
+        return [pair * len(self.encodings) + encoding for pair, encoding in zip(pairs, encodings)]
 
 
 class ForestFit(DecisionModel, TreeBasedClassifier):
@@ -143,7 +141,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     categorical_encoding: Any
     dispersion_: float
     _seed: int
-    _groups: NDArray[np.int32] | None = None  # of the rows of positive weight, if trees sample groups
+    _groups: NDArray[np.int32] | None = None  # the group of each row of positive weight, if trees sample groups
     _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
 
     def _start(self) -> Start:
@@ -173,7 +171,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         )
 
     def _calibration_of_training(self) -> Calibration | None:
-        """Return the calibration without what `set_prevalence` added."""
+        """Return the calibration of the fit, without the shift of the intercepts by `set_prevalence`."""
         if self.calibration_ is None or not hasattr(self, "prevalence_"):
             return self.calibration_
         shift = np.log(self.prevalence_) - np.log(self.class_prior_)
@@ -200,14 +198,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self._check_sampling(records, n_classes)
         coding = self._code(table, spec)
         encodings = encodings_of(spec.encodings, coding.rates)
-        if start.trees:
-            check_same_categories(start.categories, coding.categories)
-            check_same_dates(start.dates, coding.dates)
-            start.check_rates(coding.rates, encodings)
+        start.check_coding(coding, encodings)
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self.calibration_ = None
         if self.calibration is not None:
-            # Where nothing can be chosen out of bag, the calibration of the existing trees is nearer than none.
+            # Without out-of-bag samples, the calibration of the existing trees is better than no calibration.
             self.calibration_ = start.calibration if len(records) > 1 else odds_formula(spec.sampler, n_classes)
         # The class frequencies of the population for which probabilities are predicted.
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
@@ -229,7 +224,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self._score_out_of_bag(rows, sums, rule)
 
     def _check_target(self, target: Target, *, can_call: bool) -> Any:
-        """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit."""
+        """Return the threshold rule; raise ValueError if the labels do not allow a fit with this rule or scorer."""
         n_classes = len(target.classes)
         rule = resolve_threshold(self.threshold, target.cost, n_classes, len(target.labels))
         if callable(self.oob_score) and not can_call:
@@ -259,7 +254,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if self.sampling == HALVES:
             evidence_bytes += 8 * (n_classes + 1) * self.n_estimators * n_rows_for(self.n_estimators, n_classes)
         if is_tuned(self.threshold, n_classes):
-            # sums over groups of trees, twice
+            # The sums over groups of trees are in memory twice.
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
         return FitSpec.resolve(
             self._params(),
@@ -277,7 +272,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         )
 
     def _training_rows(self, table: TrainingTable, spec: FitSpec) -> TrainingRows | None:
-        """Return the training data with the bootstrap samples of all trees, or None without a bootstrap."""
+        """Return the training data with the bootstrap samples of all trees; None without a bootstrap."""
         if spec.sampler is None:
             return None
         target, keys = table.target, tree_keys(spec.seed, range(self.n_estimators))
@@ -285,9 +280,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return TrainingRows(table.X, target.labels, target.sample_weight, bags, table.sum_rows)
 
     def _score_rows(
-        self, rows: TrainingRows, target: Target, spec: FitSpec, named: "_Variants", unit: float
+        self, rows: TrainingRows, target: Target, spec: FitSpec, named: _Variants, unit: float
     ) -> OutOfBagScores | None:
-        """Return the out-of-bag scores of the rows that `spec` chose, without trees yet, or None if it chose none."""
+        """Return the scorer of the out-of-bag rows in `spec.scored`, before trees are added; None without such rows."""
         if len(spec.scored) == 0:
             return None
         return OutOfBagScores(
@@ -303,13 +298,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         )
 
     def _n_sums(self, n_classes: int) -> int:
-        """Return the number of arrays of out-of-bag sums that a fit keeps in memory at the same time."""
+        """Return the maximum number of arrays of out-of-bag sums in memory at the same time."""
         return 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
 
     def _grow(
         self,
         table: TrainingTable,
-        named: "_Variants",
+        named: _Variants,
         start: Start,
         scores: OutOfBagScores | None,
         *,
@@ -317,9 +312,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     ) -> list[Tree]:
         """Return all trees, the existing ones first; variants and encodings that rank better get more trees.
 
-        `keep` is whether they keep the proportions of the existing trees.
+        With keep=True, variants and encodings keep their proportions among the existing trees.
         """
-        trees, variants, encodings = list(start.trees), list(named.variants), list(named.of_trees)
+        trees, variants, encodings = list(start.trees), list(named.existing_pairs), list(named.existing_encodings)
         mixture, encoding_mixture = Mixture(named.n_grown), Mixture(len(named.encodings))
         if keep:
             mixture.keep([variants.count(variant) for variant in range(named.n_grown)])
@@ -343,28 +338,27 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                         scores.add(0, trees, named.numbers(variants, encodings))
                         self._weigh(mixture, encoding_mixture, scores, named)
         self.variants_ = [named.pairs[variant] for variant in variants]
-        of_trees = [named.encodings[encoding] for encoding in encodings]
-        self.encodings_ = [] if self.target_rates_ is None else of_trees
+        names = [named.encodings[encoding] for encoding in encodings]
+        self.encodings_ = [] if self.target_rates_ is None else names
         if named.n_grown > 1:
-            criteria, splitters = zip(*named.pairs[: named.n_grown])
-            of_each = mixture.scores(scores, named.groups[0])
-            self.mixture_ = describe_mixture(criteria, splitters, mixture.n_trees, *of_each)
+            pairs = dict(zip(("criterion", "splitter"), zip(*named.pairs[: named.n_grown])))
+            self.mixture_ = describe_alternatives(pairs, mixture.n_trees, *mixture.scores(scores, "pair"))
         if len(named.encodings) > 1:
             n_trees = np.bincount(encodings, minlength=len(named.encodings))
-            of_each = encoding_mixture.scores(scores, named.groups[1])
-            self.encoding_mixture_ = describe_encodings(named.encodings, n_trees, *of_each)
+            found = encoding_mixture.scores(scores, "encoding")
+            self.encoding_mixture_ = describe_alternatives({"encoding": named.encodings}, n_trees, *found)
         return trees
 
     @staticmethod
     def _grow_again(
         table: TrainingTable,
-        named: "_Variants",
+        named: _Variants,
         mixture: Mixture,
         trees: list[Tree],
         variants: list[int],
         encodings: list[int],
     ) -> list[int]:
-        """Replace the trees whose encodings were dropped by trees of others, and return the encodings of all trees."""
+        """Replace the trees of dropped encodings by trees of other encodings; return the encodings of all trees."""
         kept = [encoding if mixture.weights[encoding] > 0.0 else None for encoding in encodings]
         encodings = assign_encodings(mixture.weights, variants, kept)
         numbers = named.numbers(variants, encodings)
@@ -374,15 +368,15 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return encodings
 
     @staticmethod
-    def _weigh(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores, named: "_Variants") -> None:
-        """Set the weights of variants and encodings from the trees that are scored."""
+    def _weigh(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores, named: _Variants) -> None:
+        """Set the weights of variants and encodings by their gains in out-of-bag AUC so far."""
         if len(mixture.weights) > 1:
-            mixture.weigh(scores.variant_gains(named.groups[0])[: named.n_grown], STRENGTH * scores.n_rows)
+            mixture.weigh(scores.pair_gains()[: named.n_grown], STRENGTH * scores.n_rows)
         if len(encoding_mixture.weights) > 1:
             encoding_mixture.weigh(scores.encoding_gains(), ENCODING_STRENGTH)
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float, before: float) -> None:
-        """Set the shrinkage of the trees: given, chosen out of bag, or as before; `unit` is the weight of a sample."""
+        """Shrink the trees by the amount given, chosen out of bag, or `before`; `unit` is the weight of a sample."""
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         else:
@@ -390,11 +384,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
-        """Fit the calibration to out-of-bag samples, if there are any, for class frequencies after class weights."""
+        """Fit the calibration to out-of-bag samples, if any, for the class frequencies weighted by class weights."""
         if self.calibration is None or scores is None:
             return
         frequencies = self.class_prior_
-        if spec.params.balanced_subsample and spec.sampler is not None:
+        if spec.balanced_subsample and spec.sampler is not None:
             # All classes have the same weight in a bootstrap sample.
             with np.errstate(divide="ignore"):
                 frequencies = np.where(frequencies > 0, 1.0 / spec.sampler.rates, 0.0)
@@ -405,12 +399,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.calibration_ = calibrate(sample, frequencies, self.calibration_, len(self.trees_), self.n_jobs)
 
     def _estimate_dispersion(self, rows: TrainingRows) -> float:
-        """Return the dispersion of the mean over trees, by a sample of the rows."""
+        """Return the dispersion of the mean over trees, estimated on a random sample of the rows."""
         n_trees, n_kept = len(self.trees_), rows.bags.sampler.n_rows
         generator = np.random.default_rng([self._seed, HALF_SAMPLES])
         n_rows = min(n_kept, n_rows_for(n_trees, len(self.classes_)))
         sample = np.sort(generator.choice(n_kept, n_rows, replace=False, shuffle=False))
-        # The first range is summed at all rows, so it is of one tree.
+        # The first range is summed over all rows, so it has only one tree; its sums are not used.
         _, *by_tree = self._sum_out_of_bag(rows, [range(1), *(range(i, i + 1) for i in range(n_trees))], sample)
         return estimate_dispersion(by_tree, [half_of(key) for key in rows.bags.keys])
 
@@ -420,7 +414,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         tuned = is_tuned(threshold, len(self.classes_))
         if rows is None or not (tuned or self.oob_score):
             return None, None
-        # All trees are summed separately, because the sum of the groups would have other rounding errors, and a
+        # The sum over all trees is not computed from the groups, because it would have other rounding errors, and a
         # threshold must equal the probability of a row exactly.
         ranges, kept, sample = [range(n_trees)], rows.bags.kept, None
         if tuned:
@@ -438,7 +432,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _sum_out_of_bag(
         self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
-        """Return the sums of out-of-bag predictions over ranges of trees, after the first only at the rows `sample`."""
+        """Return the out-of-bag sums over each range of trees: the first for all rows, the others for `sample`."""
         if rows.sum_rows is not None:
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
@@ -455,7 +449,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.threshold_, self.threshold_std_ = tune_threshold(rule, sums, groups, self._mean_of_trees, self._seed)
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
-        """Set the out-of-bag probabilities and the score of the rows that are out of bag for at least one tree."""
+        """Set the out-of-bag probabilities, NaN for rows that are never out of bag, and the out-of-bag score."""
         total, n_trees = sums
         seen = n_trees > 0
         proba = np.full_like(total, np.nan)
@@ -474,9 +468,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.oob_score_ = score
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
-        """Raise ValueError for options that need out-of-bag samples or equal sampling of all trees if there is neither.
+        """Raise ValueError for options that need a bootstrap without one, or the same sampling of trees if it differs.
 
-        Bootstrap samples of all trees are reproduced with the current sampler to find out-of-bag rows.
+        The current sampler repeats the bootstrap samples of all trees to find the out-of-bag rows.
         """
         out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)

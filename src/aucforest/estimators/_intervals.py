@@ -1,9 +1,9 @@
-"""Confidence intervals of class probabilities, by the spread between trees of different half-samples.
+"""Confidence intervals of class probabilities, from the variance between trees of different half-samples.
 
-Trees that share a half-sample of the rows are a little bag (Sexton, Laake 2009; Athey, Tibshirani, Wager 2019). The
-variance between the expected predictions of bags is about that of the forest over training sets. With 300 trees that of
-a single row is too noisy, and often negative. So its ratio to p (1 - p), the dispersion, is the same for all rows, as
-if a probability were a proportion of 1 / dispersion rows, and the interval is Wilson's.
+Trees that share a half-sample of the rows form a little bag (Sexton, Laake 2009; Athey, Tibshirani, Wager 2019). The
+variance between the expected predictions of bags is approximately the variance of the forest over training sets. With
+300 trees, its estimate for a single row is noisy and often negative. So the dispersion, its ratio to p (1 - p), is
+assumed equal for all rows, as for a proportion in 1 / dispersion rows. The interval is Wilson's.
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ from aucforest.fitting.bootstrap import N_HALVES
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics.intervals import score_bounds
 
-# Number of rows by which the dispersion is estimated, and the maximum number of their probabilities by all trees.
+# Limits of the number of rows for the estimate of the dispersion, and of the number of probabilities by all trees.
 _LEAST_ROWS, _MOST_ROWS, _MOST_PROBABILITIES = 64, 2048, 2**22
 
 
 def n_rows_for(n_trees: int, n_classes: int) -> int:
-    """Return the maximum number of rows by which the dispersion is estimated."""
+    """Return the maximum number of rows for the estimate of the dispersion."""
     return max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * n_classes)))
 
 
 def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float:
     """Return the variance of the mean over trees, p, as a multiple of p (1 - p), from out-of-bag sums of each tree.
 
-    `halves` are the numbers of the half-samples of trees. Variances between and within half-samples are those of an
-    unbalanced analysis of variance with random effects (Searle, Casella, McCulloch 1992, section 3.6).
+    `halves` contains the index of the half-sample of each tree. The variances between and within half-samples are from
+    an unbalanced analysis of variance with random effects (Searle, Casella, McCulloch 1992, section 3.6).
     """
     of_tree = np.stack([sums.total for sums in by_tree])  # (n_trees, n_rows, n_classes)
     total, counts = np.zeros((N_HALVES, *of_tree.shape[1:])), np.zeros((N_HALVES, of_tree.shape[1], 1))
@@ -43,11 +43,11 @@ def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float
     within = (np.sum(of_tree[:, rows] ** 2, axis=0) - squares) / (n_trees - n_halves)
     between = (squares - n_trees * mean**2) / (n_halves - 1)
     trees_of_half = (n_trees - np.sum(counts**2, axis=0) / n_trees) / (n_halves - 1)
-    # Rows with larger variances have smaller weights, or these would be too large for others.
+    # Rows with larger variances get smaller weights, because otherwise they would dominate the estimate.
     deviation = np.sqrt(np.maximum(mean * (1.0 - mean), LEAST))
     variance = max(float(np.sum((between - within) / trees_of_half / deviation)), 0.0)
     of_trees = max(float(np.sum(within / deviation)), 0.0)
-    # The variance over training sets, and of the mean over these half-samples and these trees.
+    # The variance over training sets, plus the variance of the mean over these half-samples and these trees.
     variance += variance * np.sum(np.bincount(halves) ** 2) / len(halves) ** 2 + of_trees / len(halves)
     return float(variance / deviation.sum())
 
@@ -57,8 +57,8 @@ def bounds_of(
 ) -> NDArray[np.float64]:
     """Return the bounds of class probabilities, (n_samples, n_classes, 2), given the mean over trees.
 
-    The mean p has the covariance of proportions, ``dispersion * (diag(p) - p p')``. The delta method leads to that of
-    calibrated probabilities q, whose derivatives are ``slope * q_j ((j == k) - q_k) / p_k``.
+    The mean p has the covariance of proportions, ``dispersion * (diag(p) - p p')``. The delta method gives the variance
+    of the calibrated probabilities q, which have the derivatives ``slope * q_j ((j == k) - q_k) / p_k``.
     """
     mean = np.maximum(mean, LEAST)
     others = np.maximum(sum_of_others(proba), np.finfo(np.float64).tiny)
@@ -67,7 +67,7 @@ def bounds_of(
 
 
 def sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of all columns but each, without the rounding errors of a difference."""
+    """Return for each column the sum of all other columns, without the rounding errors of a difference."""
     none = np.zeros((len(values), 1))
     before, after = np.cumsum(values[:, :-1], axis=1), np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
     sums: NDArray[np.float64] = np.hstack((none, before)) + np.hstack((after, none))

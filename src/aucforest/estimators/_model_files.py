@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
@@ -15,36 +15,90 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest._caller import warn
 from aucforest._restoring import restoring
 from aucforest._sklearn import validate_parameter_constraints
-from aucforest.estimators._files_of_before import sort_classes
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
-from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, write_model
+from aucforest.persistence.model_file import (
+    Arrays,
+    ModelFormatError,
+    StoredModel,
+    read_model,
+    require,
+    write_model,
+)
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tree.samples import MAX_CLASSES
 
-# What is made of a model later may take memory for every feature.
+# Maximum number of features in a file, because predictions and explanations may need memory for every feature.
 MOST_FEATURES = 2**24
-# The private attribute of a fit for what is made of it later.
+# Name of the attribute with the values that are computed from a fitted model when they are first needed.
 _CACHE = "_cached"
 # Suffixes of files that are read by pickle or joblib.
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _ESTIMATORS: dict[str, Any] = {}
-# In place of a parameter that could not be stored.
+# Placeholder for a parameter that could not be stored.
 _LEFT_OUT = object()
+# Arrays in which the last axis is the class.
+_ARRAYS_BY_CLASS = ("tree.total", "tree.value", "class_prior_", "oob_decision_function_", "intercept_")
 
 
 class Part(NamedTuple):
-    """Some fitted attributes: what gets them out of a model, as arrays and metadata, and what sets them from a file."""
+    """Two functions: one returns fitted attributes of a model as arrays and metadata, one sets them from a file."""
 
     store: Callable[[Any], tuple[Arrays, dict[str, Any]]]
     restore: Callable[[Any, StoredModel], None]
 
 
+class Field(NamedTuple):
+    """A fitted attribute that is stored as an array in files."""
+
+    name: str  # the name of the array in files
+    # Returns the shape, given the model. -1 allows any length, None any shape. The default is a single number.
+    shape: Callable[[Any], tuple[int, ...] | None] = lambda model: ()
+    accepts: Callable[[Any, Any], Any] = lambda values, model: True
+    dtype: str = "d"
+    attribute: str = ""  # the name of the attribute of the model, by default `name`
+    is_optional: bool = False
+
+
+def by_class(model: Any) -> tuple[int, ...]:
+    """Return the shape of an array with one number for each class."""
+    return (len(model.classes_),)
+
+
+def are_finite(values: NDArray[np.float64], model: Any = None) -> bool:
+    """Return whether all numbers are finite."""
+    return bool(np.all(np.isfinite(values)))
+
+
+def are_frequencies(values: NDArray[np.float64], model: Any = None) -> bool:
+    """Return whether numbers are class frequencies: not negative, with the sum 1."""
+    return bool(np.all(values >= 0.0)) and abs(values.sum() - 1.0) <= 1e-9
+
+
+def store_fields(model: Any, fields: Sequence[Field]) -> Arrays:
+    """Return the fields of a fitted model as arrays, without optional attributes that are None or do not exist."""
+    arrays = {}
+    for field in fields:
+        name = field.attribute or field.name
+        if not field.is_optional or getattr(model, name, None) is not None:
+            arrays[field.name] = np.asarray(getattr(model, name), dtype=field.dtype)
+    return arrays
+
+
+def restore_fields(model: Any, stored: StoredModel, fields: Sequence[Field]) -> None:
+    """Set the attributes stored by `store_fields`, in order, because a shape may depend on earlier attributes."""
+    for field in fields:
+        if field.name in stored or not field.is_optional:
+            values = stored.take_array(field.name, field.dtype, field.shape(model))
+            require(field.accepts(values, model), f"{field.name} has invalid values")
+            setattr(model, field.attribute or field.name, values if values.ndim > 0 else float(values))
+
+
 class Model(ClassifierMixin, BaseEstimator):
-    """Base of the estimators: saving, and fitting without side effects of failures; `_parts` are stored in files."""
+    """Base of the estimators: saving, and a `fit` that leaves the estimator unchanged if it fails."""
 
     _parts: ClassVar[tuple[Part, ...]]
-    # Parameters that are estimators, and the names of their classes.
+    # The class names of the parameters that are estimators, by parameter.
     _nested: ClassVar[dict[str, str]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -53,26 +107,26 @@ class Model(ClassifierMixin, BaseEstimator):
             _ESTIMATORS[cls.__name__] = cls
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without what prediction makes anew."""
+        """Return the state without the cache."""
         return {name: value for name, value in super().__getstate__().items() if name != _CACHE}
 
     @property
     def _cache(self) -> dict[str, Any]:
-        """What is made of the fitted model when it is first needed, by name; it is neither copied nor saved."""
+        """Values that are computed from the fitted model when they are first needed; neither copied nor saved."""
         return self.__dict__.setdefault(_CACHE, {})
 
     @contextmanager
     def _fitting(self) -> Iterator[None]:
-        """Forget the last fit; where the new one fails, all is as it was."""
+        """Remove all fitted attributes on entry; restore them if the block raises an error."""
         with restoring(self):
             for name in list(vars(self)):
                 if name == _CACHE or (name.endswith("_") and not name.startswith("__")):
                     delattr(self, name)
-            self.__dict__[_CACHE] = {}  # there from now on: a prediction adds no attribute
+            self.__dict__[_CACHE] = {}  # created here, so that a prediction adds no attribute
             yield
 
     def _params_to_store(self) -> dict[str, Any]:
-        """Return the parameters by name, as they are in files; those of a nested one such as "forest__max_depth"."""
+        """Return the parameters by name, as stored in files; a nested estimator gives names like forest__max_depth."""
         params: dict[str, Any] = self.get_params(deep=False)
         for name, kind in self._nested.items():
             if type(params[name]) is _ESTIMATORS[kind]:
@@ -81,7 +135,7 @@ class Model(ClassifierMixin, BaseEstimator):
         return params
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict class log-probabilities, -inf for a probability of 0.
+        """Predict class log-probabilities; the logarithm of 0 is -inf.
 
         Parameters
         ----------
@@ -96,7 +150,7 @@ class Model(ClassifierMixin, BaseEstimator):
         return log_proba
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict class labels: the most probable class, or the one that the `threshold` rule selects if there is one.
+        """Predict class labels: the most probable class, or the class that the `threshold` rule selects, if it is set.
 
         Parameters
         ----------
@@ -112,8 +166,8 @@ class Model(ClassifierMixin, BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the fitted model to a file, to be read by `aucforest.load`.
 
-        The file has the safetensors format: arrays and JSON, no executable code. It is first written to a temporary
-        file, so that `path` is never incomplete.
+        The file has the safetensors format, with arrays and JSON but no executable code. The model is first written to
+        a temporary file, so the file at `path` is never incomplete.
 
         Parameters
         ----------
@@ -125,21 +179,21 @@ class Model(ClassifierMixin, BaseEstimator):
         NotFittedError
             If the model is not fitted.
         TypeError
-            If the model is of a subclass, or has labels other than strings, booleans and numbers of at most 64 bits,
-            or a member that is not of this package. Categories that cannot be saved are refused by `fit`.
+            If the model is of a subclass, if labels are not strings, booleans or numbers of at most 64 bits, or if a
+            member is from another package. Categories that cannot be saved already raise an error in `fit`.
         OSError
             If the file cannot be written.
 
         Warns
         -----
         UserWarning
-            If a parameter cannot be stored, such as a function as `criterion`. It is None in the loaded model, whose
-            predictions are the same, and must be set again before `fit`. Also if the name of the file is that of a
-            pickle (.pkl, .pickle or .joblib), because it is none.
+            If a parameter cannot be stored, such as a function as `criterion`. The loaded model then has None instead.
+            Its predictions are the same, but the parameter must be set again before `fit`. Also if the file name has
+            the suffix of a pickle (.pkl, .pickle or .joblib), because the file is not a pickle.
 
         Notes
         -----
-        Delete the attribute ``oob_decision_function_``, if there is one, for a smaller file.
+        For a smaller file, delete the attribute ``oob_decision_function_`` first, if it exists.
 
         Examples
         --------
@@ -163,13 +217,12 @@ class Model(ClassifierMixin, BaseEstimator):
         arrays, metadata = store_model(self)
         for name in metadata["left_out"]:
             shown = " ".join(repr(self._params_to_store()[name]).split())
-            what = f"{name}={shown} cannot be stored: set it again before you refit the loaded model"
-            warn(what)
+            warn(f"{name}={shown} cannot be stored: set it again before you refit the loaded model")
         write_model(path, arrays, metadata)
 
 
 def store_model(model: Model) -> tuple[Arrays, dict[str, Any]]:
-    """Return the arrays and the metadata of a fitted model; parameters that cannot be stored are named."""
+    """Return the arrays and the metadata of a fitted model; "left_out" lists parameters that cannot be stored."""
     parameters, left_out = {}, []
     for name, value in model._params_to_store().items():
         try:
@@ -188,13 +241,13 @@ def store_model(model: Model) -> tuple[Arrays, dict[str, Any]]:
 def load(path: str | os.PathLike[str]) -> Any:
     """Load a model that was saved with `save`, or by the command line.
 
-    Its classes are in sorted order, as after `fit`. The one that is positive to the command line is ``pos_label_``.
+    The classes are in sorted order, as after `fit`. ``pos_label_`` is the positive class of the command line.
 
     Parameters
     ----------
     path : path-like
-        A file written by this version or an older one, back to 0.2. No code in it is executed, and its content is
-        validated.
+        A file written by this version or by an older one from 0.2 on. No code in the file is executed, and the content
+        is validated.
 
     Returns
     -------
@@ -227,7 +280,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def restore_model(stored: StoredModel, *kinds: str) -> Any:
-    """Return the model of a file, or one within another, which is of some classes; everything in it is validated."""
+    """Validate and return a model from a file or nested in another model; `kinds` are the allowed class names."""
     name = stored.take("estimator", str)
     names = kinds or _ESTIMATORS
     require(name in names, f"estimator must be one of {', '.join(names)}, but is {name!r}")
@@ -242,10 +295,10 @@ def restore_model(stored: StoredModel, *kinds: str) -> Any:
 
 
 def _make_estimator(name: str, values: dict[str, Any]) -> Any:
-    """Return an estimator with the parameters of a file, which are validated; those left out are None."""
-    if "prior_correction" in values:  # the name in files of before
+    """Return an estimator with the validated parameters of a file; parameters that were left out are None."""
+    if "prior_correction" in values:  # the parameter `calibration` in older files
         values["calibration"] = "auto" if values.pop("prior_correction") else None
-    if name == "LinearAUCClassifier":  # what files of before hold of one that had two solvers
+    if name == "LinearAUCClassifier":  # parameters of the second solver in older files
         for parameter in ("solver", "n_pairs", "learning_rate", "decay", "random_state"):
             values.pop(parameter, None)
     for outer, kind in _ESTIMATORS[name]._nested.items():
@@ -255,17 +308,11 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
             require(outer not in values, f"{outer} is stored twice")
             values[outer] = _make_estimator(kind, nested)
     parameters = _ESTIMATORS[name]().get_params()
-    if unknown := [parameter for parameter in values if parameter not in parameters]:
-        raise ModelFormatError(f"{name} has no parameter {unknown[0]!r}")
+    for parameter in values:
+        require(parameter in parameters, f"{name} has no parameter {parameter!r}")
     given = {parameter: value for parameter, value in values.items() if value is not _LEFT_OUT}
     validate_parameter_constraints(_ESTIMATORS[name]._parameter_constraints, given, name)
     return _ESTIMATORS[name](**dict.fromkeys(values) | given)
-
-
-def require(holds: Any, sentence: str) -> None:
-    """Raise ModelFormatError unless a condition on the content of a file holds."""
-    if not holds:
-        raise ModelFormatError(sentence)
 
 
 def _store_data(model: Any) -> tuple[Arrays, dict[str, Any]]:
@@ -289,7 +336,7 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
     positive = stored.take("positive", int) if has_positive and "positive" in stored else 1
     require(positive in (0, 1), f"positive is {positive}")
     if has_positive and classes[0] > classes[1]:
-        sort_classes(model, stored)
+        _sort_classes(model, stored)
         classes, positive = classes[::-1], 0
         model.pos_label = classes.tolist()[0]
     is_sorted = all(one < next_one for one, next_one in pairwise(classes.tolist()))
@@ -306,8 +353,25 @@ def _restore_data(model: Any, stored: StoredModel) -> None:
         model.text_formats_ = _text_formats(stored.take("text_formats", dict), getattr(model, "feature_names_in_", ()))
 
 
+def _sort_classes(model: Any, stored: StoredModel) -> None:
+    """Put two classes in sorted order in all stored arrays and in the costs of errors.
+
+    In older files of the command line, the classes are in reverse order if the first one is positive. The threshold is
+    a probability of the positive class and does not change.
+    """
+    for name in _ARRAYS_BY_CLASS:
+        stored.change(name, lambda values: np.flip(values, axis=-1).copy())
+    for name in ("linear/coef_", "linear/intercept_"):
+        stored.change(name, np.negative)
+    for name in ("calibration", "prior_correction"):  # the last two numbers are the intercepts of the classes
+        stored.change(name, lambda numbers: np.append(numbers[:-2], numbers[:-3:-1]))
+    stored.change("drawn", lambda drawn: [[n_rows, sizes[::-1], *others] for n_rows, sizes, *others in drawn])
+    if isinstance(model.threshold, dict) and "cost" in model.threshold:
+        model.threshold = {"cost": np.flip(model.threshold["cost"], axis=(-2, -1)).tolist()}
+
+
 def _text_formats(formats: dict[str, Any], names: Any) -> dict[str, dict[str, str]]:
-    """Return how numbers and dates were written in the file that a model was fitted to, by column."""
+    """Validate and return the formats of numbers and dates in the training file, by column name."""
     for name, written in formats.items():
         require(name in set(names), f"text_formats has {name!r}, which is no feature")
         require(isinstance(written, dict) and written, f"the text format of {name!r} is {written!r}")

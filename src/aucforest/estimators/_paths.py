@@ -8,35 +8,22 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.prediction import goes_right
+from aucforest.tree.prediction import TreeNodes, goes_right, split_of
 from aucforest.tree.tree import Tree, find_parents
 
-# Indices are unsigned where it matters, because a negative one would count from the end.
+# Indices are unsigned where speed matters, because kernels must check whether a signed index counts from the end.
 _ONE = np.uint64(1)
-# Maximum number of class frequencies of trees that are joined for one call. Joining copies the trees, which pays for
-# small ones only: the Python code of a call takes as long as some hundred nodes in the kernel, and other threads wait
-# for it.
+# Maximum number of class frequencies of trees that are joined for one call of the kernel. Joining copies the trees, so
+# it is only faster for small trees: the Python code of a call takes as long as some hundred nodes in the kernel, and
+# other threads wait for it.
 _MOST_JOINED = 2**19
 _NONE = np.empty(0, dtype=np.int32)
 _NONE.setflags(write=False)
 
 
-@bare_device
-def _find_set(node, set_nodes):
-    """Return the number of the set of a node, or -1 if its split has a threshold."""
-    first, after = 0, len(set_nodes)
-    while first < after:
-        middle = (first + after) >> 1
-        if set_nodes[middle] < node:
-            first = middle + 1
-        else:
-            after = middle
-    return first if first < len(set_nodes) and set_nodes[first] == node else -1
-
-
 @bare_kernel
 def _fill_paths(parent, leaves, ends, nodes):
-    """Write the nodes on the path to the leaf of each row; the path of a row ends before `ends[row]`."""
+    """Write the path from the root to the leaf of each row to `nodes`, ending before the index `ends[row]`."""
     for row in range(len(leaves)):
         node, index = leaves[row], ends[row]
         while node >= 0:
@@ -54,305 +41,281 @@ def path_indicator(tree: Tree, leaves: NDArray[np.int64]) -> csr_matrix:
     return csr_matrix((np.ones(len(nodes), dtype=np.int64), nodes, starts), shape=(len(leaves), tree.n_nodes))
 
 
-class _Nodes(NamedTuple):
-    """What a traversal reads of a `Tree`."""
+class _Frequencies(NamedTuple):
+    """Class frequencies of nodes, dense or as a CSR matrix; if they are dense, `classes` and `starts` are empty."""
 
-    left_child: NDArray[np.int32]
-    feature: NDArray[np.int32]
-    threshold: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-    set_nodes: NDArray[np.int64]
-    sets: NDArray[np.uint64]
-    weight: NDArray[np.float64]
-    # The class frequencies: all of them, node by node, or those of a sparse matrix with their classes and starts.
-    frequencies: NDArray[np.float64]
-    classes: NDArray[np.int32]
-    starts: NDArray[np.int32]
+    n_classes: int
+    values: NDArray[np.float64]  # dense: all frequencies, node by node; CSR: data
+    classes: NDArray[np.int32]  # CSR: indices
+    starts: NDArray[np.int32]  # CSR: indptr
 
-
-def _nodes_of(tree: Tree) -> _Nodes:
-    """Return what a traversal reads."""
-    stored = tree.frequencies
-    if isinstance(stored, np.ndarray):
-        frequencies, classes, starts = stored.reshape(-1), _NONE, _NONE
-    else:
-        frequencies, classes, starts = stored.data, stored.indices, stored.indptr
-    return _Nodes(
-        tree.left_child,
-        tree.feature,
-        tree.threshold,
-        tree.missing_left,
-        tree.set_nodes,
-        tree.sets,
-        tree.weight,
-        frequencies,
-        classes,
-        starts,
-    )
-
-
-@bare_kernel
-def _walk(nodes, X, leaves):
-    """Write the leaf of each row."""
-    for row in range(len(X)):
-        node = np.int64(0)
-        while nodes.left_child[node] >= 0:
-            value, set_number = X[row, nodes.feature[node]], _find_set(node, nodes.set_nodes)
-            is_right = goes_right(value, nodes.threshold[node], nodes.missing_left[node], nodes.sets, set_number)
-            node = np.int64(nodes.left_child[node]) + np.int64(is_right)
-        leaves[row] = node
-
-
-def apply_tree(tree: Tree, X: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the leaf of each row; for one tree this takes less time than packing it for prediction."""
-    leaves = np.empty(len(X), dtype=np.int64)
-    _walk(_nodes_of(tree), X, leaves)
-    return leaves
+    @classmethod
+    def of(cls, tree: Tree) -> "_Frequencies":
+        """Return the class frequencies of a tree."""
+        stored = tree.frequencies
+        if isinstance(stored, np.ndarray):
+            return cls(tree.n_classes, stored.reshape(-1), _NONE, _NONE)
+        return cls(tree.n_classes, stored.data, stored.indices, stored.indptr)
 
 
 class JoinedTrees(NamedTuple):
-    """The nodes of several trees one after the other; numbers of nodes count from the first one of their tree."""
+    """The concatenated nodes of several trees; the index of a node is relative to the first node of its tree."""
 
-    start: int  # the place of the first tree in the sequence that was joined
-    n_classes: int
-    nodes: _Nodes
+    start: int  # the index of the first tree in the sequence that was joined
+    nodes: TreeNodes
+    frequencies: _Frequencies
     first: NDArray[np.int64]  # (n_trees + 1,), the first node of each tree, and the number of all nodes
-    first_set: NDArray[np.int64]  # (n_trees + 1,), the same of nodes that split by a set
-
-    @property
-    def indices(self) -> range:
-        """The places of the trees in the sequence that was joined."""
-        return range(self.start, self.start + len(self.first) - 1)
+    first_set: NDArray[np.int64]  # (n_trees + 1,), the same for the nodes that split by a set of categories
 
 
 def _join(trees: Sequence[Tree], start: int) -> JoinedTrees:
-    """Return the nodes of trees from a place on, of which either all or none have sparse class frequencies."""
-    each = [_nodes_of(tree) for tree in trees]
-    first, first_set = np.zeros((2, len(each) + 1), dtype=np.int64)
-    np.cumsum([len(one.left_child) for one in each], out=first[1:])
-    np.cumsum([len(one.set_nodes) for one in each], out=first_set[1:])
-    joined = each[0]
-    if len(each) > 1:
-        n_before = np.cumsum([0, *(len(one.frequencies) for one in each)], dtype=np.int32)
-        each = [one._replace(starts=one.starts[:-1] + before) for one, before in zip(each, n_before)]
-        joined = _Nodes._make(map(np.concatenate, zip(*each)))
-        if len(joined.starts) > 0:
-            joined = joined._replace(starts=np.append(joined.starts, n_before[-1]))
-        for array in joined:
-            array.setflags(write=False)  # as those of trees, or kernels would be compiled again
-    return JoinedTrees(start, trees[0].n_classes, joined, first, first_set)
+    """Join trees, starting with the tree of index `start`; the frequencies must be dense or sparse in all trees."""
+    first, first_set = np.zeros((2, len(trees) + 1), dtype=np.int64)
+    np.cumsum([tree.n_nodes for tree in trees], out=first[1:])
+    np.cumsum([len(tree.set_nodes) for tree in trees], out=first_set[1:])
+    each, stored = [TreeNodes.of(tree) for tree in trees], [_Frequencies.of(tree) for tree in trees]
+    nodes, frequencies = each[0], stored[0]
+    if len(trees) > 1:
+        nodes = TreeNodes._make(map(np.concatenate, zip(*each)))
+        n_before = np.cumsum([0, *(len(one.values) for one in stored)], dtype=np.int32)
+        starts = [one.starts[:-1] + before for one, before in zip(stored, n_before)]
+        if len(frequencies.starts) > 0:
+            starts.append(n_before[-1:])
+        values, classes = (np.concatenate(arrays) for arrays in list(zip(*stored))[1:3])
+        frequencies = _Frequencies(trees[0].n_classes, values, classes, np.concatenate(starts))
+        for array in (*nodes, *frequencies[1:]):
+            array.setflags(write=False)  # like arrays of trees, or kernels would be compiled again
+    return JoinedTrees(start, nodes, frequencies, first, first_set)
 
 
 def join_small(trees: Sequence[Tree]) -> list[JoinedTrees]:
-    """Return trees together if they are alike and have at most `_MOST_JOINED` frequencies, else each of them alone."""
+    """Join trees if they have the same storage type and at most `_MOST_JOINED` frequencies, else one by one."""
     is_small = sum(tree.n_nodes * tree.n_classes for tree in trees) <= _MOST_JOINED
     size = len(trees) if is_small and len({type(tree.frequencies) for tree in trees}) == 1 else 1
     return [_join(trees[start : start + size], start) for start in range(0, len(trees), size)]
 
 
+class OutOfBagRows(NamedTuple):
+    """Consecutive rows; each tree predicts the rows that are not in its bootstrap sample."""
+
+    first: int  # the index of the first row in the sums
+    X: NDArray[np.float64]  # (n_features, n_rows)
+    counts: NDArray[np.uint16]  # (n_trees, n_rows), how often each row is in the bootstrap sample of each tree
+
+
+class ShrunkSums(NamedTuple):
+    """Sums of out-of-bag predictions of the last `n_columns` classes, over all trees and over each variant's trees."""
+
+    whole: NDArray[np.float64]  # (n_rows, n_columns, n_amounts)
+    by_variant: NDArray[np.float64]  # (n_variants, n_rows, n_columns) for one amount; n_rows is 0 if not needed
+    n_trees: NDArray[np.int64]  # (n_variants, n_rows), the number of trees that are summed for each row
+
+
 class Workspace(NamedTuple):
     """Buffers of `add_shrunk`, which a thread uses for all its trees.
 
-    A branch is a node whose out-of-bag rows still have to descend. Of two children that with fewer rows comes first, so
+    A branch is a node with out-of-bag rows that still have to descend. The child with fewer rows is processed first, so
     there are at most log2(n_rows) + 1 branches at the same time, however deep a tree is.
     """
 
-    rows: NDArray[np.uint64]  # (n_rows,), the rows of a branch are consecutive
-    right: NDArray[np.uint64]  # (n_rows,), those that go right at a node
-    branches: NDArray[np.uint64]  # (n_branches, 3), the node, the place of its first row, and that after its last one
+    amounts: tuple[float, ...]  # a tuple, so that the compiler knows the number of amounts
+    weighted_index: int  # the index in `amounts` of the amount that the sums by variant use
+    rows: NDArray[np.uint64]  # (n_rows,), sorted so that the rows of a branch are consecutive
+    right: NDArray[np.uint64]  # (n_rows,), the rows that go to the right child
+    branches: NDArray[np.uint64]  # (n_branches, 3), the node, and the start and stop of its rows
     values: NDArray[np.float64]  # (n_branches + 1, n_columns), class frequencies of the branches; the last is a buffer
     shrunk: NDArray[np.float64]  # (n_branches, n_columns, n_amounts)
     factors: NDArray[np.float64]  # (n_amounts,)
 
     @classmethod
-    def of(cls, n_rows: int, n_columns: int, n_amounts: int) -> "Workspace":
+    def of(cls, n_rows: int, n_columns: int, amounts: NDArray[np.float64], weighted_index: int) -> "Workspace":
         """Allocate the buffers."""
         n_branches = max(n_rows, 1).bit_length()
         rows, right = np.empty((2, n_rows), dtype=np.uint64)
         branches, values = np.empty((n_branches, 3), dtype=np.uint64), np.empty((n_branches + 1, n_columns))
-        return cls(rows, right, branches, values, np.empty((n_branches, n_columns, n_amounts)), np.empty(n_amounts))
+        shrunk, factors = np.empty((n_branches, n_columns, len(amounts))), np.empty(len(amounts))
+        return cls(tuple(amounts), weighted_index, rows, right, branches, values, shrunk, factors)
 
 
 @bare_device
-def _read_value(nodes, node, n_classes, value):
-    """Write the class frequencies of a node, of the last classes only if `value` is shorter."""
-    first = n_classes - len(value)
-    if len(nodes.starts) == 0:
+def _read_value(frequencies, node, value):
+    """Write the class frequencies of a node to `value`, only those of the last classes if `value` is shorter."""
+    first = frequencies.n_classes - len(value)
+    if len(frequencies.starts) == 0:
         for k in range(len(value)):
-            value[k] = nodes.frequencies[np.int64(node) * n_classes + first + k]
+            value[k] = frequencies.values[np.int64(node) * frequencies.n_classes + first + k]
         return
     for k in range(len(value)):
         value[k] = 0.0
-    for index in range(nodes.starts[node], nodes.starts[node + _ONE]):
-        if nodes.classes[index] >= first:
-            value[nodes.classes[index] - first] = nodes.frequencies[index]
+    for index in range(frequencies.starts[node], frequencies.starts[node + _ONE]):
+        if frequencies.classes[index] >= first:
+            value[frequencies.classes[index] - first] = frequencies.values[index]
 
 
 @bare_device
-def _split_rows(nodes, node, X, start, stop, rows, right):
-    """Bring the rows that go left before those that go right; return the place of the first of these."""
-    values, threshold, missing_left = X[nodes.feature[node]], nodes.threshold[node], nodes.missing_left[node]
-    set_number = _find_set(np.int64(node), nodes.set_nodes) if len(nodes.set_nodes) > 0 else -1
-    middle, n_right = start, np.uint64(0)
-    # Without branches, since nothing predicts where a row goes.
-    for index in range(start, stop):
+def _split_rows(nodes, node, X, rows, right):
+    """Partition `rows` into rows that go left and then rows that go right; return the number of rows that go left."""
+    values, split = X[nodes.feature[node]], split_of(nodes, node)
+    n_left, n_right = np.uint64(0), np.uint64(0)
+    # The loop has no conditional jumps, because the processor could not predict to which side a row goes.
+    for index in range(np.uint64(len(rows))):
         row = rows[index]
-        is_right = np.uint64(goes_right(values[row], threshold, missing_left, nodes.sets, set_number))
-        rows[middle], right[n_right] = row, row
-        middle += _ONE - is_right
+        is_right = np.uint64(goes_right(split, values[row]))
+        rows[n_left], right[n_right] = row, row
+        n_left += _ONE - is_right
         n_right += is_right
     for index in range(n_right):
-        rows[middle + index] = right[index]
-    return middle
+        rows[n_left + index] = right[index]
+    return n_left
 
 
 @bare_device
-def _shrink_child(nodes, node, child, n_classes, branch, to, amounts, work):
+def _shrink_child(frequencies, node, child, branch, to, work):
     """Write the class frequencies and the shrunk predictions of a child of a branch to the branch `to`."""
-    if len(nodes.starts) > 0:
-        _shrink_sparse_child(nodes, node, child, n_classes, branch, to, amounts, work)
+    if len(frequencies.starts) > 0:
+        _shrink_sparse_child(frequencies, node, child, branch, to, work)
         return
     value, of_child = work.values[branch], work.values[len(work.values) - 1]
     above, below, to_value = work.shrunk[branch], work.shrunk[to], work.values[to]
-    _read_value(nodes, child, n_classes, of_child)
+    _read_value(frequencies, child, of_child)
     for k in range(np.uint64(len(of_child))):
         difference = of_child[k] - value[k]
         to_value[k] = of_child[k]
-        for i in range(len(amounts)):
+        for i in range(len(work.amounts)):
             below[k, i] = above[k, i] + difference * work.factors[i]
 
 
 @bare_device
-def _shrink_sparse_child(nodes, node, child, n_classes, branch, to, amounts, work):
-    """Do what `_shrink_child` does for sparse class frequencies: only those of the classes of the node can change.
+def _shrink_sparse_child(frequencies, node, child, branch, to, work):
+    """Do the work of `_shrink_child` for sparse class frequencies, where only classes of the node can change.
 
-    The classes of a node are in ascending order, and those of a child are some of them.
+    The classes of a node are in ascending order, and the classes of a child are a subset of them.
     """
     value, shrunk = work.values[to], work.shrunk[to]
     for k in range(np.uint64(len(value) if to != branch else 0)):
         value[k] = work.values[branch, k]
-        for i in range(len(amounts)):
+        for i in range(len(work.amounts)):
             shrunk[k, i] = work.shrunk[branch, k, i]
-    first, at, stop = n_classes - len(value), np.uint64(nodes.starts[child]), np.uint64(nodes.starts[child + _ONE])
-    for index in range(np.uint64(nodes.starts[node]), np.uint64(nodes.starts[node + _ONE])):
-        label, frequency = nodes.classes[index], 0.0
-        if at < stop and nodes.classes[at] == label:
-            frequency = nodes.frequencies[at]
+    starts, classes, first = frequencies.starts, frequencies.classes, frequencies.n_classes - len(value)
+    at, stop = np.uint64(starts[child]), np.uint64(starts[child + _ONE])
+    for index in range(np.uint64(starts[node]), np.uint64(starts[node + _ONE])):
+        label, frequency = classes[index], 0.0
+        if at < stop and classes[at] == label:
+            frequency = frequencies.values[at]
             at += _ONE
         if label < first:
             continue
         column = np.uint64(label - first)
         difference = frequency - value[column]
         value[column] = frequency
-        for i in range(len(amounts)):
+        for i in range(len(work.amounts)):
             shrunk[column, i] += difference * work.factors[i]
-
-
-class ShrunkSums(NamedTuple):
-    """Sums of out-of-bag predictions of the last classes, over all trees and over those of each variant."""
-
-    whole: NDArray[np.float64]  # (n_rows, n_columns, n_amounts)
-    by_variant: NDArray[np.float64]  # (n_variants, n_rows, n_columns) for one amount; without rows if not needed
-    n_trees: NDArray[np.int64]  # (n_variants, n_rows) numbers of trees
 
 
 @bare_device
 def _add_to_rows(rows, prediction, weighted_index, sums):
-    """Add the predictions of a leaf to the sums of its rows; `sums` are those of one variant."""
+    """Add the predictions of a leaf to the sums of its rows; `sums.by_variant` are the sums of one variant."""
     for index in range(np.uint64(len(rows))):
-        of_row = sums.whole[rows[index]]
-        for k in range(np.uint64(len(of_row))):
+        row_sums = sums.whole[rows[index]]
+        for k in range(np.uint64(len(row_sums))):
             for i in range(prediction.shape[1]):
-                of_row[k, i] += prediction[k, i]
+                row_sums[k, i] += prediction[k, i]
     for index in range(np.uint64(len(rows) if len(sums.by_variant) > 0 else 0)):
-        of_variant = sums.by_variant[rows[index]]
-        for k in range(np.uint64(len(of_variant))):
-            of_variant[k] += prediction[k, weighted_index]
+        variant_sums = sums.by_variant[rows[index]]
+        for k in range(np.uint64(len(variant_sums))):
+            variant_sums[k] += prediction[k, weighted_index]
 
 
 @bare_device
-def _add_tree(nodes, n_classes, X, counts, amounts, weighted_index, work, sums):
-    """Add the predictions of the leaves of out-of-bag rows, which descend the tree together; see `add_shrunk`.
-
-    The sums are those of these rows and of the variant of the tree. Only nodes with rows are shrunk.
-    """
+def _start_tree(frequencies, counts, work, n_trees):
+    """Make the root the only branch, with all out-of-bag rows; return its index 0, or -1 without out-of-bag rows."""
     rows, branches, n_rows = work.rows, work.branches, np.uint64(0)
     for row in range(np.uint64(len(counts))):
         rows[n_rows] = row
         is_out = counts[row] == 0
         n_rows += np.uint64(is_out)
-        sums.n_trees[row] += np.int64(is_out)
+        n_trees[row] += np.int64(is_out)
     branches[0, 0], branches[0, 1], branches[0, 2] = 0, 0, n_rows
-    _read_value(nodes, np.uint64(0), n_classes, work.values[0])
-    for k in range(sums.whole.shape[1]):
-        for i in range(len(amounts)):
+    _read_value(frequencies, np.uint64(0), work.values[0])
+    for k in range(work.shrunk.shape[1]):
+        for i in range(len(work.amounts)):
             work.shrunk[0, k, i] = work.values[0, k]
-    branch: Any = 0 if n_rows > np.uint64(0) else -1
+    return np.int64(0) if n_rows > np.uint64(0) else np.int64(-1)
+
+
+@bare_device
+def _add_tree(nodes, frequencies, X, counts, work, sums):
+    """Add the out-of-bag predictions of one tree; see `add_shrunk`. The out-of-bag rows descend the tree together.
+
+    `sums` contain the given rows and the variant of the tree. Only nodes that rows reach are shrunk.
+    """
+    rows, branches = work.rows, work.branches
+    branch: Any = _start_tree(frequencies, counts, work, sums.n_trees)
     while branch >= 0:
         node, start, stop = branches[branch, 0], branches[branch, 1], branches[branch, 2]
         if nodes.left_child[node] < 0:
-            _add_to_rows(rows[start:stop], work.shrunk[branch], weighted_index, sums)
+            _add_to_rows(rows[start:stop], work.shrunk[branch], work.weighted_index, sums)
             branch -= 1
             continue
-        for i in range(len(amounts)):
-            work.factors[i] = nodes.weight[node] / (nodes.weight[node] + amounts[i])
+        for i in range(len(work.amounts)):
+            work.factors[i] = nodes.weight[node] / (nodes.weight[node] + work.amounts[i])
         left = np.uint64(nodes.left_child[node])
-        middle = _split_rows(nodes, node, X, start, stop, rows, work.right)
+        middle = start + _split_rows(nodes, node, X, rows[start:stop], work.right)
         larger = left + np.uint64(stop - middle > middle - start)
         if start < middle < stop:
             to, smaller = branch + 1, left + left + _ONE - larger
-            _shrink_child(nodes, node, smaller, n_classes, branch, to, amounts, work)
+            _shrink_child(frequencies, node, smaller, branch, to, work)
             branches[to, 0], branches[to, 1], branches[to, 2] = smaller, start, stop
             if smaller == left:
                 branches[to, 2] = branches[branch, 1] = middle
             else:
                 branches[to, 1] = branches[branch, 2] = middle
-        _shrink_child(nodes, node, larger, n_classes, branch, branch, amounts, work)
+        _shrink_child(frequencies, node, larger, branch, branch, work)
         branches[branch, 0] = larger
         branch += np.int64(start < middle < stop)
 
 
 @bare_kernel
-def _add_shrunk(joined, variants, X, counts, amounts, weighted_index, first_row, work, sums):
-    """Add the predictions of trees in order; `amounts` is a tuple, so that its length is known to the compiler."""
-    nodes, n_classes, rows = joined.nodes, joined.n_classes, slice(first_row, first_row + counts.shape[1])
+def _add_shrunk(joined, variants, rows, work, sums):
+    """Do the work of `add_shrunk` for one group of joined trees."""
+    nodes, stored, some = joined.nodes, joined.frequencies, slice(rows.first, rows.first + rows.counts.shape[1])
+    is_dense = len(stored.starts) == 0
     for tree in range(len(joined.first) - 1):
         first, first_set, after_set = joined.first[tree], joined.first_set[tree], joined.first_set[tree + 1]
-        index, is_dense = joined.start + tree, len(nodes.starts) == 0
-        variant = variants[index]
-        of_tree = _Nodes(
-            nodes.left_child[first:],
+        variant = variants[joined.start + tree]
+        own_nodes = TreeNodes(
             nodes.feature[first:],
             nodes.threshold[first:],
             nodes.missing_left[first:],
+            nodes.left_child[first:],
+            nodes.weight[first:],
             nodes.set_nodes[first_set:after_set],
             nodes.sets[first_set:],
-            nodes.weight[first:],
-            nodes.frequencies[first * n_classes if is_dense else 0 :],
-            nodes.classes,
-            nodes.starts[0 if is_dense else first :],
         )
-        of_rows = ShrunkSums(sums.whole[rows], sums.by_variant[variant, rows], sums.n_trees[variant, rows])
-        _add_tree(of_tree, n_classes, X, counts[index], amounts, weighted_index, work, of_rows)
+        own_frequencies = _Frequencies(
+            stored.n_classes,
+            stored.values[first * stored.n_classes if is_dense else 0 :],
+            stored.classes,
+            stored.starts[0 if is_dense else first :],
+        )
+        row_sums = ShrunkSums(sums.whole[some], sums.by_variant[variant, some], sums.n_trees[variant, some])
+        _add_tree(own_nodes, own_frequencies, rows.X, rows.counts[joined.start + tree], work, row_sums)
 
 
 def add_shrunk(
     joined: Sequence[JoinedTrees],
     variants: NDArray[np.int64],
+    rows: OutOfBagRows,
     amounts: NDArray[np.float64],
     weighted_index: int,
-    X: NDArray[np.float64],
-    counts: NDArray[np.uint16],
-    first_row: int,
     sums: ShrunkSums,
 ) -> None:
-    """Add the out-of-bag predictions of trees, in order, for several amounts of shrinkage, in units of weight.
+    """Add the out-of-bag predictions of trees, in order, for several amounts of shrinkage in units of weight.
 
-    `X`, (n_features, n_rows), has the rows from first_row on as its columns, and `counts`, (n_trees, n_rows), how often
-    each is in the bootstrap sample of each tree. amounts[weighed_place] is that of the sums by variant. If rows reach
-    few leaves, this costs less than shrinking all nodes by every amount.
+    The sums by variant use amounts[weighted_index]. If rows reach few leaves, this costs less than shrinking all nodes
+    by every amount.
     """
-    given, work = tuple(amounts), Workspace.of(X.shape[1], *sums.whole.shape[1:])
-    counts = np.ascontiguousarray(counts)
+    work = Workspace.of(rows.X.shape[1], sums.whole.shape[1], amounts, weighted_index)
+    rows = rows._replace(counts=np.ascontiguousarray(rows.counts))
     for one in joined:
-        _add_shrunk(one, variants, X, counts, given, weighted_index, first_row, work, sums)
+        _add_shrunk(one, variants, rows, work, sums)

@@ -13,18 +13,18 @@ from aucforest.estimators._validation import FeatureModel
 from aucforest.fitting.growing import thread_map
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.binning import ParallelMap
-from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkNodes, add_probabilities, add_row, find_leaves
+from aucforest.tree.prediction import ALL_ROWS, PackedTrees, WalkBuffers, add_probabilities, add_row
 from aucforest.tree.sparse_prediction import SparseWalk, add_sparse
 from aucforest.tree.tree import Tree
 
-# Maximum number of rows in a task of prediction: as many as have _TASK_BYTES, which stay in the caches, but within two
-# limits. Each task reads all trees from memory once, and its rows once for each tree.
+# Limits on the maximum number of rows in a task of prediction. Between these limits, rows have _TASK_BYTES, which fit
+# into the caches. A task reads all trees from memory once, and its rows once for each tree.
 _LEAST_ROWS, _MOST_ROWS, _TASK_BYTES = 2**13, 2**15, 9 * 2**18
-# Up to _FEW_ROWS rows descend all trees together, row by row. A row is copied for each tree, in at most 512 KiB, and
-# the numbers of all nodes must fit into 32 bits.
+# Up to _FEW_ROWS rows are predicted one by one, where a row descends all trees together. The row is copied for each
+# tree, at most _MOST_CELLS values (512 KiB), and node indices must fit into 32 bits.
 _FEW_ROWS, _MOST_CELLS, _MOST_NODES = 4, 2**16, 2**32
 # Maximum number of class frequencies of leaves that are kept for the next prediction, 1 GiB. If there are more, groups
-# of trees with up to _PREDICTED_AT_ONCE of them are used one after another.
+# of trees with at most _PREDICTED_AT_ONCE frequencies are used one after another.
 _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
 # Approximate seconds for packing a node.
 _NODE_TIME = 3e-8
@@ -37,24 +37,24 @@ class TreePrediction(FeatureModel):
 
     @property
     def _n_jobs(self) -> int | None:
-        """The number of threads; a tree uses one."""
+        """The parameter `n_jobs`; 1 for a single tree, which does not have this parameter."""
         return getattr(self, "n_jobs", 1)
 
     def _pack_nodes(self) -> PackedTrees:
-        """Return the trees in the layout for traversal, which is made at the first call."""
+        """Return the trees in the layout for traversal, which is computed at the first call and cached."""
         if "packed" not in self._cache:
             self._cache["packed"] = PackedTrees(self.trees_, self._run_over_trees())
         return self._cache["packed"]
 
     def _pack(self) -> PackedTrees:
-        """Return the trees in the layout for traversal with the predictions of the leaves, made at the first call."""
+        """Return the cached layout for traversal with the predictions of leaves, computed at the first call."""
         packed = self._pack_nodes()
         return packed if hasattr(packed, "values") else packed.take_predictions(self.trees_, self._run_over_trees())
 
     def _in_groups(self) -> Iterator[tuple[range, PackedTrees]]:
         """Yield groups of trees with the predictions of their leaves.
 
-        There is one group unless these would take too much memory; then they are computed again at each call.
+        There is one group unless the predictions would take too much memory. In this case they are not cached.
         """
         packed, n_trees = self._pack_nodes(), len(self.trees_)
         if hasattr(packed, "values") or self._n_predicted() <= _MOST_PREDICTED:
@@ -75,83 +75,67 @@ class TreePrediction(FeatureModel):
         n_nodes = np.mean([tree.n_nodes for tree in self.trees_])
         return thread_map(self._n_jobs, _NODE_TIME * float(n_nodes))
 
-    def _task_rows(self, n_rows: int, row_bytes: int) -> int:
-        """Return the number of rows of a task, which is about equal for all tasks."""
-        most = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
-        # Threads get equal numbers of rows.
-        n_threads = effective_n_jobs(self._n_jobs)
-        return -(-n_rows // (n_threads * -(-n_rows // (n_threads * most))))
-
-    def _walk_blocks(self, packed: PackedTrees, X: NDArray[Any], walk: Callable[..., None]) -> None:
-        """Call ``walk(rows, nodes, block, active, found)`` for blocks of rows, as the kernels of traversal take them.
-
-        A block passes all trees in order, so n_jobs changes no sums.
-        """
-        n_rows = self._task_rows(len(X), 0 if isinstance(X, SparseRows) else packed.as_read(X[:1]).nbytes)
-
-        def walk_block(start: int) -> None:
-            rows = slice(start, min(start + n_rows, len(X)))
-            blocks = X.blocks(rows) if isinstance(X, SparseRows) else [(rows, packed.as_read(X[rows]))]
-            for some, block in blocks:
-                active, found = np.empty(len(block), dtype=np.uint64), np.empty(len(block), dtype=np.uint32)
-                walk(some, packed.nodes_for(block), block, active, found)
-
-        for _ in thread_map(self._n_jobs)(walk_block, range(0, len(X), n_rows)):
+    def _map_rows(self, n_rows: int, row_bytes: int, function: Callable[[slice], object]) -> None:
+        """Call a function for slices of rows; a slice passes all trees in order, so sums do not depend on n_jobs."""
+        most, n_threads = max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), effective_n_jobs(self._n_jobs)
+        most = min(most, _MOST_ROWS)
+        # All tasks have about the same number of rows.
+        step = -(-n_rows // (n_threads * -(-n_rows // (n_threads * most))))
+        for _ in thread_map(self._n_jobs)(function, [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]):
             pass
 
-    def _add_trees(self, packed: PackedTrees, X: NDArray[Any], total: NDArray[np.float64]) -> None:
-        """Add the predictions of trees to the totals of rows."""
+    def _map_blocks(self, packed: PackedTrees, X: Any, function: Callable[[slice, NDArray[Any]], object]) -> None:
+        """Call ``function(rows, block)`` for dense blocks of rows in the format of the traversal kernels."""
+        if isinstance(X, SparseRows):
+            self._map_rows(len(X), 0, lambda rows: [function(*block) for block in X.blocks(rows)])
+        else:
+            row_bytes = packed.as_read(X[:1]).nbytes
+            self._map_rows(len(X), row_bytes, lambda rows: function(rows, packed.as_read(X[rows])))
+
+    def _add_trees(self, packed: PackedTrees, X: Any, total: NDArray[np.float64]) -> None:
+        """Add the predictions of trees to `total`, (n_samples, n_classes)."""
         n_trees = len(packed.first) - 1
         if isinstance(X, SparseRows):
-            self._add_sparse(packed, X, total)
+            arrays = packed.arrays_for(X.stored.values)
+
+            def add_stored(rows: slice) -> None:
+                add_sparse(arrays, X.stored, rows.start, SparseWalk.of(X.shape[1], X.dtype), total[rows])
+
+            self._map_rows(len(X), 0, add_stored)
             return
         if len(X) > _FEW_ROWS or packed.first[-1] >= _MOST_NODES or X.shape[1] * (n_trees + 1) >= _MOST_CELLS:
 
-            def add(rows: slice, nodes: WalkNodes, block: NDArray[Any], active: Any, found: Any) -> None:
-                add_probabilities(
-                    nodes, packed.first, packed.values, packed.first_leaf, block, active, found, total[rows], *ALL_ROWS
-                )
+            def add(rows: slice, block: NDArray[Any]) -> None:
+                add_probabilities(packed.arrays_for(block), block, WalkBuffers.of(len(block)), total[rows], ALL_ROWS)
 
-            self._walk_blocks(packed, X, add)
+            self._map_blocks(packed, X, add)
             return
-        active, found = np.empty(n_trees, dtype=np.uint64), np.empty(n_trees, dtype=np.uint32)
+        starts = packed.first, packed.first_leaf
+        buffers = np.empty(n_trees, dtype=np.uint64), np.empty(n_trees, dtype=np.uint32)
         for i in range(len(X)):
             copies = np.repeat(np.asarray(X[i : i + 1], dtype=np.float64), n_trees, axis=0)
-            add_row(
-                packed.nodes, packed.first, packed.values, packed.first_leaf, copies, active, found, total[i : i + 1]
-            )
-
-    def _add_sparse(self, packed: PackedTrees, X: SparseRows, total: NDArray[np.float64]) -> None:
-        """Do what `_add_trees` does for sparse rows, which have no categories."""
-        n_rows, nodes = self._task_rows(len(X), 0), packed.nodes_for(X.stored.values)
-
-        def add(start: int) -> None:
-            work, sums = SparseWalk.of(X.shape[1], X.dtype), total[start : start + n_rows]
-            add_sparse(nodes, packed.first, packed.values, packed.first_leaf, X.stored, start, work, sums)
-
-        for _ in thread_map(self._n_jobs)(add, range(0, len(X), n_rows)):
-            pass
+            add_row(packed.nodes, packed.values, starts, copies, buffers, total[i : i + 1])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict class probabilities: the mean over trees of the class frequencies of the leaf.
+        """Predict class probabilities: the mean class frequencies of the leaves over trees, calibrated in a forest.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The input samples. NaN is a missing value, and so is what a masked array masks. A pandas, polars or pyarrow
-            table must have the columns of the table in `fit`, with the same names in the same order and no others, as
-            scikit-learn requires it; `predict_out_of_core` and the command line find columns by name.
+            The input samples. NaN and masked values of a masked array are missing values. As in scikit-learn, a pandas,
+            polars or pyarrow table must have exactly the columns of the table in `fit`, with the same names in the same
+            order. `predict_out_of_core` and the command line match columns by name.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64
-            The classes are in the order of ``classes_``.
+            The columns are in the order of ``classes_``.
 
         Raises
         ------
         ValueError
-            If the number, the names or the order of the columns differ from those in `fit`, or a column that was
-            numeric is not.
+            If the number, the names or the order of the columns differ from `fit`, or if a column is not numeric that
+            was numeric in `fit`.
         TypeError
             If X is a polars LazyFrame or a pyarrow RecordBatch.
         """
@@ -159,7 +143,7 @@ class TreePrediction(FeatureModel):
         return self._predict_valid(self._features_of(X))
 
     def _as_read(self, X: Any) -> NDArray[Any]:
-        """Return dense X as a new matrix of features, as the trees read it."""
+        """Return the features of dense X as a new matrix, in the format that the trees read."""
         return np.array(self._pack_nodes().as_read(self._features_of(X)))
 
     def _predict_valid(self, X: Any) -> NDArray[np.float64]:
@@ -174,16 +158,16 @@ class TreePrediction(FeatureModel):
         return total
 
     def _mean_of_trees(self, total: NDArray[np.float64], n_trees: Any, n_jobs: int | None = 1) -> NDArray[np.float64]:
-        """Return class probabilities from sums over trees; `n_trees` is a number, or an array with one for each row.
+        """Return class probabilities from sums over trees; `n_trees` is a number or an array that broadcasts to rows.
 
-        One thread computes them unless n_jobs is given, since some callers are tasks of threads themselves.
+        By default only one thread is used, because some callers are themselves tasks of threads.
         """
         proba = total / n_trees
         return proba if self._calibration is None else self._calibration.apply(proba, n_jobs)
 
     @property
     def _calibration(self) -> Calibration | None:
-        """The calibration of the mean of the trees; None for a single tree."""
+        """The calibration of the mean over trees; None for a single tree."""
         return getattr(self, "calibration_", None)
 
     def _find_leaves(self, X: Any) -> NDArray[np.int64]:
@@ -192,13 +176,9 @@ class TreePrediction(FeatureModel):
         X = self._features_of(X)
         packed, leaves = self._pack_nodes(), np.empty((len(X), len(self.trees_)), dtype=np.int64)
 
-        def find(rows: slice, nodes: WalkNodes, block: NDArray[Any], active: Any, found: Any) -> None:
-            by_tree = np.empty((len(self.trees_), len(block)), dtype=np.int64)
-            walks_all = np.zeros(by_tree.shape, dtype=np.uint16)
-            # As float64 in any case, or the kernel would be compiled for both types.
-            block = block.astype(np.float64, copy=False)
-            find_leaves(packed.nodes, packed.first, block, walks_all, active, found, by_tree)
-            leaves[rows] = by_tree.T
+        def find(rows: slice, block: NDArray[Any]) -> None:
+            # The block is converted to float64, because otherwise the kernel would be compiled for both types.
+            leaves[rows] = packed.find_leaves(block.astype(np.float64, copy=False)).T
 
-        self._walk_blocks(packed, X, find)
+        self._map_blocks(packed, X, find)
         return leaves

@@ -28,8 +28,8 @@ _LEAST_SLOPE = 1e-3
 def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: int, tol: float) -> Direction:
     """Minimize the pairwise logistic loss with L-BFGS, then one minus the smoothed AUC with decreasing widths.
 
-    `X` has weighted means of 0. Widths decrease from 1 to `eps`, in units of the standard deviation of the score, so
-    that neither the smoothed AUC nor its penalty depends on the length of theta.
+    The columns of `X` must have the weighted mean 0. Widths decrease from 1 to `eps`, in units of the standard
+    deviation of the score, so neither the smoothed AUC nor its penalty depends on the length of theta.
     """
     weights = np.full(len(X), 1.0 / len(X)) if pairs.weights is None else pairs.weights / pairs.weights.sum()
     losses: list[float] = []
@@ -44,7 +44,7 @@ def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: 
         score /= deviation
         theta = theta / deviation
         value, slopes = value_and_gradient(pairs, score, "sigmoid", width)
-        # the component of the gradient that only changes the length of theta is removed
+        # The component of the gradient that only changes the length of theta is removed.
         along = slopes @ score + alpha * (theta @ theta)
         gradient = ((slopes - along * weights * score) @ X + alpha * theta) / deviation
         return value + 0.5 * alpha * float(theta @ theta), gradient
@@ -61,12 +61,12 @@ def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: 
 
 @cache
 def thread_controller() -> ThreadpoolController:
-    """Return the controller of the threads of loaded libraries; creating it takes milliseconds."""
+    """Return the controller of the threads of loaded libraries, cached because creating it takes milliseconds."""
     return ThreadpoolController()
 
 
 def _lbfgs(objective: Objective, start: Vector, **arguments: Any) -> OptimizeResult:
-    """Return the result of L-BFGS; its matrices are so small that several threads of BLAS make it slower."""
+    """Return the result of L-BFGS with one thread of BLAS, because more threads are slower for its small matrices."""
     with thread_controller().limit(limits=1, user_api="blas"):
         return minimize(objective, start, jac=True, method="L-BFGS-B", **arguments)
 
@@ -85,9 +85,9 @@ def _descend(objective: Objective, start: Vector, losses: list[float], max_iter:
 
 
 def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:
-    """Return slope and intercept of a logistic regression on the standardized score, with Platt's targets.
+    """Return the slope and the intercept of a logistic regression on the standardized score, with Platt's targets.
 
-    The slope is bounded from below by a positive number, so that the ranking does not change.
+    The slope is bounded below by a positive number, so the ranking does not change.
     """
     weights = np.ones(score.size) if pairs.weights is None else pairs.weights
     of_positive, of_negative = weights @ pairs.positive, weights @ ~pairs.positive

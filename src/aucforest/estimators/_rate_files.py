@@ -1,31 +1,30 @@
-"""What model files hold of target rates; everything that indexes arrays is checked."""
+"""Target rates in model files, with validation of all values that index arrays."""
 
 from typing import Any
 
 import numpy as np
 
-from aucforest.estimators._model_files import MOST_FEATURES, require
-from aucforest.persistence.model_file import Arrays, StoredModel, narrow
+from aucforest.estimators._model_files import MOST_FEATURES, are_frequencies
+from aucforest.persistence.model_file import Arrays, StoredModel, narrow, require
 from aucforest.tables.columns import Categories
 from aucforest.tables.target_rates import RateTable, TargetRates
 from aucforest.tree.tree import MISSING_CODE
 
-# Sums of totals are exact.
+# Maximum sum of totals, so that sums in int64 are exact.
 _MOST_TOTAL = 2.0**62
 
 
 def store_rates(rates: TargetRates) -> tuple[Arrays, dict[str, Any]]:
     """Return the arrays and the metadata of target rates."""
     arrays: Arrays = {"rates.frequencies": rates.frequencies, "rates.factors": rates.factors}
-    for number, table in enumerate(rates.tables):
-        arrays[f"rates.{number}.totals"] = narrow(table.totals, "BHIq")
-        arrays[f"rates.{number}.edges"] = table.edges
+    for i, table in enumerate(rates.tables):
+        arrays |= {f"rates.{i}.totals": narrow(table.totals, "BHIq"), f"rates.{i}.edges": table.edges}
     tables = [[table.feature, table.other, table.n_parts, table.smoothing] for table in rates.tables]
     return arrays, {"tables": tables, "classes": rates.classes.tolist()}
 
 
 def restore_rates(stored: StoredModel, categories: Categories, n_features: int, n_classes: int) -> TargetRates:
-    """Return the target rates of a file; `n_features` is the number of all other features."""
+    """Return the target rates of a file; `n_features` is the number of features without them."""
     metadata = stored.take("rates", dict)
     are_lists = all(isinstance(metadata.get(name), list) for name in ("tables", "classes"))
     require(len(metadata) == 2 and are_lists, "rates have no tables and classes")
@@ -42,8 +41,7 @@ def restore_rates(stored: StoredModel, categories: Categories, n_features: int, 
     frequencies, factors = (
         stored.take_array(f"rates.{name}", "d", (n_classes,)) for name in ("frequencies", "factors")
     )
-    are_frequencies = np.all(frequencies >= 0.0) and abs(frequencies.sum() - 1.0) <= 1e-9
-    require(are_frequencies, "the frequencies of rates are not those of classes")
+    require(are_frequencies(frequencies), "the frequencies of rates are not those of classes")
     # A class that is never sampled has the factor 0.
     are_factors = np.all((factors >= 0.0) & (factors < np.inf)) and factors.max() > 0.0
     require(are_factors, "the factors of rates are not positive and finite")
@@ -51,7 +49,7 @@ def restore_rates(stored: StoredModel, categories: Categories, n_features: int, 
 
 
 def _are_classes(classes: list[Any], n_classes: int) -> bool:
-    """Return whether these are numbers of classes in ascending order; of two classes the second."""
+    """Return whether `classes` are class indices in ascending order; for two classes, only the second class."""
     if not all(type(k) is int and 0 <= k < n_classes for k in classes):
         return False
     return classes == [1] if n_classes == 2 else len(classes) > 0 and classes == sorted(set(classes))
@@ -60,7 +58,7 @@ def _are_classes(classes: list[Any], n_classes: int) -> bool:
 def _restore_table(
     stored: StoredModel, number: int, item: Any, categories: Categories, n_features: int, n_classes: int
 ) -> RateTable:
-    """Return a table of a file, whose rows are found by the categories of a column and the parts of another feature."""
+    """Return one table of a file, with a row of class totals for each category, or pair with a part of a feature."""
     require(isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3]), "rates are no numbers")
     feature, other, n_parts, smoothing = item
     require(feature in categories, f"there are rates of feature {feature}, which has no categories")

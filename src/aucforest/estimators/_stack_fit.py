@@ -15,10 +15,10 @@ from sklearn.utils.validation import has_fit_parameter
 from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
-from aucforest.estimators._class_sample import class_factors, sample_classes
+from aucforest.estimators._class_sample import class_factors, class_frequencies, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
 from aucforest.estimators._decision import DecisionModel
-from aucforest.estimators._validation import FeatureModel
+from aucforest.estimators._exports import OnnxExport
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import (
     check_scorer,
@@ -42,37 +42,43 @@ from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tree.random import STACK_SAMPLE
 
-# The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. Both constants were chosen on the
-# data sets of benchmarks/ranking.py whose names begin with a to q, and on synthetic ones.
+# The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. The penalty and _FEW were chosen on
+# the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _FEW = 600.0
-# Number of folds for the scores of the linear model, which divides fitting.out_of_bag.N_PARTS.
+# Number of folds for the scores of the linear model, a divisor of fitting.out_of_bag.N_PARTS.
 _N_FOLDS = 5
 # Maximum number of rows that the combination is fitted to.
 _MOST_ROWS = 2**18
-# Maximum of a probability, with the rounding errors of float32.
+# Maximum of a probability, which allows for the rounding errors of float32.
 _GREATEST_PROBA = 1.0 + 1e-6
 
 
-# A fitted model, and its probabilities of training rows that it has not seen.
+# Fitted attributes that a stack copies from its forest.
+_SAME_AS_FOREST = (
+    "classes_", "pos_label_", "n_features_in_", "feature_names_in_", "class_prior_", "categories_", "dates_",
+    "target_rates_",
+)  # fmt: skip
+
+# A fitted model, and probabilities of the training rows by models that were not fitted to them.
 _Predicted = tuple[Any, NDArray[np.float64]]
 
 
 class _Training(NamedTuple):
-    """The training data, as they were given and as numbers."""
+    """The training data, with encoded labels and with weights."""
 
-    X: Any  # a sparse one is CSR
+    X: Any  # as given to `fit`; a sparse matrix is CSR
     classes: NDArray[Any]
-    labels: NDArray[np.uint16]  # the numbers of the classes
-    weights: NDArray[np.float64]  # class weights included
+    labels: NDArray[np.uint16]  # the indices of the classes
+    weights: NDArray[np.float64]  # sample weights times class weights, with the mean 1 over positive weights
     sample_weight: NDArray[np.float64] | None
     groups: NDArray[np.int64] | None  # -1 for rows of weight 0
     few_groups: FewGroups | None
 
     @classmethod
-    def of(cls, X: Any, target: Target, class_weight: Any) -> "_Training":
-        """Return the training data with the weights of a forest of this `class_weight`."""
+    def from_target(cls, X: Any, target: Target, class_weight: Any) -> "_Training":
+        """Return the training data, weighted as in a forest with this `class_weight`."""
         classes, labels, sample_weight = target.classes, target.labels, target.sample_weight
-        # In the samples of trees and in all samples alike, all classes have the same weight.
+        # "balanced_subsample" balances each bootstrap sample, so all training rows get the weights of "balanced".
         class_weight = "balanced" if class_weight == "balanced_subsample" else class_weight
         by_class = weights_by_class(class_weight, classes, labels, sample_weight)
         weights = np.ones(len(labels)) if sample_weight is None else sample_weight
@@ -85,25 +91,24 @@ class _Training(NamedTuple):
         return cls(X, classes, labels, weights, sample_weight, groups, target.few_groups)
 
     def is_evidence(self, rows: NDArray[np.bool_]) -> bool:
-        """Return whether there are two rows of every class, and enough samples or groups of each."""
-        counts = np.bincount(self.labels[rows], minlength=len(self.classes))
-        few = self.groups is None and has_few_samples(self.labels[self.weights > 0.0])
-        return not few and self.few_groups is None and bool(counts.min() >= 2)
+        """Return whether the rows include two of every class, and the training data enough samples or groups."""
+        few = self.few_groups is not None or (self.groups is None and has_few_samples(self.labels[self.weights > 0.0]))
+        return not few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
 
     def groups_of(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
-        """Return the numbers of the groups of some rows, or None without groups."""
+        """Return the group of each of the given rows, or None without groups."""
         return None if self.groups is None else self.groups[rows]
 
 
-def _matrix_of(valid: Any) -> Any:
+def _as_matrix(valid: Any) -> Any:
     """Return the features of a forest as a dense or sparse matrix."""
     return valid.matrix if isinstance(valid, SparseRows) else valid
 
 
 def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
-    """Return the probabilities of all classes by a linear model that was fitted to their numbers.
+    """Return the class probabilities of a linear model that was fitted to the indices of the classes.
 
-    Those of classes that it was not fitted to are 0. Raises ValueError if the model is a user's and returns none.
+    A class that the model was not fitted to gets 0. Raises ValueError if the model does not return probabilities.
     """
     name, classes = f"linear: {type(linear).__name__}", np.asarray(getattr(linear, "classes_", None))
     if not np.all(np.isin(classes, np.arange(n_classes))):
@@ -122,8 +127,8 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
     return proba.T
 
 
-class StackFit(DecisionModel, FeatureModel):
-    """Base class of the stack with the steps of `fit`, and the scores of its members."""
+class StackFit(DecisionModel, OnnxExport):
+    """Base class of the stack, with the steps of `fit` and the scores of the members."""
 
     forest: AUCForestClassifier | None
     residual: bool
@@ -138,31 +143,30 @@ class StackFit(DecisionModel, FeatureModel):
     def _fit_members(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any, old: _Predicted | None = None
     ) -> None:
-        """Fit all members and their combination, and set what follows from them.
+        """Fit all members and their combination, and set the threshold and the out-of-bag score.
 
-        The model `old`, given with its probabilities, is fitted already, to other rows: a member to which the weights
-        are pulled.
+        `old` is a model that was fitted to other rows, with its probabilities for X. It becomes the first member, and
+        the penalty pulls the weights towards this member alone.
         """
         X = as_csr(X) if issparse(X) else X
         with warnings.catch_warnings():
-            # The stack has its own warnings.
+            # The stack warns itself instead.
             for message in (".* no out-of-bag probability ", "groups: only ", "oob_score_ is NaN: only one "):
                 warnings.filterwarnings("ignore", message, UserWarning)
             forest = self._make_forest()
             with forest._fitting():
-                table = forest._hold(X, y, sample_weight, groups)
+                table = forest._validate_rows(X, y, sample_weight, groups)
                 rule = self._check_target(table.target, cost)
-                training = _Training.of(X, table.target, forest.class_weight)
-                # before the forests, which take longer, as a model of the user may refuse the data
-                linear = self._fit_linear(training, _matrix_of(table.X), forest)
+                training = _Training.from_target(X, table.target, forest.class_weight)
+                # The linear model is fitted first: a model of the user may reject the data, and forests take longer.
+                linear = self._fit_linear(training, _as_matrix(table.X), forest)
                 forest._fit_rows(table, forest._start())
-            of_fit = "classes_", "pos_label_", "n_features_in_", "feature_names_in_", "class_prior_"
-            for name in (*of_fit, "categories_", "dates_", "target_rates_"):
+            for name in _SAME_AS_FOREST:
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))
             self.members_ = {"forest": forest}
             self.oob_decision_function_ = self._combine(training, linear, old)
-            of_forest = forest.oob_decision_function_
+            forest_proba = forest.oob_decision_function_
             del forest.oob_decision_function_  # its score stays, and files are smaller
         if training.few_groups is not None:
             warn_of_few_groups(training.few_groups)
@@ -171,19 +175,19 @@ class StackFit(DecisionModel, FeatureModel):
         warn_of_never_out(n_always, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_")
         self._set_threshold(rule, training.labels, training.sample_weight)
         if self.oob_score:
-            # Labels are by thresholds that were not tuned on the row.
+            # The label of a row is predicted by a threshold that was not tuned on this row.
             tuned = TunedRule(rule, training.labels, training.sample_weight, self._positive)
             rows = partial(safe_indexing, indexable_rows(X)), training.groups_of
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, *rows)
             if is_roc_auc(self.oob_score):
-                # Probabilities of all members are of samples that were left out: too low by as much as the forest's.
-                too_low = forest.oob_score_ - score_out_of_bag(forest, tuned, of_forest, *rows)
+                # All members predict rows that they were not fitted to. The bias is assumed to be that of the forest.
+                too_low = forest.oob_score_ - score_out_of_bag(forest, tuned, forest_proba, *rows)
                 self.oob_score_ = float(np.clip(self.oob_score_ + too_low, 0.0, 1.0))
                 if np.isnan(forest.oob_score_) and np.any(seen):
                     warn_of_single_sample(training.labels[training.weights > 0.0], self.classes_)
 
     def _check_target(self, target: Target, cost: Any) -> Any:
-        """Return the rule of the threshold; raise ValueError if the labels do not suffice for it or for a fit."""
+        """Return the threshold rule; raise ValueError if the labels do not allow a fit with this rule or scorer."""
         find_positive(self.pos_label, target.classes)
         rule = resolve_threshold(self.threshold, cost, len(target.classes), len(target.labels))
         target.check_classes()
@@ -219,38 +223,37 @@ class StackFit(DecisionModel, FeatureModel):
         return forest
 
     def _combine(self, training: _Training, linear: _Predicted | None, old: _Predicted | None) -> NDArray[np.float64]:
-        """Fit the residual forest and the combination, and return probabilities out of bag, NaN where there are none.
+        """Fit the residual forest and the combination; return out-of-bag probabilities, NaN where they are undefined.
 
-        `linear` and `old` are models with their probabilities, if there are such. The first member is the one to which
-        the weights are pulled.
+        `linear` and `old` are models with their probabilities, or None. The penalty pulls the weights towards the first
+        member alone.
         """
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
         self.weights_, self.intercepts_ = np.ones(1), np.zeros(n_classes)
-        few = "too few of the new rows have an out-of-bag probability: pass more rows, or increase n_estimators"
-        if not training.is_evidence(np.isfinite(proba[:, 0])):
-            if old is not None:
-                raise ValueError(few)
-            return proba
         scores = [log_proba(proba)]
-        if old is not None:
-            self.members_ = {"old": old[0], "forest": forest}
-            scores.insert(0, log_proba(old[1]))
-        if self.residual:
-            scores.append(residual_score(self._fit_residual(training), proba))
-        if linear is not None:
-            self.members_["linear"], of_linear = linear
-            scores.append(log_proba(of_linear))
+        if training.is_evidence(np.isfinite(proba[:, 0])):
+            if old is not None:
+                self.members_ = {"old": old[0], "forest": forest}
+                scores.insert(0, log_proba(old[1]))
+            if self.residual:
+                scores.append(residual_score(self._fit_residual(training), proba))
+            if linear is not None:
+                self.members_["linear"], linear_proba = linear
+                scores.append(log_proba(linear_proba))
         is_seen = np.all([np.isfinite(score[:, 0]) for score in scores], axis=0)
         if len(scores) == 1 or not training.is_evidence(is_seen):
             if old is not None:
-                raise ValueError(few)
+                what = (
+                    "too few of the new rows have an out-of-bag probability: pass more rows, or increase n_estimators"
+                )
+                raise ValueError(what)
             self.members_ = {"forest": forest}
             return proba
         combination = self._fit_combination(scores, training, np.flatnonzero(is_seen))
         self.weights_, self.intercepts_ = combination
-        frequencies = np.bincount(training.labels, training.sample_weight, minlength=n_classes)
-        self.class_prior_ = frequencies / frequencies.sum()  # those of the forest may be of its bootstrap samples
+        # `class_prior_` of the forest may be the class frequencies of its bootstrap samples.
+        self.class_prior_ = class_frequencies(training.labels, training.sample_weight, n_classes)
         if old is not None and self.weights_[0] == 0.0:
             del self.members_["old"]
             self.weights_ = self.weights_[1:]
@@ -258,8 +261,8 @@ class StackFit(DecisionModel, FeatureModel):
         if old is None:
             combined[is_seen] = combination.apply([score[is_seen] for score in scores])
             return combined
-        # The old and the new model are compared, so the proportions of the weights have not seen the row. Their sum and
-        # the intercepts are those of all rows: others in each part would make rows of different parts incomparable.
+        # The old and the new model are compared, so the proportions of the weights are fitted without the row. The sum
+        # of the weights and the intercepts are fitted to all rows, so that rows of different parts are comparable.
         rows = np.flatnonzero(is_seen)
         parts = parts_of_rows(training.labels[rows], training.groups_of(rows))
         for part in np.unique(parts):
@@ -272,42 +275,42 @@ class StackFit(DecisionModel, FeatureModel):
     def _fit_combination(
         self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64]
     ) -> Combination:
-        """Fit the combination to the scores of some rows, or a sample of them if there are many."""
+        """Fit the combination to the scores of the given rows, or to a sample of them if there are many."""
         n_classes, seed = len(self.classes_), self.members_["forest"]._seed
         most = max(2, _MOST_ROWS // n_classes)
         sample = rows[sample_classes(training.labels[rows], n_classes, most, [seed, STACK_SAMPLE])]
         labels = training.labels[sample]
         weights = training.weights[sample] * class_factors(training.labels[rows], labels)
         groups = np.arange(len(sample)) if training.groups is None else training.groups[sample]
-        # The effective number of rows, or groups, that are independent (Kish 1965).
+        # The weights are scaled to sum to the effective number of independent rows or groups (Kish 1965).
         by_group = np.bincount(groups, weights)
         weights *= by_group.sum() / np.sum(by_group**2)
         n_rarer = n_of_rarer(effective_counts(labels, weights, groups))
         return combine([score[sample] for score in scores], labels, weights, self.penalty * (1.0 + _FEW / n_rarer))
 
     def _fit_residual(self, training: _Training) -> NDArray[np.float64]:
-        """Fit the forest of residuals, and return its probabilities out of bag."""
+        """Fit the residual forest, and return its out-of-bag probabilities."""
         forest = self.members_["forest"]
-        of_label = forest.oob_decision_function_[np.arange(len(training.labels)), training.labels]
-        weights = training.weights * np.maximum(1.0 - np.nan_to_num(of_label, nan=1.0), LEAST)
+        label_proba = forest.oob_decision_function_[np.arange(len(training.labels)), training.labels]
+        weights = training.weights * np.maximum(1.0 - np.nan_to_num(label_proba, nan=1.0), LEAST)
         params = {"class_weight": None, "calibration": None, "random_state": forest._seed % 2**32}
-        # of the score only the out-of-bag probabilities are used, and this is the fastest
+        # Only the out-of-bag probabilities are used, and the log loss is the fastest score that computes them.
         residual = clone(forest).set_params(**params, oob_score="neg_log_loss")
         with residual._fitting():
-            table = residual._hold(training.X, training.classes[training.labels], weights, training.groups)
+            table = residual._validate_rows(training.X, training.classes[training.labels], weights, training.groups)
             # Both forests read the same features.
             table.rates, given, kept = forest.target_rates_, training.sample_weight, table.target.kept
             table.rate_weight = given if given is None or kept is None else given[kept]
             residual._fit_rows(table, residual._start())
         self.members_["residual"] = residual
         proba: NDArray[np.float64] = residual.oob_decision_function_
-        # what is out of bag is not the classes but the errors of the forest
+        # These results describe the errors of the forest, not the classes.
         del residual.oob_decision_function_, residual.oob_score_
         return proba
 
     def _fit_linear(self, training: _Training, features: Any, forest: AUCForestClassifier) -> _Predicted | None:
-        """Return the linear model, and the probabilities of each row by a model of the other folds; None for none."""
-        # The sum of a monotonic forest and another model is not monotonic.
+        """Return the linear model, and out-of-fold probabilities of all rows; None if the linear model is left out."""
+        # The sum of a monotonic forest and another model is not monotonic in general.
         is_out = self.linear is None or (self.linear == "auto" and forest.monotonic_cst is not None)
         if is_out or not training.is_evidence(training.weights > 0.0):
             return None
@@ -326,8 +329,8 @@ class StackFit(DecisionModel, FeatureModel):
 
         def fit(rows: NDArray[np.int64]) -> Any:
             weight = {"sample_weight": training.weights[rows]} if is_weighted else {}
-            some = X if len(rows) == len(labels) else safe_indexing(X, rows)
-            return clone(linear).fit(some, labels[rows], **weight)
+            chosen = X if len(rows) == len(labels) else safe_indexing(X, rows)
+            return clone(linear).fit(chosen, labels[rows], **weight)
 
         whole, fold = fit(kept), parts_of_rows(labels[kept], training.groups_of(kept)) % _N_FOLDS
         proba = np.full((len(labels), n_classes), np.nan)
@@ -338,13 +341,13 @@ class StackFit(DecisionModel, FeatureModel):
 
     @property
     def _reads_table(self) -> bool:
-        """Whether a member, an old model or one of another package, reads X and not the features of the trees."""
+        """Whether a member needs X itself: an old model or a linear model of another package."""
         return "old" in self.members_ or not isinstance(self.members_.get("linear"), AdditiveClassifier | None)
 
     def _scores(self, X: Any, valid: Any) -> list[NDArray[np.float64] | None]:
-        """Return the scores of the members, None for those of weight 0 except the forest.
+        """Return the scores of the members, None for members of weight 0 except the forest.
 
-        `valid` is what `_validate_X` returns: the forests know the same categories and dates, so X is encoded once.
+        `valid` is the result of `_features_of`. The forests have the same categories and dates, so X is encoded once.
         """
         forest, n_classes = self.members_["forest"], len(self.classes_)
         proba = forest._predict_valid(valid)
@@ -359,7 +362,7 @@ class StackFit(DecisionModel, FeatureModel):
             elif name == "residual":
                 scores.append(residual_score(member._predict_valid(valid), proba))
             elif isinstance(member, AdditiveClassifier):
-                features = _matrix_of(valid)
+                features = _as_matrix(valid)
                 if forest.target_rates_ is not None:
                     features = features[:, : -forest.target_rates_.n_features]
                 scores.append(log_proba(predict_linear(member, features, n_classes)))
@@ -368,7 +371,7 @@ class StackFit(DecisionModel, FeatureModel):
         return scores
 
     def _set_threshold(self, rule: Any, labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None) -> None:
-        """Set the decision threshold, tuned out of bag if the rule is."""
+        """Set the decision threshold, which is tuned on out-of-bag probabilities if the rule requires this."""
         if not is_tuned(rule, len(self.classes_)):
             self._set_fixed_threshold(rule)
             return

@@ -1,4 +1,4 @@
-"""Validation of X and y, and the features that trees split: numbers, codes of categories, and parts of dates."""
+"""Validation of X and y, and conversion to the features of trees: numbers, codes of categories, and parts of dates."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ from aucforest.tables.target_rates import TargetRates, append_rates
 
 
 class FeatureModel(Model):
-    """Base of the models that make the features of trees of the columns of X."""
+    """Base of the models that convert the columns of X to the features of trees."""
 
     categories_: Categories
     dates_: Dates
@@ -52,15 +52,15 @@ class FeatureModel(Model):
         return tags
 
     def _features_of(self, X: Any) -> Any:
-        """Return X as the features that trees read: validated, with target rates behind the other features."""
+        """Validate X, and return the features of trees, with target rates after all other features."""
         return append_rates(self._validate_X(X, reset=False), self.target_rates_)
 
     def _validate_X(
         self, X: Any, *, reset: bool, y: Any = "no_validation", kept: NDArray[np.int64] | None = None
     ) -> Any:
-        """Validate X, and y if it is given, and encode categories and dates, without target rates; errors name columns.
+        """Return validated X, and y if given, with encoded categories and dates, but without target rates.
 
-        With reset=True, the categories are learned from the rows in `kept`, or from all rows if it is None.
+        With reset=True, categories are learned from the rows in `kept`, or all rows if it is None. Errors name columns.
         """
         if not reset and self._is_plain(X):
             return X
@@ -76,7 +76,7 @@ class FeatureModel(Model):
             is_coded = bool(self.categories_ or self.dates_ or has_codes(X))
             table = as_table(X) if is_coded else table_of(X)
             if table is not None and (is_coded or has_dates(table)):
-                validate_data(self, X, skip_check_array=True, reset=False)  # the columns, before they are used
+                validate_data(self, X, skip_check_array=True, reset=False)  # checks the names and number of columns
                 check_same_kind(table, self.dates_, self.categories_)
                 matrix = encode(expand(table, self.dates_), self.categories_)
         try:
@@ -90,7 +90,7 @@ class FeatureModel(Model):
         except (TypeError, ValueError) as error:
             if "Complex data" in str(error):
                 raise ValueError("Complex data not supported: X and y must be real") from None
-            # These are messages of float() for strings and for other objects, and of numpy for lists.
+            # These words are in the messages of float() for strings and other objects, and of numpy for lists.
             if any(words in str(error) for words in ("could not convert", "float() argument", "array element")):
                 check_numeric(X)
             raise
@@ -102,7 +102,7 @@ class FeatureModel(Model):
     def _learn(self, X: Any, kept: NDArray[np.int64] | None) -> NDArray[Any] | None:
         """Find categorical columns and dates, and return X as a matrix of features.
 
-        The matrix is None if X has neither of them and no Arrow dictionary, because scikit-learn can convert X.
+        The result is None if X has no such columns and no Arrow dictionary, because scikit-learn can convert X then.
         """
         given = self.categorical_features
         table = table_of(X) if given is None or isinstance(given, str) else as_table(X)
@@ -115,7 +115,7 @@ class FeatureModel(Model):
         return matrix
 
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
-        """Validate a sparse X, and y if it is given; all features are numeric."""
+        """Return validated sparse X, and y if given; all features are numeric."""
         given = self.categorical_features if reset else list(self.categories_)
         if given is not None and len(given) > 0 and not isinstance(given, str):
             raise ValueError("X is sparse, but categorical features need a dense X or a table: pass X.toarray()")
@@ -129,7 +129,7 @@ class FeatureModel(Model):
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:
-        """Return whether X is valid without conversion; scikit-learn's checks take longer than predicting one row."""
+        """Return whether X needs no validation; scikit-learn's checks take longer than predicting one row."""
         is_matrix = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and len(X) > 0
         has_features = is_matrix and X.shape[1] == self.n_features_in_
         return has_features and not (self.categories_ or self.dates_) and not hasattr(self, "feature_names_in_")
@@ -138,7 +138,7 @@ class FeatureModel(Model):
     def split_features_(self) -> NDArray[Any]:
         """The names of the features of the trees.
 
-        These are the columns of X, with several features for each column of dates, and target rates behind them.
+        These are the columns of X, with several features for each column of dates, followed by the target rates.
         """
         check_is_fitted(self, "classes_")
         names = getattr(self, "feature_names_in_", None)
@@ -149,12 +149,12 @@ class FeatureModel(Model):
 
     @property
     def _columns_of_features(self) -> list[int]:
-        """The index of the column that each feature of the trees is made of."""
+        """The index of the column of X that each feature of the trees is computed from."""
         columns = columns_of_features(self.n_features_in_, self.dates_)
         return columns if self.target_rates_ is None else columns + self.target_rates_.columns
 
     @property
     def _inputs_of_features(self) -> list[int]:
-        """The feature of X that each feature of the trees is; of target rates the column of categories."""
+        """The index of each feature of the trees, where a target rate has the index of its column of categories."""
         rates = [] if self.target_rates_ is None else self.target_rates_.columns
         return [*range(self.n_features_in_ + n_added(self.dates_)), *rates]

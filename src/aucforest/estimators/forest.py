@@ -38,7 +38,7 @@ class AUCForestClassifier(ForestFit):
     """A random forest classifier for ranking.
 
     By default the forest mixes trees of several split criteria, with best and with random splits. It grows more trees
-    of those variants that improve the out-of-bag ROC AUC of the whole forest most. With ``criterion="auc"`` every split
+    of the variants that most improve the out-of-bag ROC AUC of the whole forest. With ``criterion="auc"``, every split
     maximizes the ROC AUC of its two children.
 
     Parameters
@@ -59,7 +59,7 @@ class AUCForestClassifier(ForestFit):
         The maximum depth of a tree.
     min_samples_split : int or float, default=2
         The minimum number of samples, or fraction of the training samples, required to split a node. A sample that the
-        bootstrap sample contains several times is counted once.
+        bootstrap sample contains several times counts once.
     min_samples_leaf : int or float, default=1
         The minimum number of samples, or fraction of the training samples, required in a leaf.
     min_weight_fraction_leaf : float, default=0.0
@@ -81,8 +81,8 @@ class AUCForestClassifier(ForestFit):
         - "stratified": with replacement from each class, which keeps the class frequencies.
         - "balanced": with replacement from each class, as many samples as the rarest class has.
         - "subsample": without replacement, 63.2 % of the samples.
-        - "half-samples": one of 25 halves of the samples, taken without replacement, which trees share. For
-          `predict_interval`; needs 100 trees or more.
+        - "half-samples": one of 25 random halves of the samples, taken without replacement; several trees use the same
+          half. Needed by `predict_interval`. Requires at least 100 trees.
         - dict: with replacement, at a rate for each class label such as ``{"rare": 1.0, "common": 0.1}``. The rate of a
           class that is not listed is 1.
     max_samples : int, float or None, default=None
@@ -91,83 +91,83 @@ class AUCForestClassifier(ForestFit):
         least one sample of each class. Not available if `sampling` is a dict.
     calibration : {"auto"} or None, default="auto"
         Whether to calibrate probabilities by out-of-bag samples. "auto" maps the mean p_k over trees to
-        p_k ** b * exp(a_k), normalized; the slope b and the intercepts a_k are fitted to out-of-bag samples. Where the
-        evidence is weak, b stays close to 1; there is none for fewer than 10 samples of one of two classes, and for
-        more than 362 classes (512 in a forest of one variant). If `sampling` samples the classes at different rates
-        r_k, the map without evidence is p_k / r_k. The ranking of two classes does not change. The effect of
-        `class_weight` is not undone. None predicts the mean over trees.
+        p_k ** b * exp(a_k), normalized. The slope b and the intercepts a_k are fitted to out-of-bag samples; with few
+        samples, b stays close to 1. They are not fitted with fewer than 10 samples of one of two classes, or with more
+        than 362 classes (512 in a forest of one variant). If `sampling` samples the classes at different rates r_k, the
+        map that is not fitted is p_k / r_k. With two classes the ranking does not change. The effect of `class_weight`
+        is not undone. None predicts the mean over trees.
     class_weight : dict, "balanced", "balanced_subsample" or None, default=None
         Weights of the classes, as in scikit-learn. The balanced modes use the total sample weight of each class.
     shrinkage : "auto", float or None, default="auto"
-        The regularization strength lambda of hierarchical shrinkage [2]_, in units of samples: the prediction of a node
-        is shrunk towards those of its ancestors. A sample has the mean weight; without a bootstrap, integer weights
+        The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
+        the predictions of its ancestors. The unit is one sample of mean weight; without a bootstrap, integer weights
         count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
-        trees (300 on large data), extrapolated to `n_estimators` trees. It keeps 5 unless another value is clearly
-        better or there are no out-of-bag samples, or fewer than 10 of one of two classes. 0 or None turns shrinkage
-        off.
+        trees (300 on large data), extrapolated to `n_estimators` trees. It chooses 5 if no other value is clearly
+        better, if there are no out-of-bag samples, or if one of two classes has fewer than 10 samples. 0 or None turns
+        shrinkage off.
     pos_label : int, float, bool, str or None, default=None
-        The label of the positive one of two classes, to which `threshold` and `oob_score` refer. None is the second of
-        ``classes_``. Trees and probabilities do not depend on it, nor does the order of ``classes_``.
+        The label of the positive class if there are two classes. `threshold` and `oob_score` refer to this class. None
+        is the second of ``classes_``. The trees, the probabilities and the order of ``classes_`` do not depend on it.
     threshold : None, "prevalence", "gmean", "youden", "f1", "cost", dict or float, default=None
         The rule by which `predict` turns probabilities into labels:
 
         - None: the class with the highest probability.
         - "prevalence": the class with the highest ratio of probability to training frequency [3]_. With two classes,
-          the positive one if its probability is at least its frequency. `class_weight` shifts the probabilities but not
-          the frequencies.
+          the positive class if its probability is at least its frequency. `class_weight` shifts the probabilities but
+          not the frequencies.
         - float: the positive one of two classes if its probability is at least this value.
-        - "gmean", "youden", "f1": the threshold that maximizes this metric on the out-of-bag probabilities of two
-          classes.
+        - "gmean", "youden", "f1": for two classes, the threshold that maximizes this metric on the out-of-bag
+          probabilities.
         - {"cost": matrix}: ``cost[i][j]`` is the cost of predicting class j if the true class is i. With two classes,
-          the threshold with the lowest cost out of bag; with more, the class with the lowest expected cost. With two
-          classes it may be an array of shape (n_samples, 2, 2), a matrix for each training sample: the one threshold
-          with the lowest total cost.
-        - "cost": the same with the costs of each sample that `fit` gets as its argument `cost`, which cross-validation
-          can split with the samples.
+          the threshold with the lowest out-of-bag cost; with more, the class with the lowest expected cost. With two
+          classes, an array of shape (n_samples, 2, 2) gives each training sample its own matrix. The threshold is still
+          a single number, with the lowest total cost.
+        - "cost": like an array of costs for each sample, but the array is the argument `cost` of `fit`, so that
+          cross-validation can split it with the samples.
         - {"alerts": k}: the lowest threshold with at most k positive predictions out of bag. A float is a proportion of
-          the training samples, an integer a number of them.
-        - {"alerts": k, "cost": matrix}: the threshold with the lowest cost out of bag of those with at most k positive
-          predictions. The costs are as above, or "fit" for those that `fit` gets.
+          the training samples, an integer is a number of samples.
+        - {"alerts": k, "cost": matrix}: among the thresholds with at most k positive predictions out of bag, the one
+          with the lowest out-of-bag cost. The costs are as above, or "fit" for the argument `cost` of `fit`.
         - {"recall": r}: the highest threshold with a recall of at least r out of bag.
         - {"precision": p}, {"fpr": f}: the threshold with the highest recall out of bag where the precision is at least
-          p, or the false positive rate at most f. If no threshold has the precision, the one with the highest precision
-          is taken, with a warning.
+          p, or the false positive rate at most f. If no threshold reaches the precision, the threshold with the highest
+          precision is used, with a warning.
 
-        A threshold predicts samples with the same probability alike, so ties may leave a part of the alerts unused. The
-        threshold is infinity if no sample is predicted positive.
-        Rules that use out-of-bag probabilities need ``bootstrap=True``.
+        Samples with the same probability get the same prediction, so with ties there may be fewer alerts than k. The
+        threshold is infinity if no sample is predicted positive. Out-of-bag rules need ``bootstrap=True``.
     oob_score : bool, str or callable, default=False
-        Whether to compute an out-of-bag score. True uses the ROC AUC, and Hand and Till's extension of it for more than
-        two classes. A string is the name of a scikit-learn scorer, to which the class `pos_label` is positive, or
+        Whether to compute an out-of-bag score. True computes the ROC AUC, or Hand and Till's extension of it for more
+        than two classes. A string is the name of a scikit-learn scorer, for which `pos_label` is the positive class, or
         "precision_at_K", "recall_at_K" or "lift_at_K", where K is a proportion such as 0.01 or a number such as 100. A
-        callable ``scorer(estimator, X, y)`` also gets ``sample_weight`` if there are weights; categories in its X are
-        codes. Needs ``bootstrap=True``.
+        callable ``scorer(estimator, X, y)`` gets categories in X as codes, and also ``sample_weight`` if there are
+        weights. Needs ``bootstrap=True``.
     max_bins : int or None, default=255
-        The maximum number of bins of a feature, 2 to 255. Times of dates have at most 32. None considers all distinct
-        values.
+        The maximum number of bins of a feature, 2 to 255. The date part "time" has at most 32 bins. None considers all
+        distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
-        What splits of a column of more than 50 categories read:
+        The encoding of columns with more than 50 categories:
 
-        - "sets": the category itself. A split is a set of categories, of which the 254 most frequent are told apart.
-        - "rates": the class frequencies of the category in place of the column (target encoding), for more than six
-          classes those of the six most frequent. For a tree they are computed from earlier samples in a random order
-          of its own [4]_, for an out-of-bag sample from all others, and for predictions from all training samples.
-        - "interactions": also the class frequencies of pairs of a category and a part of another feature, where these
-          say more than both alone.
-        - list: trees of several of these.
+        - "sets": splits divide the categories into two sets. Only the 254 most frequent categories are distinguished.
+        - "rates": class frequencies of the category replace the column (target encoding); with more than six classes,
+          only the frequencies of the six most frequent. Each tree puts the samples in a random order and computes the
+          frequencies of a sample from the samples before it [4]_. The frequencies of an out-of-bag sample are computed
+          from all other samples, and those of new samples from all training samples.
+        - "interactions": like "rates", and also class frequencies of pairs of a category and a part of another feature,
+          where the pair predicts the class better than the category and the feature do separately.
+        - list: several of these encodings, one for each tree.
 
-        "auto" grows trees of all three, more of those that improve the out-of-bag ROC AUC of the forest most. Columns
+        "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
         of at most 50 categories are always split by sets.
     date_parts : "auto", list of str or None, default="auto"
-        The features that are made of dates: some of "time", "year", "month", "day", "day of week" and "hour". None
-        refuses dates. See `AUCTreeClassifier`.
+        The features computed from dates: a list of "time", "year", "month", "day", "day of week" or "hour". None
+        raises an error for dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
-        Where trees are sampled in different ways, shrinkage, the proportions of the mixture and the calibration of the
-        existing trees stay, with a warning if there is one.
+        If the new trees are sampled in another way, the shrinkage, mixture and calibration of the existing trees are
+        kept, with a warning unless `calibration` is None.
     n_jobs : int or None, default=None
         The number of threads for `fit` and prediction. None means 1 unless in a joblib ``parallel_config`` context, -1
         means all processors. Results are bitwise identical for every value and backend.
@@ -184,86 +184,86 @@ class AUCForestClassifier(ForestFit):
         The fitted trees as classifiers. ``forest[i]`` is ``forest.estimators_[i]``.
     estimators_samples_ : list of ndarray of shape (n_sampled,), int64
         The bootstrap sample of each tree: the indices of its training samples in ascending order, with repetitions.
-        Samples of weight 0 are not counted. Not defined if `sampling` samples classes separately.
+        The indices refer to the samples of positive weight. Not defined if `sampling` samples classes separately.
     variants_ : list of tuple of str
         The criterion and the splitter of each tree. A function f is shown as "f()".
     mixture_ : dict of ndarray of shape (n_variants,)
         The variants of a mixed forest, for example for ``pandas.DataFrame(forest.mixture_)``: "criterion", "splitter",
         "n_trees", "proportion" of the trees, "oob_score" (out-of-bag ROC AUC of the variant's trees among the first 96
         or 300) and "oob_score_std" (its standard error after Hanley and McNeil 1982, approximate for more than two
-        classes). Scores are NaN without out-of-bag samples. They are higher for variants with more trees, and the
-        number of trees depends on what a variant adds to the others, not on its own score.
+        classes). Scores are NaN without out-of-bag samples. More trees of a variant give a higher score. The number of
+        trees depends on how much a variant improves the whole forest, and not on this score.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     pos_label_ : label or None
-        The label of the positive class, with whose probability ``threshold_`` is compared; None for more than two
+        The label of the positive class. `predict` compares its probability with ``threshold_``. None for more than two
         classes.
     n_classes_, n_outputs_ : int
-        The number of classes, and of targets, which is 1.
+        The number of classes, and the number of targets, which is 1.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features,)
         Names of features seen during `fit`. Defined only if X has feature names that are all strings.
     categories_ : dict of int to ndarray
-        The categories of each categorical feature by feature index, in the order of their codes in ``trees_``.
+        The categories of each categorical feature by feature index. The index of a category is its code in ``trees_``.
     dates_ : dict of int to DateColumn
-        What is made of each column of dates by column index: ``parts``, the features, and ``zone``, the time zone of
-        the calendar or None. The first feature takes the place of the column, the others come after the last column.
+        The features computed from each column of dates by column index: ``parts``, the features, and ``zone``, the time
+        zone of the calendar or None. The first feature replaces the column, the others come after the last column.
     text_formats_ : dict of dict
-        How numbers and dates were written in the file that the forest was fitted to, by column name, such as
-        ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``: other files are read in the same way. Only
-        exists after `fit_out_of_core`, or a fit in the command line, to a file of text in which some are not written as
-        in Python.
+        The format of numbers and dates in the text file that the forest was fitted to, by column name, such as
+        ``{"decimal": ",", "unit": "kg"}`` or ``{"date": "%d.%m.%Y"}``. Other files are read in the same format. Only
+        defined after `fit_out_of_core` or a fit by the command line, and only if the file has a format other than that
+        of Python.
     target_rates_ : TargetRates or None
-        The class frequencies that are features in place of columns of many categories, by `categorical_encoding`:
-        ``tables``, with the class totals of the categories, or of pairs, of each. They come after all other features.
-        None if there are no such columns.
+        The target rates (class frequencies) that replace columns of many categories, see `categorical_encoding`.
+        ``tables`` contains the class totals of the categories of each column, or of pairs of a category and a part of
+        another feature. These features come after all others. None if there are no such columns.
     encodings_ : list of str
         The encoding of each tree: "sets", "rates" or "interactions". Empty if ``target_rates_`` is None.
     encoding_mixture_ : dict of ndarray of shape (n_encodings,)
-        As ``mixture_``, for the encodings, which are named by "encoding". Defined only if trees have several.
+        As ``mixture_``, for the encodings, with the key "encoding". Defined only if trees have different encodings.
     split_features_ : ndarray of shape (n_split_features,)
-        The names of the features that the trees split: those of the columns of X, with several features for a column
-        of dates, such as "booked: day of week", then those of ``target_rates_``, such as "merchant: rate", "merchant x
+        The names of the features that the trees split: the columns of X, with several features for a column of dates,
+        such as "booked: day of week", and then the features of ``target_rates_``, such as "merchant: rate", "merchant x
         night: rate" or, for more than two classes, "merchant: rate of A".
     feature_importances_ : ndarray of shape (n_features,)
-        The mean over trees of each column's proportion in the total gain of a tree's splits, weighted by node weight,
-        as in scikit-learn. So trees count alike whatever the units of their criteria. Sums to 1. This importance by
-        impurity favours columns of many values, even where they are noise: see
+        The mean over trees of each column's proportion of the total gain of a tree, where the gain of a split is
+        weighted by node weight, as in scikit-learn. All trees count equally, whatever the unit of their criterion. Sums
+        to 1. This impurity-based importance favors columns with many distinct values, even if they are noise: see
         `aucforest.inspection.oob_permutation_importance`.
     split_importances_ : ndarray of shape (n_split_features,)
-        The same for each of the ``split_features_``. The importance of a column is the sum of those of the features
-        that are made of it; an interaction is of the column of many categories.
+        The importance of each of the ``split_features_``. The importance of a column is the sum over the features
+        computed from it. An interaction belongs to its column of many categories.
     class_prior_ : ndarray of shape (n_classes,)
-        Class frequencies, by sample weight, that the probabilities refer to: those of the training data, or of the
-        bootstrap samples with ``calibration=None``.
+        The class frequencies, by sample weight, of the population that the probabilities refer to: the training data,
+        or with ``calibration=None`` the bootstrap samples.
     prevalence_ : ndarray of shape (n_classes,)
-        The class frequencies of `set_prevalence`, which the probabilities refer to instead. Only defined after it.
+        The class frequencies that were set by `set_prevalence`; probabilities refer to them. Only defined after it.
     calibration_ : Calibration or None
         The fitted map of probabilities, a named tuple: ``slope``, ``intercepts`` of shape (n_classes,), ``slope_std``
-        (the standard error of the slope) and ``n_samples`` (out-of-bag samples that it was fitted to). A slope above 1
-        says that the trees together are under-confident. None if there is no map.
+        (the standard error of the slope) and ``n_samples`` (the number of out-of-bag samples in the fit). A slope above
+        1 means that the mean over trees is under-confident. None if there is no map.
     shrinkage_ : float
         The shrinkage that was used.
     dispersion_ : float
-        The variance of the mean over trees, p, as a multiple of p (1 - p), for `predict_interval`: the mean is about as
-        sure as a proportion of ``1 / dispersion_`` samples. Only exists with ``sampling="half-samples"``.
+        The variance of the mean over trees, p, as a multiple of p (1 - p), for `predict_interval`. The mean is about as
+        certain as a proportion in ``1 / dispersion_`` samples. Only defined with ``sampling="half-samples"``.
     threshold_ : float, ndarray or None
         The fitted rule of `predict`: a probability of the class ``pos_label_``, the frequencies of more classes, a
         cost matrix, or None.
     threshold_std_ : float
-        Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees, on a sample of 65,536
-        rows if there are more.
+        Standard deviation of a threshold that is tuned out of bag, estimated by resampling trees. If there are more
+        than 65,536 rows, a random sample of 65,536 is used.
     oob_score_ : float
-        The out-of-bag score. The ROC AUC is that of pairs of samples, each compared by the trees that both are out of
-        bag for, and extrapolated to as many trees as a sample is out of bag for. That of ``oob_decision_function_``
-        alone is too low, without limit where many samples are alike. NaN with a warning if one of two classes has a
-        single sample. Other scores are by sample. Scorers of labels get those by a tuned threshold from ten thresholds,
-        each of which is tuned without a tenth of the samples (or groups) and labels these. The score is slightly
-        optimistic if `shrinkage` or the mixture were chosen on the same samples: choosing `shrinkage` raises the ROC
-        AUC of pure noise by 0.007 (1000 samples, 50 of them positive).
+        The out-of-bag score. The ROC AUC compares each pair of samples by the trees for which both are out of bag, and
+        is extrapolated to the number of trees for which a single sample is out of bag. The ROC AUC of
+        ``oob_decision_function_`` would be too low, by any amount if many samples are alike. NaN with a warning if one
+        of two classes has a single sample. Other scores use ``oob_decision_function_``. If they score labels and the
+        threshold is tuned, each tenth of the samples (or groups) is labeled by a threshold that is tuned on the others.
+        The score is slightly optimistic if `shrinkage` or the mixture were chosen on the same samples: choosing
+        `shrinkage` raises the ROC AUC of pure noise by 0.007 (1000 samples, 50 of them positive).
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
-        Out-of-bag probabilities. NaN for samples of weight 0 and samples that every tree was grown on.
+        Out-of-bag probabilities. NaN for samples of weight 0 and for samples in the bootstrap samples of all trees.
 
     See Also
     --------
@@ -280,10 +280,10 @@ class AUCForestClassifier(ForestFit):
     depends on the data, the parameters and `random_state`, but not on `n_jobs` or on where the data is stored. A forest
     with more trees starts with the trees of a smaller one.
 
-    Where a column has more than 50 categories, trees also have one of several encodings, which are weighed at the same
-    times by exp(1.5 z). Here z is the gain of the encoding less that of the best one, in standard errors of the
-    difference. An encoding whose weight is below 1 % at the first evaluation is dropped, and its trees are replaced by
-    others: then a forest of fewer trees than those of the first evaluation starts in another way.
+    If a column has more than 50 categories, trees also have different encodings. They are evaluated after the same
+    numbers of trees, and get the weights exp(1.5 z). Here z is the gain of an encoding minus that of the best one, in
+    standard errors of the difference. An encoding with a weight below 1 % at the first evaluation is dropped, and its
+    trees are replaced. A forest that ends before this evaluation therefore starts with other trees.
 
     References
     ----------
@@ -409,24 +409,24 @@ class AUCForestClassifier(ForestFit):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The training samples: an array, a pandas, polars or pyarrow table, or a scipy sparse matrix, of which a
-            fit codes only the stored values if they are fewer than a tenth. NaN is a missing value, and so is what a
-            masked array masks. Infinite values are allowed. float32 is not copied to float64.
+            The training samples: an array, a pandas, polars or pyarrow table, or a scipy sparse matrix. If fewer than a
+            tenth of the values of a sparse matrix are stored, only these are binned. NaN and masked values of a masked
+            array are missing values. Infinite values are allowed. float32 is not copied to float64.
         y : array-like of shape (n_samples,)
             Class labels (bool, int or str) of at least two classes.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative sample weights; they multiply the counts of the bootstrap sample. Only ratios matter, except
-            for a custom criterion, which gets the weights themselves. Samples of weight 0 are ignored.
+            Non-negative sample weights; they multiply the counts of the bootstrap sample. Only ratios of weights
+            matter, except for a custom criterion, which gets the weights as they are. Samples of weight 0 are ignored.
         groups : array-like of shape (n_samples,), default=None
-            The group of each sample, such as a customer who has several. The bootstrap sample of a tree then holds
-            whole groups (cluster bootstrap), so that a sample is out of bag only with its whole group. `max_samples`
-            is a number or a fraction of the groups. Needs ``sampling="bootstrap"``, ``"subsample"`` or
-            ``"half-samples"``. With fewer than 10 groups of a class, out-of-bag probabilities are too low: `fit` warns,
-            and chooses nothing by them.
+            The group of each sample, such as the customer if customers have several samples. The bootstrap sample of a
+            tree then contains whole groups (cluster bootstrap), so a sample is out of bag only with its whole group.
+            `max_samples` is a number or a fraction of the groups. Needs ``sampling="bootstrap"``, ``"subsample"`` or
+            ``"half-samples"``. If a class has fewer than 10 groups, its out-of-bag probabilities are too low: `fit`
+            warns, and does not use out-of-bag scores for any choice.
         cost : array-like of shape (n_samples, 2, 2), default=None
             The costs of errors of each sample, for ``threshold="cost"`` or ``{"alerts": k, "cost": "fit"}``:
             ``cost[s, i, j]`` is the cost of predicting class j for sample s if its true class is i. With
-            ``set_fit_request(cost=True)`` cross-validation passes each fold its own.
+            ``set_fit_request(cost=True)`` cross-validation passes the costs of each fold.
 
         Returns
         -------
@@ -441,7 +441,7 @@ class AUCForestClassifier(ForestFit):
         """
         start = self._start()
         with self._fitting():
-            self._fit_rows(self._hold(X, y, sample_weight, groups, cost), start)
+            self._fit_rows(self._validate_rows(X, y, sample_weight, groups, cost), start)
         return self
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
@@ -471,7 +471,7 @@ class AUCForestClassifier(ForestFit):
 
     @property
     def estimators_samples_(self) -> list[NDArray[np.int64]]:
-        """The bootstrap sample of each tree, taken again at each access; not defined if samplings of trees differ."""
+        """The bootstrap sample of each tree, recomputed at each access; undefined if trees were sampled differently."""
         check_is_fitted(self, "trees_")
         record, *others = self._sample_records
         if others or len(record.sizes) > 1:
@@ -488,10 +488,10 @@ class AUCForestClassifier(ForestFit):
     def predict_interval(self, X: ArrayLike, level: float = 0.95) -> NDArray[np.float64]:
         """Return confidence intervals of the class probabilities, for the forest's expected probability.
 
-        They say how far a probability would change with other training samples and another `random_state`, not how far
-        it is from the true one. The variance of the mean over trees is estimated between half-samples ([1]_, [2]_). Its
-        ratio to p (1 - p) is the same for all samples, ``dispersion_``, because with 300 trees that of a single sample
-        is too noisy. By the delta method it is that of the calibrated probability, whose interval is Wilson's.
+        They show how much a probability would vary with other training samples and another `random_state`, not how far
+        it is from the true probability. The variance of the mean p over trees is estimated between half-samples ([1]_,
+        [2]_). Its ratio to p (1 - p), ``dispersion_``, is assumed equal for all samples, because 300 trees give a noisy
+        estimate for one sample. The delta method gives the variance of the calibrated p, for a Wilson interval.
 
         Parameters
         ----------
@@ -502,7 +502,7 @@ class AUCForestClassifier(ForestFit):
         Returns
         -------
         ndarray of shape (n_samples, 2) or (n_samples, n_classes, 2), float64
-            The lower and the upper bound of the probability of the class ``pos_label_``, or of each of more classes.
+            The lower and upper bound of the probability of ``pos_label_``, or of each class if there are more than two.
 
         Raises
         ------
@@ -547,7 +547,7 @@ class AUCForestClassifier(ForestFit):
         return len(self.trees_)
 
     def __getitem__(self, index: int | slice) -> Any:
-        """Return the tree of an index as a classifier, or those of a slice as a list."""
+        """Return the tree at an index as a classifier, or the trees of a slice as a list of classifiers."""
         return self.estimators_[index]
 
     def __iter__(self) -> Iterator[AUCTreeClassifier]:
@@ -564,7 +564,7 @@ class AUCForestClassifier(ForestFit):
         Returns
         -------
         ndarray of shape (n_samples, n_estimators), int64
-            Node indices in ``trees_``.
+            The index of the leaf among the nodes of each tree.
         """
         return self._find_leaves(X)
 

@@ -11,39 +11,40 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucforest._sklearn import Interval, check_sample_weight, fit_context
-from aucforest.estimators._model_files import Model, Part, require
+from aucforest.estimators._model_files import Field, Model, Part, are_finite, restore_fields, store_fields
 from aucforest.estimators._ranking_direction import Vector, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 from aucforest.metrics.validation import unmask
-from aucforest.persistence.model_file import Arrays, StoredModel
+from aucforest.persistence.model_file import Arrays, StoredModel, require
 from aucforest.tables.columns import check_table, decode_labels
 from aucforest.tables.dates import find_dates, table_of
 
 
+def _n_pairs(model: Any) -> int:
+    return len(model.classes_) * (len(model.classes_) - 1) // 2
+
+
+_FIELDS = (
+    Field("coef_", lambda model: (_n_pairs(model), model.n_features_in_), are_finite),
+    Field("intercept_", lambda model: (_n_pairs(model),), are_finite),
+    Field("n_iter_", lambda model: (_n_pairs(model),), lambda values, _: np.all(values >= 0), dtype="q"),
+)
+
+
 def _store_linear(model: Any) -> tuple[Arrays, dict[str, Any]]:
     curves = model.loss_curve_ if len(model.classes_) > 2 else [model.loss_curve_]
-    return {
-        "coef_": model.coef_,
-        "intercept_": model.intercept_,
-        "n_iter_": model.n_iter_,
-        "loss_curve_": np.concatenate([np.asarray(curve, dtype=np.float64) for curve in curves]),
-    }, {}
+    return store_fields(model, _FIELDS) | {"loss_curve_": np.concatenate(curves)}, {}
 
 
 def _restore_linear(model: Any, stored: StoredModel) -> None:
-    n_classes = len(model.classes_)
-    n_pairs = n_classes * (n_classes - 1) // 2
-    model.coef_ = stored.take_array("coef_", "d", (n_pairs, model.n_features_in_))
-    model.intercept_ = stored.take_array("intercept_", "d", (n_pairs,))
-    require(np.all(np.isfinite(model.coef_)) and np.all(np.isfinite(model.intercept_)), "coef_ is not finite")
-    model.n_iter_ = stored.take_array("n_iter_", "q", (n_pairs,))
+    restore_fields(model, stored, _FIELDS)
     losses = stored.take_array("loss_curve_", "d", (-1,))
-    fits = np.all((model.n_iter_ >= 0) & (model.n_iter_ <= len(losses))) and model.n_iter_.sum() == len(losses)
+    fits = np.all(model.n_iter_ <= len(losses)) and model.n_iter_.sum() == len(losses)
     require(fits, "n_iter_ does not fit the losses")
     curves = [curve.tolist() for curve in np.split(losses, np.cumsum(model.n_iter_)[:-1])]
-    model.loss_curve_ = curves if n_classes > 2 else curves[0]
+    model.loss_curve_ = curves if len(model.classes_) > 2 else curves[0]
 
 
 _PART = Part(_store_linear, _restore_linear)
@@ -52,10 +53,10 @@ _PART = Part(_store_linear, _restore_linear)
 class LinearAUCClassifier(Model):
     """Linear classifier that maximizes the smoothed ROC AUC of its score.
 
-    The AUC of a score does not depend on its scale and intercept. These are fitted afterwards by a logistic regression
-    on the score, which gives probabilities and keeps the ranking.
+    The AUC of a score does not depend on the scale and the intercept of the score. These are fitted afterwards by a
+    logistic regression on the score, which gives probabilities and keeps the ranking.
 
-    On rare classes it ranks better than logistic regression, and about as well as logistic regression with
+    On rare classes the classifier ranks better than logistic regression, and about as well as logistic regression with
     ``class_weight="balanced"``. On balanced classes there is little difference. See the notebook ``auc_as_loss``.
 
     Parameters
@@ -63,12 +64,12 @@ class LinearAUCClassifier(Model):
     eps : float, default=None
         The final width of the sigmoid in standard deviations of the score; None is 0.1.
     alpha : float, default=1e-3
-        The strength of the L2 penalty on the coefficients of standardized features, alpha / 2 times their squared norm.
-        For the smoothed AUC they are scaled to a score of standard deviation 1.
+        The strength of the L2 penalty on the coefficients of standardized features: alpha / 2 times their squared norm.
+        In the stages of the smoothed AUC, the coefficients are scaled so that the score has standard deviation 1.
     max_iter : int, default=None
         The maximum number of iterations in each stage; None is 200.
     tol : float, default=1e-4
-        A stage stops when no component of the gradient is larger than this.
+        A stage stops when no component of the gradient is larger than this in absolute value.
 
     Attributes
     ----------
@@ -80,15 +81,15 @@ class LinearAUCClassifier(Model):
     intercept_ : ndarray of shape (1,) or (n_classes * (n_classes - 1) / 2,), float64
         The intercepts.
     n_iter_ : ndarray of shape (1,) or (n_classes * (n_classes - 1) / 2,), int64
-        Total number of iterations.
+        The total number of iterations over all stages.
     loss_curve_ : list of float, or list of lists of float
-        The loss at each iteration including the penalty: the logistic loss in the first stage, then one minus the
-        smoothed AUC. One list for each pair with more than two classes.
+        The loss at each iteration, including the penalty: the logistic loss in the first stage, then one minus the
+        smoothed AUC. With more than two classes there is one list for each pair.
 
     Notes
     -----
-    L-BFGS on all pairs of samples first minimizes the pairwise logistic loss, which is convex, and then maximizes the
-    smoothed AUC [1]_ with sigmoid widths that decrease from 1 to `eps`.
+    L-BFGS on all pairs of samples first minimizes the pairwise logistic loss, which is convex. Then it maximizes the
+    smoothed AUC [1]_ in stages, with sigmoid widths that decrease from 1 to `eps`.
 
     With K > 2 classes one model is trained for each pair of classes, as in Hand and Till's AUC [2]_. The class
     probabilities p are computed from the calibrated probabilities r_ij of the pairs by the formula of [3]_: p_i is
@@ -138,7 +139,7 @@ class LinearAUCClassifier(Model):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "LinearAUCClassifier":
-        """Train the direction and calibrate it.
+        """Fit the coefficients, and calibrate the score.
 
         Parameters
         ----------
@@ -147,8 +148,8 @@ class LinearAUCClassifier(Model):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative sample weights. The weight of a pair is the product of those of its samples. Samples of weight
-            0 are ignored. The calibration interprets weights as sample counts; otherwise only their ratios matter.
+            Non-negative sample weights. The weight of a pair is the product of the weights of its samples. Samples of
+            weight 0 are ignored. The calibration takes weights as sample counts; elsewhere only their ratios matter.
 
         Returns
         -------
@@ -157,8 +158,8 @@ class LinearAUCClassifier(Model):
         Raises
         ------
         ValueError
-            If values are not finite or too large, a parameter is out of range, or y has a single class. A fit that
-            fails or is interrupted does not change the classifier.
+            If values are not finite or too large, if a parameter is out of range, or if y has a single class. A fit
+            that fails or is interrupted does not change the classifier.
         """
         with self._fitting():
             X, y = self._validate(X, y=decode_labels(y))
@@ -202,7 +203,7 @@ class LinearAUCClassifier(Model):
         return coef, intercept - float(coef @ scaler.mean_), losses
 
     def _validate(self, X: Any, **options: Any) -> Any:
-        """Return X, and y if it is given, validated; squares of values and products with coefficients are finite."""
+        """Return X, and y if given, validated; the limit of values keeps squares and products with coef_ finite."""
         check_table(X)
         X = unmask(X)
         find_dates(table_of(X), None)  # raises ValueError for dates, which numpy would convert to numbers
@@ -244,20 +245,20 @@ class LinearAUCClassifier(Model):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The input samples. The columns of a pandas, polars or pyarrow table must have the names of those in `fit`,
-            in the same order, as scikit-learn requires it.
+            The input samples. A pandas, polars or pyarrow table must have the column names of the table in `fit`, in
+            the same order, as in scikit-learn.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64
-            The classes are in the order of ``classes_``.
+            The columns are in the order of ``classes_``.
         """
         margins = self._margins(X)
         if len(self.classes_) == 2:
             return expit(np.column_stack([-margins, margins]))
         return np.exp(self._couple(margins))
 
-    def predict(self, X: Any) -> NDArray[Any]:  # noqa: D102  that of `Model` is inherited
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: D102  the docstring of `Model` is inherited
         decision = self.decision_function(X)
         return self.classes_[(decision > 0.0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 
@@ -269,6 +270,6 @@ class LinearAUCClassifier(Model):
             against[first, second] = margins[:, pair]
             against[second, first] = -margins[:, pair]
         # 1 / r_ij = 1 + exp(against_ij), so p_i is proportional to 1 / (1 + sum of exp(against_ij) over j != i). The
-        # diagonal of `against` contributes the 1.
+        # term 1 comes from the diagonal of `against`, which is 0.
         log_proba = -np.logaddexp.reduce(against, axis=1)
         return np.transpose(log_proba - np.logaddexp.reduce(log_proba, axis=0))

@@ -1,15 +1,15 @@
-"""Log odds of forests and stacks, divided among features.
+"""Log odds of forests and stacks, divided among the features.
 
-If each feature is known with chance t, independently of the others, the mean over trees has an expectation M(t), which
-goes from the base value to what is predicted for the row as t goes from 0 to 1. Its change divides among the features,
-and the Shapley value of a feature is its part of the whole change (Owen 1972, Management Science 18). The score of an
-additive model changes by t times the effect of each feature. Log odds are a function of these numbers, so their change
-along the same way divides, too (Aumann, Shapley 1974, "Values of Non-Atomic Games"). The way is taken in steps. Within
-a step the rescale rule carries values through logarithms, exponentials and sums: they are multiplied by the change of a
-function over that of the number that it is a function of (Shrikumar, Greenside, Kundaje 2017, ICML; Chen, Lundberg,
-Lee 2022, Nature Communications 13). So base value and values add up to the log odds, however few the steps are.
+Suppose that each feature is known with probability t, independently of the others. As t goes from 0 to 1, the expected
+mean over trees M(t) goes from the base value to the prediction for the row. The Shapley value of a feature is its part
+of this change (Owen 1972, Management Science 18). The score of an additive model changes by t times the effect of each
+feature. Log odds are a function of M(t) and these scores, so the change of the log odds along t is also divided among
+the features (Aumann, Shapley 1974, "Values of Non-Atomic Games"). t increases in steps. Within a step, the rescale rule
+propagates values through logarithms, exponentials and sums: it multiplies them by the change of the function divided by
+the change of its argument (Shrikumar, Greenside, Kundaje 2017, ICML; Chen, Lundberg, Lee 2022, Nature Communications
+13). So for any number of steps, the base value and the values of the features sum to the log odds.
 
-The log odds of a class are -log sum exp(z_j - z_k) over the others, so only differences of scores z matter.
+The log odds of class k are -log sum exp(z_j - z_k) over the other classes j: only differences of scores z matter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,25 +29,25 @@ from aucforest.estimators._combination import SMALLEST
 from aucforest.estimators._intervals import sum_of_others
 from aucforest.estimators.stacking import AUCStackingClassifier
 
-# Values of the mean of trees, (n_steps, n_columns, n_samples, n_features), and base values, (n_columns,).
+# Values of the mean over trees, (n_steps, n_columns, n_samples, n_features), and base values, (n_columns,).
 StepsOfMean = tuple[NDArray[np.float64], NDArray[np.float64]]
-# The score of a class without training samples, which has the intercept -inf.
+# Minimum of an intercept. A class without training samples has the intercept -inf.
 _LOWEST = -700.0
 
 
 class Divided(NamedTuple):
-    """Numbers of classes and rows, divided among features."""
+    """A quantity for each class and sample, such as a score, divided among the features."""
 
     values: NDArray[np.float64]  # (n_classes, n_samples, n_features)
-    base: NDArray[np.float64]  # (n_classes, n_samples), or (n_classes, 1) if they are those of all rows
+    base: NDArray[np.float64]  # (n_classes, n_samples), or (n_classes, 1) if equal for all samples
     end: NDArray[np.float64]  # (n_classes, n_samples), base + sum of the values
 
     def complement(self) -> "Divided":
-        """Return 1 minus the numbers."""
+        """Return 1 minus the quantity."""
         return Divided(-self.values, 1.0 - self.base, 1.0 - self.end)
 
     def log(self, smallest: float) -> "Divided":
-        """Return the logarithms; smaller numbers than `smallest` are replaced by it."""
+        """Return the logarithms; numbers below `smallest` are replaced by `smallest`."""
         base, end = np.maximum(self.base, smallest), np.maximum(self.end, smallest)
         change = self.end - self.base
         is_same = change == 0.0
@@ -55,7 +55,7 @@ class Divided(NamedTuple):
         return Divided(self.values * (kept * _log_chord(base, end))[..., None], np.log(base), np.log(end))
 
     def log_share(self, k: int, classes: Sequence[int]) -> "Divided":
-        """Return -log sum exp(z_j - z_k) over some classes j for the scores z, of one class."""
+        """Return -log sum exp(z_j - z_k) over the given classes j, where z are the scores, as the only class."""
         base, end = (scores[classes] - scores[k] for scores in (self.base, self.end))
         greatest = np.maximum(base, end).max(axis=0)
         totals = [np.exp(scores - greatest).sum(axis=0) for scores in (base, end)]
@@ -65,10 +65,10 @@ class Divided(NamedTuple):
         return Divided(values[None], *(-logsumexp(scores, axis=0, keepdims=True) for scores in (base, end)))
 
     def proba(self) -> "Divided":
-        """Return the class probabilities of scores."""
+        """Return class probabilities, the softmax of the scores."""
         n_classes = len(self.base)
         logs = join([self.log_share(k, range(n_classes)) for k in range(n_classes)])
-        # the logarithm of the sum is divided alike for all classes, which keeps the differences of scores
+        # All classes get the same values for the logarithm of the sum, which keeps the differences of scores.
         values = self.values - np.mean(self.values - logs.values, axis=0)
         return Divided(values * _exp_chord(logs.base, logs.end)[..., None], np.exp(logs.base), np.exp(logs.end))
 
@@ -81,18 +81,18 @@ class Divided(NamedTuple):
 
 @lru_cache(maxsize=64)
 def gauss_legendre(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return points between 0 and 1 and their weights, exact for polynomials of degree 2 * n_points - 1."""
+    """Return the points and weights of a quadrature on [0, 1], exact up to polynomial degree 2 * n_points - 1."""
     points, weights = roots_legendre(n_points)
     return (points + 1.0) / 2.0, weights / 2.0
 
 
 def join(parts: Sequence[Divided]) -> Divided:
-    """Return the numbers of several classes."""
+    """Return the parts, which are of different classes, as one object."""
     return Divided(*map(np.concatenate, zip(*parts)))
 
 
 def _log_chord(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the change of the logarithm over that of positive numbers; where they are the same, the derivative."""
+    """Return the change of log(x) divided by the change of x for positive x; where x is unchanged, the derivative."""
     ratio = (end - base) / base
     is_close = np.abs(ratio) < 0.5  # where the difference of logarithms would lose digits
     change = np.where(is_close, np.log1p(np.where(is_close, ratio, 0.0)), np.log(end / base))
@@ -100,16 +100,16 @@ def _log_chord(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[n
 
 
 def _exp_chord(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the change of the exponential over that of numbers up to 0; where they are the same, the derivative."""
-    # from the greater one, as the exponential of a difference could overflow
+    """Return the change of exp(x) divided by the change of x for x up to 0; where x is unchanged, the derivative."""
+    # The larger exponential is factored out, because the exponential of a positive difference could overflow.
     greatest, gap = np.maximum(base, end), -np.abs(end - base)
     return np.exp(greatest) * np.where(gap == 0.0, 1.0, np.expm1(gap) / np.where(gap == 0.0, 1.0, gap))
 
 
 def explained_members(model: Any) -> dict[str, Any]:
-    """Return the members whose scores make the log odds of a stack; a forest or tree is its only member.
+    """Return the members that the log odds of a stack depend on; for a forest or a tree, the model as "forest".
 
-    Raises an error if the model or one of them cannot be explained.
+    Raises an error if the model or one of the members cannot be explained.
     """
     if isinstance(model, TreeBasedClassifier):
         check_is_fitted(model, "trees_")
@@ -132,7 +132,7 @@ def explained_members(model: Any) -> dict[str, Any]:
             ' stack, stack.members_["forest"]'
         )
     if linear is not None and not hasattr(linear, "column_means_"):
-        raise ValueError("the stack is from a model file of before, without the means that explain needs: fit it again")
+        raise ValueError("the stack is from an older model file, without the means that explain needs: fit it again")
     return members
 
 
@@ -147,9 +147,9 @@ def can_be_explained(model: Any) -> bool:
 def log_odds(
     model: Any, means: Mapping[str, StepsOfMean], X: NDArray[np.float64], proba: NDArray[np.float64]
 ) -> Divided:
-    """Return the log odds of the probabilities of a model from the means of the trees of its forests.
+    """Return the log odds of a model divided among features, given the means over trees of its forests in steps.
 
-    X are the features that trees read, and `proba` the probabilities of the model.
+    X are the features of the trees, and `proba` are the probabilities of the model.
     """
     is_stack, steps = isinstance(model, AUCStackingClassifier), {name: _steps_of_mean(*m) for name, m in means.items()}
     n_steps, _, _, n_features = means["forest"][0].shape
@@ -157,7 +157,7 @@ def log_odds(
         steps["linear"] = _steps_of_additive(model.members_["linear"], X[:, :n_features], n_steps)
     found = []
     for index in range(n_steps):
-        numbers = {name: of_member[index] for name, of_member in steps.items()}
+        numbers = {name: member_steps[index] for name, member_steps in steps.items()}
         scores = _scores_of_stack(model, numbers) if is_stack else _scores_of_forest(model, numbers["forest"])
         found.append(scores.log_odds())
     divided = Divided(np.sum([step.values for step in found], axis=0), found[0].base, found[-1].end)
@@ -165,9 +165,9 @@ def log_odds(
 
 
 def _as_shown(divided: Divided, proba: NDArray[np.float64]) -> Divided:
-    """Return values that add up to the log odds of probabilities, where 1 - p has lost digits if p is almost 1.
+    """Return values that sum to the log odds of `proba`, where 1 - p has lost digits if p is almost 1.
 
-    The difference, which is that of rounding errors, is divided in proportion to the absolute values.
+    The difference to the given sum, which is due to rounding errors, is divided in proportion to the absolute values.
     """
     end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(divided.values)
     total, rest = sizes.sum(axis=2), end - divided.base - divided.values.sum(axis=2)
@@ -175,17 +175,17 @@ def _as_shown(divided: Divided, proba: NDArray[np.float64]) -> Divided:
 
 
 def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> list[Divided]:
-    """Return the steps of the mean of trees; with two classes it is given for the second one only."""
+    """Return the mean over trees in each step for all classes; with two classes, only the second one is given."""
     steps, base = [], base[:, None]
-    for of_step in values:
-        step = Divided(of_step, base, base + of_step.sum(axis=2))
+    for step_values in values:
+        step = Divided(step_values, base, base + step_values.sum(axis=2))
         steps.append(step if len(base) > 1 else join([step.complement(), step]))
         base = step.end
     return steps
 
 
 def _steps_of_additive(model: AdditiveClassifier, X: NDArray[np.float64], n_steps: int) -> list[Divided]:
-    """Return the steps of the scores of an additive model."""
+    """Return the class scores of an additive model in each step."""
     (effects, means), (_, shares) = model.effects(X), gauss_legendre(n_steps)
     change, passed = effects.sum(axis=2), np.append(0.0, np.cumsum(shares))
     way = [means[:, None] + share * change for share in passed]
@@ -193,13 +193,12 @@ def _steps_of_additive(model: AdditiveClassifier, X: NDArray[np.float64], n_step
 
 
 def _scores_of_stack(stack: Any, numbers: Mapping[str, Divided]) -> Divided:
-    """Return scores, of which the probabilities of a stack are the softmax."""
+    """Return the scores of a stack, whose softmax gives the probabilities."""
     weights, proba = dict(zip(stack.members_, stack.weights_.tolist())), {}
-    for name, of_step in numbers.items():
+    for name, step in numbers.items():
         if name != "linear":
             member = stack.members_[name]
-            is_raw = member._calibration is None
-            proba[name] = of_step if is_raw else _scores_of_forest(member, of_step).proba()
+            proba[name] = step if member._calibration is None else _scores_of_forest(member, step).proba()
     scores = {"forest": proba["forest"].log(SMALLEST)}
     if "residual" in numbers:
         parts = proba["residual"], proba["forest"], proba["forest"].complement()
@@ -211,7 +210,7 @@ def _scores_of_stack(stack: Any, numbers: Mapping[str, Divided]) -> Divided:
 
 
 def _scores_of_forest(forest: Any, mean: Divided) -> Divided:
-    """Return scores, of which the probabilities of a forest are the softmax."""
+    """Return the scores of a forest, whose softmax gives the probabilities."""
     calibration = forest._calibration
     if calibration is None:
         return mean.log(SMALLEST)
@@ -219,7 +218,7 @@ def _scores_of_forest(forest: Any, mean: Divided) -> Divided:
 
 
 def _weighted_sum(weights: Sequence[float], parts: Sequence[Divided], intercepts: NDArray[np.float64]) -> Divided:
-    """Return the weighted sum of scores, plus intercepts of the classes."""
+    """Return the weighted sum of scores plus the intercepts of the classes."""
     values, base, end = (sum(w * x for w, x in zip(weights, arrays)) for arrays in zip(*parts))
     intercepts = np.maximum(intercepts, _LOWEST)[:, None]
     return Divided(values, base + intercepts, end + intercepts)

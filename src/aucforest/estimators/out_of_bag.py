@@ -14,7 +14,6 @@ from sklearn.utils import column_or_1d
 
 from aucforest._caller import warn
 from aucforest._sklearn import check_sample_weight
-from aucforest.estimators._paths import apply_tree
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
@@ -33,9 +32,10 @@ from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_o
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, positive_last
 from aucforest.tables.target_rates import SETS
+from aucforest.tree.prediction import PackedTrees
 
 Scorer = Callable[..., float]
-# Relative error of the weight of a class in a leaf: weights of samples are rounded to integers in trees.
+# Maximum relative error of the weight of a class in a leaf: trees round sample weights to integers.
 _LEAF_TOLERANCE = 1e-6
 
 
@@ -45,12 +45,12 @@ def _score_codes(metric: Any, estimator: Any, X: Any, y: NDArray[Any], sample_we
     return float(metric(codes, estimator.predict_proba(X), sample_weight))
 
 
-# Scorers of scikit-learn that score the positive one of two classes, and not both alike.
+# Names of scikit-learn scorers that depend on which of two classes is positive.
 _OF_POSITIVE = (
     "average_precision", "f1", "jaccard", "neg_negative_likelihood_ratio", "positive_likelihood_ratio", "precision",
     "recall",
 )  # fmt: skip
-# Faster than scikit-learn's scorers of these names, whose log loss also fails if a class does not occur in y.
+# Faster than the scorers of scikit-learn with these names. scikit-learn's log loss also fails if y lacks a class.
 _SCORERS: dict[Any, Scorer] = {
     "average_precision": partial(_score_codes, class_average_precision),
     "neg_log_loss": partial(_score_codes, lambda *given: -log_loss(*given)),
@@ -58,7 +58,7 @@ _SCORERS: dict[Any, Scorer] = {
 
 
 def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
-    """Return a scorer by its name, or None for "roc_auc", which is not scikit-learn's scorer for many classes."""
+    """Return a scorer by its name, or None for "roc_auc", for which scikit-learn's scorer is not used."""
     if scoring == "roc_auc":
         return None
     at_k = find_at_k(scoring) if isinstance(scoring, str) else None
@@ -68,18 +68,13 @@ def resolve_scorer(scoring: str | Scorer) -> Scorer | None:
     return _SCORERS[scoring] if scoring in _SCORERS else get_scorer(scoring)
 
 
-def is_of_positive(scoring: str | Scorer) -> bool:
-    """Return whether a scorer, given by name, scores the positive one of two classes and not both alike."""
-    return isinstance(scoring, str) and (scoring in _OF_POSITIVE or find_at_k(scoring) is not None)
-
-
 def is_roc_auc(scoring: Any) -> bool:
-    """Return whether a parameter `scoring` or `oob_score` asks for the ROC AUC."""
+    """Return whether the value of a parameter `scoring` or `oob_score` selects the ROC AUC."""
     return bool(scoring) if isinstance(scoring, bool | np.bool_) else isinstance(scoring, str) and scoring == "roc_auc"
 
 
 def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> None:
-    """Warn that the ROC AUC is not defined for the one of two classes that has a single sample."""
+    """Warn that the out-of-bag ROC AUC of two classes is undefined, because one of them has a single sample."""
     label = classes.tolist()[int(np.argmin(np.bincount(labels, minlength=2)))]
     what = f"only one sample has class {label!r}, and no tree that it is out of bag for has seen another"
     warn(f"oob_score_ is NaN: {what}")
@@ -88,11 +83,11 @@ def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> 
 class OutOfBagScorer:
     """Scores class probabilities of a forest by a scorer that is given by name or as a function.
 
-    The positive class is that of the forest. To scorers of scikit-learn the positive label is 1 whatever labels there
-    are, so those given by name get 0 and 1 in place of two labels.
+    The positive class is the one of the forest. scikit-learn's scorers always take the label 1 as positive, so with two
+    classes, scorers that are given by name get the labels 0 and 1.
 
-    `parameter` is the name of the parameter `scoring` in a warning. `label` computes class codes from probabilities
-    for scorers of labels; by default it is the threshold of the forest.
+    `parameter` is the name of the scoring parameter in warnings. `label` is a function that computes class indices from
+    probabilities, for scorers of labels. By default it applies the threshold of the forest.
     """
 
     def __init__(
@@ -106,10 +101,10 @@ class OutOfBagScorer:
         self._forest, self._scorer, self._parameter = forest, resolve_scorer(scoring), parameter
         self._label = partial(decide, forest) if label is None else label
         is_coded = isinstance(scoring, str) and len(forest.classes_) == 2
-        # Of two classes, the label 1 is that of the positive one, which comes last.
+        # With two classes, the positive class comes last and gets the label 1.
         self._order = positive_last(forest) if is_coded else np.arange(len(forest.classes_))
         self._classes: NDArray[Any] = np.argsort(self._order) if is_coded else forest.classes_
-        if is_of_positive(scoring):
+        if isinstance(scoring, str) and (scoring in _OF_POSITIVE or find_at_k(scoring) is not None):
             warn_of_positive(f"{parameter}={scoring!r}", forest)
 
     def score(
@@ -119,12 +114,12 @@ class OutOfBagScorer:
         proba: NDArray[np.float64],
         sample_weight: NDArray[np.float64] | None,
     ) -> float:
-        """Return the score of class probabilities, or NaN with a warning if the scorer fails as a class has no row."""
+        """Return the score of class probabilities; if the scorer fails as a class has no row, NaN with a warning."""
         if self._scorer is None:
             return class_roc_auc(labels, proba, sample_weight)
         answers, classes, order = copy.copy(self._forest), self._classes, self._order
 
-        # functions of these names, because scorers compare names of methods
+        # Scorers compare the names of methods, so these functions must have the names of the methods.
         def predict_proba(X: Any) -> NDArray[np.float64]:
             return proba[:, order]
 
@@ -151,7 +146,7 @@ class OutOfBagScorer:
 
 
 def check_scorer(model: Any, target: Target) -> None:
-    """Raise ValueError if the scorer that the parameter `oob_score` names would fail after the fit."""
+    """Raise ValueError if the scorer named by the parameter `oob_score` would fail after the fit."""
     name, sample_weight = model.oob_score, target.sample_weight
     if not isinstance(name, str):
         return
@@ -160,7 +155,7 @@ def check_scorer(model: Any, target: Target) -> None:
         top_size(at_k[2], n_rows, name=f"oob_score: k of {name!r}")
         return
     trial = copy.copy(model)
-    trial.classes_ = target.classes[:3]  # three show what a scorer of two classes does with more
+    trial.classes_ = target.classes[:3]  # three classes show whether the scorer supports more than two
     n_classes, trial.pos_label_ = len(trial.classes_), trial.classes_.tolist()[-1]
     labels = np.repeat(np.arange(n_classes, dtype=np.uint16), 2)
     trial.class_prior_ = np.full(n_classes, 1.0 / n_classes)
@@ -183,10 +178,10 @@ def score_out_of_bag(
     take_rows: Callable[[NDArray[np.int64]], Any],
     groups_of: Callable[[NDArray[np.int64]], NDArray[np.int64] | None],
 ) -> float:
-    """Return the score of out-of-bag probabilities, NaN for unknown ones, by the parameter `oob_score` of a model.
+    """Return the score of out-of-bag probabilities by the parameter `oob_score` of a model, without rows of NaN.
 
-    `rule` has the labels and weights of all rows. If it is tuned, labels are by thresholds that were not tuned on the
-    row. `take_rows` returns rows of X, and `groups_of` the numbers of their groups.
+    `rule` contains the labels and weights of all rows. If the rule is tuned, the label of a row is predicted by a
+    threshold that was not tuned on this row. `take_rows` returns rows of X, and `groups_of` their groups.
     """
     seen = np.flatnonzero(np.isfinite(proba[:, 0]))
     if len(seen) == 0:
@@ -196,7 +191,7 @@ def score_out_of_bag(
         label = partial(cross_fit_labels, rule, seen, groups_of(seen))
     scoring = "roc_auc" if is_roc_auc(model.oob_score) else model.oob_score
     scorer = OutOfBagScorer(model, scoring, parameter="oob_score", label=label)
-    X = take_rows(seen) if callable(model.oob_score) else None  # scorers given by name only need probabilities
+    X = take_rows(seen) if callable(model.oob_score) else None  # scorers given by name do not read X
     return scorer.score(X, rule.labels[seen], proba[seen], None if rule.weights is None else rule.weights[seen])
 
 
@@ -205,12 +200,12 @@ def training_rows(
 ) -> TrainingRows:
     """Return the training data of a forest with its bootstrap samples, which are sampled again with the same keys.
 
-    Raises ValueError if X and y are not the training data. This is detected by the leaves of the first tree, whose
-    numbers of samples and weights of classes must be those in training. With same_weights=False, weights may differ.
+    Raises ValueError if X and y are not the training data. To detect this, the number of samples and the class weights
+    of each leaf of a tree are compared with those of the fit. With same_weights=False, weights may differ.
     """
     if not forest.bootstrap:
         raise ValueError("out-of-bag samples need a forest with bootstrap=True")
-    X = forest._validate_X(X, reset=False)  # target rates of training rows do not count the rows themselves
+    X = forest._validate_X(X, reset=False)  # without target rates, which must leave out the row itself
     given = np.asarray(column_or_1d(y))
     if len(given) != len(X):
         raise ValueError(f"y has {len(given)} samples, but X has {len(X)}")
@@ -238,7 +233,7 @@ def training_rows(
 
 
 def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
-    """Return training rows with target rates, if the forest has some; ValueError for other data or weights."""
+    """Return training rows with target rates, if the forest has any; raise ValueError for other data or weights."""
     rates, n_classes, kept = forest.target_rates_, len(forest.classes_), rows.bags.all_kept
     if rates is None:
         return rows
@@ -248,19 +243,19 @@ def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
         return cells
 
     for weight in (rows.weights_of(kept), None):
-        own = _own_weights(forest, weight, rows.labels[kept], cells_of)
-        if own is not None:
-            totals = OwnTotalsOf(rows.labels, kept, own, n_classes, forest._groups, cells_of)
+        integers = _rate_weights(forest, weight, rows.labels[kept], cells_of)
+        if integers is not None:
+            totals = OwnTotalsOf(rows.labels, kept, integers, n_classes, forest._groups, cells_of)
             return replace(rows, X=RatedRows(rows.X, rates, totals))
     raise ValueError("X, y and sample_weight must be those of fit, but categories have other numbers of labels")
 
 
-def _own_weights(
+def _rate_weights(
     forest: Any, weight: NDArray[np.float64] | None, labels: NDArray[np.uint16], cells_of: Callable[[int], Any]
 ) -> NDArray[np.int64] | None:
-    """Return the weights of training rows in the units of the totals of target rates; None if totals differ.
+    """Return integer weights of the training rows in the unit of the totals of target rates; None if totals differ.
 
-    Only ratios of weights matter, so they may have another unit than in the fit.
+    The totals are compared up to a common factor, because only ratios of weights matter in a fit.
     """
     rates, n_classes = forest.target_rates_, len(forest.classes_)
     weights = RateWeights.of(weight, None, n_classes)
@@ -273,12 +268,11 @@ def _own_weights(
             scale = table.totals.sum() / max(totals.sum(), 1)
         if not np.allclose(totals * scale, table.totals, rtol=_LEAF_TOLERANCE, atol=0.5):
             return None
-    own = np.ones(len(labels)) if integers is None else integers
-    return np.rint(own * scale).astype(np.int64)
+    return np.rint((np.ones(len(labels)) if integers is None else integers) * scale).astype(np.int64)
 
 
 def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
-    """Return the training data of a forest for a rule that is tuned; ValueError for other data and too few groups."""
+    """Return the training data to tune a rule on; raise ValueError for other data or if there are too few groups."""
     try:
         rows = training_rows(forest, X, y, sample_weight)
     except ValueError as error:
@@ -290,28 +284,29 @@ def rows_to_tune_on(forest: Any, threshold: Any, X: Any, y: Any, sample_weight: 
 
 
 def _check_leaves(forest: Any, rows: TrainingRows, same_weights: bool) -> None:
-    """Raise ValueError unless the leaves of a tree get the same numbers of rows, and the same classes.
+    """Raise ValueError unless each leaf of a tree gets the number of rows and the class weights of the fit.
 
-    It is the first tree without target rates, which a tree has of its own.
+    The first tree without target rates is checked, because each tree has different rates. There may be no such tree.
     """
     first = 0 if forest.target_rates_ is None else next((i for i, e in enumerate(forest.encodings_) if e == SETS), None)
     if first is None:
         return
     tree, counts = forest.trees_[first], rows.counts(range(first, first + 1))[:, 0]
     sampled = np.flatnonzero(counts)
+    packed, labels = PackedTrees([tree]), rows.labels[sampled]
     blocks = dense_blocks(rows.take(sampled), slice(0, len(sampled)))
-    leaves, labels = np.concatenate([apply_tree(tree, table) for _, table in blocks]), rows.labels[sampled]
+    leaves = np.concatenate([packed.find_leaves(block)[0] for _, block in blocks])
     is_leaf, weights = tree.is_leaf, rows.weights_of(sampled)
     n_samples = np.bincount(leaves, minlength=tree.n_nodes)
     if not np.array_equal(n_samples[is_leaf], tree.n_samples[is_leaf]):
         raise ValueError("X must be the training samples in the order of fit, but the leaves of a tree differ")
-    held, trained = np.zeros((tree.n_nodes, tree.n_classes)), (tree.weight[:, None] * tree.value)[is_leaf]
-    np.add.at(held, (leaves, labels), counts[sampled] if weights is None else counts[sampled] * weights)
-    held = held[is_leaf]
-    # The weights of classes are not known here, but they are the same in all leaves.
-    held *= trained.sum(axis=0) / np.maximum(held.sum(axis=0), np.finfo(np.float64).tiny)
+    found, trained = np.zeros((tree.n_nodes, tree.n_classes)), (tree.weight[:, None] * tree.value)[is_leaf]
+    np.add.at(found, (leaves, labels), counts[sampled] if weights is None else counts[sampled] * weights)
+    found = found[is_leaf]
+    # The class weights are unknown here, but each scales its class by the same factor in all leaves.
+    found *= trained.sum(axis=0) / np.maximum(found.sum(axis=0), np.finfo(np.float64).tiny)
     if not same_weights:
-        held, trained = held > 0.0, trained > 0.0
-    if not np.allclose(held, trained, rtol=_LEAF_TOLERANCE, atol=_LEAF_TOLERANCE * trained.max()):
+        found, trained = found > 0.0, trained > 0.0
+    if not np.allclose(found, trained, rtol=_LEAF_TOLERANCE, atol=_LEAF_TOLERANCE * trained.max()):
         what = "labels" if weights is None else "labels, and sample_weight the weights,"
         raise ValueError(f"y must be the training {what} in the order of fit, but the classes of a leaf differ")

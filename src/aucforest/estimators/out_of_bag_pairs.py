@@ -1,10 +1,10 @@
-"""Out-of-bag ROC AUC by pairs of samples, each compared by the trees that both are out of bag for.
+"""Out-of-bag ROC AUC by pairs of samples, each compared by the trees for which both samples are out of bag.
 
-A sample is scored by trees that were grown without it, in whose samples its class is rarer than in those of the other
-samples. That lowers its score just where it belongs, and so the ROC AUC of out-of-bag scores: without limit where many
-samples share a leaf in all trees, and most for rare classes. The two samples of a pair are treated alike by the trees
-that were grown without both, so without anything to learn each is as likely to be ranked first (leave-pair-out, Airola
-et al. 2011; on the bias, Parker, Günter and Bedo 2007).
+The out-of-bag score of a sample comes from trees that were grown without the sample, so its class is a little rarer in
+their training samples. This lowers the score for the true class, and therefore the ROC AUC of out-of-bag scores. The
+bias is largest for rare classes, and is not bounded if many samples share a leaf in all trees. Trees that were grown
+without both samples of a pair treat the two alike. Without anything to learn, both orders are then equally likely
+(leave-pair-out, Airola et al. 2011; on the bias, Parker, Günter and Bedo 2007).
 """
 
 from collections.abc import Iterable
@@ -20,33 +20,35 @@ from aucforest.estimators._evidence import count_columns
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import TrainingRows, dense_blocks
 from aucforest.metrics.roc import class_roc_auc
-from aucforest.tree.prediction import PackedTrees, add_probabilities
+from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
 from aucforest.tree.random import PAIRED_SAMPLE, PAIRED_TREES
 
-# Maximum number of compared rows, and of their probabilities by all trees.
+# Maximum number of rows that are compared, and of the probabilities of these rows by all trees.
 _MOST_ROWS, _MOST_PROBABILITIES = 2048, 2**23
-# With fewer rows of a class the score by pairs has large errors.
+# Minimum number of rows of a class, because the score by pairs has large errors with fewer rows.
 _LEAST_ROWS_OF_CLASS = 5
-# Number of rows of a class that a task compares with those of the other classes. It does not depend on the number of
-# threads, because sums are rounded.
+# Number of rows of a class that a task compares with the rows of other classes. It does not depend on the number of
+# threads, so that rounding errors of sums do not either.
 _ROWS_OF_TASK = 64
-# Approximate seconds of a pair and tree, and of a row and tree.
+# Approximate seconds per pair and tree, and per row and tree.
 _PAIR_TIME, _ROW_TIME = 5e-10, 3e-8
-# Smaller mean differences are rounding errors.
+# Smaller mean differences count as ties, because they are rounding errors.
 _TIE = 1e-12
 
 
-class _Trees(NamedTuple):
-    """Predictions of trees for the probability of a class."""
+class _Predictions(NamedTuple):
+    """The probability of one class by each tree, for rows that are sorted by class."""
 
+    starts: NDArray[np.int64]  # (n_classes + 1,), the first row of each class, and the number of rows
+    weights: NDArray[np.float64]  # (n_rows,)
     is_out: NDArray[np.float64]  # (n_trees, n_rows), 1 where a row is out of bag, else 0
     proba: NDArray[np.float64]  # (n_trees, n_rows), 0 where a row is not out of bag
-    half: NDArray[np.int64]  # (n_trees,), which of two halves of the trees a tree belongs to
+    half: NDArray[np.int64]  # (n_trees,), the half of the trees that a tree belongs to, 0 or 1
 
 
 @bare_device
 def _add_pair(difference, n_trees, weight, found):
-    """Add a pair to the weight of the pairs in order, that of all pairs, and that divided by the number of trees."""
+    """Add a pair to `found`: weight of correctly ordered pairs, of all pairs, and weight divided by number of trees."""
     if n_trees > 0.0:
         mean = difference / n_trees
         found[0] += weight * (1.0 if mean > _TIE else 0.5 if mean >= -_TIE else 0.0)
@@ -55,17 +57,16 @@ def _add_pair(difference, n_trees, weight, found):
 
 
 @bare_kernel
-def _compare(trees, rows, starts, own, weights, buffers, found):
-    """Compare the rows `rows[0]` to `rows[1]` of the class `own` with those of each other class.
+def _compare(trees, rows, label, buffers, found):
+    """Compare the rows `rows[0]` to `rows[1]` of the class `label` with the rows of each other class.
 
-    Rows are sorted by class, with the class k from starts[k] on. `found`, (n_classes, 3, 3), is added to: for either
-    half of the trees and for all of them, what `_add_pair` adds.
+    The three sums of `_add_pair` are added to `found`, (n_classes, 3, 3), for each half of the trees and for all trees.
     """
-    differences, numbers = buffers[0], buffers[1]
+    starts, weights, differences, numbers = trees.starts, trees.weights, buffers[0], buffers[1]
     for row in range(rows[0], rows[1]):
         for other in range(len(starts) - 1):
             first, size = starts[other], starts[other + 1] - starts[other]
-            if other == own or size == 0:
+            if other == label or size == 0:
                 continue
             differences[:, :size], numbers[:, :size] = 0.0, 0.0
             for tree in range(len(trees.half)):
@@ -73,40 +74,40 @@ def _compare(trees, rows, starts, own, weights, buffers, found):
                     continue
                 is_out, proba = trees.is_out[tree, first : first + size], trees.proba[tree, first : first + size]
                 half, value = trees.half[tree], trees.proba[tree, row]
-                of_half, n_of_half = differences[half], numbers[half]
+                sums, n_trees = differences[half], numbers[half]
                 for i in range(size):
-                    of_half[i] += value * is_out[i] - proba[i]
-                    n_of_half[i] += is_out[i]
+                    sums[i] += value * is_out[i] - proba[i]
+                    n_trees[i] += is_out[i]
             for i in range(size):
-                weight, of_pair = weights[row] * weights[first + i], found[other]
-                _add_pair(differences[0, i], numbers[0, i], weight, of_pair[0])
-                _add_pair(differences[1, i], numbers[1, i], weight, of_pair[1])
+                weight, pairs = weights[row] * weights[first + i], found[other]
+                _add_pair(differences[0, i], numbers[0, i], weight, pairs[0])
+                _add_pair(differences[1, i], numbers[1, i], weight, pairs[1])
                 both, n_both = differences[0, i] + differences[1, i], numbers[0, i] + numbers[1, i]
-                _add_pair(both, n_both, weight, of_pair[2])
+                _add_pair(both, n_both, weight, pairs[2])
 
 
 def noise_share(scores: tuple[float, float], per_tree: tuple[float, float]) -> float:
-    """Return the share of the variance of scores that more trees reduce, given ROC AUCs of all trees and half of them.
+    """Return the share of the variance of scores that more trees reduce, given ROC AUCs of all trees and of one half.
 
-    Scores are taken for normal ones with a variance a + b x, where x is the mean of one over the number of trees,
-    `per_tree`. Then 1 / z**2 is linear in x for the normal quantile z of the ROC AUC. The share of b x is limited to 0
-    to 1, and 0 where the scores say nothing of it.
+    Scores are assumed normal with the variance a + b x, where x is the mean of 1 / (number of trees), `per_tree`. Then
+    1 / z**2 is linear in x, where z is the normal quantile of the ROC AUC. The share of b x in the variance is clipped
+    to [0, 1], and is 0 if the ROC AUCs do not determine it.
     """
-    z, of_half = ndtri(scores)
-    if not (np.isfinite(z) and z * of_half > 0.0 and per_tree[1] > per_tree[0]):
+    z, z_of_half = ndtri(scores)
+    if not (np.isfinite(z) and z * z_of_half > 0.0 and per_tree[1] > per_tree[0]):
         return 0.0
-    return float(np.clip(((z / of_half) ** 2 - 1.0) * per_tree[0] / (per_tree[1] - per_tree[0]), 0.0, 1.0))
+    return float(np.clip(((z / z_of_half) ** 2 - 1.0) * per_tree[0] / (per_tree[1] - per_tree[0]), 0.0, 1.0))
 
 
 def extrapolate(score: float, share: float, reduction: float) -> float:
-    """Return the ROC AUC if a share of the variance of scores is multiplied by `reduction`."""
+    """Return the ROC AUC after a share of the variance of scores is multiplied by `reduction`."""
     return float(ndtr(ndtri(score) / np.sqrt(1.0 - share * (1.0 - min(reduction, 1.0))))) if share > 0.0 else score
 
 
 def rows_to_compare(labels: NDArray[Any], n_classes: int, n_trees: int, seed: int) -> NDArray[np.int64]:
-    """Return the positions of the rows to compare, in ascending order: a random sample of the rows of each class.
+    """Return the indices of the rows to compare, in ascending order: a random sample of the rows of each class.
 
-    There are none if they would be few of each of many classes.
+    The array is empty if there are so many classes that few rows of each could be compared.
     """
     most = min(_MOST_ROWS, _MOST_PROBABILITIES // (n_trees * count_columns(n_classes))) // n_classes
     if most < _LEAST_ROWS_OF_CLASS:
@@ -115,7 +116,7 @@ def rows_to_compare(labels: NDArray[Any], n_classes: int, n_trees: int, seed: in
 
 
 def bytes_of_pairs(n_rows: int, n_classes: int, n_trees: int) -> int:
-    """Return the bytes of the predictions of all trees, which are copied once."""
+    """Return the bytes of the predictions of all trees, including one copy."""
     return 2 * 8 * n_rows * n_trees * (1 + count_columns(n_classes))
 
 
@@ -125,16 +126,16 @@ def pairs_of(forest: Any, training: TrainingRows, n_jobs: int | None) -> "OutOfB
 
 
 def _mean_over_classes(found: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the mean over pairs of classes of the ROC AUC, and of one over the number of trees."""
+    """Return the means over pairs of classes of the ROC AUC and of 1 / (number of trees)."""
     score, per_tree = (found[:, [0, 2]] / found[:, 1:2]).mean(axis=0).tolist()
     return score, per_tree
 
 
 class OutOfBagPairs:
-    """Out-of-bag predictions of single trees for some rows, which correct the ROC AUC of out-of-bag probabilities.
+    """Out-of-bag predictions of single trees for a sample of rows, which correct the out-of-bag ROC AUC.
 
-    For more than two classes it is Hand and Till's mean over pairs of classes. `groups` are consecutive groups of
-    trees, which together are the forest.
+    For more than two classes this is Hand and Till's mean over pairs of classes. `groups` are consecutive groups of
+    trees that together make up the forest.
     """
 
     def __init__(
@@ -148,14 +149,14 @@ class OutOfBagPairs:
         self._n_classes, self._n_jobs, n_trees = n_classes, n_jobs, len(training.bags.keys)
         kept = training.bags.all_kept
         rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
-        # One of two consecutive trees at random, so that the first trees have the halves of a smaller forest.
+        # Each half gets a random one of two consecutive trees, so the first trees have the halves of a smaller forest.
         is_first = np.random.default_rng([seed, PAIRED_TREES]).random(-(-n_trees // 2)) < 0.5
         self._half = np.column_stack((is_first, ~is_first)).ravel()[:n_trees].astype(np.int64)
         self._is_out = np.empty((n_trees, len(rows)))
         self._proba = np.empty((count_columns(n_classes), n_trees, len(rows)))
         if len(rows) > 0:
             self._predict(training, groups, rows)
-        # From here on rows are sorted by class.
+        # From here on, rows are sorted by class.
         order = np.argsort(training.labels[rows], kind="stable")
         self._is_out, self._proba = (np.ascontiguousarray(each[..., order]) for each in (self._is_out, self._proba))
         self._rows, self._labels = rows[order], training.labels[rows[order]]
@@ -166,16 +167,15 @@ class OutOfBagPairs:
     def _predict(
         self, training: TrainingRows, groups: Iterable[tuple[range, PackedTrees]], rows: NDArray[np.int64]
     ) -> None:
-        """Set the predictions of all trees for rows in ascending order."""
+        """Set the predictions of all trees for the given rows, which are in ascending order."""
         taken, counts = training.take(rows), training.bags.counts_at(rows, range(len(self._half)), self._n_jobs)
 
         def predict(packed: PackedTrees, index: int, tree: int, some: slice, X: NDArray[np.float64]) -> None:
-            active, leaves = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
-            total, n_trees = np.zeros((len(X), self._n_classes)), np.zeros(len(X), dtype=np.int64)
-            nodes, first, values, first_leaf = packed.arguments(packed.values, range(index, index + 1))
-            own = np.ascontiguousarray(counts[tree : tree + 1, some])
-            add_probabilities(nodes, first, values, first_leaf, X, active, leaves, total, own, n_trees)
-            self._is_out[tree, some] = n_trees
+            total = np.zeros((len(X), self._n_classes))
+            bags = BagCounts(np.ascontiguousarray(counts[tree : tree + 1, some]), np.zeros(len(X), dtype=np.int64))
+            arrays = packed.arrays_for(X, range(index, index + 1))
+            add_probabilities(arrays, X, WalkBuffers.of(len(X)), total, bags)
+            self._is_out[tree, some] = bags.n_trees
             self._proba[:, tree, some] = total.T[-len(self._proba) :]
 
         for group, packed in groups:
@@ -185,11 +185,11 @@ class OutOfBagPairs:
                     pass
 
     def correct(self, score: float, n_trees: int, seen: NDArray[np.int64], proba: NDArray[np.float64]) -> float:
-        """Return the ROC AUC of out-of-bag probabilities of the first trees, given that by row.
+        """Return the corrected ROC AUC of the first n_trees trees, given the ROC AUC of out-of-bag probabilities.
 
-        `proba` are those of the rows `seen`, in ascending order. What is added is the difference of two scores of the
-        same rows: by pairs, for as many trees as each row is out of bag for, and by row. The result is NaN if one of
-        two classes has a single row: the trees that it is out of bag for know no row of its class.
+        `proba` are the out-of-bag probabilities of the rows `seen`, which are in ascending order. The correction is the
+        ROC AUC of the compared rows by pairs minus their ROC AUC by out-of-bag probabilities. NaN if one of two classes
+        has a single row, because the trees for which it is out of bag have no training row of its class.
         """
         if self._n_classes == 2 and 1 in np.diff(self._starts):
             return float("nan")
@@ -200,20 +200,20 @@ class OutOfBagPairs:
         rows, labels = self._rows[is_seen], self._labels[is_seen]
         if self._n_classes == 2:
             of_rows = proba[np.searchsorted(seen, rows)]
-        else:  # without the calibration, which changes the ranking of more classes, as by pairs
+        else:  # without calibration, like the pairs, because it would change the ranking
             n_out = self._is_out[:n_trees, is_seen].sum(axis=0)
             of_rows = (self._proba[:, :n_trees, is_seen].sum(axis=1) / n_out).T
         bias = class_roc_auc(labels, of_rows, self._weights[is_seen]) - by_pairs
         return float(np.clip(score - bias, 0.0, 1.0))
 
     def _score(self, n_trees: int) -> float:
-        """Return the ROC AUC of pairs by the first trees, for as many trees as a row is out of bag for."""
+        """Return the ROC AUC by pairs of the first n_trees trees, extrapolated to the out-of-bag trees of one row."""
         found = self._compare_classes(n_trees)
         is_pair = found[:, :, 2, 1] > 0.0
         if not np.any(is_pair):
             return float("nan")
         score, per_tree = _mean_over_classes(found[is_pair][:, 2])
-        # the pairs of classes that have pairs of rows in both halves
+        # Pairs of classes for which pairs of rows are compared in both halves of the trees.
         in_halves = found[np.all(found[:, :, :, 1] > 0.0, axis=2)]
         share = 0.0
         if len(in_halves) > 0:
@@ -228,25 +228,26 @@ class OutOfBagPairs:
         return extrapolate(score, share, wanted / per_tree)
 
     def _compare_classes(self, n_trees: int) -> NDArray[np.float64]:
-        """Return what `_compare` finds for each ordered pair of classes, (n_classes, n_classes, 3, 3)."""
+        """Return the sums of `_compare` for each ordered pair of classes, (n_classes, n_classes, 3, 3)."""
         n_classes, starts = self._n_classes, self._starts
         found = np.zeros((n_classes, n_classes, 3, 3))
-        is_out, half, weights = self._is_out[:n_trees], self._half[:n_trees], self._weights
+        by_class = [
+            _Predictions(starts, self._weights, self._is_out[:n_trees], proba[:n_trees], self._half[:n_trees])
+            for proba in self._proba
+        ]
 
         def compare(task: tuple[int, int, int]) -> NDArray[np.float64]:
-            own, first, stop = task
-            trees = _Trees(is_out, self._proba[own if n_classes > 2 else 0, :n_trees], half)
-            of_task = np.zeros((n_classes, 3, 3))
-            buffers = np.empty((2, 2, int(np.diff(starts).max())))
-            _compare(trees, (first, stop), starts, own, weights, buffers, of_task)
-            return of_task
+            label, first, stop = task
+            compared, buffers = np.zeros((n_classes, 3, 3)), np.empty((2, 2, int(np.diff(starts).max())))
+            _compare(by_class[label if n_classes > 2 else 0], (first, stop), label, buffers, compared)
+            return compared
 
         tasks = [
-            (own, first, min(first + _ROWS_OF_TASK, int(starts[own + 1])))
-            for own in ([1] if n_classes == 2 else range(n_classes))
-            for first in range(int(starts[own]), int(starts[own + 1]), _ROWS_OF_TASK)
+            (label, first, min(first + _ROWS_OF_TASK, int(starts[label + 1])))
+            for label in ([1] if n_classes == 2 else range(n_classes))
+            for first in range(int(starts[label]), int(starts[label + 1]), _ROWS_OF_TASK)
         ]
-        seconds = _PAIR_TIME * n_trees * _ROWS_OF_TASK * len(weights)
-        for (own, *_), of_task in zip(tasks, thread_map(self._n_jobs, seconds)(compare, tasks)):
-            found[own] += of_task
+        seconds = _PAIR_TIME * n_trees * _ROWS_OF_TASK * len(self._weights)
+        for (label, *_), compared in zip(tasks, thread_map(self._n_jobs, seconds)(compare, tasks)):
+            found[label] += compared
         return found

@@ -48,8 +48,8 @@ def fit_out_of_core(
     source : path, list of paths, or table
         A Parquet, CSV (.csv, .tsv), JSON lines (.jsonl) or Excel (.xlsx) file, a list of such files with the same
         columns, or a folder of them (read in the order of their names); or a pyarrow, polars, pandas or duckdb table or
-        query. It is read several times and must return its rows in the same order. CSV files need a header. Text may be
-        compressed (.csv.gz, .csv.zst).
+        query. The source is read several times, and must return its rows in the same order each time. CSV files need a
+        header. Text files may be compressed (.csv.gz, .csv.zst).
     target : str
         The column of class labels: strings, booleans, integers, or a dictionary of them.
     sample_weight : str, default=None
@@ -61,30 +61,30 @@ def fit_out_of_core(
         The positive label; the classes are then True for this label and False for all others. For numbers it can also
         be a comparison, such as ">=18".
     drop : sequence of str, default=()
-        Columns to ignore. All other columns are features: strings, booleans and dictionaries are categorical, and
-        several features are made of dates (`date_parts`).
+        Columns to ignore. All other columns are features. Strings, booleans and dictionaries are categorical. Dates are
+        converted to several features (`date_parts`).
     separator : str, default=None
-        The character between the values of a CSV file. By default the one by which the header has most columns.
+        The separator of the values in a CSV file. By default the character that splits the header into most columns.
     encoding : str, default=None
-        The encoding of text, such as ``"cp1252"``. By default UTF-8, or UTF-16 if the file is marked so.
+        The encoding of text, such as ``"cp1252"``. By default UTF-8, or UTF-16 if the file has a byte order mark.
     decimal, thousands : {".", ","}, default=None
-        The decimal mark, or the mark between thousands, of numbers in text that may have either, such as 12,345.
-        Without them such a column is read like the others of the file, or else as text, with a warning.
+        The decimal mark, or the thousands separator, for columns of text whose numbers are ambiguous, such as 12,345.
+        By default such a column is read like the other columns of the file, or else as text, with a warning.
     date_format : str, default=None
-        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only one that fits nearly all values of a
+        The format of dates in text, such as ``"%m/%d/%Y"``. By default the only format that fits nearly all values of a
         column.
     stray_text : {"number", "text"}, default="number"
-        What becomes of a column of text if fewer than 10 % of its values, but some, are no numbers or no dates, such as
-        "unknown": with "number" these values are missing, with "text" the column is categorical. A warning names the
-        column, their number and three of them. The same holds for any number of dates of zeros, such as 0000-00-00.
+        The handling of a column of numbers or dates in text if fewer than 10 % of the values are other text, such as
+        "unknown", or if any number of values are dates of zeros, such as 0000-00-00. With "number" these values are
+        missing, with "text" the column is categorical. A warning names the column, their number and three of them.
     memory_limit : int or str, default="2GiB"
         The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
-        interpreter and its libraries. If the binned data do not fit, trees grow from copies of their rows: with
-        `max_samples` a smaller limit is enough. Labels take 2 bytes for each row in any case, weights 16 and groups 8.
+        interpreter and its libraries. If the binned data exceed it, each tree grows from a copy of its bootstrap rows,
+        so smaller `max_samples` need less memory. Labels always take 2 bytes for each row, weights 16 and groups 8.
     folder : path-like, default=None
-        Checkpoint folder for binned data and finished trees: call the function again to resume a fit that was killed.
-        Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit. By default
-        binned data are in a temporary file of one byte for each value.
+        Checkpoint folder for binned data and finished trees. To resume a fit that was killed, call the function again.
+        Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit. By default the
+        binned data are in a temporary file, with one byte for each value.
 
     Returns
     -------
@@ -94,8 +94,8 @@ def fit_out_of_core(
     Raises
     ------
     ValueError
-        If `fit` would raise it, a column is of none of these types, the source or its order changes between readings,
-        `memory_limit` is too small, or `folder` belongs to another fit.
+        For the errors of `fit`, if a column has an unsupported type, if the source or its order changes between
+        readings, if `memory_limit` is too small, or if `folder` belongs to another fit.
     TypeError
         If the source can be read only once, `drop` is not a list, or the forest is an `AUCStackingClassifier`, which
         is fitted in memory.
@@ -108,12 +108,12 @@ def fit_out_of_core(
     -----
     Columns of text whose numbers or dates may be read in two ways are categorical, with a warning.
 
-    The source is read three times: for labels and weights, for bins and categories, and for binning, which writes a
-    memory-mapped file with one byte for each value (unless ``max_bins=None``), and one to three more for a value of a
-    column with target rates (`categorical_encoding`). The memory of these is known after the second reading: then a
-    `memory_limit` that is too small for them is an error. The source is read once more if `oob_score` or
-    `threshold` needs out-of-bag probabilities. Files of text are first read several times to decide the types of their
-    columns; warnings say how numbers and dates are read.
+    The source is read three times: for labels and weights, for bins and categories, and for binning. Binning writes a
+    memory-mapped file with one byte for each value (unless ``max_bins=None``), and one to three bytes more for each
+    value of a column with target rates (`categorical_encoding`). The memory for target rates is known after the second
+    reading; if `memory_limit` is too small for it, an error is raised then. The source is read once more if `oob_score`
+    or `threshold` needs out-of-bag probabilities. Text files are first read several times to determine the types of
+    their columns; warnings state how numbers and dates are read.
 
     Examples
     --------
@@ -127,9 +127,10 @@ def fit_out_of_core(
     (569, 2)
     """
     import_optional("pyarrow.parquet", purpose="training out of core", extra="arrow")
-    from aucforest.tables.labels import LabelReader, SteadyRows, read_target
+    from aucforest.tables.kinds import feature_names, find_column
+    from aucforest.tables.labels import LabelReader, SteadyRows, read_labels
     from aucforest.tables.read_options import ReadOptions
-    from aucforest.tables.sources import stray_notes
+    from aucforest.tables.sources import open_source, stray_notes
 
     if not isinstance(forest, AUCForestClassifier):
         raise TypeError(f"fit_out_of_core needs an AUCForestClassifier, got {type(forest).__name__}: fit it in memory")
@@ -138,31 +139,22 @@ def fit_out_of_core(
     parse_bytes(memory_limit, "memory_limit")
     others = [target, *(name for name in (sample_weight, groups) if name is not None)]
     read_options = ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text)
-    table, names = open_training(source, others, _as_names("drop", drop), read_options)
+    left_out = [*others, *_as_names("drop", drop)]
+    # The columns `others` of a CSV file stay strings, so the file is not read again to determine their types.
+    table = open_source(source, others, read_options)
+    find_column(table, *left_out)
+    names = feature_names(table, left_out)
     for sentence in stray_notes(table, names):
         warn(sentence)
     reader = LabelReader(table, target, positive)
-    rows = Target(*read_target(table, reader, sample_weight, groups))
+    rows = Target(*read_labels(table, reader, sample_weight, groups))
     for sentence in reader.alike_notes():
         warn(sentence)
-    # Files are known to be unchanged by their size and time; other sources are checked by their labels.
+    # Files are checked for changes by their size and modification time, other sources by their labels.
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
     columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
     columns |= {} if groups is None else {"groups": groups}
     return fit_source(forest, steady, columns, rows, memory_limit=memory_limit, folder=folder)
-
-
-def open_training(source: Any, others: Sequence[str], drop: Sequence[str], read_options: Any) -> tuple[Any, list[str]]:
-    """Return an opened source and the names of its features: all columns but `others`, such as the target, and `drop`.
-
-    In a CSV the values of `others` stay strings, which need not be read once more for their types.
-    """
-    from aucforest.tables.kinds import feature_names, find_column
-    from aucforest.tables.sources import open_source
-
-    table = open_source(source, others, read_options)
-    find_column(table, *others, *drop)
-    return table, feature_names(table, [*others, *drop])
 
 
 def fit_source(
@@ -174,9 +166,9 @@ def fit_source(
     memory_limit: int | str,
     folder: str | os.PathLike[str] | None,
 ) -> AUCForestClassifier:
-    """Fit a forest to an opened source, of which labels and weights have been read.
+    """Fit a forest to an opened source after its labels and weights have been read.
 
-    `columns` has the names of its features as "features", and what else tells its fit from others in `folder`.
+    `columns` contains the feature names as "features", and other settings that identify the fit in `folder`.
     """
     from aucforest.tables.kinds import to_features
 
@@ -201,7 +193,7 @@ def fit_source(
 
 
 def _as_names(name: str, columns: Sequence[str]) -> Sequence[str]:
-    """Raise TypeError if a string is given instead of a list of names."""
+    """Return the names; raise TypeError if a string is given instead of a list."""
     if isinstance(columns, str):
         raise TypeError(f"{name} must be a list of column names, such as [{columns!r}], but is {columns!r}")
     return columns
@@ -228,7 +220,7 @@ def predict_out_of_core(
     model : AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier or LinearAUCClassifier
         A fitted classifier.
     source : path, list of paths, or table
-        As in `fit_out_of_core`. Columns are found by name, in any order; columns that the model does not use are
+        As in `fit_out_of_core`. Columns are matched by name, in any order. Columns that the model does not use are
         ignored. Columns of text files are converted to the types seen in `fit`.
     out : path-like, default=None
         A Parquet file to write.
@@ -237,11 +229,11 @@ def predict_out_of_core(
     proba : bool, default=None
         Whether to return probabilities only (True) or labels only (False). By default both.
     separator, encoding, decimal, thousands, date_format : str, default=None
-        How text is written, as in `fit_out_of_core`. By default numbers and dates are read as in the file that the
+        The format of text, as in `fit_out_of_core`. By default numbers and dates are read as in the file that the
         model was fitted to.
     stray_text : {"number", "text"}, default="number"
-        What text in a numeric column is: with "number" it is missing, with a warning before the first batch, if it
-        is fewer than 10 % of the values of the column; with "text" it is an error.
+        The handling of text in a numeric column. With "number", the text is missing if it is in fewer than 10 % of the
+        values of the column, with a warning before the first batch. With "text", it raises an error.
 
     Returns
     -------
@@ -292,7 +284,7 @@ def predict_out_of_core(
 
 
 def _with_warnings(predictions: Any) -> Iterator[Any]:
-    """Yield the batches of predictions, and warn of what is read as missing."""
+    """Yield the batches of predictions; first warn of text that is read as missing values."""
     for sentence in predictions.stray:
         warn(sentence)
     yield from predictions.batches()

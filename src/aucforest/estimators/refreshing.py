@@ -1,4 +1,4 @@
-"""A fitted model is refreshed with new rows: a new fit, combined with the old model as far as that still helps."""
+"""Refreshing a fitted model with new rows: a new fit is combined with the old model, if the old model still helps."""
 
 from contextlib import suppress
 from copy import copy
@@ -23,7 +23,7 @@ from aucforest.metrics.validation import class_codes
 
 
 class Difference(NamedTuple):
-    """The ROC AUC of the new and the old model on the same rows, and the interval of its difference, new minus old."""
+    """The ROC AUCs of the new and the old model on the same rows, and the interval of the difference (new - old)."""
 
     new: float
     old: float
@@ -38,14 +38,14 @@ class Difference(NamedTuple):
 
 
 class Refresh(NamedTuple):
-    """What `refresh` returns; ``print`` shows the verdict.
+    """The result of `refresh`; ``print`` shows a summary.
 
     Attributes
     ----------
     model : AUCStackingClassifier
         The refreshed model.
     old_weight : float
-        The weight of the old model in it; 0 if it does not help any more, and is no member.
+        The weight of the old model in the refreshed model; 0 if the old model no longer helps and is not a member.
     roc_auc : Difference
         ``new``, ``old``, ``low`` and ``high``: the ROC AUC of both models on the new rows, and the interval of the
         difference.
@@ -81,10 +81,10 @@ def refresh(
 ) -> Refresh:
     """Refresh a fitted forest or stack with new rows, without the rows that it was fitted to.
 
-    A model with the parameters of the old one is fitted to the new rows, and knows their new categories. Both are the
-    members of a stack, with weights that minimize the log loss of the new rows: the new model is out of bag for them,
-    and the old one has never seen them. A penalty holds the weights at the old model alone, so that few new rows change
-    little, and many replace it where it is outdated.
+    A new model with the parameters of the old one is fitted to the new rows, including their new categories. The old
+    and the new model become members of a stack. The weights minimize the log loss of the new rows, by out-of-bag
+    probabilities of the new model; the old model was not fitted to these rows. A penalty pulls the weights towards the
+    old model alone. So few new rows change little, and many new rows replace an old model that is outdated.
 
     Parameters
     ----------
@@ -93,11 +93,11 @@ def refresh(
     X : array-like of shape (n_samples, n_features)
         New rows with the columns of the old model.
     y : array-like of shape (n_samples,)
-        Their labels, at least 10 of each class of the old model, and no others.
+        The labels of the new rows: the classes of the old model, with at least 10 rows of each.
     sample_weight, groups, cost
         As in `AUCForestClassifier.fit`.
     level : float, default=0.95
-        Confidence level of the intervals of differences.
+        Confidence level of the interval of the difference.
 
     Returns
     -------
@@ -109,18 +109,18 @@ def refresh(
     TypeError
         If the model is neither a forest nor a stack.
     ValueError
-        If the rows are those that the model was fitted to, if classes differ or have fewer than 10 rows, or groups, and
-        as in `AUCForestClassifier.fit`.
+        If the model was fitted to the same rows, if y has other classes, if a class has fewer than 10 rows or groups,
+        and as in `AUCForestClassifier.fit`.
 
     Notes
     -----
-    The ROC AUC of two classes has DeLong's interval; with groups or more classes, the interval is that of a jackknife
-    over ten parts of the rows, with whole groups. The weights in ``oob_decision_function_`` are fitted to other parts
-    than that of the row. The log loss of the new model is a little too low, because its intercepts are fitted to the
-    class frequencies of the same rows; it has no interval.
+    With two classes, DeLong's interval is used. With groups or more classes, the interval is from a jackknife over ten
+    parts of the rows, with whole groups. For ``oob_decision_function_``, the weights of the members are fitted without
+    the part of the row. The log loss of the new model is a little too low, because its intercepts are fitted to the
+    class frequencies of the same rows. The log loss has no interval.
 
-    The class frequencies of the refreshed model are those of the new rows, whatever `set_prevalence` said of the old
-    one. Each refresh keeps the old model as a member, unless its weight is 0, so predictions take longer each time.
+    The class frequencies of the refreshed model are those of the new rows, even if `set_prevalence` was called on the
+    old model. The old model stays a member unless its weight is 0, so each refresh makes predictions slower.
 
     Examples
     --------
@@ -158,9 +158,9 @@ def refresh(
 
 
 def _check_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> NDArray[np.int64]:
-    """Return the numbers of the classes of new rows; ValueError if they are of other classes, too few or not new."""
+    """Return the class indices of new rows; raise ValueError for other classes, or too few or already used rows."""
     y = np.asarray(column_or_1d(y))
-    named: dict[str, Any] = {"name": "y", "of": "X", "strangers_are": "no class of the old model"}
+    named: dict[str, Any] = {"name": "y", "of": "X", "unknown_is": "no class of the old model"}
     labels = class_codes(y, len(y), labels=model.classes_, **named)[0].astype(np.int64)
     kept = np.ones(len(y), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0.0
     units, what = (np.flatnonzero(kept), "rows") if groups is None else (np.asarray(groups)[kept], "groups")
@@ -182,11 +182,13 @@ def _check_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> 
 
 
 def _unfitted(model: Any) -> AUCStackingClassifier:
-    """Return a stack with the parameters of a model, of which a forest has no other members."""
-    own = {name: model._params_to_store()[name] for name in ("pos_label", "threshold")}  # without costs of other rows
+    """Return an unfitted stack with the parameters of a model; for a forest, without other members."""
+    params = {
+        name: model._params_to_store()[name] for name in ("pos_label", "threshold")
+    }  # without the costs of the old rows
     if isinstance(model, AUCStackingClassifier):
-        return clone(model).set_params(**own)
-    return AUCStackingClassifier(clone(model).set_params(warm_start=False), linear=None, residual=False, **own)
+        return clone(model).set_params(**params)
+    return AUCStackingClassifier(clone(model).set_params(warm_start=False), linear=None, residual=False, **params)
 
 
 def _compare(
@@ -197,16 +199,16 @@ def _compare(
     groups: NDArray[np.int64] | None,
     level: float,
 ) -> Difference:
-    """Return the ROC AUC of both models, with DeLong's interval or that of a jackknife over parts of the rows."""
+    """Return the ROC AUC of both models, with an interval of the difference by DeLong or by a jackknife over parts."""
     if new.shape[1] == 2 and groups is None:
         test = compare_auc(labels, new[:, 1], old[:, 1], level=level, sample_weight=weights)
         return Difference(test.auc_a, test.auc_b, *test.interval)
 
     def aucs(rows: NDArray[np.bool_] | slice) -> list[float]:
-        of_rows = None if weights is None else weights[rows]
-        return [class_roc_auc(labels[rows], proba[rows], of_rows) for proba in (new, old)]
+        row_weights = None if weights is None else weights[rows]
+        return [class_roc_auc(labels[rows], proba[rows], row_weights) for proba in (new, old)]
 
-    parts, (of_new, of_old) = parts_of_rows(labels, groups), aucs(slice(None))
+    parts, (new_auc, old_auc) = parts_of_rows(labels, groups), aucs(slice(None))
     without = np.diff([aucs(parts != part) for part in np.unique(parts)])
     margin = float(t_quantile(len(without) - 1, level) * np.sqrt((len(without) - 1) * np.var(without)))
-    return Difference(of_new, of_old, of_new - of_old - margin, of_new - of_old + margin)
+    return Difference(new_auc, old_auc, new_auc - old_auc - margin, new_auc - old_auc + margin)

@@ -1,6 +1,5 @@
 """A stack of a forest, a forest of its residuals and a linear model, combined by out-of-bag scores."""
 
-import os
 from copy import copy
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -15,16 +14,15 @@ from aucforest.estimators._combination import SMALLEST, Combination
 from aucforest.estimators._stack_files import STACK_PART
 from aucforest.estimators._stack_fit import StackFit
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.exports.onnx_stack import Stack, write_stack
-from aucforest.metrics.validation import positive_last
+from aucforest.exports.onnx import Stack
 
 
 class AUCStackingClassifier(StackFit):
     """A forest, a forest of its residuals and an additive model, combined by their out-of-bag scores.
 
-    A forest ranks less well where the classes depend on a sum of effects, and where there are many samples with little
-    noise. The additive model repairs the first and the residual forest [1]_ the second. Both get a weight only as far
-    as the training samples that they have not seen show that they help; otherwise the stack is the forest.
+    A forest ranks less well if the classes depend on a sum of effects, or if there are many samples with little noise.
+    The additive model helps in the first case and the residual forest [1]_ in the second. The weight of each member is
+    chosen on training samples that the member was not fitted to. If neither helps, the stack equals the forest.
 
     Parameters
     ----------
@@ -33,45 +31,45 @@ class AUCStackingClassifier(StackFit):
         `pos_label`, `threshold` and `oob_score` are not used, because the stack has its own.
     linear : "auto", classifier or None, default="auto"
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
-        quartiles, indicators of missing values, and all categories, with a ridge penalty for each categorical column
-        that the fit chooses. It is left out if the forest has monotonicity constraints. A scikit-learn classifier or
-        pipeline with `predict_proba` is cloned and gets X as it is, sparse rows as CSR. None leaves it out.
+        quartiles, indicators of missing values, and all categories. Its ridge penalty is chosen in the fit for each
+        categorical column. "auto" leaves the model out if the forest has monotonicity constraints. A scikit-learn
+        classifier or pipeline with `predict_proba` is cloned, and gets X as given (sparse as CSR). None leaves it out.
     residual : bool, default=True
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
     penalty : float, default=1.0
-        The penalty of the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance from the
-        forest alone, (1, 0, 0), where n is about the number of samples of the rarer class.
+        The penalty on the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance of b from
+        (1, 0, 0), the forest alone. Here n is about the number of samples of the rarer class.
     pos_label : int, float, bool, str or None, default=None
-        The label of the positive one of two classes. See `AUCForestClassifier`.
+        The label of the positive class if there are two classes. See `AUCForestClassifier`.
     threshold : None, str, dict or float, default=None
         The rule by which `predict` turns probabilities into labels. See `AUCForestClassifier`.
     oob_score : bool, str or callable, default=False
         Whether to compute an out-of-bag score. See `AUCForestClassifier`.
     n_jobs : int or None, default=None
-        The number of threads, for the forests. None leaves it to the parameter of `forest`.
+        The number of threads of the forests. None uses the `n_jobs` of `forest`.
     random_state : int, RandomState instance or None, default=None
-        Controls the forests, unless `forest` has a `random_state`. An int is the `random_state` of the forest.
+        Controls the forests, unless `forest` has a `random_state`. An int is passed to the forest as it is.
 
     Attributes
     ----------
     members_ : dict of str to classifier
-        The fitted members: "forest", "residual" and "linear", without those that are left out. A model that `refresh`
-        returned also has the member "old".
+        The fitted members: "forest", "residual" and "linear", without members that are left out. A model that `refresh`
+        returned can also have the member "old".
     weights_ : ndarray of shape (n_members,), float64
-        The weight of each member. A weight of 0 says that it does not help.
+        The weight of each member. A weight of 0 means that the member does not help.
     intercepts_ : ndarray of shape (n_classes,), float64
         The intercepts of the classes; only their differences matter.
     class_prior_ : ndarray of shape (n_classes,)
         Class frequencies of the training data, by sample weight.
     prevalence_ : ndarray of shape (n_classes,)
-        The class frequencies of `set_prevalence`, which the probabilities refer to instead. Only defined after it.
+        The class frequencies that were set by `set_prevalence`; probabilities refer to them. Only defined after it.
     classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, text_formats_, target_rates_, \
     split_features_, threshold_, oob_score_
         As in `AUCForestClassifier`.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
-        Probabilities of the training samples by forests that have not seen them, and by an additive model that was
-        fitted to other folds. NaN for samples of weight 0 and samples that every tree of a forest was grown on.
+        Probabilities of the training samples, combined from out-of-bag probabilities of the forests and out-of-fold
+        probabilities of the additive model. NaN for samples of weight 0 or without an out-of-bag probability.
 
     See Also
     --------
@@ -82,11 +80,11 @@ class AUCStackingClassifier(StackFit):
     Class k has the score ``sum_m b_m s_mk + a_k``, and the probabilities are the softmax of the scores. The s_mk are
     the logarithms of the probabilities of the forest and of the linear model, and log q_k - log(p_k (1 - p_k)) for the
     residual forest with probabilities q. With two classes these are log odds. The weights b and the intercepts a
-    minimize the log loss of the samples out of bag with the penalty; b is not negative, and a is free, so that the mean
-    of the probabilities out of bag is the class frequency.
+    minimize the log loss of these out-of-bag scores plus the penalty. b is not negative. a has no penalty, so the mean
+    of the out-of-bag probabilities of a class is its frequency.
 
-    With fewer than 10 groups of a class, or fewer than two samples with an out-of-bag probability, there is no
-    evidence, and the stack is the forest. Weighted and grouped samples count as fewer in the log loss (Kish 1965).
+    The stack is the forest alone if a class has fewer than 10 groups, if one of two classes has fewer than 10 samples,
+    or if a class has fewer than two out-of-bag samples. Weighted or grouped samples count as fewer (Kish 1965).
 
     References
     ----------
@@ -143,12 +141,12 @@ class AUCStackingClassifier(StackFit):
         self.random_state = random_state
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``n_jobs`` also that of fitted members.
+        """Set parameters; ``n_jobs`` is also set for the fitted members.
 
         Parameters
         ----------
         **params : dict
-            Parameters by name; those of the forest are ``forest__max_depth`` etc.
+            Parameters by name; a parameter of the forest has a name such as ``forest__max_depth``.
 
         Returns
         -------
@@ -157,7 +155,7 @@ class AUCStackingClassifier(StackFit):
         Raises
         ------
         ValueError
-            If there is no such parameter, or if ``forest`` is None and a parameter of it is given.
+            If there is no such parameter, or if a parameter of the forest is given and ``forest`` is None.
         """
         if params.get("forest", self.forest) is None:
             for name in params:
@@ -186,7 +184,7 @@ class AUCStackingClassifier(StackFit):
         Parameters
         ----------
         X, y, sample_weight, groups, cost
-            As in `AUCForestClassifier.fit`. Folds hold whole groups, as bootstrap samples do.
+            As in `AUCForestClassifier.fit`. Folds contain whole groups, like the bootstrap samples.
 
         Returns
         -------
@@ -195,8 +193,8 @@ class AUCStackingClassifier(StackFit):
         Raises
         ------
         ValueError
-            As for `AUCForestClassifier`, if the forest has no out-of-bag samples or a warm start, or if `linear` does
-            not predict probabilities. A `linear` of your own is fitted first, before the forests.
+            As in `AUCForestClassifier.fit`, or if the forest has ``bootstrap=False`` or ``warm_start=True``, or if
+            `linear` does not predict probabilities. `linear` is fitted before the forests.
         TypeError
             If the forest is not an AUCForestClassifier that is fitted in memory.
         """
@@ -215,13 +213,13 @@ class AUCStackingClassifier(StackFit):
         Returns
         -------
         ndarray of shape (n_samples, n_classes), float64
-            The classes are in the order of ``classes_``.
+            The columns are in the order of ``classes_``.
         """
         check_is_fitted(self, "members_")
         return self._predict_valid(self._features_of(X), X)
 
     def _predict_valid(self, valid: Any, X: Any = None) -> NDArray[np.float64]:
-        """Return class probabilities for the result of `_features_of`; only `_reads_table` needs X."""
+        """Return class probabilities for the result of `_features_of`; X is only used if `_reads_table` is True."""
         return Combination(self.weights_, self.intercepts_).apply(self._scores(X, valid))
 
     @property
@@ -229,70 +227,12 @@ class AUCStackingClassifier(StackFit):
         check_is_fitted(self, "members_")
         return self.members_["forest"]
 
-    def encode(self, X: Any, *, dtype: Any = "float64") -> Any:
-        """Return X in the form that exported models read: numbers, with codes for categories.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            As in `predict_proba`.
-        dtype : "float64" or "float32", default="float64"
-            The type of the numbers. See `AUCForestClassifier.encode`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_split_features), or a table or sparse matrix of the type of X
-            See `AUCForestClassifier.encode`.
-        """
-        forest = self._forest
-        return forest._encode_valid(X, self._features_of(X), dtype)
-
-    def to_onnx(self, path: str | os.PathLike[str], *, dtype: Any = "float64") -> None:
-        """Write the classifier to an ONNX file, including its threshold, without the members of weight 0.
-
-        Parameters
-        ----------
-        path : path-like
-            The file to write. Its input and outputs are those of `AUCForestClassifier.to_onnx`.
-        dtype : "float64" or "float32", default="float64"
-            The type of the input. See `AUCForestClassifier.to_onnx`.
-
-        Raises
-        ------
-        ImportError
-            If onnx is not installed.
-        TypeError
-            If labels are not str, bool or numbers of at most 64 bits, if the member "linear" is a classifier of
-            another package and its weight is not 0, or if there is a member "old".
-        ValueError
-            If `dtype` is another one.
-
-        Notes
-        -----
-        On values that `dtype` represents, probabilities equal those of `predict_proba` up to 1e-6, and labels equal
-        those of `predict` unless two classes are that close to a tie.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import onnxruntime
-        >>> from aucforest import AUCForestClassifier, AUCStackingClassifier
-        >>> from aucforest.datasets import load_abalone
-        >>> X, rings = load_abalone(return_X_y=True)
-        >>> stack = AUCStackingClassifier(AUCForestClassifier(50), random_state=0).fit(X, rings >= 18)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     stack.to_onnx(f"{folder}/stack.onnx")
-        ...     session = onnxruntime.InferenceSession(f"{folder}/stack.onnx")
-        >>> labels, probabilities = session.run(None, {"X": stack.encode(X)})
-        >>> bool(abs(probabilities - stack.predict_proba(X)).max() < 1e-6)
-        True
-        """
-        forest, residual, linear = self._forest, self.members_.get("residual"), self.members_.get("linear")
-        weights = dict(zip(self.members_, self.weights_.tolist()))
+    @property
+    def _onnx_model(self) -> Stack:
+        linear, weights = self.members_.get("linear"), dict(zip(self.members_, self.weights_.tolist()))
         if "old" in weights:
             raise TypeError("a refreshed model that keeps an old one cannot be exported to ONNX: fit a new model")
         if not isinstance(linear, AdditiveClassifier | None) and weights["linear"] > 0.0:
             raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
-        residual_ensemble = None if residual is None else residual._ensemble
-        stack = Stack(forest._ensemble, residual_ensemble, linear, weights, self.intercepts_, SMALLEST)
-        write_stack(path, stack, self.classes_, self.threshold_, positive_last(self)[-1], dtype)
+        residual = self.members_["residual"]._onnx_model if "residual" in weights else None
+        return Stack(self._forest._onnx_model, residual, linear, weights, self.intercepts_, SMALLEST)

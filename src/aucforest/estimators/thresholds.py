@@ -21,22 +21,22 @@ from aucforest.tree.random import RESAMPLED_TREES
 
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
-OF_ROWS = "cost"  # the rule whose costs of each row are an argument of `fit`
-OF_FIT = "fit"  # the same costs in a rule that also has an alert budget
+OF_ROWS = "cost"  # the rule that uses the costs of each row from the argument `cost` of `fit`
+OF_FIT = "fit"  # stands for the argument `cost` of `fit` in a rule with an alert budget
 
-# For the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
+# To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS = 20
 _N_RESAMPLES = 50
-# This is done with at most so many rows, as many of each class where there are enough: with more it would take 1 KB for
-# each row.
+# Maximum number of rows for this estimate, which needs 1 KB for each row. Half of them are of each class, if there are
+# enough.
 SPREAD_ROWS = 2**16
 
-# Computes class probabilities from sums over trees and the number of trees.
+# A function that computes class probabilities from sums over trees and the number of trees.
 MeanOfTrees = Callable[[NDArray[np.float64], Any], NDArray[np.float64]]
 
 
 def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classes: int, n_rows: int) -> Any:
-    """Return the rule of a fit, which for "cost" has the costs of the training rows; raise ValueError as below."""
+    """Validate and return the rule of a fit, with `cost` in it if the rule takes the argument `cost` of `fit`."""
     if not takes_costs(threshold):
         if cost is not None:
             either = f"{OF_ROWS!r} or {{'alerts': k, 'cost': {OF_FIT!r}}}"
@@ -60,14 +60,14 @@ def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classe
 
 
 def takes_costs(threshold: Any) -> bool:
-    """Return whether the costs of a rule are those of each row that `fit` gets."""
+    """Return whether a rule takes its costs from the argument `cost` of `fit`."""
     if not isinstance(threshold, dict):
         return bool(threshold == OF_ROWS)
     return "alerts" in threshold and isinstance(threshold.get("cost"), str) and threshold["cost"] == OF_FIT
 
 
 def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
-    """Raise ValueError if a rule is unknown, or not defined for the number of classes or of rows to tune it on."""
+    """Raise ValueError if a rule is unknown, or not defined for this number of classes or of rows to tune it on."""
     if takes_costs(threshold):
         budget = "'alerts': k, " if isinstance(threshold, dict) else ""
         here = f"here pass {{{budget}'cost': array}}"
@@ -92,25 +92,20 @@ def is_tuned(threshold: Any, n_classes: int) -> bool:
     return n_classes == 2 and (threshold in (*TUNED, OF_ROWS) or isinstance(threshold, dict))
 
 
-def is_of_positive(threshold: Any) -> bool:
-    """Return whether a rule is for the positive one of two classes and does not treat both alike."""
-    return bool(threshold == "f1" or has_bound(threshold))
-
-
 def has_bound(threshold: Any) -> bool:
-    """Return whether a rule has a bound, with or without costs."""
+    """Return whether a rule has a bound, such as a precision or a number of alerts, with or without costs."""
     return isinstance(threshold, dict) and set(threshold) != {"cost"}
 
 
 def depends_on_prevalence(threshold: Any) -> bool:
-    """Return whether the best threshold by a rule that is tuned changes with the class frequencies."""
+    """Return whether the best threshold of a tuned rule depends on the class frequencies."""
     return threshold not in ("gmean", "youden") and not (
         isinstance(threshold, dict) and {"fpr", "recall"} & threshold.keys()
     )
 
 
 def find_positive(pos_label: Any, classes: NDArray[Any]) -> Any:
-    """Return the label of the positive one of two classes, by default the second; None for more classes."""
+    """Return the label of the positive class, by default the second of two; None for more than two classes."""
     labels = classes.tolist()
     if pos_label is None:
         return labels[1] if len(labels) == 2 else None
@@ -122,7 +117,7 @@ def find_positive(pos_label: Any, classes: NDArray[Any]) -> Any:
 
 
 def warn_of_positive(setting: str, model: Any) -> None:
-    """Warn if the second of two text labels, which a setting is for by default, is the more frequent one."""
+    """Warn if the positive class is by default the second of two text labels, and is the more frequent one."""
     classes = model.classes_.tolist()
     if model.pos_label is None and len(classes) == 2 and isinstance(classes[1], str) and model.class_prior_[1] > 0.5:
         negative, positive = classes
@@ -133,7 +128,7 @@ def warn_of_positive(setting: str, model: Any) -> None:
 
 
 def warn_of_few_groups(few: FewGroups) -> None:
-    """Warn of a class that too few groups have for choices by out-of-bag scores."""
+    """Warn that a class occurs in too few groups for choices by out-of-bag scores."""
     warn(
         f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
         " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them",
@@ -141,7 +136,7 @@ def warn_of_few_groups(few: FewGroups) -> None:
 
 
 def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) -> None:
-    """Raise ValueError if a rule would be tuned out of bag on a class of too few groups; alerts need no labels."""
+    """Raise ValueError if a rule is tuned out of bag and a class has too few groups, unless it needs no labels."""
     is_budget = isinstance(threshold, dict) and set(threshold) == {"alerts"}
     needs_labels = is_tuned(threshold, n_classes) and not is_budget
     if few is not None and needs_labels:
@@ -152,54 +147,46 @@ def check_groups_of_rule(threshold: Any, n_classes: int, few: FewGroups | None) 
         )
 
 
-def fixed_threshold(threshold: Any, prior: NDArray[np.float64], positive: int) -> Any:
-    """Return the threshold for `decide` by a rule that is not tuned; `prior` are the class frequencies."""
-    if threshold == "prevalence":
-        return float(prior[positive]) if len(prior) == 2 else prior
-    return np.asarray(threshold["cost"], dtype=np.float64) if isinstance(threshold, dict) else threshold
-
-
 @dataclass(frozen=True)
 class TunedRule:
-    """A rule that is tuned, and the labels, weights and costs of the rows on which it is."""
+    """A threshold rule, with the labels, weights and costs of the rows that it is tuned on."""
 
-    threshold: Any  # the rule
+    threshold: Any  # the rule, which may contain costs
     labels: NDArray[Any]  # (n_rows,), the indices of the classes
     weights: NDArray[np.float64] | None
     positive: int  # the index of the positive class
 
     @cached_property
     def _rule(self) -> Any:
-        """The rule, in which a number of alerts is a proportion of the rows."""
+        """The rule, where a number of alerts is converted to a proportion of the rows."""
         rule = self.threshold
         if isinstance(rule, dict) and isinstance(rule.get("alerts"), Integral):
-            # of all training rows of positive weight, including those that are never out of bag
+            # Rows of weight 0 do not count, but rows that are never out of bag do.
             n_rows = len(self.labels) if self.weights is None else np.count_nonzero(self.weights)
             rule = rule | {"alerts": min(rule["alerts"] / n_rows, 1.0)}
         return rule
 
     def _rule_at(self, rows: NDArray[Any] | slice) -> Any:
-        """Return the rule with the costs of some rows, if every row has its own."""
+        """Return the rule for the given rows; costs of each row are restricted to these rows."""
         rule = self._rule
         if isinstance(rule, dict) and np.ndim(rule.get("cost", 0)) == 3:
             rule = rule | {"cost": np.asarray(rule["cost"], dtype=np.float64)[rows]}
         return rule
 
     def best(self, proba: NDArray[np.float64], rows: NDArray[Any] | slice = slice(None)) -> float:
-        """Return the best threshold for the class probabilities of some rows, or NaN if these are of one class."""
-        is_positive, rule = self.labels[rows] == self.positive, self._rule_at(rows)
+        """Return the best threshold for class probabilities of the given rows, or NaN if they have only one class."""
+        is_positive, criterion, cost = self.labels[rows] == self.positive, self._rule_at(rows), None
         if is_positive.all() or not is_positive.any():
             return float("nan")
-        options = {"criterion": rule}
-        if isinstance(rule, dict) and "cost" in rule:
-            cost = np.asarray(rule["cost"])
-            criterion = {"alerts": rule["alerts"]} if "alerts" in rule else "cost"
-            options = {"criterion": criterion, "cost": cost if self.positive else cost[..., ::-1, ::-1]}
-        weights = None if self.weights is None else self.weights[rows]
-        return optimal_threshold(is_positive, proba[:, self.positive], sample_weight=weights, **options)
+        if isinstance(criterion, dict) and "cost" in criterion:
+            cost = np.asarray(criterion["cost"])
+            cost = cost if self.positive else cost[..., ::-1, ::-1]
+            criterion = {"alerts": criterion["alerts"]} if "alerts" in criterion else "cost"
+        weights, scores = None if self.weights is None else self.weights[rows], proba[:, self.positive]
+        return optimal_threshold(is_positive, scores, criterion=criterion, cost=cost, sample_weight=weights)
 
-    def of_sample(self, rows: NDArray[np.int64]) -> "TunedRule":
-        """Return the rule for a sample of the rows, with weights that restore the proportions of the classes."""
+    def for_sample(self, rows: NDArray[np.int64]) -> "TunedRule":
+        """Return the rule for a sample of the rows, with weights that restore the class frequencies of all rows."""
         kept = self.labels if self.weights is None else self.labels[self.weights > 0]
         weights = class_factors(kept, self.labels[rows])
         weights = weights if self.weights is None else self.weights[rows] * weights
@@ -207,10 +194,10 @@ class TunedRule:
 
 
 class GroupSums(NamedTuple):
-    """Sums over groups of trees at some rows, from which the standard deviation of a threshold is estimated."""
+    """Out-of-bag sums over groups of trees, from which the standard deviation of a threshold is estimated."""
 
-    sums: Sums  # with a first axis for the groups
-    rows: NDArray[np.int64] | None  # the numbers of these rows; None for all
+    sums: Sums  # the first axis is the group
+    rows: NDArray[np.int64] | None  # the indices of the rows of `sums`; None for all rows
 
 
 def tune_threshold(
@@ -228,11 +215,11 @@ def tune_threshold(
             f"threshold={rule.threshold!r} needs out-of-bag samples of both classes: increase n_estimators"
         )
     (total, n_trees), rows = groups
-    rule = rule if rows is None else rule.of_sample(rows)
+    rule = rule if rows is None else rule.for_sample(rows)
     generator = np.random.default_rng([seed, RESAMPLED_TREES])
     resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), _N_RESAMPLES)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that the required precision is not reached
+        warnings.simplefilter("ignore", UserWarning)  # the required precision may not be reached
         resampled = (Sums(np.tensordot(times, total, 1), times @ n_trees) for times in resamples)
         thresholds = np.array([best_of(rule, sums) for sums in resampled])
     thresholds = thresholds[np.isfinite(thresholds)]
@@ -242,15 +229,15 @@ def tune_threshold(
 def cross_fit_labels(
     rule: TunedRule, rows: NDArray[np.int64], groups: NDArray[np.int64] | None, proba: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return the class of some rows by thresholds, each of which is tuned on these rows without the part of the row.
+    """Predict the classes of the given rows in parts, each by a threshold that is tuned on the other parts.
 
-    A threshold suits the rows on which it is tuned better than new ones. Rows of a group are in the same part. Where
-    the others are all of one class, the negative class is predicted.
+    A threshold fits the rows that it is tuned on better than new rows. Rows of a group are in the same part. If all
+    rows of the other parts have the same class, the negative class is predicted.
     """
     scores, predicted = proba[:, rule.positive], np.empty(len(rows), dtype=np.int64)
     parts = parts_of_rows(rule.labels[rows], groups)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # that the required precision is not reached
+        warnings.simplefilter("ignore", UserWarning)  # the required precision may not be reached
         for part in np.unique(parts):
             is_part = parts == part
             is_positive = scores[is_part] >= rule.best(proba[~is_part], rows[~is_part])

@@ -28,8 +28,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
     splitter : {"best", "random"}, default="best"
         The strategy used to choose the split at each node. "best" considers all thresholds of a feature, "random" one
         threshold drawn uniformly between the smallest and the largest value in the node (extremely randomized trees).
-        An infinite value is placed beyond the finite ones at a distance equal to their range. There is no split if the
-        random threshold leaves a child too small.
+        There, an infinite value is replaced by the nearest finite value of the node plus or minus the range of finite
+        values (or 1 if the range is 0). A feature gives no split if its random threshold leaves a child too small.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
         The number of features to consider at each node, or a fraction of all features; None considers all of them.
         Features that are constant in the node are not counted.
@@ -56,17 +56,17 @@ class AUCTreeClassifier(TreeBasedClassifier):
         classes the weights do not change the AUC of a split, but they change the class frequencies of leaves.
     max_bins : int or None, default=255
         The maximum number of bins of a feature, 2 to 255. A feature with fewer distinct values has one bin for each.
-        Times of dates have at most 32. None considers all distinct values.
+        The date part "time" has at most 32 bins. None considers all distinct values.
     categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
         The categorical features, which are split natively: names, indices or a mask. "from_dtype" uses the
         categorical, string and boolean columns of a pandas, polars or pyarrow table. An array has no such columns: pass
-        for example ``categorical_features=[0]``. Categories are text, numbers, booleans, dates or durations, and equal
-        ones are the same in every type: 1 and 1.0, or a day as a date and as a Timestamp.
+        for example ``categorical_features=[0]``. Categories are text, numbers, booleans, dates or durations. Equal
+        values of different types are the same category: 1 and 1.0, or a day as a date and as a Timestamp.
     date_parts : "auto", list of str or None, default="auto"
-        What is made of a column of dates, times or durations of X: "time" (seconds since 1970-01-01), "year", "month",
-        "day", "day of week" (1 for Monday to 7) and "hour" (with minutes as its fraction). "auto" is time, month and
-        day of week, and the hour of columns whose type has a time of day. Durations and times of day become seconds.
-        None raises an error for such columns.
+        The features computed from a column of dates of X: "time" (seconds since 1970-01-01), "year", "month", "day",
+        "day of week" (1 for Monday to 7) and "hour" (with minutes as its fraction). "auto" computes time, month and
+        day of week, and also the hour if the type of the column has a time of day. Durations and times of day become
+        seconds. None raises an error for columns of dates, times of day or durations.
     random_state : int, RandomState instance or None, default=None
         Controls the sampling of features at each node and the order in which ties between features are broken.
 
@@ -77,13 +77,13 @@ class AUCTreeClassifier(TreeBasedClassifier):
     classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, dates_, split_features_
         As in `AUCForestClassifier`.
     categories_ : dict of int to ndarray
-        The categories of each categorical feature by feature index; the position of a category is its code in
-        ``tree_``. Of more than 254, the rarest come last, and a split sends all of them to the same side.
+        The categories of each categorical feature by feature index. The index of a category is its code in ``tree_``.
+        If there are more than 254, the 254 most frequent come first, and a split sends all others to the same side.
     feature_importances_ : ndarray of shape (n_features,)
-        The total gain of each column's splits, weighted by node weight and normalized to sum to 1. This importance by
-        impurity favours columns of many values, even where they are noise.
+        The total gain of each column's splits, weighted by node weight and normalized to sum to 1. This impurity-based
+        importance favors columns with many distinct values, even if they are noise.
     split_importances_ : ndarray of shape (n_split_features,)
-        The same for each of the ``split_features_``.
+        The importance of each of the ``split_features_``, computed in the same way.
 
     See Also
     --------
@@ -97,18 +97,18 @@ class AUCTreeClassifier(TreeBasedClassifier):
     2 (q0 q1 (beta - alpha))**2 / (pL pR) with class frequencies q and proportions p of the children. Unlike the AUC,
     it favors splits into children of very different sizes.
 
-    Missing values (NaN) are tried on both sides of every split. If a node has none, they go to the child with the
-    larger weight. Ties are resolved in favor of the feature that was sampled first, then missing values on the right,
-    then the lowest threshold. See :doc:`Ties and missing values </mathematics/ties>` for all rules.
+    Missing values (NaN) are tried on both sides of every split. If the training samples of a node have none, missing
+    values go to the child with the larger weight. Ties are resolved in favor of the feature that was sampled first,
+    then missing values on the right, then the lowest threshold (all rules: :doc:`ties </mathematics/ties>`).
 
-    A split on a categorical feature divides its categories into two sets. With two classes it is the best of all
-    subsets, found by ordering the categories by class frequency. (If constraints on the children rule this split out,
-    it is the best allowed one in this order.) With more classes the categories are ordered by the first principal
-    component of their class frequencies, in which "auc" and "hellinger" give classes equal weight, and the best subset
-    can be missed. In simulated nodes of 3 to 8 categories and classes this happened in 18 % of the nodes with "auc",
-    1 % with "gini", 10 % with "entropy" and 24 % with "hellinger". It cost 1.1, 0.1, 0.9 and 1.1 % of the gain on
-    average and up to 50 % in a single node (:doc:`details </mathematics/trees>`). Categories that were not in the
-    node, or not in the training data, go to the same side as missing values.
+    A split on a categorical feature divides its categories into two sets. With two classes, ordering the categories by
+    class frequency finds the best of all such splits. If constraints on the children rule out this split, the best
+    allowed split in this order is used. With more classes, the categories are ordered by the first principal component
+    of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best split can then be
+    missed. In simulated nodes of 3 to 8 categories and classes it was missed in 18 % of the nodes with "auc", 1 % with
+    "gini", 10 % with "entropy" and 24 % with "hellinger". The loss of gain was 1.1, 0.1, 0.9 and 1.1 % on average,
+    and up to 50 % in a single node (:doc:`details </mathematics/trees>`). Categories that were not in the node, or not
+    in the training data, go to the same side as missing values.
 
     A custom criterion is a function ``f(left_totals, node_totals) -> score`` compiled by ``numba.njit``. Both arguments
     are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child
@@ -186,7 +186,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         X, y
             As in `AUCForestClassifier.fit`.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative sample weights. A sample of integer weight w counts as w copies, one of weight 0 is ignored.
+            Non-negative sample weights. A sample of integer weight w counts as w copies; weight 0 excludes a sample.
 
         Returns
         -------
@@ -199,7 +199,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
             need more than half of the machine's memory. A fit that fails or is interrupted does not change the tree.
         """
         with self._fitting():
-            table = self._hold(X, y, sample_weight)
+            table = self._validate_rows(X, y, sample_weight)
             table.target.check_classes()
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
             params = self._params()
@@ -232,7 +232,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
         Returns
         -------
         ndarray of shape (n_samples,), int64
-            Node indices in ``tree_``.
+            The index of the leaf among the nodes of ``tree_``.
         """
         return self._find_leaves(X)[:, 0]
 

@@ -1,7 +1,7 @@
-"""Conversion of categorical splits to thresholds, for formats that have no others.
+"""Conversion of categorical splits to splits by thresholds, for formats that have only thresholds.
 
-A split by a set of codes becomes a chain of nodes, with one threshold for each code that goes to another side than the
-next code. All nodes of a chain lead to the same two children, so nodes from `chained` can have several parents;
+A split by a set of codes becomes a chain of nodes, with one threshold for each code that goes to a different side than
+the next code. All nodes of a chain lead to the same two children, so nodes from `chained` can have several parents;
 `copied` duplicates such nodes to make a tree.
 """
 
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from aucforest.tree.tree import MISSING_CODE, SET_WORDS, Tree
 
-# The maximum number of copies of nodes at one depth times features that are split by sets, some hundred MB.
+# The maximum of (copies of nodes at one depth) * (features that are split by sets), which take a few hundred MB.
 _MOST_RANGES = 2**26
 
 
 def rounded_down(thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the largest values of float32 that exceed no threshold, as float64.
+    """Return for each threshold the greatest float32 value that is not above it, as float64.
 
-    A float32 value is at most a threshold if, and only if, it is at most the rounded one. Rounding to the nearest value
-    instead would send values between the two to the other side.
+    A float32 value is at most the threshold if and only if it is at most the rounded threshold. Rounding to the nearest
+    float32 value could round up, so that a value above the threshold would go left.
     """
     with np.errstate(over="ignore", under="ignore"):
         nearest = thresholds.astype(np.float32)
@@ -93,7 +93,7 @@ class _Copier:
         self.features = np.unique(tree.feature[tree.set_nodes])
         self.by_set = np.isin(nodes.feature, self.features)
         self.set = np.searchsorted(tree.set_nodes, nodes.origin)
-        # The weight of each code is unknown, so the weight of a child is divided evenly among its codes and missing.
+        # Weights of codes are unknown, so the weight of a child is divided evenly among its codes and missing values.
         is_left, n_known = _sets_of(tree, n_codes)
         left_child, missing_left = tree.left_child[tree.set_nodes], tree.missing_left[tree.set_nodes]
         is_known = np.arange(MISSING_CODE) < n_known[:, None]
@@ -110,7 +110,7 @@ class _Copier:
         return _Front(np.zeros(1, np.int64), self.nodes.weight[:1], np.zeros_like(high), high, high >= 0)
 
     def skip(self, front: _Front) -> tuple[_Front, NDArray[np.float64], NDArray[np.float64]]:
-        """Replace nodes that all values leave on the same side by their descendants; return the weights left and right.
+        """Replace nodes in which all values go to one side by descendants; return the weights that go left and right.
 
         The weights are undefined for leaves.
         """
@@ -145,7 +145,7 @@ class _Copier:
         return rows, np.searchsorted(self.features, self.nodes.feature[node]), codes
 
     def children(self, front: _Front, proportion: NDArray[np.float64]) -> _Front:
-        """Return all left children, then all right children; `proportion` is that of the weight that goes left."""
+        """Return all left children, then all right children; `proportion` of the weight goes left."""
         rows, column, code = self._split_by_set(front.node)
         missing_left = self.nodes.missing_left[front.node[rows]]
         left, right = (_Front._make(part.copy() for part in front) for _ in range(2))
@@ -170,8 +170,8 @@ def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> Threshold
     front, levels, n_nodes = copier.root(n_codes), [], 0
     while len(front.node) > 0:
         front, left_mass, right_mass = copier.skip(front)
-        of_tree = ThresholdNodes._make(part[front.node] for part in copier.nodes)
-        split = np.flatnonzero(of_tree.left >= 0)
+        reached = ThresholdNodes._make(part[front.node] for part in copier.nodes)
+        split = np.flatnonzero(reached.left >= 0)
         n_nodes += len(front.node)
         if n_nodes + 2 * len(split) > most_nodes or 2 * len(split) * len(copier.features) > _MOST_RANGES:
             raise ValueError(
@@ -181,7 +181,7 @@ def copied(tree: Tree, n_codes: Mapping[int, int], most_nodes: int) -> Threshold
         left, right = np.full(len(front.node), -1), np.full(len(front.node), -1)
         left[split] = n_nodes + np.arange(len(split))
         right[split] = left[split] + len(split)
-        levels.append(of_tree._replace(left=left, right=right, weight=front.weight))
+        levels.append(reached._replace(left=left, right=right, weight=front.weight))
         front = _Front._make(part[split] for part in front)
         front = copier.children(front, left_mass[split] / (left_mass[split] + right_mass[split]))
     return ThresholdNodes._make(map(np.concatenate, zip(*levels)))

@@ -1,8 +1,8 @@
-"""Export of a forest to an ONNX graph: the trees, their mean, its calibration, and the decision.
+"""Export of forests and stacks to ONNX: trees and calibration, additive model, combination, and the decision.
 
 Values are compared with thresholds, and probabilities are averaged, as float64. So samples reach the same leaves as in
-the trees, and probabilities differ only by rounding to float32, as which they are put out. A file that reads float32
-instead has thresholds of float32, which part all values of float32 as those of the trees do.
+the trees, and probabilities differ only because the output is rounded to float32. A file that reads float32 has float32
+thresholds, which split float32 values exactly as the thresholds of the trees.
 """
 
 import os
@@ -19,30 +19,22 @@ from aucforest.tree.tree import Tree
 
 # Operator sets of 2022 and 2021, which current runtimes support.
 _OPSET, _ML_OPSET = 17, 3
-# A tuned threshold equals the probability of a sample, which must not fall below it by rounding to float32.
+# Thresholds are reduced by this relative amount: a tuned one equals a probability, which float32 may round down.
 _ROUNDING = 1e-6
 
 # (slope, intercepts, least): probabilities p become max(p, least) ** slope * exp(intercepts), normalized.
 LogitMap = tuple[float, NDArray[np.float64], float]
 
 
-class Ensemble(NamedTuple):
-    """Trees whose mean is the prediction."""
-
-    trees: Sequence[Tree]
-    n_codes: Mapping[int, int]  # the number of codes of each categorical feature
-    calibration: LogitMap | None = None  # of the mean
-
-
 def is_float32(dtype: Any) -> bool:
-    """Return whether it is float32 and not float64; ValueError if it is neither."""
+    """Return whether a dtype is float32; ValueError if it is neither float32 nor float64."""
     if dtype not in ("float32", "float64", np.float32, np.float64):
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
     return np.dtype(dtype) == np.float32
 
 
 class Graph:
-    """The nodes and constants of an ONNX graph that reads X as `dtype`; `X` is the name of its values as float64."""
+    """The nodes and constants of an ONNX graph that reads X as `dtype`; `X` is the name of the float64 values."""
 
     def __init__(self, dtype: Any = "float64") -> None:
         self.onnx = import_optional("onnx", purpose="writing ONNX", extra="onnx")
@@ -66,7 +58,7 @@ class Graph:
         return self.add("Cast", source, output=output, to=getattr(self.onnx.TensorProto, kind))
 
 
-def _add_trees(graph: Graph, ensemble: Ensemble, output: str) -> None:
+def _add_trees(graph: Graph, ensemble: "Ensemble", output: str) -> None:
     """Add the nodes that compute the mean of the trees from X, as float32."""
     parts: list[dict[str, NDArray[Any]]] = []
     for number, tree in enumerate(ensemble.trees):
@@ -100,31 +92,16 @@ def _add_trees(graph: Graph, ensemble: Ensemble, output: str) -> None:
     graph.add("TreeEnsembleRegressor", graph.X, output=output, **attributes)
 
 
-def add_ensemble(graph: Graph, ensemble: Ensemble, output: str) -> str:
-    """Add the nodes that compute probabilities from X, as float64; return the name of their output."""
-    _add_trees(graph, ensemble, f"{output}_mean")
-    if ensemble.calibration is None:
-        return graph.add_cast(f"{output}_mean", output, "DOUBLE")
-    # In float64: the slope would multiply the rounding errors of logarithms.
-    slope, intercepts, least = (np.asarray(value, dtype=np.float64) for value in ensemble.calibration)
-    mean = graph.add_cast(f"{output}_mean", f"{output}_mean_double", "DOUBLE")
-    log_mean = add_log(graph, mean, float(least))
-    power = graph.add("Mul", log_mean, graph.constant(f"{output}_slope", slope), output=f"{output}_power")
-    odds = graph.add("Add", power, graph.constant(f"{output}_intercepts", intercepts), output=f"{output}_odds")
-    return graph.add("Softmax", odds, output=output, axis=1)
-
-
-def add_log(graph: Graph, proba: str, least: float) -> str:
-    """Add the nodes that compute logarithms of probabilities, of which smaller ones are replaced by `least`."""
+def _add_log(graph: Graph, proba: str, least: float) -> str:
+    """Add the nodes that compute the logarithm of probabilities, after replacing smaller ones by `least`."""
     above = graph.add("Max", proba, graph.constant(f"{proba}_least", np.float64(least)), output=f"{proba}_above_0")
     return graph.add("Log", above, output=f"log_{proba}")
 
 
-def add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope: float) -> None:
-    """Add the nodes that compute "probabilities" as float32, and from these the "class".
+def _add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope: float) -> None:
+    """Add the nodes that compute "probabilities" as float32, and from them the index of the "class".
 
-    `threshold` is a `threshold_` as in `aucforest.metrics.thresholds.decide`, and `positive` the index of the positive
-    one of two classes. A slope above 1 multiplies the relative errors of the odds.
+    A threshold is reduced more if `slope` is above 1, because the slope multiplies relative errors of the odds.
     """
     graph.add_cast(proba, "probabilities", "FLOAT")
     if threshold is None:
@@ -137,41 +114,174 @@ def add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope:
         graph.add("GreaterOrEqual", "probability", least, output="is_positive")
         graph.add("Where", "is_positive", positive_class, negative_class, output="class")
     elif threshold.ndim == 1:
-        # A class of prior 0 has probability 0, so its factor does not matter.
+        # A class with a prior probability of 0 has probability 0, so its factor does not matter.
         factors = np.divide(1.0, threshold, out=np.zeros(len(threshold)), where=threshold > 0.0)
         graph.add("Mul", "probabilities", graph.constant("factors", factors.astype(np.float32)), output="weighted")
         graph.add("ArgMax", "weighted", output="class", axis=1, keepdims=0)
     else:
-        # In units of the greatest one, which float32 always holds.
+        # Costs are divided by the greatest one, because float32 cannot represent all costs.
         cost = graph.constant("cost", (threshold / np.abs(threshold).max()).astype(np.float32))
         graph.add("MatMul", "probabilities", cost, output="expected_cost")
         graph.add("ArgMin", "expected_cost", output="class", axis=1, keepdims=0)
 
 
+def _add_additive(graph: Graph, model: Any) -> str:
+    """Add the nodes that compute the probabilities of an additive model."""
+
+    def pick(source: str, indices: NDArray[np.int64], name: str) -> str:
+        return graph.add("Gather", source, graph.constant(f"{name}_places", indices), output=name, axis=1)
+
+    def against(kind: str, source: str, values: Any, name: str) -> str:
+        return graph.add(kind, source, graph.constant(f"{name}_by", np.asarray(values, np.float64)), output=name)
+
+    columns = []
+    if len(model.numbers_):
+        centred = against("Sub", pick(graph.X, model.numbers_, "numbers"), model.centre_, "centred")
+        ratio = against("Div", centred, model.scale_, "ratio")
+        # NaN is replaced before clipping, because a runtime may clip NaN to a bound.
+        is_missing = graph.add("IsNaN", ratio, output="is_missing")
+        filled = graph.add("Where", is_missing, graph.constant("mean", np.float64(0.0)), ratio, output="filled")
+        least, most = (graph.constant(f"clip_{sign}", np.float64(sign * model.MOST_SCALED)) for sign in (-1, 1))
+        columns.append(graph.add("Clip", filled, least, most, output="scaled"))
+    if len(model.knots_):
+        above = against("Sub", pick("scaled", model.knot_indices_, "at_knots"), model.knots_, "above_knots")
+        columns.append(graph.add("Relu", above, output="splines"))
+    if len(model.missing_):
+        graph.add("IsNaN", pick(graph.X, model.missing_, "maybe_missing"), output="are_missing")
+        columns.append(graph.add_cast("are_missing", "missing", "DOUBLE"))
+    coef, intercept = model.coef_by_class()
+    total, n_columns = graph.constant("linear_intercept", intercept), coef.shape[1] - len(model.codes_)
+    if columns:
+        joined = graph.add("Concat", *columns, output="columns", axis=1)
+        product = graph.add("MatMul", joined, graph.constant("coef", coef[:, :n_columns].T), output="products")
+        total = graph.add("Add", product, total, output="linear_columns")
+    for feature in np.unique(model.code_features_).tolist():
+        is_code = model.code_features_ == feature
+        term = _add_categories(graph, feature, model.codes_[is_code].astype(np.int64), coef[:, n_columns:][:, is_code])
+        total = graph.add("Add", total, term, output=f"linear_{feature}")
+    return graph.add("Softmax", total, output="linear", axis=1)
+
+
+def _add_categories(graph: Graph, feature: int, codes: NDArray[np.int64], coef: NDArray[np.float64]) -> str:
+    """Add the nodes that look up the coefficients of the categories of a feature, (n_classes, n_codes)."""
+    # A row for each code, and a last row of zeros for values without a coefficient, so that few graph nodes are needed.
+    n_rows = int(codes.max()) + 2
+    table = np.zeros((n_rows, len(coef)))
+    table[codes] = coef.T
+    name, last = f"code_{feature}", graph.constant(f"last_{feature}", np.float64(n_rows - 1))
+    index = graph.constant(f"{name}_place", np.int64(feature))
+    value = graph.add("Gather", graph.X, index, output=name, axis=1)
+    # Comparisons with NaN are false.
+    least = graph.constant(f"{name}_least", np.float64(0.0))
+    is_code = graph.add("And", graph.add("GreaterOrEqual", value, least, output=f"{name}_above"),
+                        graph.add("Less", value, last, output=f"{name}_below"), output=f"{name}_known")  # fmt: skip
+    row = graph.add_cast(graph.add("Where", is_code, value, last, output=f"{name}_or_last"), f"{name}_row", "INT64")
+    return graph.add("Gather", graph.constant(f"{name}_coef", table), row, output=f"{name}_term", axis=0)
+
+
+class Ensemble(NamedTuple):
+    """Trees whose mean is the prediction."""
+
+    trees: Sequence[Tree]
+    n_codes: Mapping[int, int]  # the number of codes of each categorical feature
+    calibration: LogitMap | None = None  # applied to the mean
+
+    @property
+    def slope(self) -> float:
+        """The factor by which relative errors of the means of trees are multiplied in the odds."""
+        return 1.0 if self.calibration is None else self.calibration[0]
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of X."""
+        return self.trees[0].n_features
+
+    def add_to(self, graph: Graph, output: str = "proba") -> str:
+        """Add the nodes that compute probabilities from X, as float64; return the name of their output."""
+        _add_trees(graph, self, f"{output}_mean")
+        if self.calibration is None:
+            return graph.add_cast(f"{output}_mean", output, "DOUBLE")
+        # In float64, because the slope multiplies the rounding errors of logarithms.
+        slope, intercepts, least = (np.asarray(value, dtype=np.float64) for value in self.calibration)
+        mean = graph.add_cast(f"{output}_mean", f"{output}_mean_double", "DOUBLE")
+        log_mean = _add_log(graph, mean, float(least))
+        power = graph.add("Mul", log_mean, graph.constant(f"{output}_slope", slope), output=f"{output}_power")
+        odds = graph.add("Add", power, graph.constant(f"{output}_intercepts", intercepts), output=f"{output}_odds")
+        return graph.add("Softmax", odds, output=output, axis=1)
+
+
+class Stack(NamedTuple):
+    """The members of a stack and their combination; members of weight 0 are not exported."""
+
+    forest: Ensemble
+    residual: Ensemble | None
+    linear: Any  # a fitted additive model with attributes such as `knots_`, or None
+    coef: Mapping[str, float]  # the weights of the members by name
+    intercept: NDArray[np.float64]
+    least: float  # replaces smaller probabilities, so that logarithms are finite
+
+    @property
+    def slope(self) -> float:
+        """The factor by which relative errors of the means of trees are multiplied in the odds."""
+        slope = self.coef["forest"] * self.forest.slope
+        if self.residual is None:
+            return slope
+        return slope + self.coef["residual"] * (self.residual.slope + 2.0 * self.forest.slope)
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns of X."""
+        return self.forest.n_features
+
+    def add_to(self, graph: Graph) -> str:
+        """Add the nodes that compute probabilities from X, as float64; return the name of their output."""
+        total = graph.constant("intercept", self.intercept)
+        for name, score in self._add_scores(graph).items():
+            weight = graph.constant(f"{name}_weight", np.float64(self.coef[name]))
+            term = graph.add("Mul", score, weight, output=f"{name}_term")
+            total = graph.add("Add", total, term, output=f"{name}_total")
+        return graph.add("Softmax", total, output="proba", axis=1)
+
+    def _add_scores(self, graph: Graph) -> dict[str, str]:
+        """Add the nodes that compute the scores of members, and return the names of their outputs."""
+        scores = {}
+        has_residual, has_linear = (self.coef.get(name, 0.0) > 0.0 for name in ("residual", "linear"))
+        if self.coef["forest"] > 0.0 or has_residual or not has_linear:
+            proba = self.forest.add_to(graph, "forest")
+            scores["forest"] = _add_log(graph, proba, self.least)
+        if has_residual and self.residual is not None:
+            residual = _add_log(graph, self.residual.add_to(graph, "residual"), self.least)
+            # The sum of the other probabilities, because 1 - p is not precise if p is close to 1.
+            is_other = graph.constant("is_other", 1.0 - np.eye(len(self.intercept)))
+            others = graph.add("MatMul", proba, is_other, output="others")
+            without = graph.add("Sub", residual, scores["forest"], output="residual_without_forest")
+            scores["residual"] = graph.add("Sub", without, _add_log(graph, others, self.least), output="residual_score")
+        if has_linear:
+            scores["linear"] = _add_log(graph, _add_additive(graph, self.linear), self.least)
+        return scores
+
+
 def write_onnx(
     path: str | os.PathLike[str],
-    ensemble: Ensemble,
+    model: Ensemble | Stack,
     classes: NDArray[Any],
     threshold: Any = None,
     positive: int = 1,
     dtype: Any = "float64",
 ) -> None:
-    """Write a classifier that averages trees; `threshold` and `positive` are those of `add_decision`."""
+    """Write a classifier whose output "label" is the label of the predicted class.
+
+    `threshold` is a `threshold_` as in `aucforest.metrics.thresholds.decide`, and `positive` the index of the positive
+    class if there are two classes.
+    """
     graph = Graph(dtype)
-    slope = 1.0 if ensemble.calibration is None else ensemble.calibration[0]
-    add_decision(graph, add_ensemble(graph, ensemble, "proba"), threshold, positive, slope)
-    write_graph(path, graph, ensemble.trees[0].n_features, classes)
-
-
-def write_graph(path: str | os.PathLike[str], graph: Graph, n_features: int, classes: NDArray[Any]) -> None:
-    """Write a graph that computes "probabilities" and "class"; "label" is the class with its label."""
+    _add_decision(graph, model.add_to(graph), threshold, positive, model.slope)
     labels = np.array(classes.tolist())
     if labels.tolist() != classes.tolist():
         # numpy converts integers beyond int64 to float64.
         labels = classes
     if labels.dtype.kind != "U" and (labels.dtype.kind not in "biuf" or labels.dtype.itemsize > 8):
         raise TypeError(f"ONNX needs labels that are str, bool or numbers of at most 64 bits, not {labels.dtype}")
-
     helper, kinds = graph.onnx.helper, graph.onnx.TensorProto
     by_class = graph.constant("classes", labels.astype(object) if labels.dtype.kind == "U" else labels)
     graph.add("Gather", by_class, "class", output="label", axis=0)
@@ -179,12 +289,12 @@ def write_graph(path: str | os.PathLike[str], graph: Graph, n_features: int, cla
         helper.make_tensor_value_info("label", graph.constants[-1].data_type, [None]),
         helper.make_tensor_value_info("probabilities", kinds.FLOAT, [None, len(classes)]),
     ]
-    X = helper.make_tensor_value_info("X", kinds.FLOAT if graph.is_narrow else kinds.DOUBLE, [None, n_features])
+    X = helper.make_tensor_value_info("X", kinds.FLOAT if graph.is_narrow else kinds.DOUBLE, [None, model.n_features])
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
-    model = helper.make_model(
+    file = helper.make_model(
         helper.make_graph(graph.nodes, "aucforest", [X], outputs, graph.constants),
         opset_imports=opsets,
         ir_version=helper.find_min_ir_version_for(opsets),
         producer_name="aucforest",
     )
-    write_whole(path, model.SerializeToString())
+    write_whole(path, file.SerializeToString())

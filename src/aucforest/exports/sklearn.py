@@ -1,7 +1,7 @@
 """Export of trees to scikit-learn, for tools that read its trees, such as SHAP, compilers of trees and plots.
 
-scikit-learn compares float32 values with float64 thresholds, as our trees do if X is float32, so the thresholds are the
-same.
+scikit-learn compares float32 values with float64 thresholds. Trees of this package do so, too, if X is float32, so
+thresholds are exported unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _NO_FEATURE, _NO_THRESHOLD, _NO_CHILD = -2, -2.0, -1
 
 
 class _WithAdvice(type):
-    """Metaclass that adds advice to the repr of a class, which messages such as that of shap.TreeExplainer contain."""
+    """Metaclass that adds advice to the repr of a class; messages such as that of shap.TreeExplainer contain it."""
 
     def __repr__(cls) -> str:
         return f"{super().__repr__()}; pass its attribute `estimator`, the forest before calibration"
@@ -142,7 +142,7 @@ def as_decision_tree(
 def as_random_forest(
     trees: Sequence[Tree], classes: NDArray[Any], n_codes: Mapping[int, int]
 ) -> "RandomForestClassifier":
-    """Return a fitted forest that predicts the mean of the trees; `n_codes` are by index of categorical features."""
+    """Return a fitted forest that predicts the mean of the trees; `n_codes` has the number of codes by feature."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.tree import DecisionTreeClassifier
 

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
 from aucforest._memory import check_memory
-from aucforest.persistence.model_file import Arrays, ModelFormatError, ModelTooLargeError, StoredModel, narrow
+from aucforest.persistence.model_file import (
+    Arrays,
+    ModelFormatError,
+    ModelTooLargeError,
+    StoredModel,
+    narrow,
+    require,
+)
 from aucforest.tree.tree import LEAF, SET_WORDS, Tree
 
 # The maximum number of trees in a file. The Python objects of a tree take more than ten times the memory of its bytes
@@ -28,7 +35,7 @@ MOST_TREES = 2**17
 _MOST_NODES = 2**31 - 1
 # Class totals below this bound are stored as integers; their sums in float64 are exact.
 _MOST_TOTAL = 2**32
-# Class frequencies that are restored at a time, few enough to stay in the CPU cache until they are validated.
+# The number of class frequencies that are restored at once, so that they are in the CPU cache when they are validated.
 _AT_ONCE = 2**17
 
 
@@ -118,15 +125,14 @@ def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: ND
     arrays = _take(model, n_classes)
     n_nodes, feature = arrays["n_nodes"], arrays["feature"]
     starts, n_splits = np.cumsum(n_nodes) - n_nodes, n_nodes // 2
-    if not np.array_equal(np.add.reduceat(feature != LEAF, starts, dtype=np.int64), n_splits):
-        raise ModelFormatError("tree: the number of splits does not match the number of nodes")
-    if np.any(arrays["pair"] >= np.repeat(n_splits, n_splits)):
-        raise ModelFormatError("tree: a child is out of range")
-    if (n_set_nodes := len(arrays["set_nodes"])) != (n_sets := len(arrays["sets"])):
-        raise ModelFormatError(f"tree: there are {n_set_nodes} nodes with a set, but {n_sets} sets")
+    n_found = np.add.reduceat(feature != LEAF, starts, dtype=np.int64)
+    require(np.array_equal(n_found, n_splits), "tree: the number of splits does not match the number of nodes")
+    require(np.all(arrays["pair"] < np.repeat(n_splits, n_splits)), "tree: a child is out of range")
+    n_set_nodes, n_sets = len(arrays["set_nodes"]), len(arrays["sets"])
+    require(n_set_nodes == n_sets, f"tree: there are {n_set_nodes} nodes with a set, but {n_sets} sets")
     by_set = np.flatnonzero(np.isin(feature, set_features)) if len(set_features) > 0 else ()
-    if not np.array_equal(by_set, arrays["set_nodes"]):
-        raise ModelFormatError("tree: a categorical split is on a numeric feature, or the reverse")
+    is_categorical = np.array_equal(by_set, arrays["set_nodes"])
+    require(is_categorical, "tree: a categorical split is on a numeric feature, or the reverse")
     ends = np.concatenate(([0], np.cumsum(n_nodes)))
     groups = ends[:-1] * n_classes // _AT_ONCE
     bounds = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
@@ -174,7 +180,7 @@ def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: 
         *nodes.values(),
     )
     if "total" in arrays:
-        # numpy is slow at sums along a short axis, so columns are added.
+        # numpy is slow at sums along a short axis, so the columns are added one by one.
         nodes["weight"] = reduce(np.add, nodes["frequencies"].T)
         with np.errstate(all="ignore"):
             nodes["frequencies"] /= nodes["weight"][:, None]
@@ -186,11 +192,11 @@ def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: 
     for start, end, first_set, last_set, shrinkage in zip(
         ends, ends[1:], set_ends, set_ends[1:], arrays["shrinkage"][first_tree:last_tree].tolist()
     ):
-        own = {name: array[start - first : end - first] for name, array in nodes.items()}
-        if last_set > first_set:  # else trees share the arrays without any
-            own["set_nodes"] = arrays["set_nodes"][first_set:last_set].astype(np.int64) - start
-            own["sets"] = arrays["sets"][first_set:last_set]
-        yield Tree(**own, n_features=n_features, shrinkage=shrinkage)
+        parts = {name: array[start - first : end - first] for name, array in nodes.items()}
+        if last_set > first_set:  # otherwise trees share the empty default arrays
+            parts["set_nodes"] = arrays["set_nodes"][first_set:last_set].astype(np.int64) - start
+            parts["sets"] = arrays["sets"][first_set:last_set]
+        yield Tree(**parts, n_features=n_features, shrinkage=shrinkage)
 
 
 def _take(model: StoredModel, n_classes: int) -> Arrays:
@@ -198,22 +204,17 @@ def _take(model: StoredModel, n_classes: int) -> Arrays:
     n_nodes = model.take_array("tree.n_nodes", "q", (-1,))
     feature = model.take_array("tree.feature", "bhi", (-1,))
     n_trees, n_all = len(n_nodes), len(feature)
-    if not (1 <= n_trees <= MOST_TREES and n_nodes.min() >= 1 and n_nodes.max() <= min(n_all, _MOST_NODES)):
-        raise ModelFormatError("the numbers of trees and nodes are out of range")
-    if np.any(n_nodes % 2 == 0) or n_nodes.sum() != n_all:
-        raise ModelFormatError("the numbers of nodes are even, or do not sum to the total")
+    are_sizes = 1 <= n_trees <= MOST_TREES and n_nodes.min() >= 1 and n_nodes.max() <= min(n_all, _MOST_NODES)
+    require(are_sizes, "the numbers of trees and nodes are out of range")
+    are_odd = np.all(n_nodes % 2 == 1) and n_nodes.sum() == n_all
+    require(are_odd, "the numbers of nodes are even, or do not sum to the total")
     n_splits = (n_all - n_trees) // 2
     n_leaves = n_splits + n_trees
     wanted: dict[str, tuple[str, tuple[int, ...]]] = {
-        "shrinkage": ("d", (n_trees,)),
-        "missing_left": ("B", ((n_all + 7) // 8,)),
-        "pair": ("BHI", (n_splits,)),
-        "threshold": ("d", (n_splits,)),
-        "gain": ("d", (n_splits,)),
-        "n_samples": ("BHI", (n_leaves,)),
-        "set_nodes": ("BHIq", (-1,)),
-        "sets": ("Q", (-1, SET_WORDS)),
-    }
+        "shrinkage": ("d", (n_trees,)), "missing_left": ("B", ((n_all + 7) // 8,)), "pair": ("BHI", (n_splits,)),
+        "threshold": ("d", (n_splits,)), "gain": ("d", (n_splits,)), "n_samples": ("BHI", (n_leaves,)),
+        "set_nodes": ("BHIq", (-1,)), "sets": ("Q", (-1, SET_WORDS)),
+    }  # fmt: skip
     if "tree.total" in model:
         wanted["total"] = ("BHI", (n_leaves, n_classes))
     else:

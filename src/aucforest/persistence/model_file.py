@@ -1,8 +1,8 @@
 """Model files: arrays and metadata in one safetensors file, with a checksum.
 
-The header of a safetensors file describes the arrays and can have further strings by name. Model files have one, named
-``aucforest``, because several would be written in random order. It has the version of the format, the CRC-32 of arrays
-and metadata, and the metadata as JSON, separated by spaces. Nothing in a file is executed.
+The header of a safetensors file describes the arrays and can contain named strings. Model files have only the string
+``aucforest``, because several strings would be written in random order. It consists of the version of the format, the
+CRC-32 of arrays and metadata, and the metadata as JSON, separated by spaces. Nothing in a file is executed.
 """
 
 import json
@@ -40,6 +40,12 @@ class ModelTooLargeError(ModelFormatError):
     """Raised if the content of a file would take too much memory."""
 
 
+def require(holds: Any, sentence: str) -> None:
+    """Raise ModelFormatError unless a condition on the content of a file holds."""
+    if not holds:
+        raise ModelFormatError(sentence)
+
+
 class StoredModel:
     """The arrays and the metadata of a model file, which are validated when they are taken by name."""
 
@@ -50,7 +56,7 @@ class StoredModel:
         return name in self._arrays or name in self._metadata
 
     def change(self, name: str, change: Callable[[Any], Any]) -> None:
-        """Replace an array or an item of the metadata by what a function makes of it, if there is one of this name."""
+        """Replace the array or metadata item `name`, if it exists, by the result of calling `change` with it."""
         for items in (self._arrays, self._metadata):
             if name in items:
                 items[name] = change(items[name])
@@ -60,8 +66,7 @@ class StoredModel:
 
         -1 stands for any length, and None for any shape.
         """
-        if name not in self._arrays:
-            raise ModelFormatError(f"the array {name} is missing")
+        require(name in self._arrays, f"the array {name} is missing")
         array = self._arrays.pop(name)
         fits = shape is None or (
             array.ndim == len(shape) and all(wanted in (-1, n) for wanted, n in zip(shape, array.shape))
@@ -73,27 +78,25 @@ class StoredModel:
 
     def take(self, name: str, kind: type[T]) -> T:
         """Remove an item of the metadata and return it; ModelFormatError unless its type is `kind`."""
-        if name not in self._metadata:
-            raise ModelFormatError(f"{name} is missing")
+        require(name in self._metadata, f"{name} is missing")
         value = self._metadata.pop(name)
-        if type(value) is not kind:
-            raise ModelFormatError(f"{name} must be {kind.__name__}, but is {type(value).__name__}")
+        require(type(value) is kind, f"{name} must be {kind.__name__}, but is {type(value).__name__}")
         return value
 
     def take_model(self, name: str) -> "StoredModel":
-        """Remove a model within this one and return it: the item `name`, and arrays named such as "name/array"."""
+        """Remove a nested model and return it: the metadata item `name`, and the arrays with the prefix "name/"."""
         names = [array for array in self._arrays if array.startswith(f"{name}/")]
         arrays = {array.removeprefix(f"{name}/"): self._arrays.pop(array) for array in names}
         return StoredModel(arrays, self.take(name, dict))
 
     def check_taken(self) -> None:
         """Raise ModelFormatError if an array or an item of the metadata was not taken."""
-        if left := [*self._arrays, *self._metadata]:
-            raise ModelFormatError(f"{left[0]} is unknown")
+        for name in (*self._arrays, *self._metadata):
+            raise ModelFormatError(f"{name} is unknown")
 
 
 def narrow(values: NDArray[Any], dtypes: str) -> NDArray[Any]:
-    """Return integers of at least -1 in the first of the given types, such as "BHI", that can hold them all."""
+    """Return integers of at least -1 as the first of the given types, such as "BHI", that can represent all of them."""
     most = int(values.max()) if values.size else 0
     for dtype in dtypes:
         if most <= np.iinfo(dtype).max:
@@ -126,27 +129,24 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
     """Read a model file into memory; ModelFormatError if it is damaged or not in a format up to `VERSION`."""
     with open(path, "rb") as start:
         length = start.read(8)
-    if int.from_bytes(length, "little") > _MOST_HEADER:
-        raise ModelFormatError("not a model file: its header is too large")
+    require(int.from_bytes(length, "little") <= _MOST_HEADER, "not a model file: its header is too large")
     try:
         with safe_open(os.fspath(path), framework="numpy") as file:
             _, checksum, text = _split(file.metadata() or {})
             names = list(file.keys())
             for name in names:
-                if (dtype := file.get_slice(name).get_dtype()) not in _DTYPES:
-                    raise ModelFormatError(f"{name} has the unknown type {dtype}")
+                dtype = file.get_slice(name).get_dtype()
+                require(dtype in _DTYPES, f"{name} has the unknown type {dtype}")
             arrays = {name: file.get_tensor(name) for name in names}
     except SafetensorError as error:
         raise ModelFormatError(f"not a model file: {error}") from None
-    if checksum != _checksum(arrays, text):
-        raise ModelFormatError("the file is damaged: the checksum does not match")
+    require(checksum == _checksum(arrays, text), "the file is damaged: the checksum does not match")
     _check_brackets(text)
     try:
         metadata = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelFormatError(f"the metadata cannot be read: {error}") from None
-    if not isinstance(metadata, dict):
-        raise ModelFormatError("the metadata are not a JSON object")
+    require(isinstance(metadata, dict), "the metadata are not a JSON object")
     return StoredModel(arrays, metadata)
 
 
@@ -158,8 +158,8 @@ def read_version(path: str | os.PathLike[str]) -> int:
 
 def _check_brackets(text: str) -> None:
     """Raise ModelFormatError if the metadata have so many lists and dicts that they could exhaust the memory."""
-    if text.count("[") + text.count("{") > _MOST_BRACKETS:
-        raise ModelFormatError(f"the metadata have more than {_MOST_BRACKETS} lists and dicts")
+    n_brackets = text.count("[") + text.count("{")
+    require(n_brackets <= _MOST_BRACKETS, f"the metadata have more than {_MOST_BRACKETS} lists and dicts")
 
 
 def _split(header: Mapping[str, str]) -> tuple[int, str, str]:
@@ -168,6 +168,6 @@ def _split(header: Mapping[str, str]) -> tuple[int, str, str]:
     if match is None:
         raise ModelFormatError("not a model file of aucforest")
     version, checksum, text = match.groups()
-    if int(version) > VERSION:
-        raise ModelFormatError(f"written by a newer aucforest: format {version}, but this one supports up to {VERSION}")
+    newer = f"written by a newer aucforest: format {version}, but this one supports up to {VERSION}"
+    require(int(version) <= VERSION, newer)
     return int(version), checksum, text

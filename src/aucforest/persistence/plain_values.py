@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, narrow
+from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, narrow, require
 
-# The maximum size of an array of strings in bytes; each element takes as many as the longest.
+# The maximum size of an array of strings in bytes. Each element takes as many bytes as the longest string.
 _MOST_TEXT = 2**26
-# More labels than these are stored as arrays: JSON would be larger than a header may be.
+# The maximum number of labels in JSON. More labels are stored as arrays, because the header could be too large.
 _MOST_PLAIN = 2**12
-# Dates and durations are stored in microseconds since these.
+# Dates and durations are stored as integers: microseconds since the origin of their kind.
 _ORIGINS: dict[str, Any] = {
     "date": datetime(1970, 1, 1),
     "date in UTC": datetime(1970, 1, 1, tzinfo=UTC),
@@ -25,7 +25,7 @@ _NUMBERS = {"bool", "float16", "float32", "float64"} | {f"{sign}int{n}" for sign
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value that JSON can represent; TypeError for other types.
+    """Return the value in a form that JSON can represent; TypeError for unsupported types.
 
     Arrays and tuples become lists. A dict becomes ``{"pairs": [[key, value], ...]}``, because its keys can have any
     type, and an infinite value or NaN becomes ``{"float": "inf"}`` and the like.
@@ -38,7 +38,7 @@ def to_plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
-        return str.__str__(value)  # of a constant of an Enum, `str` is its name
+        return str.__str__(value)  # `str(value)` of a member of an Enum would be its name
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"float": str(float(value))}
     if isinstance(value, list | tuple):
@@ -70,14 +70,14 @@ def from_plain(value: Any) -> Any:
 
 
 def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
-    """Return class labels, categories or names with their dtype as a dict for JSON; TypeError for other values."""
+    """Return labels or categories as a dict for JSON; TypeError for other types, ModelFormatError for too long text."""
     kind = {"U": "text", "O": "object"}.get(labels.dtype.kind, labels.dtype.name)
     if kind not in _NUMBERS | {"text", "object"}:
         raise TypeError(f"labels of dtype {labels.dtype} cannot be stored, only strings and numbers of at most 64 bits")
     values = labels.tolist()
-    of_dates = _kind_of_date(values[0]) if kind == "object" and values else None
-    if of_dates is not None and all(_kind_of_date(value) == of_dates for value in values):
-        kind, values = of_dates, [(value - _ORIGINS[of_dates]) // timedelta.resolution for value in values]
+    date_kind = _kind_of_date(values[0]) if kind == "object" and values else None
+    if date_kind is not None and all(_kind_of_date(value) == date_kind for value in values):
+        kind, values = date_kind, [(value - _ORIGINS[date_kind]) // timedelta.resolution for value in values]
     for value in values if kind == "object" else ():
         if not isinstance(value, str | bool | int | float):
             raise TypeError(f"the label {value!r} is neither a number nor a string")
@@ -88,7 +88,7 @@ def labels_to_plain(labels: NDArray[Any]) -> dict[str, Any]:
 
 
 def _kind_of_date(value: Any) -> str | None:
-    """Return which of `_ORIGINS` a date or a duration of Python is counted from, None for other values."""
+    """Return the key of `_ORIGINS` for a Python date or duration, or None for other values."""
     for kind, origin in _ORIGINS.items():
         if type(value) is type(origin) and getattr(value, "tzinfo", None) == getattr(origin, "tzinfo", None):
             return kind
@@ -97,18 +97,18 @@ def _kind_of_date(value: Any) -> str | None:
 
 def _check_length(n_labels: int, length: Any) -> None:
     """Raise ModelFormatError if an array of strings of this length would exceed `_MOST_TEXT` bytes."""
-    if type(length) is not int or not 1 <= length <= _MOST_TEXT // (4 * max(n_labels, 1)):
-        raise ModelFormatError(f"{n_labels} labels of {length} characters are too long for a model file")
+    fits = type(length) is int and 1 <= length <= _MOST_TEXT // (4 * max(n_labels, 1))
+    require(fits, f"{n_labels} labels of {length} characters are too long for a model file")
 
 
 def labels_from_plain(stored: Any) -> NDArray[Any]:
     """Return the labels from the result of `labels_to_plain`; ModelFormatError if it cannot be such a result."""
-    if not isinstance(stored, dict) or set(stored) != {"kind", "length", "values"}:
-        raise ModelFormatError("labels have an invalid encoding")
+    is_encoded = isinstance(stored, dict) and set(stored) == {"kind", "length", "values"}
+    require(is_encoded, "labels have an invalid encoding")
     kind, length, values = stored["kind"], stored["length"], from_plain(stored["values"])
     scalars = str if kind == "text" else str | bool | int | float
-    if not isinstance(values, list) or not all(isinstance(value, scalars) for value in values):
-        raise ModelFormatError("labels are neither numbers nor strings")
+    are_scalars = isinstance(values, list) and all(isinstance(value, scalars) for value in values)
+    require(are_scalars, "labels are neither numbers nor strings")
     if isinstance(kind, str) and kind in _ORIGINS:
         kind, values = "object", _dates_from_plain(values, _ORIGINS[kind])
     if kind == "object":
@@ -117,20 +117,19 @@ def labels_from_plain(stored: Any) -> NDArray[Any]:
         return labels
     if kind == "text":
         _check_length(len(values), length)
-    elif not (isinstance(kind, str) and kind in _NUMBERS):
-        raise ModelFormatError(f"labels have the unknown type {kind!r}")
+    else:
+        require(isinstance(kind, str) and kind in _NUMBERS, f"labels have the unknown type {kind!r}")
     try:
         with np.errstate(all="ignore"):
             labels = np.array(values, dtype=f"U{length}" if kind == "text" else kind)
     except (ValueError, OverflowError) as error:
         raise ModelFormatError(f"labels do not match their type: {error}") from None
-    if labels.tolist() != values:
-        raise ModelFormatError(f"labels do not match their type {labels.dtype}")
+    require(labels.tolist() == values, f"labels do not match their type {labels.dtype}")
     return labels
 
 
 def _dates_from_plain(numbers: list[Any], origin: Any) -> list[Any]:
-    """Return dates or durations from microseconds since `origin`; ModelFormatError if they cannot be such."""
+    """Return dates or durations from microseconds since `origin`; ModelFormatError if they are invalid."""
     try:
         if all(type(number) is int for number in numbers):
             return [origin + number * timedelta.resolution for number in numbers]
@@ -140,7 +139,7 @@ def _dates_from_plain(numbers: list[Any], origin: Any) -> list[Any]:
 
 
 def fold_labels(labels: NDArray[Any], name: str) -> tuple[dict[str, Any], Arrays]:
-    """Return what `labels_to_plain` returns; the values of many labels as arrays, whose names begin with `name`."""
+    """Return the dict of `labels_to_plain`; arrays, with names from `name`, replace the values if there are many."""
     plain = labels_to_plain(labels)
     if len(labels) <= _MOST_PLAIN:
         return plain, {}
@@ -152,25 +151,19 @@ def fold_labels(labels: NDArray[Any], name: str) -> tuple[dict[str, Any], Arrays
         return without_values, {f"{name}.text": np.frombuffer(b"".join(texts), np.uint8), f"{name}.lengths": lengths}
     numbers = np.array(values) if kinds in ({int}, {float}) else np.empty(0, dtype=object)
     if numbers.dtype.name not in ("int64", "uint64", "float64") or numbers.tolist() != values:
-        return plain, {}  # such as strings among numbers
+        return plain, {}  # such as a mixture of strings and numbers
     return without_values, {f"{name}.numbers": numbers}
 
 
 def unfold_labels(plain: Any, stored: StoredModel, name: str) -> NDArray[Any]:
-    """Return the labels from the result of `fold_labels`, whose arrays are taken from a file."""
-    if isinstance(plain, dict) and plain.get("values", ()) is None:
-        plain = {**plain, "values": _take_values(stored, name)}
-    return labels_from_plain(plain)
-
-
-def _take_values(stored: StoredModel, name: str) -> list[Any]:
-    """Take the values of labels from the arrays of a file."""
+    """Return the labels from the dict of `fold_labels` and its arrays, which are taken from a model file."""
+    if not isinstance(plain, dict) or plain.get("values", ()) is not None:
+        return labels_from_plain(plain)
     if f"{name}.text" not in stored:
-        numbers: list[Any] = stored.take_array(f"{name}.numbers", "qQd", (-1,)).tolist()
-        return numbers
+        return labels_from_plain({**plain, "values": stored.take_array(f"{name}.numbers", "qQd", (-1,)).tolist()})
     text, lengths = stored.take_array(f"{name}.text", "B", (-1,)), stored.take_array(f"{name}.lengths", "BHI", (-1,))
     ends = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
-    if ends[-1] != len(text):
-        raise ModelFormatError(f"{name}: the lengths of labels do not add up to that of their text")
+    require(ends[-1] == len(text), f"{name}: the lengths of labels do not add up to that of their text")
     content = text.tobytes()
-    return [content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)]
+    values = [content[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)]
+    return labels_from_plain({**plain, "values": values})
