@@ -1,15 +1,12 @@
 """``python -m aucforest`` and the command ``aucforest``."""
 
-import atexit
-import os
 import sys
-from contextlib import suppress
 
 from aucforest._optional import import_optional
 
 
 def main() -> None:
-    """Run the command line, or say in one sentence how to get it."""
+    """Run the command line, or print in one sentence how to install it."""
     try:
         if sys.argv[1:] in (["warm-up"], ["warm-up", "--native"]):
             from aucforest.cli.warm_up import warm_up
@@ -29,17 +26,7 @@ def main() -> None:
         sys.exit(str(error))
     except KeyboardInterrupt:  # imports take a second
         sys.exit(130)
-    try:
-        app(prog_name="aucforest")
-    except SystemExit as ended:
-        if not ended.code:
-            raise
-        # A thread of Arrow may still wait for standard input: if it wakes up while Python ends, the process aborts.
-        atexit._run_exitfuncs()  # which remove temporary files
-        with suppress(OSError):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(ended.code if isinstance(ended.code, int) else 1)
+    app(prog_name="aucforest")
 
 
 if __name__ == "__main__":

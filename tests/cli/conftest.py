@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.cli.data import mixed, run
+from tests.cli.data import mixed, succeed
 
 
 @pytest.fixture(scope="session")
@@ -19,11 +19,10 @@ def files(tmp_path_factory):
     test = mixed(250, 1)
     test.to_csv(paths["test.csv"], index=False)
     test.to_parquet(paths["test.parquet"])
-    result = run(
+    result = succeed(
         "fit", paths["train.csv"], "--target", "label", "--out", paths["model.aucforest"],
         "--drop", "id,weight", "--threshold", "gmean", "--trees", 20,
     )  # fmt: skip
-    assert result.exit_code == 0, result.output
     names = (path.name.replace(".", "_") for path in paths.values())
     return SimpleNamespace(**dict(zip(names, paths.values())), fitted=result)
 
@@ -34,8 +33,7 @@ def stack(files):
     folder = files.train_csv.parent
     path, figures = folder / "stack.aucforest", folder / "stack.json"
     arguments = ["--drop", "id,weight", "--threshold", "gmean", "--trees", 30, "--model", "stack"]
-    result = run("fit", files.train_csv, "--target", "label", "--out", path, *arguments, "--json", figures)
-    assert result.exit_code == 0, result.output
+    result = succeed("fit", files.train_csv, "--target", "label", "--out", path, *arguments, "--json", figures)
     return SimpleNamespace(path=path, figures=json.loads(figures.read_text()), fitted=result)
 
 

@@ -7,9 +7,16 @@ from typer.testing import CliRunner
 from aucforest.cli.app import app
 
 
-def run(*arguments, **options):
+def run(*arguments, columns=160, **options):
     """Call `aucforest` in this process."""
-    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "160"}, **options)
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": str(columns)}, **options)
+
+
+def succeed(*arguments, **options):
+    """Call `aucforest` in this process, and expect that it succeeds."""
+    result = run(*arguments, **options)
+    assert result.exit_code == 0, result.output
+    return result
 
 
 def check_refusal(result, sentence):

@@ -1,7 +1,6 @@
 """The command as a whole: help, and examples that run."""
 
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import aucforest
 from aucforest import __main__
 from aucforest.cli.app import app
-from tests.cli.data import mixed, run
+from tests.cli.data import mixed, run, succeed
 
 COMMANDS = {command.callback.__name__.replace("_", "-"): command.callback for command in app.registered_commands}
 
@@ -25,15 +24,13 @@ def test_the_commands_are_those_of_the_documentation():
     assert list(COMMANDS) == [
         "fit", "refresh", "predict", "evaluate", "report", "compare", "estimate", "inspect", "export", "warm-up",
     ]  # fmt: skip
-    result = run("--help")
-    assert result.exit_code == 0
+    result = succeed("--help")
     assert all(command in result.stdout for command in COMMANDS)
 
 
 def test_help_has_an_example():
     for command in COMMANDS:
-        result = run(command, "--help")
-        assert result.exit_code == 0
+        result = succeed(command, "--help")
         said = " ".join(result.stdout.split())
         assert f"Example: aucforest {' '.join(example(command))}" in said
 
@@ -46,8 +43,7 @@ def test_the_examples_run(tmp_path, monkeypatch):
         rows.assign(probability_yes=np.clip(rows["width"].fillna(0.0), 0.01, 0.99)).to_csv(f"{name}.csv", index=False)
     few = {"fit": ["--trees", 10], "compare": ["--trees", 2]}  # those of the default take long
     for command in COMMANDS:
-        result = run(*example(command), *few.get(command, []))
-        assert result.exit_code == 0, (command, result.output)
+        succeed(*example(command), *few.get(command, []))
     written = {path.name for path in tmp_path.iterdir() if path.suffix != ".csv"}
     models = {"model.aucforest", "refreshed.aucforest", "model.onnx"}
     assert written == models | {"metrics.json", "report.html", "comparison.png"}
@@ -61,17 +57,26 @@ def test_wrong_calls_exit_with_2():
 
 
 def test_the_version_and_the_exit_codes():
-    result = run("--version")
-    assert result.exit_code == 0
+    result = succeed("--version")
     assert result.stdout == f"aucforest {aucforest.__version__}\n"
     assert "Exit codes: 0 success, 1 data error, 2 usage error, 3 alert" in " ".join(run("--help").stdout.split())
 
 
-def test_without_arguments_it_says_where_the_machine_code_comes_from():
-    finished = subprocess.run([sys.executable, "-m", "aucforest"], capture_output=True, text=True)
-    assert re.match(r"machine code: (compiled for this machine|none yet|shipped)", finished.stdout)
-    assert "Usage:" in finished.stdout
-    assert finished.returncode == 0
+def test_without_arguments_it_says_where_the_machine_code_comes_from(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["aucforest"])
+    with pytest.raises(SystemExit, match=r"^0$"):
+        __main__.main()
+    said = capsys.readouterr().out
+    assert re.match(r"machine code: (compiled for this machine|none yet|shipped)", said)
+    assert "Usage:" in said
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    monkeypatch.setattr(sys, "argv", ["aucforest", "compare"])
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert ended.value.code == "the command line needs typer: pip install aucforest[cli]"
 
 
 def test_an_interrupt_during_imports_is_no_traceback(monkeypatch):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -17,15 +18,14 @@ from aucforest.metrics import (
     metrics_at_k,
     roc_auc_score,
 )
-from tests.cli.data import check_refusal, check_usage, mixed, run
+from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
 from tests.cli.test_fit import forest
 from tests.cli.test_predict import frame_of
 
 
 @pytest.mark.parametrize("source", ["test_csv", "test_parquet"])
 def test_the_figures_are_those_of_the_metrics(files, source):
-    result = run("evaluate", files.model_aucforest, getattr(files, source), "--target", "label", "--json", "-")
-    assert result.exit_code == 0, result.output
+    result = succeed("evaluate", files.model_aucforest, getattr(files, source), "--target", "label", "--json", "-")
     content = json.loads(result.stdout)
     model, rows = aucforest.load(files.model_aucforest), mixed(250, 1)
     y, X = rows["label"].to_numpy(str), frame_of(rows)
@@ -61,8 +61,7 @@ def test_the_figures_are_those_of_the_metrics(files, source):
 
 
 def test_a_stack(files, stack):
-    result = run("evaluate", stack.path, files.test_csv, "--target", "label", "--json", "-")
-    assert result.exit_code == 0, result.output
+    result = succeed("evaluate", stack.path, files.test_csv, "--target", "label", "--json", "-")
     model, rows = aucforest.load(stack.path), mixed(250, 1)
     content, score = json.loads(result.stdout), model.predict_proba(frame_of(rows))[:, 1]
     assert content["metrics"][0]["value"] == pytest.approx(roc_auc_score(rows["label"] == "yes", score))
@@ -93,12 +92,8 @@ def test_weights_and_a_label_against_the_others(tmp_path):
     rows = mixed(150, 2).assign(label=np.tile([1, 2, 3], 50))
     rows.to_csv(tmp_path / "rows.csv", index=False)
     arguments = ["--target", "label", "--positive", "3"]
-    fitted = run(
-        "fit", tmp_path / "rows.csv", *arguments, "--drop", "id,weight", "--out", tmp_path / "m", "--trees", 10
-    )
-    assert fitted.exit_code == 0, fitted.output
-    result = run("evaluate", tmp_path / "m", tmp_path / "rows.csv", *arguments, "--weight", "weight", "--json", "-")
-    assert result.exit_code == 0, result.output
+    succeed("fit", tmp_path / "rows.csv", *arguments, "--drop", "id,weight", "--out", tmp_path / "m", "--trees", 10)
+    result = succeed("evaluate", tmp_path / "m", tmp_path / "rows.csv", *arguments, "--weight", "weight", "--json", "-")
     model = aucforest.load(tmp_path / "m")
     # scikit-learn takes classes to be sorted
     assert model.classes_.tolist() == ["3", "not 3"]
@@ -122,7 +117,7 @@ def test_a_model_of_booleans_takes_a_positive_label(tmp_path):
     arguments = ["evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label"]
     advice = "; if the model was fitted with a positive label, pass --positive"
     check_refusal(run(*arguments), "column 'label' has the value 'no', which is not a boolean" + advice)
-    assert run(*arguments, "--positive", "yes").exit_code == 0
+    succeed(*arguments, "--positive", "yes")
 
 
 def test_the_rarer_of_two_labels_is_positive(tmp_path):
@@ -200,8 +195,7 @@ def test_rates_by_columns_that_need_not_be_features(files, tmp_path):
     rows["region"] = np.array(["north", "south", "south", None], dtype=object)[np.arange(250) % 4]
     rows.to_csv(tmp_path / "rows.csv", index=False)
     arguments = [files.model_aucforest, tmp_path / "rows.csv", "--target", "label", "--weight", "weight"]
-    result = run("evaluate", *arguments, "--by", "region,colour", "--json", tmp_path / "e.json")
-    assert result.exit_code == 0, result.output
+    result = succeed("evaluate", *arguments, "--by", "region,colour", "--json", tmp_path / "e.json")
     model, X = aucforest.load(files.model_aucforest), frame_of(rows)
     y, region = rows["label"].to_numpy(str), rows["region"].fillna("missing").to_numpy(str)
     proba = model.predict_proba(X)[:, 1]
@@ -216,15 +210,19 @@ def test_rates_by_columns_that_need_not_be_features(files, tmp_path):
     said = " ".join(result.stdout.split())
     assert expected.verdict() in said
     assert "by region, with 95 % intervals" in said
+    narrow = run("evaluate", *arguments, "--by", "region", columns=80).stdout
+    assert re.search(r"\bregion +rows +positive +rate +recall +rate +calibration\b", narrow), narrow
     check_refusal(run("evaluate", *arguments, "--by", "place"), "no column 'place'")
+    check_usage(run("evaluate", *arguments, "--by", "region,label"), "--by: cannot be the target, 'label'")
 
 
 def test_more_classes_have_no_interval(tmp_path):
     rows = mixed(150, 2).assign(label=np.tile([1.0, 2.0, 3.0], 50))
     rows.to_csv(tmp_path / "rows.csv", index=False)
     run("fit", tmp_path / "rows.csv", "--target", "label", "--drop", "id", "--out", tmp_path / "m", "--trees", 10)
-    result = run("evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label", "--json", tmp_path / "f.json")
-    assert result.exit_code == 0, result.output
+    result = succeed(
+        "evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label", "--json", tmp_path / "f.json"
+    )
     model = aucforest.load(tmp_path / "m")
     X = frame_of(rows).assign(weight=rows["weight"])
     auc = json.loads((tmp_path / "f.json").read_text())["metrics"][0]
@@ -257,7 +255,7 @@ def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
         check_refusal(run("evaluate", files.model_aucforest, tmp_path / f"{name}.csv", "--target", "label"), sentence)
     arguments = [files.model_aucforest, files.test_csv, "--target"]
     check_refusal(run("evaluate", *arguments, "lable"), "no column 'lable'; did you mean 'label'?")
-    assert run("evaluate", *arguments, "label", "--positive", "yes").exit_code == 0
+    succeed("evaluate", *arguments, "label", "--positive", "yes")
     sentence = "--positive must be the model's, but is 'no'; its classes are 'no', 'yes'"
     check_refusal(run("evaluate", *arguments, "label", "--positive", "no"), sentence)
     check_refusal(run("evaluate", *arguments, "label", "--json", files.test_csv), "would be overwritten")

@@ -10,7 +10,7 @@ import skops.io
 
 import aucforest
 from aucforest.cli import export as command
-from tests.cli.data import check_refusal, check_usage, mixed, run
+from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
 from tests.cli.test_predict import frame_of
 
 
@@ -18,7 +18,7 @@ def balanced_model(folder):
     """Fit a forest to balanced samples, labels that are text and the first of them positive."""
     train, model = folder / "train.csv", folder / "balanced.aucforest"
     mixed(300, 0).replace({"label": {"yes": "fraud", "no": "genuine"}}).to_csv(train, index=False)
-    result = run(
+    succeed(
         "fit",
         train,
         "--target",
@@ -32,7 +32,6 @@ def balanced_model(folder):
         "--out",
         model,
     )
-    assert result.exit_code == 0, result.output
     return model
 
 
@@ -40,8 +39,7 @@ def balanced_model(folder):
 def test_exported_files_agree_with_the_model(files, tmp_path, kind):
     model = files.model_aucforest if kind == "plain" else balanced_model(tmp_path)
     onnx, sklearn = tmp_path / "model.onnx", tmp_path / "model.skops"
-    result = run("export", model, "--onnx", onnx, "--sklearn", sklearn, "--check", files.test_csv)
-    assert result.exit_code == 0, result.output
+    result = succeed("export", model, "--onnx", onnx, "--sklearn", sklearn, "--check", files.test_csv)
     assert "compared on 250 rows" in result.stdout
     assert result.stderr.splitlines() == [f"ONNX: {onnx}", f"scikit-learn: {sklearn}"]
     forest, X = aucforest.load(model), frame_of(mixed(250, 1))
@@ -65,8 +63,7 @@ def test_values_that_float32_does_not_represent(tmp_path):
     aucforest.AUCForestClassifier(10, random_state=0).fit(X[:200], y[:200]).save(tmp_path / "m.aucforest")
     X.to_csv(tmp_path / "new.csv", index=False)
     outs = ("--onnx", tmp_path / "m.onnx", "--sklearn", tmp_path / "m.skops")
-    result = run("export", tmp_path / "m.aucforest", *outs, "--check", tmp_path / "new.csv")
-    assert result.exit_code == 0, result.output
+    result = succeed("export", tmp_path / "m.aucforest", *outs, "--check", tmp_path / "new.csv")
     assert re.search(r"rounded to float32, as it rounds them; by this, \d+ rows of these 400 have", result.stdout)
 
 
@@ -75,8 +72,7 @@ def test_a_stack(files, tmp_path):
     stack = aucforest.AUCStackingClassifier(aucforest.AUCForestClassifier(20, random_state=0), pos_label="no").fit(X, y)
     model, onnx, sklearn = tmp_path / "stack.aucforest", tmp_path / "stack.onnx", tmp_path / "stack.skops"
     stack.save(model)
-    result = run("export", model, "--onnx", onnx, "--check", files.test_csv)
-    assert result.exit_code == 0, result.output
+    result = succeed("export", model, "--onnx", onnx, "--check", files.test_csv)
     assert "compared on 250 rows" in result.stdout
     result = run("export", model, "--onnx", tmp_path / "no.onnx", "--sklearn", sklearn)
     check_refusal(result, "--sklearn: AUCStackingClassifier has no such export")
@@ -110,8 +106,7 @@ def test_stray_text_in_checked_rows(files, tmp_path):
     rows[:0].to_csv(tmp_path / "none.csv", index=False)
     check_refusal(run(*call[:-1], tmp_path / "none.csv"), "none.csv has a header, but no rows")
     assert not (tmp_path / "m.onnx").exists()
-    result = run(*call)
-    assert result.exit_code == 0, result.output
+    result = succeed(*call)
     assert "'unknown'" in result.stderr
     assert (tmp_path / "m.onnx").exists()
 

@@ -10,7 +10,7 @@ import pytest
 
 import aucforest
 from aucforest.inspection import explain
-from tests.cli.data import check_usage, run
+from tests.cli.data import check_usage, run, succeed
 from tests.estimators.rated import make_rated
 
 
@@ -22,8 +22,7 @@ def rated(tmp_path_factory):
     for path, seed in ((train, 0), (test, 2)):
         X, y = make_rated(seed=seed)
         X.assign(label=np.array(["no", "yes"])[y]).to_csv(path, index=False)
-    result = run("fit", train, "--target", "label", "--out", model, "--trees", 30)
-    assert result.exit_code == 0, result.output
+    result = succeed("fit", train, "--target", "label", "--out", model, "--trees", 30)
     return SimpleNamespace(train=train, test=test, model=model, fitted=result)
 
 
@@ -33,8 +32,7 @@ def test_the_number_of_features(rated):
 
 def test_inspect_shows_rates_and_encodings(rated):
     model = aucforest.load(rated.model)
-    result = run("inspect", rated.model)
-    assert result.exit_code == 0, result.output
+    result = succeed("inspect", rated.model)
     words = " ".join(result.stdout.split())
     assert "4 features of 3 columns" in words
     assert "merchant: rate rate 0." in words
@@ -61,8 +59,7 @@ def test_inspect_shows_no_encodings_without_rates(files):
 
 def test_predictions_and_reasons(rated, tmp_path):
     out = tmp_path / "predictions.csv"
-    result = run("predict", rated.model, rated.test, "--reasons", 9, "--out", out)
-    assert result.exit_code == 0, result.output
+    succeed("predict", rated.model, rated.test, "--reasons", 9, "--out", out)
     model, X, written = aucforest.load(rated.model), pd.read_csv(rated.test), pd.read_csv(out)
     X = X.drop(columns="label")
     np.testing.assert_allclose(written["probability_yes"], model.predict_proba(X)[:, 1], rtol=1e-12)
@@ -74,11 +71,9 @@ def test_predictions_and_reasons(rated, tmp_path):
 
 
 def test_evaluation_and_report(rated, tmp_path):
-    result = run("evaluate", rated.model, rated.test, "--target", "label", "--json", tmp_path / "a.json")
-    assert result.exit_code == 0, result.output
+    succeed("evaluate", rated.model, rated.test, "--target", "label", "--json", tmp_path / "a.json")
     page = tmp_path / "report.html"
-    result = run("report", rated.model, rated.test, "--target", "label", "--train", rated.train, "--out", page)
-    assert result.exit_code == 0, result.output
+    succeed("report", rated.model, rated.test, "--target", "label", "--train", rated.train, "--out", page)
     text = page.read_text()
     assert "merchant" in text
     assert "and by the encoding of columns of many categories" in text
@@ -92,8 +87,7 @@ def test_evaluation_and_report(rated, tmp_path):
 def test_the_encoding_is_an_option(rated, tmp_path, given, encoding, encodings):
     path = tmp_path / "model"
     arguments = ["--target", "label", "--out", path, "--trees", 12, "--categorical-encoding", given]
-    result = run("fit", rated.train, *arguments)
-    assert result.exit_code == 0, result.output
+    succeed("fit", rated.train, *arguments)
     model = aucforest.load(path)
     assert model.categorical_encoding == encoding
     assert list(dict.fromkeys(model.encodings_)) == encodings
@@ -102,22 +96,20 @@ def test_the_encoding_is_an_option(rated, tmp_path, given, encoding, encodings):
 def test_a_stack_reads_rates(rated, tmp_path):
     path = tmp_path / "stack"
     arguments = ["--target", "label", "--out", path, "--trees", 30, "--categorical-encoding", "rates"]
-    result = run("fit", rated.train, *arguments, "--model", "stack")
-    assert result.exit_code == 0, result.output
+    result = succeed("fit", rated.train, *arguments, "--model", "stack")
     assert "3 columns, 2 of them categorical; 4 features" in result.stdout
     stack = aucforest.load(path)
     assert stack.members_["residual"].encodings_ == ["rates"] * 30
     content = json.loads(run("inspect", path, "--json", "-").stdout)
     assert content["encodings"] == {"rates": 30}
     page = tmp_path / "report.html"
-    result = run("report", path, rated.test, "--target", "label", "--out", page)
-    assert result.exit_code == 0, result.output
+    result = succeed("report", path, rated.test, "--target", "label", "--out", page)
 
 
 def test_unknown_encodings_are_wrong_calls(rated, tmp_path):
     for given in ("codes", "sets,codes", "auto,sets", "sets,sets", ""):
         arguments = ["--target", "label", "--out", tmp_path / "model", "--categorical-encoding", given]
-        sentence = f"must be auto or some of sets, rates, interactions, but is {given!r}"
+        sentence = f"must be auto or some of sets, rates, interactions, each once, but is {given!r}"
         check_usage(run("fit", rated.train, *arguments), sentence)
 
 
@@ -125,8 +117,7 @@ def test_exports_agree_with_the_model(rated, tmp_path):
     for suffix in ("onnx", "skops"):
         pytest.importorskip({"onnx": "onnxruntime", "skops": "skops.io"}[suffix])
     outs = ["--onnx", tmp_path / "model.onnx", "--sklearn", tmp_path / "model.skops"]
-    result = run("export", rated.model, *outs, "--check", rated.test)
-    assert result.exit_code == 0, result.output
+    result = succeed("export", rated.model, *outs, "--check", rated.test)
     assert "compared on 600 rows" in result.stdout
 
 
@@ -137,13 +128,11 @@ def test_numbers_as_categories(tmp_path, rated):
     path, model = tmp_path / "codes.csv", tmp_path / "model.aucforest"
     table.to_csv(path, index=False)
     for more, n_categories in (((), None), (("--categorical", "code"), 90)):
-        result = run("fit", path, "--target", "label", "--out", model, "--trees", 8, *more)
-        assert result.exit_code == 0, result.output
+        result = succeed("fit", path, "--target", "label", "--out", model, "--trees", 8, *more)
         fitted = aucforest.load(model)
         assert (0 in fitted.categories_) == (n_categories is not None)
     assert fitted.categories_[0].tolist()[0] == "10000"
-    result = run("predict", model, path)
-    assert result.exit_code == 0, result.output
+    result = succeed("predict", model, path)
     assert "Note" not in result.stderr
     table.assign(code=table.code.astype(int)).to_parquet(tmp_path / "codes.parquet")
     refused = run("fit", tmp_path / "codes.parquet", "--target", "label", "--out", model, "--categorical", "code")

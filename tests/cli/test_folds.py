@@ -1,6 +1,7 @@
 """Folds of whole groups and folds forward in time."""
 
 import json
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -8,10 +9,7 @@ import pytest
 from tests.cli import data
 from tests.cli.data import check_refusal
 
-
-def run(*arguments):
-    """Call `aucforest compare` in this process."""
-    return data.run("compare", *arguments)
+run, succeed = partial(data.run, "compare"), partial(data.succeed, "compare")
 
 
 def test_folds_of_whole_groups(visits, tmp_path):
@@ -29,8 +27,7 @@ def test_folds_of_whole_groups(visits, tmp_path):
     ]
     found = []
     for options in (["--groups", "customer"], ["--drop", "date,customer"]):
-        result = run(visits, *arguments, *options)
-        assert result.exit_code == 0, result.output
+        succeed(visits, *arguments, *options)
         found.append(json.loads((tmp_path / "a.json").read_text()))
     assert [content["n_features"] for content in found] == [1, 1]
     assert [len(content["folds"]) for content in found] == [15, 15]
@@ -56,8 +53,7 @@ def test_folds_forward_in_time(visits, form, tmp_path):
     else:
         frame.to_csv(path, index=False)
     arguments = ["--target", "label", "--positive", "yes", "--criteria", "gini", "--trees", 3, "--drop", "customer"]
-    result = run(path, *arguments, "--folds", 3, "--time", "date", "--json", tmp_path / "a.json")
-    assert result.exit_code == 0, result.output
+    result = succeed(path, *arguments, "--folds", 3, "--time", "date", "--json", tmp_path / "a.json")
     content = json.loads((tmp_path / "a.json").read_text())
     assert content["n_features"] == 1
     assert [(fold["n_train"], fold["n_test"]) for fold in content["folds"]] == [(75, 75), (150, 75), (225, 75)]
@@ -85,27 +81,12 @@ BAD = [
         "--time date",
         "column 'date': 1 of 300 values is no date ('soon'), but times must be dates or numbers",
     ),
-    (
-        "date",
-        {0: "soon"},
-        "--time date",
-        "column 'date': 1 of 300 values is no date ('soon'), but times",
-    ),
+    ("date", {0: "soon"}, "--time date", "column 'date': 1 of 300 values is no date ('soon'), but times"),
     ("date", {3: "13.1.24"}, "--time date", "('13.1.24'), but times must be dates or numbers"),
     ("date", {3: None}, "--time date", "visits.csv, line 5: column 'date' has no date"),
-    (
-        "date",
-        dict.fromkeys(range(300), "2024-02-03"),
-        "--time date",
-        "5 folds need at least 6 distinct times",
-    ),
+    ("date", dict.fromkeys(range(300), "2024-02-03"), "--time date", "5 folds need at least 6 distinct times"),
     ("date", dict.fromkeys(range(300)), "--time date", "visits.csv, line 2: column 'date' has no date"),
-    (
-        "date",
-        dict(enumerate([True, False] * 150)),
-        "--time date",
-        "has type bool, but times must be dates or numbers",
-    ),
+    ("date", dict(enumerate([True, False] * 150)), "--time date", "has type bool, but times must be dates or numbers"),
     ("label", FEW, "--time row", "fold 0 has no test sample of class yes: use fewer folds"),
     ("label", FEW, "--groups customer", " sample of class yes: use fewer folds"),
     ("customer", {4: None}, "--groups customer", "line 6: column 'customer' has no value: every row needs a group"),

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import aucforest
-from tests.cli.data import check_refusal, check_usage, mixed, run
+from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
 
 
 def write_folder(folder, rows, kind):
@@ -29,21 +29,18 @@ def test_a_folder_of_files_is_one_table(files, tmp_path, kind, validate):
     write_folder(train, mixed(300, 0), kind)
     write_folder(test, mixed(250, 1), kind)
     arguments = ["--target", "label", "--drop", "id,weight", "--threshold", "gmean", "--trees", 20, *validate]
-    result = run("fit", train, *arguments, "--out", tmp_path / "m")
-    assert result.exit_code == 0, result.output
+    result = succeed("fit", train, *arguments, "--out", tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
     assert "train, label" in result.stdout
     outputs = []
     for data in (test, files.test_csv):
-        result = run("predict", tmp_path / "m", data, "--keep", "label", "--out", tmp_path / "p.csv")
-        assert result.exit_code == 0, result.output
+        result = succeed("predict", tmp_path / "m", data, "--keep", "label", "--out", tmp_path / "p.csv")
         result = run("evaluate", tmp_path / "m", data, "--target", "label", "--json", "-")
         outputs.append(((tmp_path / "p.csv").read_bytes(), json.loads(result.stdout)["metrics"]))
     assert outputs[0] == outputs[1]
     if validate and kind == "parquet":
         page = tmp_path / "page.html"
-        result = run("report", tmp_path / "m", test, "--target", "label", "--by", "colour", "--out", page)
-        assert result.exit_code == 0, result.output
+        result = succeed("report", tmp_path / "m", test, "--target", "label", "--by", "colour", "--out", page)
 
 
 def test_folders_that_are_no_tables(files, tmp_path):
@@ -78,15 +75,13 @@ def test_an_encoding_is_read_by_every_command(tmp_path, monkeypatch):
         rows.to_csv("t.csv", index=False, encoding=encoding)
         options = [] if encoding == "utf-8" else ["--encoding", encoding]
         for command in commands + (others if options else []):
-            result = run(*command.split(), *options)
-            assert result.exit_code == 0, (command, result.output)
+            result = succeed(*command.split(), *options)
         written[encoding] = [(tmp_path / name).read_bytes() for name in ("m", "m2", "r.csv", "p.csv", "e.json")]
     assert written["utf-8"] == written["cp1252"]
     assert "grün".encode() in (tmp_path / "p.csv").read_bytes()
     rows.to_csv("u.csv", index=False)
     for command in (commands[1], commands[2]):
-        result = run(*command.replace("t.csv", "u.csv").split(), "--encoding", "cp1252")
-        assert result.exit_code == 0, result.output
+        result = succeed(*command.replace("t.csv", "u.csv").split(), "--encoding", "cp1252")
         assert result.stderr.count("u.csv is valid UTF-8, but is read as cp1252: leave out --encoding") == 1
     refused = run("predict", "m", "t.csv")
     check_refusal(refused, "line 3 is not encoded in UTF-8: pass its encoding, such as --encoding cp1252")
@@ -111,14 +106,12 @@ def tables(tmp_path_factory):
 
 
 def fit(table, out, *options):
-    result = run("fit", table, "--target", "label", "--trees", 20, "--out", out, *options)
-    assert result.exit_code == 0, result.output
+    succeed("fit", table, "--target", "label", "--trees", 20, "--out", out, *options)
     return aucforest.load(out)
 
 
 def predict(model, table, *options):
-    result = run("predict", model, table, "--proba", *options)
-    assert result.exit_code == 0, result.output
+    result = succeed("predict", model, table, "--proba", *options)
     return result.stdout
 
 
@@ -146,7 +139,7 @@ def test_the_same_dates_in_files_of_every_kind(tables, tmp_path):
     assert predict(tmp_path / "csv", tables / "other.csv", *format_) == expected
     assert predict(tmp_path / "csv", tables / "other.csv") == expected
     for table, options in ((train, ()), (tables / "other.csv", format_)):
-        assert run("evaluate", tmp_path / "csv", table, "--target", "label", *options).exit_code == 0
+        succeed("evaluate", tmp_path / "csv", table, "--target", "label", *options)
     shown = run("inspect", tmp_path / "csv").stdout
     assert all(name in shown for name in (*NAMES, "9 features of 4 columns"))
     assert "booked: day of week = " in run("predict", tmp_path / "csv", train, "--reasons", "2").stdout
@@ -172,14 +165,13 @@ def test_periods_of_dates_in_another_format(tables, tmp_path):
     """The reference has ISO dates, the new rows those of the file."""
     arguments = "--target", "label", "--trees", 20, "--out", tmp_path / "m", "--date-format", GERMAN
     keep = "--reference", tmp_path / "r.csv", "--keep", "booked"
-    assert run("fit", tables / "other.csv", *arguments, *keep).exit_code == 0
+    succeed("fit", tables / "other.csv", *arguments, *keep)
     scored = run("predict", tmp_path / "m", tables / "other.csv", "--proba", "--date-format", GERMAN)
     rows = pd.read_csv(StringIO(scored.stdout)).assign(booked=pd.read_csv(tables / "other.csv")["booked"]).dropna()
     rows.to_csv(tmp_path / "new.csv", index=False)
     pd.read_csv(tmp_path / "r.csv").dropna().to_csv(tmp_path / "r.csv", index=False)
     estimate = "estimate", tmp_path / "r.csv", tmp_path / "new.csv", "--score", "probability_yes", "--target", "label"
-    by_quarter = run(*estimate, "--time", "booked", "--period", "Q", "--date-format", GERMAN)
-    assert by_quarter.exit_code == 0, by_quarter.output
+    by_quarter = succeed(*estimate, "--time", "booked", "--period", "Q", "--date-format", GERMAN)
     assert all(f"2024Q{quarter}" in by_quarter.stdout for quarter in range(1, 5))
     named = run(*estimate, "--features", "booked", "--date-format", GERMAN)
     check_refusal(named, "r.csv: column 'booked' holds dates or durations: leave dates out, because")
@@ -218,8 +210,7 @@ def test_exports_agree_on_dates(tables, tmp_path, option):
     fit(tables / "train.csv", tmp_path / "m")
     out = tmp_path / ("m.skops" if option == "--sklearn" else "m.onnx")
     for table, format_ in (("train.csv", ()), ("other.csv", ("--date-format", GERMAN))):
-        result = run("export", tmp_path / "m", option, out, "--check", tables / table, *format_)
-        assert result.exit_code == 0, result.output
+        succeed("export", tmp_path / "m", option, out, "--check", tables / table, *format_)
 
 
 def test_labels_that_differ_by_case_and_spaces(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import aucforest
-from tests.cli.data import check_refusal, check_usage, mixed, run
+from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +17,7 @@ def files(tmp_path_factory):
     rows = mixed(300, 1)
     rows.loc[:99, "colour"] = "new"
     rows.to_csv(folder / "new.csv", index=False)
-    result = run("fit", folder / "old.csv", "--target", "label", "--out", folder / "old", "--trees", 20, "--drop", "id")
-    assert result.exit_code == 0, result.output
+    succeed("fit", folder / "old.csv", "--target", "label", "--out", folder / "old", "--trees", 20, "--drop", "id")
     return folder
 
 
@@ -26,8 +25,7 @@ def files(tmp_path_factory):
 def test_a_model_is_refreshed(files, tmp_path, weight):
     out, content = tmp_path / "new", tmp_path / "refresh.json"
     call = ["refresh", files / "old", files / "new.csv", "--target", "label", "--out", out, "--json", content]
-    result = run(*call, *weight)
-    assert result.exit_code == 0, result.output
+    result = succeed(*call, *weight)
     assert "than the old one on the new rows: ROC AUC out of bag" in " ".join(result.stdout.split())
     assert "category that training has not seen ('new')" in result.stderr
     told, model = json.loads(content.read_text()), aucforest.load(out)
@@ -36,10 +34,8 @@ def test_a_model_is_refreshed(files, tmp_path, weight):
     assert "new" in model.categories_[1]
     assert not hasattr(model, "oob_decision_function_")
     assert model.members_["old"].n_jobs is None
-    again = run("predict", out, files / "new.csv", "--out", tmp_path / "p.csv")
-    assert again.exit_code == 0, again.output
-    evaluated = run("evaluate", out, files / "new.csv", "--target", "label")
-    assert evaluated.exit_code == 0, evaluated.output
+    succeed("predict", out, files / "new.csv", "--out", tmp_path / "p.csv")
+    succeed("evaluate", out, files / "new.csv", "--target", "label")
 
 
 def test_refusals(files, tmp_path):
@@ -59,15 +55,13 @@ def test_the_prevalence_of_predictions(files, tmp_path):
     """Is that of the option; the same for exports, whose --check compares with it."""
     model, columns = aucforest.load(files / "old"), []
     for options in ([], ["--prevalence", "0.02"]):
-        result = run("predict", files / "old", files / "new.csv", "--proba", "--out", tmp_path / "p.csv", *options)
-        assert result.exit_code == 0, result.output
+        succeed("predict", files / "old", files / "new.csv", "--proba", "--out", tmp_path / "p.csv", *options)
         columns.append(np.genfromtxt(tmp_path / "p.csv", delimiter=",", names=True, usecols=("probability_yes",)))
     before, after = (column["probability_yes"] for column in columns)
     ratio = 0.02 / 0.98 * (1 - model.class_prior_[1]) / model.class_prior_[1]
     np.testing.assert_allclose(after / (1 - after), ratio * before / (1 - before), rtol=1e-6)
     onnx = ["export", files / "old", "--onnx", tmp_path / "m.onnx", "--check", files / "new.csv", "--prevalence", 0.02]
-    result = run(*onnx)
-    assert result.exit_code == 0, result.output
+    succeed(*onnx)
     check_refusal(
         run("predict", files / "old", files / "new.csv", "--prevalence", "2"), "must be a number between 0 and 1"
     )

@@ -8,7 +8,7 @@ import pytest
 
 import aucforest
 from aucforest.report import report
-from tests.cli.data import check_refusal, check_usage, mixed, run
+from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
 from tests.cli.test_predict import frame_of
 from tests.report.pages import Page, figures
 
@@ -17,8 +17,7 @@ from tests.report.pages import Page, figures
 def test_the_page_is_that_of_python(files, tmp_path):
     out = tmp_path / "page.html"
     options = ["--target", "label", "--out", out, "--title", "A", "--train", files.train_csv]
-    result = run("report", files.model_aucforest, files.test_csv, *options)
-    assert result.exit_code == 0, result.output
+    result = succeed("report", files.model_aucforest, files.test_csv, *options)
     assert f"report: {out}" in result.stderr
     test, train = mixed(250, 1), mixed(300, 0)
     training = {"X_train": frame_of(train), "y_train": train["label"].to_numpy(str)}
@@ -32,8 +31,7 @@ def test_the_page_is_that_of_python(files, tmp_path):
 
 def test_a_page_on_a_stack(files, stack, tmp_path):
     out, arguments = tmp_path / "page.html", ("--target", "label", "--train", files.train_csv)
-    result = run("report", stack.path, files.test_csv, *arguments, "--out", out)
-    assert result.exit_code == 0, result.output
+    succeed("report", stack.path, files.test_csv, *arguments, "--out", out)
     page = out.read_text()
     for text in ("What each member adds", "AUCForestClassifier(n_estimators=30, random_state=0)"):
         assert text in page
@@ -53,8 +51,7 @@ def other_model(files, tmp_path_factory):
     """Return another model with the same name of file, to which `count` is a category and which lacks `flag`."""
     path = tmp_path_factory.mktemp("other") / "model.aucforest"
     options = ["--drop", "id,weight,flag", "--categorical", "count", "--trees", 5, "--out", path]
-    result = run("fit", files.train_csv, "--target", "label", *options)
-    assert result.exit_code == 0, result.output
+    succeed("fit", files.train_csv, "--target", "label", *options)
     return path
 
 
@@ -63,8 +60,7 @@ def test_several_models_read_their_columns_in_their_types(files, other_model, tm
     models, page = [other_model, files.model_aucforest], tmp_path / "page.html"
     arguments = ["--target", "label", "--weight", "weight"]
     training = ["--train", files.train_csv, "--intended-use", "A <test>."]
-    result = run("report", *models, "--data", files.test_csv, *arguments, *training, "--out", page)
-    assert result.exit_code == 0, result.output
+    succeed("report", *models, "--data", files.test_csv, *arguments, *training, "--out", page)
     shown = Page(page.read_text())
     for name, model in zip(("model", "model 2"), models):
         run("evaluate", model, files.test_csv, *arguments, "--json", tmp_path / "figures.json")
@@ -82,8 +78,7 @@ def test_the_table_of_several_models_is_the_last_argument_or_an_option(files, tm
     copy = tmp_path / "copy.aucforest"
     copy.write_bytes(files.model_aucforest.read_bytes())
     models, options = [files.model_aucforest, copy], ["--target", "label", "--out", tmp_path / "page.html"]
-    result = run("report", *models, files.test_csv, *options)
-    assert result.exit_code == 0, result.output
+    succeed("report", *models, files.test_csv, *options)
     html = (tmp_path / "page.html").read_text()
     assert "<h1>model, copy: yes against no</h1>" in html
     assert "copy does not differ significantly from model: ROC AUC" in html
@@ -93,7 +88,7 @@ def test_the_table_of_several_models_is_the_last_argument_or_an_option(files, tm
     check_usage(run("report", *models, files.test_csv, *options, "--by", "flag"), "is for a report on one model")
     check_refusal(run("report", *models, "--data", tmp_path / "no.csv", *options), "there is no file")
     other_labels = ["--target", "weight", "--positive", ">=1", "--drop", "id,label", "--trees", 2]
-    assert run("fit", files.train_csv, *other_labels, "--out", copy).exit_code == 0
+    succeed("fit", files.train_csv, *other_labels, "--out", copy)
     check_refusal(run("report", *models, files.test_csv, *options), "models on one page must have the same classes")
 
 
@@ -104,8 +99,7 @@ def test_subgroups_of_columns_that_the_model_does_not_know(files, tmp_path):
     test.to_csv(tmp_path / "test.csv", index=False, sep=";")
     arguments = ["report", files.model_aucforest, tmp_path / "test.csv", "--target", "label"]
     arguments += ["--out", tmp_path / "p.html", "--separator", ";"]
-    result = run(*arguments, "--by", "region,colour", "--intended-use", "Sorts <labels>.")
-    assert result.exit_code == 0, result.output
+    succeed(*arguments, "--by", "region,colour", "--intended-use", "Sorts <labels>.")
     page = (tmp_path / "p.html").read_text()
     assert re.findall("<caption>Performance by (.*?)</caption>", page) == ["region", "colour"]
     rows = re.findall(r'<th scope="row">(north|south)</th>\s*<td class="r">(\d+)', page)
@@ -120,11 +114,9 @@ def test_large_integers_are_counted_right(tmp_path):
     """float64 holds four of these identifiers."""
     table = mixed(250, 1)[["width", "label"]].assign(order=2**62 + 16 * np.arange(250))
     table.to_csv(tmp_path / "t.csv", index=False)
-    fitted = run("fit", tmp_path / "t.csv", "--target", "label", "--trees", 5, "--out", tmp_path / "m.aucforest")
-    assert fitted.exit_code == 0, fitted.output
+    succeed("fit", tmp_path / "t.csv", "--target", "label", "--trees", 5, "--out", tmp_path / "m.aucforest")
     page = tmp_path / "page.html"
-    result = run("report", tmp_path / "m.aucforest", tmp_path / "t.csv", "--target", "label", "--out", page)
-    assert result.exit_code == 0, result.output
+    succeed("report", tmp_path / "m.aucforest", tmp_path / "t.csv", "--target", "label", "--out", page)
     described = (
         r'<th scope="row">order</th>\s*<td class="l">number</td>\s*<td class="r">0.0 %</td>\s*<td class="r">250<'
     )

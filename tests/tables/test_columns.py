@@ -4,6 +4,7 @@ import pickle
 import re
 import tracemalloc
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,7 +15,7 @@ from sklearn.base import clone
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
 from aucforest.datasets import load_abalone
-from aucforest.tables.columns import as_table, encode, learn
+from aucforest.tables.columns import Frame, as_table, encode, learn, read_table, repeated
 from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
 
 X, Y = make_table(missing=0.1)
@@ -29,45 +30,18 @@ def frame(kinds=None, **columns):
     return pd.DataFrame(X[:, 1:], columns=list("bcde")).assign(kind=KINDS if kinds is None else kinds, **columns)
 
 
-def arrow_table(*chunks):
-    return pa.table({**{name: frame()[name].to_numpy() for name in "bcde"}, "kind": pa.chunked_array(chunks)})
-
-
-FRAMES = {
-    "pandas str": frame(),
-    "pandas object": frame(pd.Series(KINDS, dtype=object)),
-    "pandas string": frame(pd.array(KINDS, dtype="string")),
-    "pandas pyarrow": frame(pd.array(KINDS, dtype=pd.ArrowDtype(pa.string()))),
-    "pandas category": frame(pd.Categorical(KINDS, categories=["yew", "oak", "no such", "fir", "elm", "ash"])),
-    "pandas index": frame().set_index(np.arange(len(X)) * 3 - 7),
-    "pandas ordered": frame(pd.Categorical(KINDS, categories=["yew", "oak", *NAMES[:3]], ordered=True)),
-    "polars str": pl.from_pandas(frame()),
-    "polars categorical": pl.from_pandas(frame()).with_columns(pl.col("kind").cast(pl.Categorical)),
-    "polars enum": pl.from_pandas(frame()).with_columns(pl.col("kind").cast(pl.Enum(["yew", "oak", *NAMES[:3]]))),
-    "arrow": pl.from_pandas(frame()).to_arrow(),
-    "arrow dictionaries": arrow_table(
-        pa.array(KINDS[:50], pa.string()).dictionary_encode(), pa.array(KINDS[50:], pa.string()).dictionary_encode()
-    ),
-    "arrow repeated values": arrow_table(
-        pa.DictionaryArray.from_arrays(
-            pa.array([None if kind is None else NAMES.index(kind) + 5 * (row % 2) for row, kind in enumerate(KINDS)]),
-            [*NAMES, *NAMES],
-        )
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", FRAMES)
-def test_frames_of_every_kind_give_the_same_trees(kind):
-    table = FRAMES[kind]
-    expected, model = small_forest().fit(FRAMES["pandas str"], Y), small_forest().fit(table, Y)
-    assert digest(model) == digest(expected)
-    assert any(len(tree.sets) > 0 for tree in model.trees_)
-    assert model.categories_.keys() == {4}
-    assert model.categories_[4].tolist() == NAMES
-    assert model.feature_names_in_.tolist() == ["b", "c", "d", "e", "kind"]
-    for other in FRAMES.values():
-        np.testing.assert_array_equal(model.predict_proba(other), expected.predict_proba(frame()))
+def test_neither_unused_categories_nor_an_index_change_the_trees():
+    """Nor does the order of categories; tests/tables/test_forms.py has all other forms of a column."""
+    expected = small_forest().fit(frame(), Y)
+    assert any(len(tree.sets) > 0 for tree in expected.trees_)
+    assert [*expected.categories_] == [4]
+    assert expected.categories_[4].tolist() == NAMES
+    assert expected.feature_names_in_.tolist() == ["b", "c", "d", "e", "kind"]
+    unused = frame(pd.Categorical(KINDS, categories=["yew", "oak", "no such", "fir", "elm", "ash"]))
+    for table in (unused, frame().set_index(np.arange(len(X)) * 3 - 7)):
+        model = small_forest().fit(table, Y)
+        assert digest(model) == digest(expected)
+        np.testing.assert_array_equal(model.predict_proba(frame()), expected.predict_proba(table))
 
 
 @pytest.mark.parametrize("given", [["kind"], [4], [np.int64(4)], [False] * 4 + [True], np.arange(5) == 4])
@@ -422,3 +396,30 @@ def test_columns_of_collections_are_refused_by_name(library):
     for cells in ([[1, 2]] * 20, [{"a": 1, "b": 2}] * 20):
         with pytest.raises(TypeError, match=r"^X: column 'b' has the type (List|Struct)"):
             small_forest().fit(library({"a": np.arange(20.0), "b": cells}), np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_names_and_types_are_listed_once(form, monkeypatch):
+    table = read_table(form({"a": [1, 2], "b": ["x", None]}))
+    assert isinstance(table, Frame)
+    schema = table.schema
+    for name in ("columns", "schema"):
+        monkeypatch.delattr(nw.DataFrame, name)
+    assert (table.columns, table.shape, len(table)) == (["a", "b"], (2, 2), 2)
+    assert table.schema is schema
+    assert list(schema.values()) == [nw.Int64, nw.String]
+    assert table.get_column(table.columns[0]).to_list() == [1, 2]
+
+
+def test_new_columns_are_listed():
+    table = read_table(pd.DataFrame({"a": [1, 2], "b": [3, 4]}))
+    added = [nw.new_series(name, [5.0, 6.0], backend="pandas") for name in ("c", "a")]
+    wider = table.with_columns(added)
+    assert wider.columns == ["a", "b", "c"]
+    assert wider.schema == {"a": nw.Float64, "b": nw.Int64, "c": nw.Float64}
+    assert table.columns == ["a", "b"]
+
+
+def test_repeated_names():
+    assert repeated(["b", "a", "b", 1, "a", "b"]) == {"b": 3, "a": 2}
+    assert repeated([]) == {}

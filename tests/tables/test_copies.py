@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from codecs import BOM_UTF16_BE
-from pathlib import Path
+from datetime import date
 from threading import Thread
 from types import SimpleNamespace
 
@@ -14,7 +14,9 @@ import pandas as pd
 import pytest
 
 from aucforest.tables.copies import STANDARD, Readable, compression_of, open_unpacked
+from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
+from tests.cli.data import check_refusal, mixed, run, succeed
 from tests.tables.text_tables import read_all
 
 
@@ -67,11 +69,6 @@ def test_standard_input_and_pipes_can_be_read_again(tmp_path, monkeypatch, conte
         assert source.location(0) == f"{name}, line 2"
 
 
-def test_a_spreadsheet_is_a_copy(tmp_path):
-    pd.DataFrame({"a": [1, 2.5], "b": ["ü", None]}).to_excel(tmp_path / "t.xlsx", index=False)
-    assert Readable(tmp_path / "t.xlsx", None).path.read_text("utf-8").split() == ["a,b", "1,ü", "2.5,"]
-
-
 def test_compressed_files_are_known_by_their_first_bytes(tmp_path):
     for name, content in {"gzip": gzip.compress(b"a"), "none": b"a", "zstd": b"\x28\xb5\x2f\xfd"}.items():
         (tmp_path / "t").write_bytes(content)
@@ -81,6 +78,63 @@ def test_compressed_files_are_known_by_their_first_bytes(tmp_path):
                 assert handle.read() == b"a"
 
 
-def test_no_file():
-    with pytest.raises(ValueError, match=r"there is no file none\.csv"):
-        Readable(Path("none.csv"), None)
+@pytest.fixture
+def spreadsheet(tmp_path):
+    """Write rows into a spreadsheet, with dates, flags, numbers and empty cells."""
+
+    def write(rows, name="t.xlsx", **others):
+        with pd.ExcelWriter(tmp_path / name) as writer:
+            rows.to_excel(writer, index=False, sheet_name="rows")
+            for sheet, content in others.items():
+                content.to_excel(writer, index=False, sheet_name=sheet)
+        return tmp_path / name
+
+    return write
+
+
+def test_a_spreadsheet_is_read_as_the_csv_of_its_first_sheet(tmp_path, spreadsheet):
+    dates = {"day": pd.date_range("2024-01-31", periods=250).astype("M8[s]"), "at": pd.Timestamp("2024-02-29 10:30")}
+    rows = mixed(250, 1).round({"width": 6, "weight": 2}).assign(**dates)
+    with pytest.warns(UserWarning, match="^t.xlsx has 2 sheets: the first, 'rows', is read$"):
+        table = read_all(spreadsheet(rows, notes=rows[:3]))
+    rows.assign(day=rows["day"].dt.strftime("%Y-%m-%d")).to_csv(tmp_path / "t.csv", index=False)
+    assert table.equals(read_all(tmp_path / "t.csv"))
+    written = []
+    for name in ("t.xlsx", "t.csv"):
+        spreadsheet(rows)
+        arguments = ["--target", "label", "--drop", "id,weight,day,at", "--trees", 5, "--out", tmp_path / "m"]
+        succeed("fit", tmp_path / name, *arguments)
+        result = succeed("predict", tmp_path / "m", tmp_path / name, "--keep", "count,flag,day,at")
+        written.append((result.stdout, (tmp_path / "m").read_bytes()))
+    assert written[0] == written[1]
+
+
+def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
+    path = spreadsheet(pd.DataFrame({"day": ["31.12.2024", None, "01.02.2024"]}))
+    (column,) = read_all(open_source(path, options=ReadOptions(date_format="%d.%m.%Y"))).columns
+    assert column.to_pylist() == [date(2024, 12, 31), None, date(2024, 2, 1)]
+
+
+def test_the_place_of_a_row_is_its_number(spreadsheet):
+    assert open_source(spreadsheet(pd.DataFrame({"a": [1, 2]}))).location(1) == "t.xlsx, line 3"
+
+
+def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):
+    path, fit = spreadsheet(mixed(10, 0).assign(label=None)), ("--target", "label", "--out", tmp_path / "m")
+    refused = run("fit", path, *fit)
+    check_refusal(refused, "column 'label' has 10 missing labels, the first in t.xlsx, line 2")
+    (tmp_path / "no.xlsx").write_bytes(b"PK")
+    check_refusal(run("fit", tmp_path / "no.xlsx", *fit), "cannot read no.xlsx: ")
+    check_refusal(run("fit", spreadsheet(mixed(0, 0)[[]]), *fit), "cannot read t.xlsx: it is empty")
+    with pd.ExcelWriter(path) as writer:
+        mixed(10, 0).to_excel(writer, index=False, startrow=1)
+        sheet = next(iter(writer.sheets.values()))
+        sheet.cell(1, 1, "Customers of May")
+        sheet.merge_cells(start_row=1, start_column=1, end_row=1, end_column=7)
+    titled = run("fit", path, *fit)
+    check_refusal(
+        titled, "t.xlsx has 6 columns without a name (columns 2, 3, 4, 5, 6 and more): the first row holds only"
+    )
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    needs = "Error: reading t.xlsx needs python_calamine: pip install aucforest[xlsx]\n"
+    assert run("fit", spreadsheet(mixed(10, 0)), *fit).stderr == needs

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import aucforest
-from aucforest.cli._inputs import TrainingColumns, read_for_model, read_training
+from aucforest.cli._inputs import TrainingColumns, read_for_model, read_training_table
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from tests.persistence.trees import assert_same_trees
 
@@ -184,7 +184,7 @@ def test_features(name, tmp_path):
     path = tmp_path / "t.parquet"
     if not write_parquet(labelled, path) or kind == "coded numbers":  # which are numbers in Parquet
         return
-    data = read_training(path, TrainingColumns("y"))
+    data = read_training_table(path, TrainingColumns("y"))
     assert_same_trees(forest().fit(data.X, data.y).trees_, expected.trees_)
     np.testing.assert_array_equal(expected.predict_proba(read_for_model(expected, path, "y").X), proba)
 
@@ -227,7 +227,7 @@ def test_labels(name, tmp_path):
     path = tmp_path / "t.parquet"
     if not write_parquet(table, path):
         return
-    training = read_training(path, TrainingColumns("c"))
+    training = read_training_table(path, TrainingColumns("c"))
     for labels in (training.classes[training.y], read_for_model(expected, path, "c").y):
         assert plain(labels) == plain(first)
 

@@ -14,7 +14,7 @@ from aucforest.distributed import fit_out_of_core
 from aucforest.inspection import column_notes
 from aucforest.tables.columns import read_table
 from aucforest.tables.integers import ROUNDED, is_rounded, rounded_features
-from tests.cli.data import run
+from tests.cli.data import succeed
 
 SMALL, LARGE = np.arange(60), np.arange(60) + 2**60 + 1
 UNSIGNED = np.arange(60, dtype=np.uint64) + np.uint64(2**63)
@@ -80,8 +80,7 @@ def test_notes_and_batches(tmp_path):
     small.to_csv(tmp_path / "int64.csv", index=False)
     limited = ("--memory-limit", "1GB")
     for name, options in (("t.csv", ()), ("t.csv", limited), ("int64.csv", ()), ("t.parquet", ())):
-        fitted = run("fit", tmp_path / name, "--target", "label", "--trees", 30, "--out", tmp_path / "m", *options)
-        assert fitted.exit_code == 0, fitted.output
+        fitted = succeed("fit", tmp_path / name, "--target", "label", "--trees", 30, "--out", tmp_path / "m", *options)
         said = [line.partition(": ")[2].removeprefix("X: ") for line in fitted.stderr.splitlines()]
         assert said.count(sentence) == 1, (name, options, fitted.stderr)
         assert "column 'key': the same value in every row, never used in a split" not in fitted.stderr

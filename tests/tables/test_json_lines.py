@@ -27,7 +27,7 @@ def written(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson.gz"])
+@pytest.mark.parametrize("name", ["t.JSONL", "t.ndjson.gz"])
 def test_types_and_values_are_those_of_a_csv(tmp_path, written, name):
     numbers = np.random.default_rng(0).normal(size=500)
     frame = pd.DataFrame({

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tables.kinds import FLAG, NUMBER, TEXT, as_kind, feature_names, kind_of, to_features
+from aucforest.tables.kinds import as_kind, feature_names, kind_of, to_features
 from aucforest.tables.sources import open_source
+from aucforest.tables.values import FLAG, NUMBER, TEXT
 
 
 def read(values, kind):

@@ -44,9 +44,7 @@ def columns():
         "with a decimal point, but": {"visits": [f"{1000 + i:,}" for i in range(N)]},
         "differ only by case and spaces": {"answer": ["Yes", "yes ", "no"] * (N // 3)},
         "1 of 1,500 values is no number ('unknown')": {"amount": ["unknown", *(f"{i % 7}.5" for i in range(N - 1))]},
-        "300 of 1,500 values are no numbers ('?')": {
-            "half": ["?" if i % 5 == 0 else f"{i}" for i in range(N)],
-        },
+        "300 of 1,500 values are no numbers ('?')": {"half": ["?" if i % 5 == 0 else f"{i}" for i in range(N)]},
         "dates such as": {
             "american": [f"{1 + i % 12}/{1 + i % 28}/2024" for i in range(N)],
             "German": [f"{1 + i % 28}.{1 + i % 12}.24 08:15" for i in range(N)],

@@ -1,29 +1,131 @@
-"""Predictions of a table, batch by batch."""
+"""The columns of a model in new tables: found by name, read as in training, whatever a batch shows."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
-from aucforest.tables.predictions import Notes, Predictions, labels_of
+from aucforest import AUCForestClassifier
+from aucforest.distributed import fit_out_of_core, predict_out_of_core
+from aucforest.tables.predictions import AddedColumns, ModelColumns, Predictions, labels_of
 from aucforest.tables.sources import open_source
 from tests.estimators.data import make_table, small_forest
 
-X, Y = make_table(n_rows=300)
-NAMES = [f"x{j}" for j in range(X.shape[1])]
+N = 120
+
+
+@pytest.fixture(scope="module")
+def frame():
+    random = np.random.default_rng(0)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N), "D")
+    return pd.DataFrame({
+        "number": random.normal(size=N).round(3), "weight": random.integers(1, 99, N) / 4, "word": ["a", "b", "1"] * 40,
+        "flag": np.arange(N) % 4 == 0, "day": days, "wait": pd.to_timedelta(np.arange(N), "h"),
+        "at": (days + pd.Timedelta("1h")).tz_localize("UTC"), "y": np.arange(N) % 3 == 0,
+    })  # fmt: skip
+
+
+def spelled(frame):
+    """Return the same table in another spelling."""
+    numbers = {name: frame[name].map(lambda x: f"{x}".replace(".", ",")) for name in ("number", "weight")}
+    numbers["weight"] += " kg"
+    return frame.assign(**numbers, day=frame["day"].dt.strftime("%d.%m.%Y"))
+
+
+@pytest.fixture(scope="module")
+def model(frame, tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "t.csv"
+    spelled(frame).to_csv(path, index=False)
+    with pytest.warns(UserWarning, match="are read as"):
+        return fit_out_of_core(AUCForestClassifier(5, random_state=0), path, "y")
+
+
+def typed(model, given, others=()):
+    """Return the features of a table in the kinds of a model, and what is said."""
+    source = open_source(given)
+    columns = ModelColumns(model, source, others)
+    batches = source.batches(columns.names, rows=50)
+    tables = [columns.typed(batch, 50 * i) for i, batch in enumerate(batches)]
+    return pa.concat_tables(tables), columns.unseen_notes()
+
+
+def test_features_are_the_same_whatever_holds_them(tmp_path, frame, model):
+    """A file in the spelling of training, a file with types, and a frame."""
+    spelled(frame).to_csv(tmp_path / "spelled.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    sources = [tmp_path / "spelled.csv", tmp_path / "t.parquet", frame]
+    wanted, _ = typed(model, frame)
+    for source in sources:
+        found, notes = typed(model, source)
+        assert notes == []
+        for name in found.column_names:
+            values, others = found[name].to_pandas(), wanted[name].to_pandas()
+            pd.testing.assert_series_equal(values, others.astype(values.dtype), check_names=False)
+    predicted = [pa.Table.from_batches(predict_out_of_core(model, path, proba=True)) for path in sources[:2]]
+    assert predicted[0].equals(predicted[1])
+
+
+def test_numbers_in_another_spelling_than_in_training_are_read_if_it_is_sure(tmp_path, frame, model):
+    """Where 1.234 may be 1234, too, the spelling of the model decides."""
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found, _ = typed(model, tmp_path / "t.csv")
+    assert found["number"].to_pylist() == frame["number"].tolist()
+
+
+def test_marks_of_the_model_decide_where_a_column_may_have_both(tmp_path, frame, model):
+    rows = spelled(frame)[:2].assign(number=["1,234", "2,345"], weight="1,234 kg", day="1.2.2024")
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    found, _ = typed(model, tmp_path / "t.csv")
+    assert found["number"].to_pylist() == [1.234, 2.345]
+    assert found["weight"].to_pylist() == [1.234] * 2
+    assert [moment.month for moment in found["day"].to_pylist()] == [2, 2]
+
+
+def test_unseen_categories_are_counted_over_all_batches(tmp_path, frame, model):
+    spelled(frame).assign(word=["a", "z", None, "q", "1", "a"] * 20).to_csv(tmp_path / "t.csv", index=False)
+    _, (note,) = typed(model, tmp_path / "t.csv")
+    assert note.startswith("column 'word': 40 of 120 rows (33 %) have a category that training has not seen ('z', 'q')")
+
+
+def test_columns_that_a_table_lacks(frame, model):
+    with pytest.raises(
+        ValueError, match="the DataFrame lacks feature columns seen in fit: 'word'; did you mean 'Word'"
+    ):
+        typed(model, frame.rename(columns={"word": "Word"}))
+    with pytest.raises(ValueError, match=r"lacks feature columns seen in fit: 'number', .* and 2 more"):
+        typed(model, frame[["y"]])
+    with pytest.raises(ValueError, match="has no column 'id'"):
+        typed(model, frame, ["id"])
+
+
+def test_a_model_without_names_takes_the_columns_in_order():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    model = AUCForestClassifier(2, random_state=0).fit(X, y)
+    table = pa.table({"id": range(60), "b": X[:, 0], "a": X[:, 1]})
+    columns = ModelColumns(model, open_source(table), ["id"])
+    assert (columns.has_names, columns.names) == (False, ["b", "a"])
+    (batch,) = table.select(["b", "a"]).to_batches()
+    np.testing.assert_array_equal(columns.features(columns.typed(batch, 0)), X)
+    with pytest.raises(ValueError, match="the Table has 3 columns, but the model was fitted on 2 without names"):
+        ModelColumns(model, open_source(table))
+
+
+ROWS, LABELS = make_table(n_rows=300)
+NAMES = [f"x{j}" for j in range(ROWS.shape[1])]
 
 
 @pytest.fixture(scope="module")
 def table():
-    return pa.table({"id": np.arange(len(Y)), **dict(zip(NAMES, X.T))})
+    return pa.table({"id": np.arange(len(LABELS)), **dict(zip(NAMES, ROWS.T))})
 
 
 @pytest.fixture(scope="module")
 def forest(table):
-    return small_forest(8, threshold="gmean").fit(table.drop_columns("id"), np.array(["no", "yes"])[Y])
+    return small_forest(8, threshold="gmean").fit(table.drop_columns("id"), np.array(["no", "yes"])[LABELS])
 
 
 def test_batches_are_the_predictions_of_the_whole_table(forest, table):
-    notes = Notes([pa.field("note", pa.string())], lambda X, proba: [[f"{row[1]:.3f}" for row in proba]])
+    notes = AddedColumns([pa.field("note", pa.string())], lambda X, proba: [[f"{row[1]:.3f}" for row in proba]])
     predictions = Predictions(forest, open_source(table), ["id"], None, notes)
     made = pa.Table.from_batches(predictions.batches(), schema=predictions.schema)
     proba = forest.predict_proba(table.drop_columns("id"))

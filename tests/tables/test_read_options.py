@@ -5,18 +5,6 @@ import pytest
 from aucforest.tables import read_options
 
 
-@pytest.mark.parametrize("separator", ["", ";;", '"', "\n", "§"])
-def test_invalid_separators(separator):
-    with pytest.raises(ValueError, match="the separator must be one character, such as ';'"):
-        read_options.check_separator(separator)
-
-
-@pytest.mark.parametrize("encoding", ["", "nope", "hex"])
-def test_invalid_encodings(encoding):
-    with pytest.raises(ValueError, match="the encoding must be one that Python has, such as cp1252 or utf-16, but is"):
-        read_options.check_encoding(encoding)
-
-
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -26,8 +14,14 @@ def test_invalid_encodings(encoding):
         ({"decimal": ",", "thousands": ","}, "the decimal mark and that between thousands are the same, ','"),
         ({"date_format": "day"}, "the format of dates must be one of strptime"),
         ({"date_format": "%Q"}, "the format of dates must be one of strptime"),
-        ({"encoding": "nope"}, "the encoding must be one that Python has"),
-        ({"separator": ""}, "the separator must be one character"),
+        *(
+            ({"encoding": name}, "the encoding must be one that Python has, such as cp1252 or utf-16, but is")
+            for name in ("", "nope", "hex")
+        ),
+        *(
+            ({"separator": mark}, "the separator must be one character, such as ';'")
+            for mark in ("", ";;", '"', "\n", "§")
+        ),
     ],
 )
 def test_invalid_options(options, sentence):
@@ -45,7 +39,7 @@ def test_marks_say_each_other():
     ]
     assert [option.check().point_or_comma for option in options] == [None, ".", ",", None, ",", ",", ","]
     assert read_options.ReadOptions(r"\t").check().separator == "\t"
-    assert read_options.DEFAULT_OPTIONS.check() is read_options.DEFAULT_OPTIONS
+    assert read_options.DEFAULT_OPTIONS.check() == read_options.DEFAULT_OPTIONS
 
 
 @pytest.mark.parametrize(

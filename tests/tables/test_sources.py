@@ -1,7 +1,5 @@
 """Tables that are read again and again: files of one schema, tables of other packages, from any row on."""
 
-from pathlib import Path
-
 import duckdb
 import pandas as pd
 import polars as pl
@@ -11,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.sources import ParquetFiles, format_of, open_source, stray_notes
+from aucforest.tables.sources import ParquetFiles, open_source, stray_notes
 from tests.tables.text_tables import read_all, write_column
 
 
@@ -88,7 +86,8 @@ def test_a_file_that_changes_while_it_is_read(folder):
 
 def test_refusals(tmp_path, folder):
     (tmp_path / "empty").mkdir()
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    for name in ("broken.parquet", "broken"):
+        (tmp_path / name).write_bytes(b"PAR1")
 
     def others(part):
         pq.write_table(part, tmp_path / "other.parquet")
@@ -97,12 +96,9 @@ def test_refusals(tmp_path, folder):
     repeated = pa.table([[1], [2]], names=["a", "a"])
     cases = [
         (tmp_path / "none.parquet", ValueError, "there is no file"),
-        (
-            tmp_path / "empty",
-            ValueError,
-            "has no tables: .csv, .tsv, .txt, .jsonl or .ndjson",
-        ),
+        (tmp_path / "empty", ValueError, "has no tables: .csv, .tsv, .txt, .jsonl or .ndjson"),
         (tmp_path / "broken.parquet", ValueError, "cannot read .*broken.parquet"),
+        (tmp_path / "broken", ValueError, "cannot read .*broken: .*Parquet"),
         (repeated, ValueError, "the Table has two columns named 'a'"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), ValueError, "the DataFrame has two columns named 'a'"),
         (pd.Series([1]), TypeError, "source is a Series: pass a table"),
@@ -168,11 +164,6 @@ def test_selected_rows_of_text_keep_the_columns_that_stay_text(tmp_path):
     (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
     source = open_source(tmp_path / "t.csv", ["b"], ReadOptions(where="b > 2"))
     assert read_all(source).to_pylist() == [{"a": 3, "b": "4"}]
-
-
-def test_formats_by_name():
-    names = ["t.parquet", "t", "T.CSV", "t.txt.zst", "-", "t.xlsx", "t.ndjson.gz", "t.JSONL"]
-    assert [format_of(Path(name)) for name in names] == ["Parquet"] * 2 + ["CSV"] * 4 + ["JSON"] * 2
 
 
 def test_notes_on_how_columns_are_read(tmp_path):

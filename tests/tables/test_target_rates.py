@@ -46,14 +46,8 @@ def test_rates_of_new_rows():
     p = 5 / 12
     first, second = (2 + 2 * p) / 10, (3 + 2 * p) / 6
     X = np.array([[0, 0.5], [0, 0.6], [1, np.inf], [1, np.nan], [np.nan, 0.0]])
-    expected = [
-        [first, first / 5],
-        [first, (2 + first) / 5],
-        [second, (2 + second) / 3],
-        [second, second],
-        [p, p],
-    ]
-    np.testing.assert_allclose(rates.of_rows(X), expected, rtol=1e-12)
+    expected = [[first, first / 5], [first, (2 + first) / 5], [second, (2 + second) / 3], [second, second], [p, p]]
+    np.testing.assert_allclose(rates.compute(X), expected, rtol=1e-12)
     np.testing.assert_array_equal(rates.append_to(X)[:, :2], X)
 
 

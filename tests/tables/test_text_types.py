@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aucforest.tables import text_types
 from aucforest.tables.database import connect
-from aucforest.tables.number_texts import PATTERNS, as_number
+from aucforest.tables.spellings import PATTERNS, as_number
 from aucforest.tables.text_types import DURATION, FLAG, INTEGER, MOMENT, NUMBER, TIME, ZONED, plain_type
 from tests.tables.text_tables import evaluated
 

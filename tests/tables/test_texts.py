@@ -65,11 +65,6 @@ def test_other_values_among_numbers():
         assert note_on(others) is None
 
 
-@pytest.mark.parametrize(("n_stray", "is_rare"), [(0, False), (1, True), (99, True), (100, False)])
-def test_few_is_fewer_than_a_tenth(n_stray, is_rare):
-    assert StrayText(n_stray, 1000, ["?"]).is_rare == is_rare
-
-
 def test_sentences_on_stray_text():
     stray = StrayText(5, 1095, ["n/k", "?", "-", "1,234.5"])
     assert str(stray) == "5 of 1,095 values are no numbers ('n/k', '?', '-')"
@@ -112,3 +107,8 @@ def test_shares_of_rows():
     assert "3,000 of 3,000 rows (100 %) have a category that training has not seen ('a', 'b', 'c', ...)" in unseen_note(
         "a", 3000, 3000, list("abcd")
     )
+
+
+@pytest.mark.parametrize(("n_stray", "is_rare"), [(0, False), (1, True), (99, True), (100, False)])
+def test_few_is_fewer_than_a_tenth(n_stray, is_rare):
+    assert StrayText(n_stray, 1000, ["?"]).is_rare == is_rare

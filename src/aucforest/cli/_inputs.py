@@ -1,6 +1,6 @@
 """Input of commands: models, tables in files or on standard input, and labeled rows.
 
-The types of training data are inferred from the file; those of other rows are the types that the model expects.
+The types of training data are inferred from the file. Other rows are read in the types that the model expects.
 """
 
 import warnings
@@ -11,31 +11,59 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import typer
 from numpy.typing import NDArray
 
-from aucforest.cli._labels import OPTION, labels_for_model, with_positive_last
 from aucforest.cli._options import names_in
 from aucforest.estimators._model_files import load
+from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import read_table
-from aucforest.tables.copies import STANDARD
+from aucforest.tables.files import check_exists
 from aucforest.tables.integers import rounded_features
-from aucforest.tables.kinds import Columns, decode, feature_names, find_column, holds_text, is_number, to_features
-from aucforest.tables.labels import LabelReader, check_has_rows, find_comparison, read_target, read_weights
-from aucforest.tables.model_columns import ModelColumns
+from aucforest.tables.kinds import (
+    NamedTable,
+    as_kind,
+    decode,
+    feature_names,
+    find_column,
+    holds_text,
+    is_number,
+    kind_of,
+    to_features,
+)
+from aucforest.tables.labels import (
+    LabelReader,
+    check_has_rows,
+    find_comparison,
+    not_label,
+    read_labels,
+    read_weights,
+    refuse_missing,
+)
 from aucforest.tables.notes import suspicious_columns
+from aucforest.tables.predictions import ModelColumns
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import NAMES, Source, is_table, open_source, stray_notes
+from aucforest.tables.texts import listed
+from aucforest.tables.values import FLAG, TEXT
 
-# The maximum number of rows of a table read batch by batch that notes are on, and the places that they are taken from.
+# Notes on a table that is read batch by batch are based on at most _MOST_ROWS rows, from _BLOCKS parts of the table.
 _MOST_ROWS, _BLOCKS = 2**16, 16
+# A target is refused if it has more than MOST_LABELS distinct labels, and on average fewer than LEAST_ROWS rows per
+# label. For integers, which may be a quantity, the least number of rows is LEAST_ROWS_OF_INTEGERS.
+MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
+# The option of the positive label in messages.
+OPTION = "--positive "
+# Pairs of labels of which the second is positive even if it is more frequent.
+_ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
 
 
 class TrainingColumns(NamedTuple):
-    """The columns of a training table that are no ordinary features, by the options that name them.
+    """The columns of a training table that options name.
 
-    The columns `drop` are left out, and those in `keep` are copied to the output, whatever else they are. The columns
-    `categorical` are text, whatever they hold.
+    The columns `drop` are left out. The columns `keep` are copied to a reference, even if they have another role. The
+    columns `categorical` are read as text, even if they contain numbers.
     """
 
     target: str
@@ -51,10 +79,10 @@ class TrainingColumns(NamedTuple):
 class Labelled(NamedTuple):
     """The name, features, labels and weights of a table.
 
-    For training data, `y` has the numbers of the classes, the positive one of two last. Folds may be made by `groups`
-    or `times`, and `kept` are columns of the table as they are. If it is read batch by batch, X and `kept` are None,
-    and `source` and `features` are the opened table and the names of its features. `text_formats` says how features in
-    text are written. For other rows, `y` has the classes of the model.
+    For training data, `y` has class indices (of two classes the positive one is 1), `source` is the opened table, and
+    `groups` or `times` may define the folds. If the table is read batch by batch, X is None, and `features` has the
+    names of the features. `text_formats` has the formats of features that are read from text. For other rows, `y` has
+    labels, which are classes of the model.
     """
 
     title: str
@@ -64,23 +92,20 @@ class Labelled(NamedTuple):
     classes: Any = None
     groups: NDArray[Any] | None = None
     times: NDArray[Any] | None = None
-    kept: Any = None
     source: Any = None
     features: Sequence[str] = ()
     text_formats: Mapping[str, Mapping[str, str]] = {}
 
 
 def open_table(file: Path, as_text: Sequence[str] | None, options: ReadOptions = DEFAULT_OPTIONS) -> Source:
-    """Open a table; the columns `as_text` of a text file are strings, None for all. ValueError if there is none."""
-    if file != STANDARD and not file.exists():
-        raise ValueError(f"there is no file {file}")
+    """Open a table; the columns `as_text` of a text file (None for all) are read as strings."""
     if file.is_file() and not is_table(file):
         raise ValueError(f"the name of a table must end in {NAMES}, got {file.name}")
     return open_source(file, as_text, options)
 
 
 def read_columns(table: Source, names: Sequence[str]) -> Any:
-    """Return some columns of a table in the types that fit all rows."""
+    """Return the given columns of a table as an Arrow table, in types that fit all rows."""
     names = list(dict.fromkeys(names))
     find_column(table, *names)
     return pa.Table.from_batches(table.batches(names), schema=table.schema(names))
@@ -91,8 +116,10 @@ def can_read_again(file: Path) -> bool:
     return file.is_file() or file.is_dir()
 
 
-def read_groups(data: Path, by: str, read_options: ReadOptions) -> Any:
+def read_subgroups(data: Path, by: str, target: str, read_options: ReadOptions) -> Any:
     """Read the columns of subgroups, which need not be those of the model."""
+    if target in names_in(by):
+        raise typer.BadParameter(f"cannot be the target, {target!r}", param_hint="--by")
     if not can_read_again(data):
         raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint="--by")
     return read_columns(open_table(data, (), read_options), names_in(by)).to_pandas()
@@ -100,8 +127,7 @@ def read_groups(data: Path, by: str, read_options: ReadOptions) -> Any:
 
 def read_model(file: Path, jobs: int | None = None, prevalence: float | None = None) -> Any:
     """Load a model, set its number of threads, and the frequency of its positive class if that is given."""
-    if not file.exists():
-        raise ValueError(f"there is no file {file}")
+    check_exists(file)
     if file.is_dir():
         raise ValueError(f"{file} is a folder, not a model file")
     model = load(file)
@@ -111,20 +137,20 @@ def read_model(file: Path, jobs: int | None = None, prevalence: float | None = N
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.set_prevalence(prevalence)
-        say([str(warning.message) for warning in caught])
+        echo_notes([str(warning.message) for warning in caught])
     return model.set_params(n_jobs=jobs) if "n_jobs" in model.get_params(deep=False) else model
 
 
-def say(notes: list[str]) -> None:
+def echo_notes(notes: list[str]) -> None:
     """Write notes on standard error."""
     for note in notes:
         typer.echo(f"Note: {note}", err=True)
 
 
-def read_training(
+def read_training_table(
     file: Path, columns: TrainingColumns, read_options: ReadOptions = DEFAULT_OPTIONS, *, in_batches: bool = False
 ) -> Labelled:
-    """Read training data, and say what is suspicious; if it is read `in_batches`, its features are left in the file."""
+    """Read training data, and print notes on suspicious columns; if `in_batches` is True, features are not read."""
     target, positive, weight, drop, groups, time, keep, categorical = columns
     read_apart = [name for name in (target, weight, groups) if name is not None]
     others = [*read_apart, *([] if time is None else [time])]
@@ -133,28 +159,27 @@ def read_training(
     _check_categorical(table, categorical)
     features = feature_names(table, [*others, *drop])
     reader = LabelReader(table, target, positive, OPTION)
-    classes, y, weights, group_numbers = read_target(table, reader, weight, groups)
-    say(reader.alike_notes())
+    classes, y, weights, group_numbers = read_labels(table, reader, weight, groups)
+    echo_notes(reader.alike_notes())
     classes, y = with_positive_last(reader, classes, y, positive)
-    data = Labelled(_title(table, target, positive), None, y, weights, classes, group_numbers)
-    say(stray_notes(table, [*features, *keep]))
+    data = Labelled(_title(table, target, positive), None, y, weights, classes, group_numbers, source=table)
+    echo_notes(stray_notes(table, [*features, *keep]))
     if in_batches:
         _say_of_rows(table, features, y)
-        return data._replace(source=table, features=features)
-    content = read_columns(table, [*features, *(name for name in (groups, time) if name is not None), *keep])
+        return data._replace(features=features)
+    content = read_columns(table, [*features, *(name for name in (groups, time) if name is not None)])
     X, names = content.select(features), set(features)
-    say(suspicious_columns(X, y, drop=True))
+    echo_notes(suspicious_columns(X, y, drop=True))
     return data._replace(
         X=to_features(_already_rounded(X)),
         groups=None if groups is None else content.column(groups).to_pandas().to_numpy(),
         times=None if time is None else _read_times(table, content.column(time), time),
-        kept=content.select(keep),
         text_formats={name: written for name, written in table.text_formats.items() if name in names},
     )
 
 
 def _check_categorical(table: Source, names: Sequence[str]) -> None:
-    """Raise ValueError if a column that is named as categorical has another type, which only a CSV has not."""
+    """Raise ValueError if a column of --categorical has another type; columns of text files have no types."""
     for name in names if not table.is_text else ():
         type_ = table.schema([name]).field(name).type
         if not (holds_text(type_) or pa.types.is_boolean(type_)):
@@ -165,7 +190,7 @@ def _check_categorical(table: Source, names: Sequence[str]) -> None:
 
 
 def _already_rounded(table: Any) -> Any:
-    """Return a table with float64 in place of integers that it rounds: a note has told, so no fit needs to warn."""
+    """Return a table in which float64 has rounded large integers; there is a note on it, so the fit need not warn."""
     for feature in rounded_features(read_table(table)):
         column = table.column(feature).cast(pa.float64(), safe=False)
         table = table.set_column(feature, table.column_names[feature], column)
@@ -173,7 +198,7 @@ def _already_rounded(table: Any) -> Any:
 
 
 def _say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -> None:
-    """Say what is suspicious in rows of a table that is read batch by batch: the first of a CSV, else from all over."""
+    """Print notes on rows of a table that is read in batches: its first rows if it is text, else rows of all parts."""
     n_rows = len(labels)
     n_blocks = 1 if table.is_text or n_rows <= _MOST_ROWS else _BLOCKS
     size = min(_MOST_ROWS // n_blocks, n_rows)
@@ -187,11 +212,11 @@ def _say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -
             if n_left == 0:
                 break
     rows = starts[:, None] + np.arange(size)
-    say(suspicious_columns(pa.Table.from_batches(batches), labels[rows.ravel()], drop=True, n_rows=n_rows))
+    echo_notes(suspicious_columns(pa.Table.from_batches(batches), labels[rows.ravel()], drop=True, n_rows=n_rows))
 
 
 def _read_times(table: Source, column: Any, name: str) -> NDArray[Any]:
-    """Return a column of dates or numbers, with text parsed as dates by pandas; raise ValueError if one is missing."""
+    """Return a column of dates or numbers, with text parsed as dates by pandas; ValueError if a value is missing."""
     column = decode(column)
     values, type_ = column.to_pandas(date_as_object=False), column.type
     if holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
@@ -215,7 +240,7 @@ def read_for_model(
     weight: str | None = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
 ) -> Labelled:
-    """Read labeled rows for a model, say what it has not seen; raise ValueError if a label is no class of it."""
+    """Read labeled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes."""
     others = [target, *([] if weight is None else [weight])]
     table = open_table(file, None, read_options)
     columns, n_rows = ModelColumns(model, table, others), 0
@@ -226,7 +251,7 @@ def read_for_model(
         other_batches.append(pa.table(batch.select(others)))
         n_rows += batch.num_rows
     check_has_rows(table, n_rows)
-    say([*stray_notes(table, columns.names), *columns.unseen_notes()])
+    echo_notes([*stray_notes(table, columns.names), *columns.unseen_notes()])
     content = pa.concat_tables(other_batches)
     y = labels_for_model(model, table, content.column(target), target, positive)
     weights = None if weight is None else read_weights(table, content.column(weight), weight)
@@ -234,7 +259,82 @@ def read_for_model(
     return Labelled(_title(table, target, positive), X, y, weights, model.classes_)
 
 
-def _title(table: Columns, target: str, positive: str | None) -> str:
+def _title(table: NamedTable, target: str, positive: str | None) -> str:
     """Return the title of the results."""
     label = "" if positive is None else f" {positive}" if find_comparison(positive) else f" = {positive}"
     return f"{table.name}, {target}{label}"
+
+
+def with_positive_last(
+    reader: LabelReader, classes: NDArray[Any], labels: NDArray[np.uint16], positive: str | None
+) -> tuple[NDArray[Any], NDArray[np.uint16]]:
+    """Return the classes, of two the positive one last, and the class index of each row."""
+    if positive is not None:
+        return reader.names(), labels
+    _refuse_quantities(reader.target, classes, labels)
+    is_text = len(classes) == 2 and classes.dtype.kind == "U"
+    if is_text and tuple(map(str.lower, classes.tolist())) not in _ORDERED:
+        n_negative, n_positive = np.bincount(labels, minlength=2)
+        if n_negative < n_positive:
+            classes, labels = classes[::-1], (1 - labels).astype(np.uint16)
+        typer.echo(f"positive class: {str(classes[1])!r}, the rarer label (--positive chooses another)", err=True)
+    return classes, labels
+
+
+def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.uint16]) -> None:
+    """Raise ValueError if there are many labels with few rows each, which are probably not classes."""
+    n_rows, n_classes = len(labels), len(classes)
+    is_integer = classes.dtype.kind in "iu"
+    if n_classes <= MOST_LABELS or n_rows >= (LEAST_ROWS_OF_INTEGERS if is_integer else LEAST_ROWS) * n_classes:
+        return
+    if is_integer:
+        raise ValueError(
+            f"column {target!r} has {n_classes:,} distinct integers in {n_rows:,} rows, which looks like a quantity,"
+            f" not classes: make two classes of it with --positive '>={classes[int(np.median(labels))]}', or bin it"
+            " and write the bins as text"
+        )
+    raise ValueError(
+        f"column {target!r} has {n_classes:,} distinct labels in {n_rows:,} rows, too many classes to learn: name one"
+        " label with --positive, or merge rare labels"
+    )
+
+
+def labels_for_model(model: Any, table: NamedTable, column: Any, target: str, positive: str | None) -> NDArray[Any]:
+    """Return labels as the classes of a model; ValueError if one is missing or not a class, or if all are the same."""
+    classes = model.classes_
+    shown = listed(list(map(repr, classes.tolist())))
+    kind = kind_of(classes.tolist())
+    *_, negative, positive_label = classes[positive_last(model)]
+    is_one_against_others = kind == TEXT and negative == not_label(positive_label)
+    if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(positive_label)):
+        raise ValueError(f"--positive must be the model's, but is {positive!r}; its classes are {shown}")
+    if is_one_against_others or (positive is not None and kind == FLAG):
+        reader = LabelReader(table, target, str(positive_label) if positive is None else positive, OPTION)
+        reader.add(column)
+        labels = reader.finish()[1]
+        for note in reader.alike_notes():
+            typer.echo(f"Note: {note}", err=True)
+        return classes[positive_last(model)][labels]
+    class_of_word = {str(label).lower(): label for label in classes.tolist()}
+    if pa.types.is_boolean(column.type) and kind == TEXT and class_of_word.keys() == {"false", "true"}:
+        # Booleans become labels in the spelling of the training data.
+        column = pc.if_else(column, class_of_word["true"], class_of_word["false"])
+    try:
+        labels = as_kind(column, kind, target, table.location, table.missing)
+    except ValueError as error:
+        advice = "; if the model was fitted with a positive label, pass --positive" if kind == FLAG else ""
+        raise ValueError(f"{error}{advice}") from error
+    missing = pc.is_null(labels, nan_is_null=True)
+    if n_missing := pc.sum(missing).as_py():
+        refuse_missing(table, target, n_missing, pc.index(missing, True).as_py())
+    codes = pc.index_in(labels, pa.array(classes.tolist()).cast(labels.type, safe=False))
+    if codes.null_count:
+        row = pc.index(pc.is_null(codes), True).as_py()
+        raise ValueError(
+            f"{table.location(row)}: column {target!r} has the label {column[row].as_py()!r}, but the classes of the"
+            f" model are {shown}"
+        )
+    y: NDArray[Any] = classes[codes.to_numpy()]
+    if np.all(y == y[0]):
+        raise ValueError(f"column {target!r} has only one class, {str(y[0])!r}")
+    return y

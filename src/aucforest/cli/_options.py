@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from aucforest.tables.database import check_where
-from aucforest.tables.read_options import (
-    ReadOptions,
-    check_date_format,
-    check_encoding,
-    check_mark,
-    check_separator,
-    check_thousands,
-)
+from aucforest.tables.read_options import CHECKS, ReadOptions
 from aucforest.tree.criteria import CRITERIA
 
 TABLE_HELP = (
@@ -25,7 +18,7 @@ TABLE_HELP = (
 )
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")]
 Data = Annotated[Path, typer.Argument(metavar="DATA", help=TABLE_HELP)]
-Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column of class labels.")]
+TargetColumn = Annotated[str, typer.Option(metavar="COLUMN", help="The column of class labels.")]
 TARGET_HELP = "The column of class labels. A quantity needs --positive, such as '>=18'."
 Positive = Annotated[
     str | None,
@@ -38,8 +31,7 @@ Positive = Annotated[
 PositiveOfModel = Annotated[
     str | None,
     typer.Option(
-        metavar="LABEL",
-        help="The positive label of the model, which it knows, unless its classes are true and false.",
+        metavar="LABEL", help="The positive label of the model, which it knows, unless its classes are true and false."
     ),
 ]
 Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of sample weights.")]
@@ -78,25 +70,27 @@ def usage(check: Callable[[str], Any]) -> Callable[[str | None], Any]:
 
 
 def _checked_option(metavar: str, check: Callable[[str], Any], text: str) -> Any:
-    """Return the type of an option of text that is checked; `text` is its help."""
+    """Return the annotation of a text option that `check` validates or converts; `text` is its help."""
     return Annotated[str | None, typer.Option(metavar=metavar, callback=usage(check), help=text)]
 
 
 _SEPARATOR = _checked_option(
     "CHARACTER",
-    check_separator,
+    CHECKS["separator"],
     r"The character between the values of a CSV, such as ';' or '\t'. Default: the one that the header shows.",
 )
-_ENCODING = _checked_option("NAME", check_encoding, "The encoding of text, such as cp1252. Default: UTF-8 or UTF-16.")
+_ENCODING = _checked_option(
+    "NAME", CHECKS["encoding"], "The encoding of text, such as cp1252. Default: UTF-8 or UTF-16."
+)
 _DATE_FORMAT = _checked_option(
     "FORMAT",
-    check_date_format,
+    CHECKS["date_format"],
     "The format of dates in text, such as '%m/%d/%Y %H:%M'. Default: the only one that fits nearly all of a column.",
 )
 _DECIMAL = _checked_option(
-    "MARK", check_mark, "The decimal mark of numbers in text that may have either, such as 12,345: '.' or ','."
+    "MARK", CHECKS["decimal"], "The decimal mark of numbers in text that may have either, such as 12,345: '.' or ','."
 )
-_THOUSANDS = _checked_option("MARK", check_thousands, "The mark between thousands of such numbers: ',' or '.'.")
+_THOUSANDS = _checked_option("MARK", CHECKS["thousands"], "The mark between thousands of such numbers: ',' or '.'.")
 _WHERE = _checked_option(
     "SQL",
     check_where,
@@ -116,13 +110,13 @@ _STRAY_TEXT_FOR_MODEL = (
 
 
 def takes_read_options(*, for_model: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that puts the options of reading in place of the parameter `read_options` of a command.
+    """Return a decorator that replaces the parameter `read_options` of a command by options for reading files.
 
-    With `for_model` True, the types of columns are those that a model expects.
+    If `for_model` is True, the help of --stray-text is for columns whose types a model requires.
     """
     stray_text = typer.Option("--stray-text", help=_STRAY_TEXT_FOR_MODEL if for_model else _STRAY_TEXT)
-    of_stray_text = Annotated[Literal["number", "text"], stray_text]
-    types = (_SEPARATOR, _ENCODING, _DECIMAL, _THOUSANDS, _DATE_FORMAT, of_stray_text, _WHERE, _SAMPLE)
+    stray_text_type = Annotated[Literal["number", "text"], stray_text]
+    types = (_SEPARATOR, _ENCODING, _DECIMAL, _THOUSANDS, _DATE_FORMAT, stray_text_type, _WHERE, _SAMPLE)
     options = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=type_)
         for (name, default), type_ in zip(ReadOptions()._asdict().items(), types)
@@ -134,11 +128,11 @@ def takes_read_options(*, for_model: bool = False) -> Callable[[Callable[..., No
             read_options = ReadOptions(**{name: values.pop(name) for name in ReadOptions._fields})
             command(read_options=read_options, **values)
 
-        own, parameters = signature(command), list[Parameter]()
-        for parameter in own.parameters.values():
+        original, parameters = signature(command), list[Parameter]()
+        for parameter in original.parameters.values():
             parameter = parameter.replace(kind=Parameter.KEYWORD_ONLY)
             parameters += options if parameter.name == "read_options" else [parameter]
-        with_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_options.__signature__ = original.replace(parameters=parameters)  # type: ignore[attr-defined]
         return with_options
 
     return decorate

@@ -29,6 +29,8 @@ from aucforest.tables.copies import STANDARD
 from aucforest.tables.kinds import holds_text
 from aucforest.tables.sources import is_table
 
+# Options of printed tables with many columns, with which most of them fit into 80 characters.
+NARROW = {"collapse_padding": True, "pad_edge": False}
 PICTURES = (".png", ".svg", ".pdf")
 TABLES = (".csv", ".parquet")
 # The metrics of a comparison that measure the quality of predictions.
@@ -58,7 +60,7 @@ def count_rows(model: Any, n_rows: int) -> str:
 
 
 def n_features(model: Any) -> int:
-    """Return the number of features of a model, of which several may be made of a column of dates or categories."""
+    """Return the number of features of a model; a column of dates or categories may have several features."""
     return len(getattr(model, "_columns_of_features", range(model.n_features_in_)))
 
 
@@ -70,7 +72,7 @@ def describe_features(model: Any) -> str:
 
 
 def describe_threshold(model: Any, rule: str) -> str:
-    """Return a line that describes the decision threshold, and the rule by which it was chosen if that is another."""
+    """Return a line that describes the decision threshold, and the rule that chose it unless that is a number."""
     threshold = getattr(model, "threshold_", None)
     if threshold is None:
         return "labels: the most probable class"
@@ -120,14 +122,14 @@ def save_model(model: Any, out: Path) -> None:
 
 
 def _forget_machine(model: Any) -> None:
-    """Leave out of a model and its members what `save_model` does."""
+    """Remove from a model and its members, in place, what `save_model` does not write."""
     settings = {"n_jobs": None, "verbose": 0}
     vars(model).pop("oob_decision_function_", None)
-    own = model.get_params(deep=False)
-    for nested in (*getattr(model, "members_", {}).values(), own.get("forest")):
+    parameters = model.get_params(deep=False)
+    for nested in (*getattr(model, "members_", {}).values(), parameters.get("forest")):
         if nested is not None:
             _forget_machine(nested)
-    model.set_params(**{name: value for name, value in settings.items() if name in own})
+    model.set_params(**{name: value for name, value in settings.items() if name in parameters})
 
 
 def check_suffix(option: str, out: Path | None, suffixes: tuple[str, ...]) -> None:
@@ -153,7 +155,7 @@ def console(json_out: Path | None) -> Console:
 
 
 def write_json(out: Path | None, content: Any, what: str = "metrics") -> None:
-    """Write metrics, or what else it is, as JSON if an output is given; NaN becomes null."""
+    """Write content as JSON if an output is given; NaN becomes null. The message calls the content `what`."""
     if out is None:
         return
     text = json.dumps(json.loads(json.dumps(content), parse_constant=lambda number: None), indent=1)
@@ -174,7 +176,7 @@ def write_picture(out: Path, figure: Any) -> None:
 
 @contextmanager
 def table_writer(out: Path, schema: Any) -> Iterator[Write]:
-    """Yield a function that writes arrow tables to standard output or to a file, which appears at the end."""
+    """Yield a function that writes arrow tables to standard output, or to a file that is created at the end."""
     if out == STANDARD:
         yield _csv_writer(sys.stdout.buffer, schema)
         sys.stdout.buffer.flush()
@@ -195,7 +197,7 @@ def _csv_writer(handle: BinaryIO, schema: Any) -> Write:
     handle.write(header.getvalue().encode())
 
     def write(table: Any) -> None:
-        # booleans are spelled like the names of classes, unlike by arrow
+        # Booleans are written like the names of classes, which Arrow would not do.
         columns = [pc.if_else(part, "True", "False") if part.type == pa.bool_() else part for part in table.columns]
         texts = [column for column in columns if holds_text(column.type)]
         needs_quotes = any(pc.any(pc.match_substring_regex(text, '[",\r\n]')).as_py() for text in texts)

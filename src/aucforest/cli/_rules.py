@@ -20,7 +20,7 @@ RULE_HELP = (
 
 
 def parse_rule(text: str) -> Any:
-    """Return the parameter `threshold` of a model, with costs of a negative and a positive class in this order."""
+    """Return the value of the parameter `threshold` for a rule; costs are in the order negative, positive class."""
     if text in (*RULES, "argmax"):
         return None if text == "argmax" else text
     parts = [part.partition("=") for part in text.split(",")]
@@ -45,7 +45,7 @@ def _refuse(message: str) -> None:
 
 
 def _bound(text: str) -> int | float:
-    """Return the number of a bound."""
+    """Return a bound as a number."""
     try:
         return parse_number(text)
     except ValueError:
@@ -53,10 +53,10 @@ def _bound(text: str) -> int | float:
 
 
 def _costs(text: str) -> list[list[float]]:
-    """Return the cost matrix of a false positive and a false negative."""
+    """Return the cost matrix from the costs of a false positive and a false negative, such as "1:10"."""
     try:
-        of_fp, of_fn = map(float, text.split(":"))
-        cost = [[0.0, of_fp], [of_fn, 0.0]]
+        fp, fn = map(float, text.split(":"))
+        cost = [[0.0, fp], [fn, 0.0]]
         check_cost(cost, 2)
     except ValueError:
         sentence = "cost must be the costs of a false positive and a false negative, such as 1:10, but is"
@@ -65,7 +65,7 @@ def _costs(text: str) -> list[list[float]]:
 
 
 def rule_for(rule: Any, n_classes: int, positive: int) -> Any:
-    """Return a rule with costs in the order of the classes; ValueError if it is for two classes and there are more."""
+    """Return a rule with its costs in class order; ValueError if it needs two classes and there are more."""
     if not isinstance(rule, dict):
         return rule
     if n_classes > 2:

@@ -22,7 +22,7 @@ class _OneLineErrors(typer.core.TyperGroup):
     """A group of commands whose errors are sentences, not tracebacks."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; errors of data and files exit with 1. Usage errors, which exit with 2, are typer's own."""
+        """Run a command; errors in data and files exit with code 1. Typer raises usage errors, which exit with 2."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             try:
@@ -31,7 +31,7 @@ class _OneLineErrors(typer.core.TyperGroup):
                 finally:
                     for sentence in dict.fromkeys(str(warning.message) for warning in caught):
                         typer.echo(f"Warning: {sentence}", err=True)
-            except BrokenPipeError:  # whoever read the output has seen enough
+            except BrokenPipeError:  # the reader of the output has closed it
                 raise
             except (ValueError, TypeError, OSError, ImportError) as error:
                 typer.echo(f"Error: {' '.join(str(error).split())}", err=True)

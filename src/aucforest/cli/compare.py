@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, TrainingColumns, read_training
+from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
@@ -57,8 +57,7 @@ def compare(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]",
-            help=f"{TABLE_HELP} Default: the abalone data, 18 rings or more against fewer.",
+            metavar="[FILE]", help=f"{TABLE_HELP} Default: the abalone data, 18 rings or more against fewer."
         ),
     ] = None,
     target: Annotated[str | None, typer.Option(metavar="COLUMN", help=TARGET_HELP)] = None,
@@ -114,7 +113,7 @@ def compare(
         columns = TrainingColumns(
             target, positive, weight, names_in(drop), groups, time, categorical=names_in(categorical)
         )
-        data = read_training(file, columns, read_options)
+        data = read_training_table(file, columns, read_options)
     else:
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))
@@ -135,8 +134,8 @@ def compare(
     )
     to = console(json_out)
     to.print(Text(comparison.verdict()))
-    for of_cost in (False, True):
-        to.print(_as_table(data, comparison, of_cost))
+    for is_cost in (False, True):
+        to.print(_as_table(data, comparison, is_cost))
     if by_time:
         to.print(time_folds_table(by_time))
     write_json(json_out, _as_json(data, comparison) | ({"time_folds": by_time} if by_time else {}))
@@ -146,26 +145,26 @@ def compare(
         write_picture(plot_out, figure)
 
 
-def _as_table(data: Labelled, comparison: CriteriaComparison, of_cost: bool) -> Table:
+def _as_table(data: Labelled, comparison: CriteriaComparison, is_cost: bool) -> Table:
     """Return a table of means with a row for each metric, of quality or of cost, and a column for each criterion."""
     caption = f"Means of {len(comparison.folds)} folds with 95 % intervals."
-    if not of_cost:
+    if not is_cost:
         caption += (
             " p: corrected resampled t-test against gini, adjusted for the number of criteria (Holm); significant"
             f" differences (p < {SIGNIFICANT}) are green where better and red where worse."
         )
-    title = "fit time and sizes of trees" if of_cost else data.title
+    title = "fit time and sizes of trees" if is_cost else data.title
     summary = comparison.summary()
     rows: list[list[str | Text]] = [
         [find_metric(metric).title, *(_cell(row) for row in summary if row.metric == metric)]
         for metric in comparison.metrics
-        if (find_metric(metric).of == "cost") == of_cost
+        if (find_metric(metric).of == "cost") == is_cost
     ]
     return rich_table(title, ["", *(f">{name}" for name in comparison.criteria)], rows, caption=caption)
 
 
 def _cell(row: ComparisonRow) -> Text:
-    """Return lines with the mean, its interval, whose width decides on the decimals, and the p-value of a score."""
+    """Return lines with the mean, its interval and the p-value of a score; the interval determines the decimals."""
     digits = decimals(row.low, row.high, row.mean)
     lines = [f"{row.mean:,.{digits}f}"]
     if not math.isnan(row.low):

@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,9 +16,18 @@ from rich.text import Text
 
 from aucforest._caller import warn
 from aucforest._files import write_whole
-from aucforest.cli._inputs import open_table, read_columns, say
-from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, names_in, takes_read_options, usage
-from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
+from aucforest.cli._inputs import echo_notes, open_table, read_columns
+from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, TargetColumn, names_in, takes_read_options, usage
+from aucforest.cli._outputs import (
+    NARROW,
+    PICTURES,
+    check_outputs,
+    check_suffix,
+    console,
+    rich_table,
+    write_json,
+    write_picture,
+)
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
 from aucforest.tables.copies import STANDARD
@@ -28,11 +38,11 @@ from aucforest.tables.sources import stray_notes
 
 # The exit code of --fail-on-alert.
 ALERT = 3
-# Metrics that can be requested. Those of costs need a cost matrix; the first ones only need scores.
+# Metrics that can be requested: all but costs, which need a cost matrix. Metrics in _OF_SCORES only need scores.
 _METRICS = tuple(name for name in NAMES if name not in COSTS)
 _OF_SCORES = ("roc_auc", "average_precision")
 _PROBABILITY = "probability_"
-# How the table spells whether there is an alert, and whether a chunk is valid; what is undefined is empty.
+# How the table shows whether there is an alert, and whether a chunk is valid; undefined answers are empty.
 _ANSWERS = {True: "yes", False: "no", None: ""}
 
 
@@ -65,7 +75,7 @@ def estimate(
             metavar="A[,B,...]",
         ),
     ],
-    target: Annotated[str, typer.Option(help="The column of class labels.", metavar="COLUMN")],
+    target: TargetColumn,
     labels: Annotated[
         str | None,
         typer.Option(
@@ -144,30 +154,31 @@ def estimate(
         raise typer.BadParameter("needs --time", param_hint="--period")
     if sum(given is not None for given in (size, number, time)) > 1:
         raise typer.BadParameter("chunks are made by one of --size, --number and --time")
-    of_labels = [name for name in names_in(metrics) if name not in _OF_SCORES and proportion_at_k(name) is None]
-    if of_labels and prediction is None:
+    label_metrics = [name for name in names_in(metrics) if name not in _OF_SCORES and proportion_at_k(name) is None]
+    if label_metrics and prediction is None:
         raise typer.BadParameter(
-            f"must name the column of predicted labels, which {', '.join(of_labels)} needs", param_hint="--prediction"
+            f"must name the column of predicted labels, which {', '.join(label_metrics)} needs",
+            param_hint="--prediction",
         )
-    columns = {"score": names_in(score), "target": [target], "prediction": names_in(prediction)}
-    columns |= {"features": names_in(features), "time": names_in(time)}
+    columns = {"y_score": names_in(score), "y_true": [target], "y_pred": names_in(prediction)}
+    columns |= {"X": names_in(features), "time": names_in(time)}
     known = _read(reference, columns, read_options, time or "")
-    of_text = [name for name in columns["features"] if not pd.api.types.is_numeric_dtype(known[name])]
-    frames = known, _read(new, columns, read_options, target, of_text)
-    of_reference = columns if time in frames[0] else columns | {"time": []}
-    classes = _classes_of(columns["score"], frames[0][target]) if labels is None else names_in(labels)
-    labelled, rows = _select(frames[0], of_reference, classes), _select(frames[1], columns, classes, target)
-    if time is not None:
-        times = labelled["time"], rows["time"]  # a reference without times is divided into equal chunks
+    as_text = [name for name in columns["X"] if not pd.api.types.is_numeric_dtype(known[name])]
+    frames = known, _read(new, columns, read_options, target, as_text)
+    reference_columns = columns if time in frames[0] else columns | {"time": []}
+    classes = _classes_of(columns["y_score"], frames[0][target]) if labels is None else names_in(labels)
+    labelled, rows = _select(frames[0], reference_columns, classes), _select(frames[1], columns, classes, target)
+    times = labelled.pop("time"), rows.pop("time")
+    if time is not None:  # a reference without times is divided into equal chunks
         chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
     else:
         chunks = 2 * [Chunks.by_number(10 if number is None else number) if size is None else Chunks.by_size(size)]
     on_nan: Literal["drop", "raise"] = "drop" if drop_missing else "raise"
     cbpe = CBPE(names_in(metrics), level=level, labels=classes, on_nan=on_nan)
     with _about(reference, columns):
-        cbpe.fit(**_by_parameter(labelled), chunks=chunks[0])
+        cbpe.fit(**labelled, chunks=chunks[0])
     with _about(new, columns):
-        result = cbpe.estimate(**_by_parameter(rows), chunks=chunks[1])
+        result = cbpe.estimate(**rows, chunks=chunks[1])
     console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
         _as_table(f"{new.name}, estimated from {reference.name}", result)
     )
@@ -191,16 +202,15 @@ def estimate(
 
 @contextmanager
 def _about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
-    """Let errors and warnings on the rows of a file name it and its columns, not the arguments of CBPE."""
+    """Let errors and warnings of CBPE name the file and its columns instead of the arguments of CBPE."""
     spoken = {
         "X: ": "",
         'set on_nan="drop"': "pass --drop-missing",
         "use fewer chunks": "pass a smaller --number",
-        "the reference must": f"column {columns['target'][0]!r} must",
+        "the reference must": f"column {columns['y_true'][0]!r} must",
     }
-    for name, option in (("y_score", "score"), ("y_true", "target"), ("y_pred", "prediction")):
-        names = columns[option]
-        spoken[name] = f"column {names[0]!r}" if len(names) == 1 else f"--{option}"
+    for name, option in (("y_score", "--score"), ("y_true", "--target"), ("y_pred", "--prediction")):
+        spoken[name] = f"column {columns[name][0]!r}" if len(columns[name]) == 1 else option
 
     def spell(problem: Warning | str | Exception) -> str:
         sentence = re.sub("|".join(map(re.escape, spoken)), lambda match: spoken[match[0]], str(problem))
@@ -215,30 +225,24 @@ def _about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
         warn(spell(warning.message), warning.category)
 
 
-def _by_parameter(rows: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns named by each option, by the parameters of CBPE."""
-    options = {"y_true": "target", "y_score": "score", "y_pred": "prediction", "X": "features"}
-    return {parameter: rows[option] for parameter, option in options.items()}
-
-
 def _read(
     file: Path,
     columns: dict[str, list[str]],
     read_options: ReadOptions,
     optional: str = "",
-    of_text: Sequence[str] = (),
+    as_text: Sequence[str] = (),
 ) -> Any:
     """Read a table as a DataFrame; raise ValueError if it lacks a column, except the optional one.
 
-    Columns `of_text` of a CSV are not read as numbers, although they may hold nothing else.
+    Columns `as_text` of a text file are read as strings, even if they contain only numbers.
     """
-    names = list(dict.fromkeys(name for of_option in columns.values() for name in of_option))
-    labels = [*columns["target"], *columns["prediction"]]
-    table = open_table(file, [*labels, *of_text], read_options)
+    names = list(dict.fromkeys(chain.from_iterable(columns.values())))
+    labels = [*columns["y_true"], *columns["y_pred"]]
+    table = open_table(file, [*labels, *as_text], read_options)
     names = [name for name in names if name != optional or name in table.columns]
     content = read_columns(table, names)
     check_has_rows(table, content.num_rows)
-    say(stray_notes(table, names))
+    echo_notes(stray_notes(table, names))
     for name in set(labels) & set(names) if table.is_text else ():
         content = content.set_column(names.index(name), name, typed_labels(content.column(name)))
     return content.to_pandas(date_as_object=False)
@@ -261,20 +265,20 @@ def _as_texts(labels: Any) -> Any:
 
 
 def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None, optional: str = "") -> dict[str, Any]:
-    """Return the columns named by each option: features as a frame, other ones as arrays, None for none.
+    """Return the values of each parameter of CBPE: features as a frame, others as arrays, None without columns.
 
     The optional column is also None if it is empty. Labels are converted to text if classes are given.
     """
     rows: dict[str, Any] = dict.fromkeys(columns)
-    for option, names in columns.items():
+    for parameter, names in columns.items():
         if not names or (names == [optional] and (optional not in frame.columns or frame[optional].isna().all())):
             continue
-        values = frame[names] if option == "features" or len(names) > 1 else frame[names[0]]
-        if classes is not None and option in ("target", "prediction"):
+        values = frame[names] if parameter == "X" or len(names) > 1 else frame[names[0]]
+        if classes is not None and parameter in ("y_true", "y_pred"):
             values = _as_texts(values)
-        if option == "time" and getattr(values.dtype, "tz", None) is not None:
+        if parameter == "time" and getattr(values.dtype, "tz", None) is not None:
             values = values.dt.tz_localize(None)  # local time in the time zone of the column
-        rows[option] = values if option == "features" else values.to_numpy()
+        rows[parameter] = values if parameter == "X" else values.to_numpy()
     return rows
 
 
@@ -294,12 +298,11 @@ def _as_table(title: str, result: CBPEResult) -> Table:
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
     filled = [index for index in range(len(headings)) if any(row[index].plain for row in rows)]
     shown = [[row[index] for index in filled] for row in rows]
-    narrow = {"collapse_padding": True, "pad_edge": False}  # mostly fits into 80 characters
-    return rich_table(title, [headings[index] for index in filled], shown, caption=caption, **narrow)
+    return rich_table(title, [headings[index] for index in filled], shown, caption=caption, **NARROW)
 
 
 def _report_shifts(result: CBPEResult) -> None:
-    """Print how many chunks have shifted beyond limits, and what of the first has."""
+    """Print how many chunks have shifted beyond limits, and which measures of the first one are beyond them."""
     beyond = {chunk: shift for chunk, shift in result.shifts.items() if shift.valid is False}
     if not beyond:
         return
@@ -321,5 +324,5 @@ def _report_shifts(result: CBPEResult) -> None:
 
 
 def _spell(numbers: tuple[float, ...]) -> str:
-    """Return a number or an interval as text, which is empty if it is not known."""
+    """Return a number or an interval as text, which is empty for NaN."""
     return "" if all(map(math.isnan, numbers)) else " to ".join(f"{number:.4g}" for number in numbers)

@@ -7,9 +7,10 @@ import numpy as np
 import typer
 from sklearn.metrics import confusion_matrix
 
-from aucforest.cli._inputs import Labelled, read_for_model, read_groups, read_model, say
-from aucforest.cli._options import Data, Jobs, JsonOut, Model, PositiveOfModel, Target, Weight, takes_read_options
+from aucforest.cli._inputs import Labelled, echo_notes, read_for_model, read_model, read_subgroups
+from aucforest.cli._options import Data, Jobs, JsonOut, Model, PositiveOfModel, TargetColumn, Weight, takes_read_options
 from aucforest.cli._outputs import (
+    NARROW,
     QUALITY,
     MetricValue,
     check_outputs,
@@ -34,7 +35,7 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
 def _check_alerts(alerts: str) -> str:
-    """Refuse what is neither a number of rows nor a proportion of them as a wrong call."""
+    """Return the option --alerts unchanged; raise a usage error if it is not a number or proportion of rows."""
     try:
         if find_at_k(f"precision_at_{alerts}") is not None:
             return alerts
@@ -47,7 +48,7 @@ def _check_alerts(alerts: str) -> str:
 def evaluate(
     model: Model,
     data: Data,
-    target: Target,
+    target: TargetColumn,
     positive: PositiveOfModel = None,
     weight: Weight = None,
     threshold: Annotated[
@@ -92,7 +93,7 @@ def evaluate(
     rule = _check_rule(forest, threshold)
     if by is not None and len(forest.classes_) > 2:
         raise ValueError(f"--by is for two classes, but the model has {len(forest.classes_)}")
-    columns = {} if by is None else dict(read_groups(data, by, read_options).items())
+    columns = {} if by is None else dict(read_subgroups(data, by, target, read_options).items())
     rows = read_for_model(forest, data, target, positive, weight, read_options)
     chosen = _set_threshold(forest, threshold, rule, rows)
     fold = FittedFold(forest, float("nan"), rows.X, rows.y, rows.weight)
@@ -105,7 +106,7 @@ def evaluate(
         top = metrics_at_k(is_positive, score, parse_number(alerts), sample_weight=rows.weight)
         metrics += [MetricValue(f"{name}_at_{alerts}", *getattr(top, name)) for name in ("precision", "recall", "lift")]
     if (note := trained_on(forest, rows.X, rows.y, rows.weight, fold.proba)) is not None:
-        say([note])
+        echo_notes([note])
     labels = labels_of(forest, rows.X, fold.proba)
     matrix = confusion_matrix(rows.y, labels, labels=forest.classes_, sample_weight=rows.weight)
     classes = list(map(str, forest.classes_.tolist()))
@@ -146,7 +147,7 @@ def evaluate(
 
 
 def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
-    """Return alerts, precision and recall of two classes by their confusion matrix; nothing for more classes."""
+    """Return the number of alerts, precision and recall from a confusion matrix; {} for more than two classes."""
     if len(matrix) > 2:
         return {}
     positive = positive_last(model)[-1]
@@ -171,8 +172,12 @@ def _rates_table(name: str, rates: GroupRates) -> Any:
     for rate in rates.rates:
         start = cells.setdefault(rate.group, [rate.group, f"{rate.n_rows:,}", f"{rate.n_positive:,}"])
         start.append("" if np.isnan(rate.value) else f"{rate.value:.3f}\n{rate.low:.3f} to {rate.high:.3f}")
-    titles = dict.fromkeys(f">{rate.title}" for rate in rates.rates)
-    return rich_table(f"by {name}, with 95 % intervals", [name, ">rows", ">positive", *titles], cells.values())
+    headings = ["rows", "positive", *dict.fromkeys(rate.title for rate in rates.rates)]
+    title = f"by {name}, with 95 % intervals"
+    table = rich_table(title, [name, *(f">{heading}" for heading in headings)], cells.values(), **NARROW)
+    for column, heading in zip(table.columns[1:], headings):
+        column.min_width = max(map(len, heading.split()))  # in a narrow console, only names are broken
+    return table
 
 
 def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
@@ -184,14 +189,14 @@ def _check_number_of_alerts(alerts: str, rows: Labelled, data: Path) -> None:
 
 
 def _check_rule(model: Any, threshold: str | None) -> Any:
-    """Return the rule of the threshold; raise an error if the model has none to set."""
+    """Return the rule of the threshold; raise ValueError if the model has no threshold to set."""
     if threshold is not None and not hasattr(model, "set_threshold"):
         raise ValueError(f"--threshold is for forests, but the model is a {type(model).__name__}")
     return rule_for(parse_rule(threshold or RULES[0]), len(model.classes_), positive_last(model)[-1])
 
 
 def _set_threshold(model: Any, threshold: str | None, rule: Any, rows: Labelled) -> str:
-    """Set the threshold of a model if it has one, on these rows if the rule is tuned; return a description of it."""
+    """Set the threshold of a model if it has one, on these rows if the rule is tuned, and return a description."""
     if threshold is None and getattr(model, "threshold_", None) is not None:
         return "the threshold of the model"
     if not hasattr(model, "set_threshold"):

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from aucforest._files import file_beside
 from aucforest._optional import import_optional
-from aucforest.cli._inputs import open_table, read_model, say
+from aucforest.cli._inputs import echo_notes, open_table, read_model
 from aucforest.cli._options import TABLE_HELP, Model, Prevalence, takes_read_options
 from aucforest.cli._outputs import check_outputs, check_suffix
 from aucforest.tables.labels import check_has_rows
-from aucforest.tables.model_columns import ModelColumns
+from aucforest.tables.predictions import ModelColumns
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
@@ -91,9 +91,9 @@ def _read_skops(file: Path) -> PredictProba:
 
 
 def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_options: ReadOptions) -> None:
-    """Compare probabilities on the rows of a table, and say how far they differ; raise ValueError if it is too far.
+    """Compare probabilities on the rows of a table, and print the largest differences; ValueError if one is too large.
 
-    scikit-learn rounds values to float32, so there the model is also asked for rounded ones, and these have to agree.
+    scikit-learn rounds values to float32, so its probabilities must agree with those of the model for rounded values.
     """
     n_rows, n_moved, moved, largest = 0, 0, 0.0, dict.fromkeys(exported, 0.0)
     table = open_table(data, None, read_options)
@@ -111,7 +111,7 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
             largest[kind] = max(largest[kind], differences.max(initial=0.0))
         n_rows += batch.num_rows
     check_has_rows(table, n_rows)
-    say([*stray_notes(table, columns.names), *columns.unseen_notes()])
+    echo_notes([*stray_notes(table, columns.names), *columns.unseen_notes()])
     typer.echo(f"compared on {n_rows:,} rows")
     for kind, difference in largest.items():
         typer.echo(f"{kind}: largest difference of probabilities {difference:.2g}")

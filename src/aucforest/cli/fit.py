@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from aucforest._memory import machine_memory, parse_bytes
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
-from aucforest.cli._inputs import Labelled, TrainingColumns, read_training
+from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
 from aucforest.cli._options import (
     TABLE_HELP,
     TARGET_HELP,
@@ -24,6 +24,7 @@ from aucforest.cli._options import (
     JsonOut,
     Positive,
     Seed,
+    Time,
     Weight,
     names_in,
     takes_read_options,
@@ -58,16 +59,16 @@ from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.confidence import interval_around
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
+from aucforest.tables.columns import repeated
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import PARTS
-from aucforest.tables.frames import repeated
 from aucforest.tables.kinds import decode
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.target_rates import ENCODINGS
 
 _Model = AUCForestClassifier | AUCStackingClassifier
-# Maximum bytes of text that is read into memory, unless a limit or a folder is given, and the part of the memory of the
-# machine: values of one digit take about 30 times their bytes.
+# Unless a limit or a folder is given, text is read into memory if it has at most _SMALL bytes, and at most 1 / _PART of
+# the memory of the machine: values of one digit take about 30 times their bytes.
 _SMALL, _PART = 2**26, 64
 
 
@@ -107,10 +108,7 @@ def fit(
     shrinkage: Annotated[
         str, typer.Option(metavar="AMOUNT", help="Hierarchical shrinkage: auto (tuned out of bag), none or a number.")
     ] = "auto",
-    threshold: Annotated[
-        str,
-        typer.Option(metavar="RULE", help=RULE_HELP),
-    ] = RULES[0],
+    threshold: Annotated[str, typer.Option(metavar="RULE", help=RULE_HELP)] = RULES[0],
     categorical_encoding: Annotated[
         str,
         typer.Option(
@@ -136,13 +134,7 @@ def fit(
         int | None, typer.Option(min=2, metavar="N", help="Also cross-validate with N stratified folds.")
     ] = None,
     groups: Groups = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The column of dates or numbers: each fold of --validate is tested on rows after its training.",
-        ),
-    ] = None,
+    time: Time = None,
     reference: Annotated[
         Path | None,
         typer.Option(metavar="OUT", help="Table to write: labels with out-of-bag predictions, for aucforest estimate."),
@@ -196,17 +188,17 @@ def fit(
         class_weight=None if class_weight == "none" else class_weight,
         shrinkage=None if shrinkage == "none" else _number("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
-        date_parts=_date_parts(date_parts),
-        categorical_encoding=_encodings(categorical_encoding),
+        date_parts=_names_or("--date-parts", date_parts, PARTS, {"auto": "auto", "none": None}),
+        categorical_encoding=_names_or("--categorical-encoding", categorical_encoding, ENCODINGS, {"auto": "auto"}),
         random_state=seed,
         n_jobs=jobs,
     )
-    own: dict[str, Any] = {"threshold": parse_rule(threshold), "oob_score": True}
-    model = AUCStackingClassifier(forest, **own) if estimator == "stack" else forest.set_params(**own)
+    tuned: dict[str, Any] = {"threshold": parse_rule(threshold), "oob_score": True}
+    model = AUCStackingClassifier(forest, **tuned) if estimator == "stack" else forest.set_params(**tuned)
     kept = [name for name in names_in(keep) if name != target]
     columns = TrainingColumns(target, positive, weight, names_in(drop), groups, time, kept, names_in(categorical))
-    data = read_training(train, columns, read_options, in_batches=in_batches)
-    rule_for(model.threshold, len(data.classes), 1)  # costs are turned as the labels are
+    data = read_training_table(train, columns, read_options, in_batches=in_batches)
+    rule_for(model.threshold, len(data.classes), 1)  # only validates the rule; `_fit` orders its costs
     if reference is not None:
         _check_names([*kept, target, *_prediction_names(data.classes)], train)
     validated, time_folds = _validate(model, data, columns, validate, seed)
@@ -224,7 +216,7 @@ def fit(
 def _validate(
     model: _Model, data: Labelled, columns: TrainingColumns, n_folds: int | None, seed: int
 ) -> tuple[dict[str, list[MetricValue]], list[dict[str, Any]]]:
-    """Return the metrics of a cross-validation, if one is asked for, by its name, and its folds if they are by time."""
+    """Return the metrics of a cross-validation by its name, and its folds if they are by time; empty without one."""
     if n_folds is None:
         return {}, []
     cv = split_rows(data, n_folds, 1, seed)
@@ -241,7 +233,7 @@ def _fit(
     if len(data.classes) == 2:
         rule = rule_for(model.threshold, 2, int(np.argsort(data.classes)[1]))
         model.set_params(pos_label=data.classes.tolist()[1], threshold=rule)
-    if data.source is None:
+    if data.X is not None:
         model.fit(data.X, data.classes[data.y], sample_weight=data.weight, groups=data.groups)
         if data.text_formats:
             model.text_formats_ = data.text_formats
@@ -291,7 +283,7 @@ def _print(
 
 
 def _reads_batches(train: Path, is_stack: bool, is_validated: bool, limit: str | None) -> bool:
-    """Return whether a table is read batch by batch; raise a usage error if it cannot be, but an option limits it."""
+    """Return whether a table is read in batches; usage error if it must be in memory but option `limit` is given."""
     if is_stack or is_validated:
         if limit is not None:
             what = "--model forest: a stack is" if is_stack else "fits without --validate: folds are"
@@ -302,24 +294,14 @@ def _reads_batches(train: Path, is_stack: bool, is_validated: bool, limit: str |
     return limit is not None or not is_small
 
 
-def _date_parts(listed: str) -> str | list[str] | None:
-    """Return the parameter `date_parts` of the forest."""
-    if listed in ("auto", "none"):
-        return "auto" if listed == "auto" else None
-    if not set(names_in(listed)) <= set(PARTS):
-        what = f"must be auto, none or some of {', '.join(PARTS)}, but is {listed!r}"
-        raise typer.BadParameter(what, param_hint="--date-parts")
-    return names_in(listed)
-
-
-def _encodings(listed: str) -> str | list[str]:
-    """Return the parameter `categorical_encoding` of the forest."""
-    if listed == "auto":
-        return listed
+def _names_or(option: str, listed: str, possible: tuple[str, ...], words: dict[str, Any]) -> Any:
+    """Return the value of an option that is one of some words, or names separated by commas."""
+    if listed in words:
+        return words[listed]
     names = names_in(listed)
-    if not set(names) <= set(ENCODINGS) or len(set(names)) < len(names):
-        what = f"must be auto or some of {', '.join(ENCODINGS)}, but is {listed!r}"
-        raise typer.BadParameter(what, param_hint="--categorical-encoding")
+    if not set(names) <= set(possible) or repeated(names):
+        wanted = f"must be {', '.join(words)} or some of {', '.join(possible)}, each once, but is {listed!r}"
+        raise typer.BadParameter(wanted, param_hint=option)
     return names
 
 
@@ -354,15 +336,13 @@ def _scored(model: _Model, data: Labelled, target: str, proba: NDArray[np.float6
 
 def _write_reference(out: Path, data: Labelled, kept: list[str], scored: Any, seen: NDArray[np.bool_]) -> None:
     """Write kept columns beside labels and predictions of the rows seen."""
-    kept_schema = data.kept.schema if data.source is None else data.source.schema(kept)
-    batches = data.kept.to_batches() if data.source is None else data.source.batches(kept)
-    types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
+    types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in data.source.schema(kept).types]
     schema = pa.schema([*zip(kept, types), *scored.schema])
     with table_writer(out, schema) as write:
         if not kept:
             write(scored)
         n_rows = n_seen = 0
-        for batch in batches if kept else ():
+        for batch in data.source.batches(kept) if kept else ():
             rows = batch.filter(pa.array(seen[n_rows : n_rows + batch.num_rows]))
             predictions = scored.slice(n_seen, rows.num_rows)
             write(pa.table([*map(decode, rows.columns), *predictions.columns], schema=schema))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from sklearn.base import BaseEstimator
 
-from aucforest.cli._inputs import read_model, say
+from aucforest.cli._inputs import echo_notes, read_model
 from aucforest.cli._options import Model
 from aucforest.cli._outputs import check_outputs, console, rich_table, write_json
 from aucforest.inspection import export_text, forest_summary
@@ -62,7 +62,7 @@ def inspect(
         if text >= len(trees):
             raise ValueError(f"the model has no tree {text}: its {len(trees)} trees are 0 to {len(trees) - 1}")
         if forest is not model:
-            say(["the tree is of the stack's forest, whose probabilities are not those of the stack"])
+            echo_notes(["the tree is of the stack's forest, whose probabilities are not those of the stack"])
         typer.echo(export_text(trees[text], decimals=_DECIMALS, show_proba=True))
         return
     facts = _facts(model, file)
@@ -118,7 +118,7 @@ def _facts(model: Any, file: Path) -> dict[str, Any]:
 
 
 def _features(forest: Any, importances: NDArray[np.float64], which: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Return the name, kind, categories and importance of some features."""
+    """Return the name, kind, categories and importance of the features with the indices `which`."""
     categories, names = getattr(forest, "categories_", {}), feature_names_of(forest, len(importances))
     dates, features = getattr(forest, "dates_", {}), []
     columns = getattr(forest, "_columns_of_features", range(forest.n_features_in_))
@@ -145,7 +145,7 @@ def _facts_table(facts: dict[str, Any]) -> Table:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as text, numbers that are not whole with four digits."""
+    """Return a value as text, with four significant digits for floats."""
     if isinstance(value, list) and any(isinstance(part, float) for part in value):
         return f"[{', '.join(map(_shown, value))}]"
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ import typer
 from numpy.typing import NDArray
 
 from aucforest._progress import is_watched, progress_bar
-from aucforest.cli._inputs import open_table, read_model, say
+from aucforest.cli._inputs import echo_notes, open_table, read_model
 from aucforest.cli._options import Data, Jobs, Model, Prevalence, names_in, takes_read_options
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.estimators.log_odds import explained_members
@@ -16,7 +16,7 @@ from aucforest.inspection import explain
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import n_added
-from aucforest.tables.predictions import Notes, Predictions, labels_of
+from aucforest.tables.predictions import NOTHING_ADDED, AddedColumns, Predictions, labels_of
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 
@@ -57,8 +57,8 @@ def predict(
     check_outputs(out, inputs=[model, data])
     forest, kept = read_model(model, jobs, prevalence), names_in(keep)
     table = open_table(data, None, read_options)
-    notes = _reasons(forest, reasons)
-    predictions, n_rows = Predictions(forest, table, kept, proba, _interval(forest, notes) if interval else notes), 0
+    added = _reasons(forest, reasons)
+    predictions, n_rows = Predictions(forest, table, kept, proba, _interval(forest, added) if interval else added), 0
     bar = progress_bar(desc="predicting", unit=" rows", leave=False, verbose=is_watched())
     with table_writer(out, predictions.schema) as write, bar as progress:
         for batch in predictions.batches():
@@ -67,36 +67,36 @@ def predict(
             if done := table.done(n_rows):
                 progress.total = round(n_rows / done)
             progress.update(batch.num_rows)
-    say([*predictions.stray, *predictions.unseen])
+    echo_notes([*predictions.stray, *predictions.unseen])
     typer.echo(f"{n_rows:,} rows: {'standard output' if out == STANDARD else out}", err=True)
 
 
-def _reasons(model: Any, k: int) -> Notes | None:
-    """Return a function that computes the k reasons with the largest absolute values for each row."""
+def _reasons(model: Any, k: int) -> AddedColumns:
+    """Return columns of the k reasons with the largest absolute values for each row."""
     k = min(k, model.n_features_in_ + n_added(getattr(model, "dates_", {})))
     if k == 0:
-        return None
-    explained_members(model)  # before rows are read
+        return NOTHING_ADDED
+    explained_members(model)  # raises an error, if any, before rows are read
     classes, fields = model.classes_, [pa.field(f"reason_{index}", pa.string()) for index in range(1, k + 1)]
 
-    def write(X: Any, proba: NDArray[Any]) -> list[Any]:
+    def compute(X: Any, proba: NDArray[Any]) -> list[Any]:
         label = classes[positive_last(model)[-1]] if len(classes) == 2 else labels_of(model, X, proba)
         explanation = explain(model, X, n_jobs=getattr(model, "n_jobs", None)).of_class(label)
         return list(zip(*([*map(str, row), *[None] * (k - len(row))] for row in explanation.top(k))))
 
-    return Notes(fields, write)
+    return AddedColumns(fields, compute)
 
 
-def _interval(model: Any, others: Notes | None) -> Notes:
-    """Return a function that computes the intervals of each row, and then the others."""
+def _interval(model: Any, others: AddedColumns) -> AddedColumns:
+    """Return columns of the intervals of each row, and then the others."""
     if not hasattr(model, "dispersion_"):
         raise ValueError("--interval needs a forest that was fitted with --sampling half-samples: fit one")
-    classes, others = model.classes_.tolist(), others or Notes()
+    classes = model.classes_.tolist()
     labels = classes if len(classes) > 2 else [model.pos_label_]
     fields = [pa.field(f"{bound}_{label}", pa.float64()) for label in labels for bound in ("low", "high")]
 
-    def write(X: Any, proba: NDArray[Any]) -> list[Any]:
+    def compute(X: Any, proba: NDArray[Any]) -> list[Any]:
         bounds = model.predict_interval(X)
-        return [*bounds.reshape(len(bounds), -1).T, *others.write(X, proba)]
+        return [*bounds.reshape(len(bounds), -1).T, *others.compute(X, proba)]
 
-    return Notes([*fields, *others.fields], write)
+    return AddedColumns([*fields, *others.fields], compute)

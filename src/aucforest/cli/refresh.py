@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from aucforest.cli._inputs import read_for_model, read_model
-from aucforest.cli._options import Data, Jobs, JsonOut, PositiveOfModel, Target, Weight, takes_read_options
+from aucforest.cli._options import Data, Jobs, JsonOut, PositiveOfModel, TargetColumn, Weight, takes_read_options
 from aucforest.cli._outputs import check_outputs, console, save_model, write_json
 from aucforest.estimators.refreshing import refresh as refresh_model
 from aucforest.tables.copies import STANDARD
@@ -17,7 +17,7 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 def refresh(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="The model file to start from, a forest or a stack.")],
     data: Data,
-    target: Target,
+    target: TargetColumn,
     out: Annotated[Path, typer.Option(metavar="NEW", help="The model file to write.")],
     positive: PositiveOfModel = None,
     weight: Weight = None,

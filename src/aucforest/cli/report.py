@@ -9,16 +9,8 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from aucforest.cli._inputs import Labelled, can_read_again, read_for_model, read_groups, read_model
-from aucforest.cli._options import (
-    TABLE_HELP,
-    Jobs,
-    PositiveOfModel,
-    Seed,
-    Target,
-    Weight,
-    takes_read_options,
-)
+from aucforest.cli._inputs import Labelled, can_read_again, read_for_model, read_model, read_subgroups
+from aucforest.cli._options import TABLE_HELP, Jobs, PositiveOfModel, Seed, TargetColumn, Weight, takes_read_options
 from aucforest.cli._outputs import check_outputs, check_suffix, positive_class
 from aucforest.report import Report
 from aucforest.report import report as report_on
@@ -38,7 +30,7 @@ def report(
             metavar="MODEL... [DATA]", help="Model files. The last one is the table of --data, if that is not given."
         ),
     ],
-    target: Target,
+    target: TargetColumn,
     out: Annotated[Path, typer.Option(metavar="PAGE", help="The .html file to write.")],
     data: Annotated[Path | None, typer.Option(metavar="DATA", help=TABLE_HELP)] = None,
     train: Annotated[
@@ -99,7 +91,7 @@ def report(
             y_train=training.y,
             sample_weight_train=training.weight,
             title=title or f"{model_files[0].name}, evaluated on {test.title}",
-            by=None if by is None else read_groups(data, by, read_options),
+            by=None if by is None else read_subgroups(data, by, target, read_options),
             n_jobs=jobs,
             verbose=int(sys.stderr.isatty()),
             **options,
@@ -109,7 +101,7 @@ def report(
 
 
 def _models_and_data(files: list[Path], data: Path | None) -> tuple[list[Path], Path]:
-    """Return the model files and the table, which is the last of the files if it has no option."""
+    """Return the model files and the table, which is the last of the files if --data is not given."""
     *models, last = files
     if data is not None:
         return files, data

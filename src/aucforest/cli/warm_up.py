@@ -1,4 +1,4 @@
-"""``aucforest warm-up``: compile before the first fit. It needs none of the packages of the command line."""
+"""``aucforest warm-up``: compile before the first fit. This works without the packages of the command line."""
 
 import os
 import subprocess
@@ -62,13 +62,13 @@ def _use_two_processes() -> None:
 
 
 def compile_kernels(direction: int = 1) -> None:
-    """Call all that a first day needs, in order or, if `direction` is -1, backward; what is on disk is not compiled."""
+    """Make the calls of `_steps`, backward if `direction` is -1; machine code that is on disk is not compiled again."""
     for step in _steps()[::direction]:
         step()
 
 
 def _steps() -> list[Callable[[], object]]:
-    """Return calls that together need all kernels; those that compile longest are first and last."""
+    """Return calls that together need all kernels; the calls that take longest to compile are first and last."""
     X = np.random.default_rng(0).normal(size=(300, 4))
     X[:, 3] = X[:, 3].round()
     two_classes, three_classes = X[:, 0] > 0.5, np.digitize(X[:, 0], [-0.5, 0.5])
@@ -77,7 +77,7 @@ def _steps() -> list[Callable[[], object]]:
         partial(_fit_sparse, X, two_classes),
         partial(_fit_rates, X, two_classes),
         partial(_look_into, X, two_classes, _forest()),
-        # more rows than bins are computed from
+        # more rows than the sample from which bins are computed
         partial(bin_matrix, np.zeros((SAMPLE_ROWS + 1, 1))),
         *(partial(pairwise_loss, two_classes, X[:, 0], loss=loss) for loss in ("exp", "logistic", "squared_hinge")),
         partial(LinearAUCClassifier().fit, X, two_classes),
@@ -94,8 +94,8 @@ def _forest(**params: Any) -> AUCForestClassifier:
 
 
 def _fit_options(X: NDArray[np.float64], y: NDArray[Any], params: dict[str, Any]) -> None:
-    """Fit forests that together need all that is compiled for fits and predictions of dense rows."""
-    without_shrinkage = {"categorical_features": [3], "shrinkage": 0.0}  # leaves of one class are listed
+    """Fit forests that together need all kernels for fits and predictions of dense rows."""
+    without_shrinkage = {"categorical_features": [3], "shrinkage": 0.0}  # keeps leaves of one class
     # More than 255 values of a feature need codes of two bytes.
     for given, max_bins in product(({"oob_score": True, **params}, without_shrinkage), (255, None)):
         forest = _forest(max_bins=max_bins, **given).fit(X, y)
@@ -104,7 +104,7 @@ def _fit_options(X: NDArray[np.float64], y: NDArray[Any], params: dict[str, Any]
 
 
 def _fit_sparse(X: NDArray[np.float64], y: NDArray[Any]) -> None:
-    """Fit forests to sparse rows: few or many stored values, which float32 represents or not."""
+    """Fit forests to sparse rows with few or many stored values, in float32 and float64."""
     for least in (1.0, 2.2):
         for dtype in (np.float32, np.float64):
             rows = csr_array(np.where(np.abs(X) > least, X, 0.0).astype(dtype))
@@ -122,7 +122,7 @@ def _fit_rates(X: NDArray[np.float64], y: NDArray[Any]) -> None:
 def _look_into(
     X: NDArray[np.float64], y: NDArray[Any], forest: AUCForestClassifier, groups: NDArray[Any] | None = None
 ) -> None:
-    """Fit a forest and ask it for all that needs kernels of its own."""
+    """Fit a forest, and call the methods and functions that need further kernels."""
     forest.fit(X, y, groups=groups)
     forest.apply(X)
     forest.decision_path(X)

@@ -1,11 +1,12 @@
 """Categorical columns: how they are found, and the codes of their categories.
 
 The code of a category is its index among the sorted categories seen in `fit`. If there are more than 254, the 254 most
-frequent ones come first, and the splits by sets tell no others apart. Missing and unseen values are encoded as NaN.
+frequent ones come first, and splits by sets treat all others as one. Missing and unseen values are encoded as NaN.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -15,17 +16,16 @@ from numpy.typing import NDArray
 
 from aucforest._caller import warn
 from aucforest.metrics.validation import is_missing, unmask
-from aucforest.tables.frames import Frame, repeated
 from aucforest.tables.texts import text_note
 from aucforest.tables.values import kind_of_value, plain_values, read_as, readable
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import SHARED_CODE
 
-_CODED = (nw.Categorical, nw.Enum)
+_CODED = (nw.Categorical, nw.Enum)  # dictionary-encoded columns
 _COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
-# The greatest integer up to which float32 represents all.
+# float32 represents all integers up to this one.
 _MOST_FLOAT32 = 2**24
-# scikit-learn's checks of estimators ask for "argument must be", "string" and "number"
+# scikit-learn's checks of estimators require the words "argument must be", "string" and "number".
 _ONE_VALUE = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
 
@@ -35,10 +35,40 @@ Categories = dict[int, NDArray[Any]]
 class Factor(NamedTuple):
     """A column that is not numeric: its distinct values, and the index of each row's value, -1 if it is missing."""
 
-    # `read_column` returns those of `plain_values`, of which some may be missing.
+    # `read_column` returns values as `plain_values` does. Some of them may be missing values.
 
     values: list[Any]
     indices: NDArray[np.integer]
+
+
+class Frame:
+    """A pandas, polars or Arrow table, as narwhals' DataFrame, with its names and types stored.
+
+    narwhals builds these lists again at each access. All other attributes are those of narwhals' DataFrame.
+    """
+
+    def __init__(self, frame: nw.DataFrame[Any]) -> None:
+        self._frame, self.columns, self.shape = frame, frame.columns, frame.shape
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._frame, name)
+
+    @cached_property
+    def schema(self) -> dict[Any, Any]:
+        """The types of the columns by their names, in order."""
+        return dict(self._frame.schema)
+
+    def with_columns(self, columns: Iterable[nw.Series[Any]]) -> "Frame":
+        """Return the frame with columns that replace those of the same names; columns with new names are appended."""
+        return Frame(self._frame.with_columns(*columns))
+
+
+def repeated(names: Iterable[Hashable]) -> dict[Any, int]:
+    """Return the names that occur more than once and their counts, in the order of their first occurrence."""
+    return {name: n for name, n in Counter(names).items() if n > 1}
 
 
 Table = Frame | NDArray[Any]
@@ -57,7 +87,7 @@ def _as_frame(X: Any) -> Frame | None:
 
 
 def names_of(X: Any) -> list[Any]:
-    """Return the column names of a table, none of what is no table; `columns` of a pyarrow table are their values."""
+    """Return the column names of a table, [] for other objects. `columns` of a pyarrow table has arrays, not names."""
     return list(getattr(X, "column_names", getattr(X, "columns", ())))
 
 
@@ -143,7 +173,7 @@ def read_column(table: Table, feature: int) -> Column:
 
 
 def _with_plain_values(column: Column) -> Column:
-    """Return a column with one value for all that are equal; see `plain_values`."""
+    """Return a column in which equal values of different types have become the same value; see `plain_values`."""
     if isinstance(column, np.ndarray):
         return column.astype(np.float64) if column.dtype == np.longdouble else column
     values = plain_values(column.values)
@@ -192,8 +222,8 @@ def _read_chunks(chunks: list[Any]) -> Factor:
         encoded = chunk if hasattr(chunk, "dictionary") else chunk.dictionary_encode()
         chunk_codes = [index_of.setdefault(value, len(index_of)) for value in encoded.dictionary.to_pylist()]
         # The cast is for unsigned indices, which cannot be -1.
-        of_chunk = encoded.indices.cast("int32").fill_null(-1).to_numpy()
-        indices.append(np.array([*chunk_codes, -1], dtype=np.int32)[of_chunk])
+        chunk_indices = encoded.indices.cast("int32").fill_null(-1).to_numpy()
+        indices.append(np.array([*chunk_codes, -1], dtype=np.int32)[chunk_indices])
     return Factor(list(index_of), np.concatenate(indices))
 
 
@@ -210,7 +240,7 @@ def _read_values(values: Any) -> Column:
 
 
 def read_numbers(table: Table, feature: int) -> NDArray[Any]:
-    """Return a column that is not categorical as a numeric array; ValueError or TypeError if a value is no number."""
+    """Return a column that is not categorical as a numeric array; ValueError or TypeError if a value is not one."""
     if isinstance(table, Frame):
         series = table.get_column(table.columns[feature])
         if isinstance(series.dtype, nw.List | nw.Array | nw.Struct):
@@ -283,8 +313,8 @@ def learn(
     columns = {feature: read_column(table, feature) for feature in features}
     counted = {feature: count_values(column, kept) for feature, column in columns.items()}
     if warns and isinstance(table, Frame):
-        of_text = [feature for feature in features if table.schema[table.columns[feature]] == nw.String]
-        warn_of_text({column_name(table, feature): counted[feature] for feature in of_text})
+        text_features = [feature for feature in features if table.schema[table.columns[feature]] == nw.String]
+        warn_of_text({column_name(table, feature): counted[feature] for feature in text_features})
     categories = {feature: order_categories(counted[feature], column_name(table, feature)) for feature in features}
     return _as_numbers(table, columns, categories), categories
 
@@ -329,7 +359,7 @@ def warn_of_text(columns: dict[str, Counted]) -> None:
 
 
 def order_categories(counted: Counted, name: str) -> NDArray[Any]:
-    """Return the categories of one column in the order of their codes, of many the 254 most frequent ones first."""
+    """Return the categories of a column in the order of their codes; of more than 254, the most frequent come first."""
     values, counts = counted
     if isinstance(values, np.ndarray):
         categories = values
@@ -349,7 +379,7 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
 
 
 def feature_kinds(categories: Categories, n_features: int) -> NDArray[np.int8]:
-    """Return NUMERIC or CATEGORICAL for each feature; with up to two categories a threshold can make every split."""
+    """Return NUMERIC or CATEGORICAL for each feature; up to two categories are NUMERIC, as one threshold suffices."""
     kinds = np.full(n_features, NUMERIC, dtype=np.int8)
     kinds[[feature for feature, labels in categories.items() if len(labels) > 2]] = CATEGORICAL
     return kinds
@@ -361,7 +391,7 @@ def encode(table: Table, categories: Categories) -> NDArray[Any]:
 
 
 def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:
-    """Return the values of a column that are none of the categories, and their counts."""
+    """Return the values of a column that are not among the categories, and their counts."""
     values, counts = count_values(column, None)
     known, listed = set(categories.tolist()), values.tolist() if isinstance(values, np.ndarray) else values
     return {
@@ -418,7 +448,7 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
 
 
 def _check_kind(values: list[Any], category: Any, name: str) -> None:
-    """Raise ValueError if a column has values of another kind than in `fit`, such as text: none would be known."""
+    """Raise ValueError if a column has values of another kind than in `fit`, such as text instead of numbers."""
     value = next((value for value in values if not is_missing(value)), None)
     if value is not None and kind_of_value(value) != kind_of_value(category):
         now, before = readable(value), readable(category)

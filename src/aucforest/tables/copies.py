@@ -1,32 +1,34 @@
-"""Copies of what the database engine cannot read, or not twice: streams, other encodings, spreadsheets."""
+"""Copies of files that the database engine cannot read, or not twice: streams, other encodings, spreadsheets."""
 
+import csv
 import os
 import re
 import shutil
 import sys
 import weakref
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
-from io import BufferedReader
+from contextlib import nullcontext
+from io import BufferedReader, StringIO
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
 from aucforest._caller import warn
+from aucforest._optional import import_optional
 from aucforest.tables.read_options import has_one_byte
-from aucforest.tables.spreadsheets import SPREADSHEET, spreadsheet_as_csv
 
-STANDARD = Path("-")
-# What compressed files begin with, and the bytes that are read at a time.
+STANDARD, SPREADSHEET = Path("-"), ".xlsx"
+# The first bytes of compressed files, and the number of bytes that are decoded at a time.
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _BLOCK = 2**20
-# Paths that the engine takes for patterns or cannot have: these files are read by a link.
+# Characters in paths that the engine takes as patterns or cannot represent. Such files are read through a link.
 _STRANGE = re.compile(r"[*?\[\\\ud800-\udfff]")
 
 
 class Readable:
-    """A file of text in UTF-8 that can be read more than once: `path` is the file itself, or a copy that this holds.
+    """A file of text in UTF-8 that can be read more than once: `path` is the file itself or a temporary copy.
 
     `file` has the name that the user knows, and `stamped` is the file that must not change.
     """
@@ -36,14 +38,12 @@ class Readable:
         if file == STANDARD or not file.is_file():
             self.file = Path("standard input") if file == STANDARD else file
             self.path = self.stamped = self._new_path()
-            if file == STANDARD:
-                _copy(sys.stdin.buffer, self.path)
-            else:
-                with _opened(file) as pipe:
-                    _copy(pipe, self.path)
+            stream = nullcontext(sys.stdin.buffer) if file == STANDARD else file.open("rb")
+            with stream as given, self.path.open("wb") as copied:
+                shutil.copyfileobj(given, copied)
         if file.name.lower().endswith(SPREADSHEET):
             self.path = self._new_path()
-            self.path.write_bytes(spreadsheet_as_csv(file))
+            self.path.write_text(_spreadsheet_as_csv(file), "utf-8", newline="")
         elif (encoding := encoding or _marked_encoding(self.path)) is not None:
             self._in_utf8(encoding)
         if os.sep == "/" and _STRANGE.search(str(self.path.absolute())):
@@ -90,26 +90,30 @@ def compression_of(path: Path) -> str:
 def open_unpacked(path: Path) -> Any:
     """Open a file as bytes, decompressed if it is compressed."""
     packed = compression_of(path)
-    # Arrow takes a relative path that begins with ~ for one in the home of a user.
+    # pyarrow takes a relative path that begins with ~ as a path in a home directory.
     given = str(path.absolute())
     return path.open("rb") if packed == "none" else BufferedReader(pa.input_stream(given, compression=packed))
 
 
-def _opened(file: Path) -> BinaryIO:
-    """Open a pipe; ValueError if there is none."""
-    if not file.exists():
-        raise ValueError(f"there is no file {file}")
-    return file.open("rb")
-
-
-def _copy(handle: BinaryIO, path: Path) -> None:
-    """Write all that is read from a handle to a file."""
-    with path.open("wb") as copied:
-        shutil.copyfileobj(handle, copied)
+def _spreadsheet_as_csv(file: Path) -> str:
+    """Return the first sheet of a spreadsheet as a CSV, with dates in ISO format; ValueError if it cannot be read."""
+    calamine = import_optional("python_calamine", purpose=f"reading {file.name}", extra="xlsx")
+    try:
+        with calamine.load_workbook(file) as book:
+            names, rows = book.sheet_names, book.get_sheet_by_index(0).to_python()
+    except calamine.CalamineError as error:
+        raise ValueError(f"cannot read {file.name}: {error}") from error
+    if len(names) > 1:
+        warn(f"{file.name} has {len(names)} sheets: the first, {names[0]!r}, is read")
+    # Spreadsheets store whole numbers as floats.
+    cells = [[int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in row] for row in rows]
+    written = StringIO()
+    csv.writer(written).writerows(cells)
+    return written.getvalue()
 
 
 def _marked_encoding(path: Path) -> str | None:
-    """Return UTF-16 if the first bytes of a file say so."""
+    """Return "utf-16" if a file begins with a byte order mark of UTF-16, else None."""
     with path.open("rb") as handle:
         return "utf-16" if handle.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else None
 

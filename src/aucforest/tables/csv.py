@@ -6,41 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import StringIO, TextIOWrapper
 from itertools import islice, takewhile
-from pathlib import Path
 from typing import Any
 
-from aucforest.tables.copies import Readable, open_unpacked
+from aucforest.tables.copies import SPREADSHEET, Readable, open_unpacked
 from aucforest.tables.database import text, texts
 from aucforest.tables.files import check_names, check_same_names
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.spreadsheets import SPREADSHEET
 from aucforest.tables.text_files import TextFiles
 
 CSV_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".csv", ".tsv", ".txt"))
 _SEPARATORS = (",", ";", "\t", "|")
-# The rows that show how a CSV is written, and the maximum length of a row, in bytes.
+# The number of rows from which the format of a CSV file is found, and the maximum length of a row in bytes.
 _HEAD, _LONGEST = 20, 2**21
 # The header and the first rows are read by Python, whose own limit is 128 KiB.
 csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
 NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 
 
-def is_csv(file: Path) -> bool:
-    """Return whether the name of a file ends in one of `CSV_SUFFIXES`, in upper or lower case."""
-    return file.name.lower().endswith(CSV_SUFFIXES)
-
-
-def _lines_of(path: Path, errors: str = "strict") -> TextIOWrapper:
-    """Open a file as text in UTF-8, decompressed; the caller closes it."""
-    return TextIOWrapper(open_unpacked(path), "utf-8-sig", errors, newline="")
-
-
 class CsvFiles(TextFiles):
     """CSV files with the same header as one table; see `TextFiles`.
 
-    The separator, unless it is given, is the one by which the header has most columns; quotes are found in the first
-    rows.
+    Unless it is given, the separator is the one with which the header has most columns, see `_separator_of`. The quote
+    and the escape character are found in the first rows.
     """
 
     def __init__(
@@ -98,15 +86,16 @@ class CsvFiles(TextFiles):
         return f"cannot read {where}: {reason}"
 
     def location(self, row: int) -> str:
-        """Return the file of a row and the line number at which it starts; blank lines, and those in values, count."""
-        with suppress(csv.Error):  # of values that are too long for the reader of Python
-            return self._place(row)
-        return f"{self.name}, row {row + 1}"
+        """Return the file and the first line of a row; blank lines, and line breaks in values, are counted as lines."""
+        with suppress(csv.Error):  # values may be too long for Python's reader
+            return self._line(row)
+        return super().location(row)
 
-    def _place(self, row: int) -> str:
-        has_blank_rows = len(self.columns) == 1  # where a blank line is a row without a value
+    def _line(self, row: int) -> str:
+        """Return the file of a row and its line."""
+        has_blank_rows = len(self.columns) == 1  # with one column, a blank line is a missing value
         for path, file in ((copy.path, copy.file) for copy in self._readable):
-            with _lines_of(path, "replace") as lines:
+            with TextIOWrapper(open_unpacked(path), "utf-8-sig", "replace", newline="") as lines:
                 reader = self._rows(lines)
                 next(values for values in reader if values)
                 line = reader.line_num + 1
@@ -115,7 +104,7 @@ class CsvFiles(TextFiles):
                     if is_row and row == 0:
                         return f"{file.name}, line {line}"
                     row, line = row - is_row, reader.line_num + 1
-        return f"{self.name}, row {row + 1}"
+        return super().location(row)
 
 
 def _head(file: Readable) -> list[str]:
@@ -124,7 +113,7 @@ def _head(file: Readable) -> list[str]:
         with open_unpacked(file.path) as content:
             lines = islice(iter(lambda: content.readline(_LONGEST), b""), _HEAD)
             header = next(lines, b"").decode("utf-8-sig")
-            # A longer line may have a quote that is not closed.
+            # Reading stops at a longer line, which may have a quote that is not closed.
             others = takewhile(lambda line: len(line) < _LONGEST, lines)
             text_ = header + "".join(line.decode(errors="replace") for line in others)
         return list(islice(StringIO(text_, newline=""), _HEAD))
@@ -135,7 +124,7 @@ def _head(file: Readable) -> list[str]:
 
 
 def _separator_of(head: Sequence[str], name: str, quote: str) -> str:
-    """Return the separator of a CSV: of those by which the next rows have as many columns, the one with most."""
+    """Return the separator with most columns in the header, preferably with as many columns in the next rows."""
     tab_first = name.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv")
     separators = ("\t", *_SEPARATORS) if tab_first else _SEPARATORS
 
@@ -147,16 +136,16 @@ def _separator_of(head: Sequence[str], name: str, quote: str) -> str:
 
 
 def _quote_of(head: Sequence[str]) -> str:
-    """Return the quote of a CSV: a single one if there is no other, and a separator between two of them."""
+    """Return a single quote if it encloses a separator and there are no double quotes, else a double quote."""
     lines, marks = "".join(head), "".join(_SEPARATORS)
     is_single = re.search(rf"(^|[{marks}])'[^'\n]*[{marks}][^'\n]*'([{marks}]|\r?$)", lines, re.MULTILINE)
     return "'" if is_single and '"' not in lines else '"'
 
 
 def _escape_of(head: Sequence[str], separator: str, quote: str) -> str:
-    """Return what is before a quote within a value: a quote or a backslash."""
+    """Return the character that escapes a quote within a value: the quote itself or a backslash."""
     mark = re.escape(separator)
-    # Of two quotes behind a backslash, the second ends the value, or the first stands for nothing but the second.
+    # Of two quotes after a backslash, either the second one ends the value, or the first one escapes the second.
     end = rf"(?:{mark}|\r?$)"
     pattern = rf"(^|{mark}){quote}[^{quote}\n]*\\{quote}(?!{end}|{quote}(?!{end}))"
     return "\\" if re.search(pattern, "".join(head), re.MULTILINE) else quote
@@ -171,7 +160,7 @@ def _hint(columns: Sequence[str]) -> str:
 
 
 def _check_header(name: str, columns: Sequence[str]) -> None:
-    """Raise ValueError if two columns have the same name, or none, as below a title."""
+    """Raise ValueError if two columns have the same name or no name, as if a title is above the header."""
     nameless = [str(index) for index, column in enumerate(columns, 1) if column == ""]
     if len(nameless) < 2:
         check_names(name, columns)

@@ -1,4 +1,4 @@
-"""The database engine, DuckDB: a connection, text in SQL, and the rows for which an expression of a user is true."""
+"""The database engine, DuckDB: connections, SQL literals, and the rows for which an expression of a user is true."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,17 +13,17 @@ from aucforest._memory import machine_memory
 from aucforest._optional import import_optional
 from aucforest._progress import is_watched, progress_bar
 
-# The memory that the engine may take beside its buffers, and the part of that of the machine.
+# The memory limit of the engine is the smaller of _MEMORY bytes and 1 / _PART of the memory of the machine.
 _MEMORY, _PART = 2**30, 4
-# What no statement needs: other code, which the engine would download, the variables of Python, and some joins.
-_OWN = {
+# These settings disable what no statement needs: extensions, which would be downloaded, and variables of Python.
+_SETTINGS = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "python_enable_replacements": "false",
-    # A join, which a long list after IN would become, loses the order of the rows.
+    # A long list after IN would become a join, which loses the order of the rows.
     "disabled_optimizers": "in_clause",
 }
-# In an expression of a user nothing is reached but the rows, and nothing is written.
+# With these settings, an expression of a user can only read the table of rows, and cannot write files.
 _CLOSED = {"temp_directory": "", "enable_external_access": "false", "lock_configuration": "true"}
 _ROWS = "rows"
 # Parts of expressions that are not values of one row, by their classes in a parsed expression.
@@ -33,11 +33,20 @@ _REFUSED = {
     "STAR": "all columns",
     "POSITIONAL_REFERENCE": "the number of a column",
 }
-# Functions that have effects or differ each time, and others that tell about the machine or make values of any size,
-# which the limit of memory does not count.
+# Refused functions: those with side effects or random results, and those that reveal settings of the engine or return
+# values of any size, which the memory limit does not include.
 _IMPURE = "SELECT function_name FROM duckdb_functions() WHERE has_side_effects"
-_OTHERS = {"current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad"}
-# The longest part of an expression in a sentence.
+_REFUSED_FUNCTIONS = {
+    "current_setting",
+    "range",
+    "generate_series",
+    "repeat",
+    "list_resize",
+    "array_resize",
+    "lpad",
+    "rpad",
+}
+# The maximum length of an expression in a message.
 _SHOWN = 200
 
 
@@ -45,7 +54,7 @@ def connect(**settings: str) -> Any:
     """Return a connection to a new database in memory, which prints nothing."""
     duckdb = import_optional("duckdb", purpose="reading text, and --where", extra="arrow")
     memory = min(_MEMORY, machine_memory() // _PART)
-    connection = duckdb.connect(config={"memory_limit": f"{memory}B", **_OWN})
+    connection = duckdb.connect(config={"memory_limit": f"{memory}B", **_SETTINGS})
     # `fetch` shows the progress; the engine would print it on standard output in notebooks and interactive sessions.
     progress = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
     for name, value in {**progress, **settings}.items():
@@ -54,7 +63,7 @@ def connect(**settings: str) -> Any:
 
 
 def connect_to(paths: Sequence[str], temporary: str) -> Any:
-    """Return a connection that reads some files, writes what exceeds memory to a folder, and reaches nothing else."""
+    """Return a connection that can only read the given files, and write data that exceed memory to a folder."""
     connection = connect(temp_directory=temporary)
     for setting in (f"allowed_paths = [{texts(paths)}]", "enable_external_access = false", "lock_configuration = true"):
         connection.execute(f"SET {setting}")
@@ -62,28 +71,28 @@ def connect_to(paths: Sequence[str], temporary: str) -> Any:
 
 
 def text(value: str) -> str:
-    """Return a text as SQL."""
+    """Return a string as an SQL literal."""
     return "'" + value.replace("'", "''") + "'"
 
 
 def texts(values: Sequence[str]) -> str:
-    """Return texts as SQL, separated by commas."""
+    """Return strings as SQL literals, separated by commas."""
     return ", ".join(map(text, values))
 
 
 def name_of(column: str) -> str:
-    """Return the name of a column as SQL."""
+    """Return the name of a column as an SQL identifier."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
-    """Return the rows of the result of a statement, which shows its progress and can be interrupted."""
+    """Run a statement with a progress bar, so that it can be interrupted, and return the rows of its result."""
     results: list[Any] = []
 
     def execute() -> None:
         try:
             results.append(connection.execute(sql).fetchall())
-        except Exception as error:  # which is raised below, by the thread that waits
+        except Exception as error:  # raised below, in the waiting thread
             results.append(error)
 
     thread = Thread(target=execute, daemon=True)
@@ -95,7 +104,7 @@ def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
                 thread.join(0.1)
                 bar.update(max(0.0, connection.query_progress() - bar.n))
     except BaseException:
-        while thread.is_alive():  # as an interrupt before the statement has begun is lost
+        while thread.is_alive():  # repeated, as an interrupt before the statement begins is lost
             connection.interrupt()
             thread.join(0.1)
         raise
@@ -106,16 +115,18 @@ def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
 
 
 def columns_of(expression: str) -> list[str]:
-    """Return the names in an SQL expression of a user; ValueError if it is none, or has a query in it."""
+    """Return the column names in an SQL expression of a user; ValueError if it is invalid or has a refused part."""
     shown = _shown(expression)
     with connect(**_CLOSED) as connection:
         condition, rest = _parsed(connection, expression)
-        # An expression may close the parenthesis that it is put in.
+        # An expression may close the parenthesis around it, and go on with other parts of a statement.
         if rest != _parsed(connection, "true")[1]:
             raise ValueError(f"where must be one SQL expression, such as \"age > 18 AND channel = 'web'\": {shown}")
         parts = list(_parts(condition))
         functions = {part["function_name"].lower() for part in parts if part.get("class") == "FUNCTION"}
-        refused = _OTHERS.union(name for (name,) in connection.execute(_IMPURE).fetchall()) if functions else ()
+        refused = (
+            _REFUSED_FUNCTIONS.union(name for (name,) in connection.execute(_IMPURE).fetchall()) if functions else ()
+        )
     found = [_REFUSED[part["class"]] for part in parts if part.get("class") in _REFUSED]
     found += [f"{name}()" for name in sorted(functions.intersection(refused))]
     if found:
@@ -125,23 +136,23 @@ def columns_of(expression: str) -> list[str]:
 
 
 def check_where(expression: str) -> str:
-    """Return an SQL expression of a user; ValueError if it is none, or has a query in it."""
+    """Return an SQL expression of a user unchanged; ValueError as from `columns_of`."""
     columns_of(expression)
     return expression
 
 
 def _condition(expression: str) -> str:
-    """Return the end of a statement that selects rows; an expression may end in a comment."""
+    """Return SQL that selects rows; the expression has lines of its own because it may end in a comment."""
     return f"FROM {_ROWS} WHERE (\n{expression}\n)"
 
 
 def _shown(expression: str) -> str:
-    """Return an expression for a sentence."""
+    """Return an expression in quotes for a message, without its end if it is long."""
     return repr(expression if len(expression) <= _SHOWN else f"{expression[:_SHOWN]}...")
 
 
 def _parsed(connection: Any, expression: str) -> tuple[Any, Any]:
-    """Return an expression as the engine parses it, and what else is in a statement that selects rows by it."""
+    """Return the parsed expression, and the rest of the parsed statement that selects rows by it."""
     try:
         sql = f"SELECT 1 {_condition(expression)}".encode().decode()
         parsed = json.loads(connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchone()[0])
@@ -164,9 +175,9 @@ def _parts(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[np.int64]:
-    """Return the numbers of the rows of record batches for which an expression of their columns is true.
+    """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true.
 
-    The engine has the batches alone, and reaches no file.
+    The engine can only read the batches, and no files.
     """
     duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
 
@@ -177,7 +188,7 @@ def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[
             start += batch.num_rows
             yield pa.record_batch([numbers, *batch.columns], schema=with_number)
 
-    number = max(schema.names, key=len) + "\n"  # which no column is named
+    number = max(schema.names, key=len) + "\n"  # longer than all column names, so it is not one of them
     with_number = pa.schema([(number, pa.int64()), *schema])
     with connect(**_CLOSED) as connection:
         connection.register(_ROWS, pa.RecordBatchReader.from_batches(with_number, numbered()))

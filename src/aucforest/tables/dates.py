@@ -1,9 +1,9 @@
-"""Columns of dates, times and durations, and the numeric features that are made of them.
+"""Columns of dates, times and durations, and the numeric features that are computed from them.
 
-A column of dates becomes its time, in seconds since 1970-01-01, and parts of the calendar. The first feature takes the
-place of the column; the others follow after the last column, so that indices of columns remain those of features.
-Durations, and times of day, become seconds. Values are compared as numpy's datetime64, whatever held them, so that the
-same date becomes the same numbers.
+A column of dates becomes one or more features: the time in seconds since 1970-01-01, and calendar parts such as the
+month. The first feature replaces the column. The others are appended after the last column, so that the index of each
+column is also the index of its first feature. Durations and times of day become seconds. Values of all types are
+converted to datetime64 or timedelta64 first, so that equal dates have equal features.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,25 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing
-from aucforest.tables.columns import Table, as_table, column_name
-from aucforest.tables.frames import Frame, repeated
+from aucforest.tables.columns import Frame, Table, as_table, column_name, repeated
 from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
 _CLOCK = {"hour"}
-_AUTOMATIC = ("time", "month", "day of week", "hour")
-# The types of numpy that have no time of day, and of Python that are dates or durations.
+_AUTOMATIC = ("time", "month", "day of week", "hour")  # the parts for date_parts="auto"
+# Units of datetime64 without a time of day, and the types of objects that are dates, or durations and times of day.
 _DAYS = ("Y", "M", "W", "D")
 _DATES, _DURATIONS = (date, np.datetime64), (timedelta, time, np.timedelta64)
-_OPAQUE = (nw.Object, nw.Unknown)
-_TICKS = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+_OPAQUE = (nw.Object, nw.Unknown)  # columns of these types may contain dates
+_TICKS = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}  # per second
 
 
 class DateColumn(NamedTuple):
-    """What is made of a column of dates, times or durations."""
+    """The parts of a column of dates, times or durations that become features."""
 
-    parts: tuple[str, ...]  # some of `PARTS` in order, or `SECONDS` for durations and times of day
-    zone: str | None  # of the calendar parts; None for dates without a zone
+    parts: tuple[str, ...]  # a subset of `PARTS` in order, or `SECONDS` for durations and times of day
+    zone: str | None  # the time zone of the calendar parts; None for dates without a time zone
 
 
 Dates = dict[int, DateColumn]
@@ -43,9 +42,9 @@ Dates = dict[int, DateColumn]
 class _Kind(NamedTuple):
     """The kind of the values of a column of dates or durations."""
 
-    type: str  # for messages
+    type: str  # its name in messages
     is_duration: bool
-    has_clock: bool  # dates: whether they have a time of day
+    has_clock: bool  # whether dates have a time of day
     zone: str | None
 
 
@@ -53,7 +52,7 @@ def _days(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
     return wall.astype("M8[D]").astype(np.int64)
 
 
-# What is read from the wall clock; NaT becomes some number, which is then replaced.
+# The calendar parts of local times (`wall`). For NaT they are arbitrary numbers, which `_features` replaces by NaN.
 _CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[Any]]] = {
     "year": lambda wall: wall.astype("M8[Y]").astype(np.int64) + 1970,
     "month": lambda wall: wall.astype("M8[M]").astype(np.int64) % 12 + 1,
@@ -65,7 +64,7 @@ PARTS = ("time", *_CALENDAR)
 
 
 def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: Sequence[int] = ()) -> Dates:
-    """Return what is made of each column of dates or durations except `others`; `parts` is `date_parts`."""
+    """Return the parts of each column of dates or durations except the columns `others`; `parts` is `date_parts`."""
     dates: Dates = {}
     if table is None:
         return dates
@@ -83,72 +82,72 @@ def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: S
 
 
 def _chosen(parts: str | Sequence[str], kind: _Kind) -> tuple[str, ...]:
-    """Return the parts of a date; those of the clock, if they are not asked for, where there is one."""
+    """Return the parts of a column of dates in order; "auto" has the hour only if the dates have a time of day."""
     if isinstance(parts, str):
         return tuple(part for part in _AUTOMATIC if kind.has_clock or part not in _CLOCK)
     return tuple(part for part in PARTS if part in parts)
 
 
 def are_parts(parts: Sequence[Any]) -> bool:
-    """Return whether names are what is made of dates or durations: some of `PARTS` in order, or `SECONDS`."""
+    """Return whether names are valid parts of a column: a subset of `PARTS` in order, or `SECONDS`."""
     return tuple(parts) == SECONDS or (len(parts) > 0 and list(parts) == [part for part in PARTS if part in parts])
 
 
 def table_of(X: Any) -> Table | None:
-    """Return X as a table if it may have columns of dates or categories: a frame, or rows of objects or dates."""
+    """Return a frame, or rows of objects or dates, as a table; None if X cannot have dates or categories."""
     if hasattr(X, "columns"):
-        # Of frames that hold nothing but numbers, which can be told at a glance for pandas, the schema is not needed.
+        # Frames with only numbers have no such columns. For pandas, `dtypes` shows this faster than the schema.
         types = getattr(X, "dtypes", ())
         return None if len(types) > 0 and all(getattr(type_, "kind", "O") in "fiu" for type_ in types) else as_table(X)
     try:
         matrix = np.asarray(X) if isinstance(X, list | tuple | np.ndarray) else None
-    except ValueError:  # rows of different lengths, which later validation reports
+    except ValueError:  # rows of different lengths are reported by later validation
         return None
     return matrix if matrix is not None and matrix.ndim == 2 and matrix.dtype.kind in "OMm" else None
 
 
 def has_dates(table: Table) -> bool:
-    """Return whether a column holds dates or durations."""
+    """Return whether a table has a column of dates or durations."""
     return any(True for _ in _kinds(table))
 
 
 def check_same_kind(table: Table, dates: Dates, others: Iterable[int]) -> None:
-    """Raise ValueError if a column holds dates that were none in `fit`; `others` were categorical."""
+    """Raise ValueError if a column has dates now but had numbers in `fit`; the columns `others` were categorical."""
     for feature, kind in _kinds(table):
         if feature not in dates and feature not in others:
             raise ValueError(f"X: {column_name(table, feature)} holds dates ({kind.type}), but was numeric in fit")
 
 
 def check_same_dates(before: Dates, now: Dates) -> None:
-    """Raise ValueError if other features are made of dates than in the previous fit."""
+    """Raise ValueError if columns of dates, their parts or their time zones differ from the previous fit."""
     for feature in sorted(before | now):
         if before.get(feature) != now.get(feature):
             raise ValueError(f"warm_start: the dates of column {feature} differ in kind or zone from the previous fit")
 
 
 def n_added(dates: Dates) -> int:
-    """Return the number of features beyond one for each column."""
+    """Return how many more features than columns there are."""
     return sum(len(column.parts) - 1 for column in dates.values())
 
 
 def split_names(names: Sequence[Any], dates: Dates) -> list[Any]:
-    """Return the names of all features, given those of the columns."""
+    """Return the names of all features from the names of the columns."""
     first = [f"{name}: {dates[feature].parts[0]}" if feature in dates else name for feature, name in enumerate(names)]
     return first + [f"{names[feature]}: {part}" for feature, column in dates.items() for part in column.parts[1:]]
 
 
 def columns_of_features(n_columns: int, dates: Dates) -> list[int]:
-    """Return the index of the column that each feature is made of."""
+    """Return the index of the column from which each feature is computed."""
     return [*range(n_columns), *(index for index, column in dates.items() for _ in column.parts[1:])]
 
 
 def times_in(dates: Dates) -> frozenset[int]:
-    """Return the indices of the features that are times."""
+    """Return the indices of the features that are times in seconds since 1970-01-01."""
     return frozenset(feature for feature, column in dates.items() if column.parts[0] == "time")
 
 
 def format_time(seconds: float) -> str:
-    """Return a time in seconds since 1970-01-01 as text, without the time of day at midnight."""
+    """Return a time in seconds since 1970-01-01 as text, which is only the date at midnight."""
     if not abs(seconds) < 2**53:
         return f"{seconds:g}"
     moment = np.datetime64(int(np.floor(seconds)), "s")
@@ -162,7 +161,7 @@ def format_duration(seconds: float) -> str:
 
 
 def expand(table: Table, dates: Dates) -> Table:
-    """Return a table with numeric features in place of dates; ValueError if a column of dates holds other values."""
+    """Return a table with numeric features instead of dates; ValueError if a column of dates now has other values."""
     if not dates:
         return table
     columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
@@ -179,20 +178,20 @@ def expand(table: Table, dates: Dates) -> Table:
 
 
 def _expand_frame(frame: Frame, columns: dict[int, list[NDArray[np.float64]]], dates: Dates) -> Frame:
-    """Return a frame with the columns of features in place of dates, and the others behind its last column."""
+    """Return a frame in which the first feature of each column of dates replaces it, and the others are appended."""
     names = split_names(frame.columns, dates)
     for name in repeated(names):
         raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
-    own = [(frame.columns[feature], made[0]) for feature, made in columns.items()]
+    replaced = [(frame.columns[feature], made[0]) for feature, made in columns.items()]
     added = zip(names[frame.shape[1] :], (values for made in columns.values() for values in made[1:]))
     backend = frame.implementation
     return frame.with_columns(
-        nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*own, *added]
+        nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*replaced, *added]
     )
 
 
 def as_datetimes(values: Any) -> NDArray[Any] | None:
-    """Return a column of dates on its wall clock as datetime64, of durations as timedelta64, and None for others."""
+    """Return dates in their local time as datetime64, durations as timedelta64, and None for other columns."""
     kind = _kind_of(values)
     if kind is None:
         return None
@@ -201,7 +200,7 @@ def as_datetimes(values: Any) -> NDArray[Any] | None:
 
 
 def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Return dates since 1970, or durations, in seconds: the unit of the values does not change the result."""
+    """Return dates as seconds since 1970-01-01, or durations as seconds; the result does not depend on their unit."""
     unit = np.datetime_data(values.dtype)[0]
     if unit not in _TICKS:
         values, unit = values.astype(f"{values.dtype.kind}8[s]"), "s"
@@ -212,7 +211,7 @@ def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np.float64]]:
-    """Return the features of one column of dates."""
+    """Return the features of one column, an array for each of its parts."""
     instants, wall = _read(table, feature, column)
     missing = np.isnat(instants)
     return [
@@ -222,7 +221,7 @@ def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np
 
 
 def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the values of a column as datetime64 in UTC and on the wall clock of the zone, or twice as timedelta64."""
+    """Return two arrays: the dates of a column in UTC and in local time, or its durations as both arrays."""
     name, values = column_name(table, feature), _column(table, feature)
     kind = _kind_of(values)
     if kind is None:
@@ -242,7 +241,7 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
 
 
 def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return dates or durations in UTC and on the wall clock of a zone."""
+    """Return two arrays: dates in UTC and in the local time of a zone, or durations as both arrays."""
     if isinstance(values, nw.Series):
         if zone is not None and isinstance(values.dtype, nw.Datetime):
             utc, wall = (values.dt.convert_time_zone(name).dt.replace_time_zone(None) for name in ("UTC", zone))
@@ -256,12 +255,12 @@ def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) ->
 def _read_objects(
     values: list[Any], is_duration: bool, zone: str | None, name: str
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return Python's dates or durations in UTC and on the wall clock of a zone."""
+    """Return two arrays like `_read_values`, from objects; ValueError if types are mixed or only some have a zone."""
     present = [value for value in values if not is_missing(value)]
     types = _DURATIONS if is_duration else _DATES
-    stranger = next((value for value in present if not isinstance(value, types)), None)
-    if stranger is not None:
-        raise ValueError(f"X: {name} holds dates, but also {stranger!r}")
+    other = next((value for value in present if not isinstance(value, types)), None)
+    if other is not None:
+        raise ValueError(f"X: {name} holds dates, but also {other!r}")
     if any((_zone(value) is None) != (zone is None) for value in present):
         raise ValueError(f"X: {name} holds dates with and without a time zone: use one of the two")
 
@@ -273,14 +272,14 @@ def _read_objects(
 
 
 def _plain(value: Any, zone: Any) -> Any:
-    """Return a date or a duration without its zone, on the wall clock of another one if it is given."""
+    """Return a date as local time in `zone` if that is given, a time of day as a duration, or the value unchanged."""
     if isinstance(value, time):
         return since_midnight(value)
     return value if zone is None else on_clock(value, zone)
 
 
 def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
-    """Yield the indices of the columns of dates and durations, and their kinds."""
+    """Yield the index and the kind of each column of dates or durations."""
     features: Iterable[int] = ()
     if isinstance(table, Frame):
         types = table.schema.values()
@@ -299,7 +298,7 @@ def _column(table: Table, feature: int) -> Any:
 
 
 def _kind_of(values: Any) -> _Kind | None:
-    """Return the kind of a column, or None if its values are no dates or durations."""
+    """Return the kind of a column, or None if it does not contain dates or durations."""
     dtype: Any = values.dtype
     if isinstance(values, nw.Series) and dtype not in _OPAQUE:
         native = values.to_native()
@@ -319,7 +318,7 @@ def _kind_of(values: Any) -> _Kind | None:
 
 
 def _kind_of_objects(values: NDArray[Any]) -> _Kind | None:
-    """Return the kind of a column of Python objects, of which the first that is not missing is a date or duration."""
+    """Return the kind of a column of objects by its first present value; None if that is not a date or duration."""
     first = next((value for value in values.flat if not is_missing(value)), None)
     if isinstance(first, _DURATIONS):
         return _Kind(type(first).__name__, True, False, None)
@@ -332,13 +331,13 @@ def _kind_of_objects(values: NDArray[Any]) -> _Kind | None:
 
 
 def _zone(value: Any) -> str | None:
-    """Return the name of the zone of a date, None without one."""
+    """Return the name of the time zone of a date, or None if it has no time zone."""
     zone = getattr(value, "tzinfo", None)
     return None if zone is None else str(zone)
 
 
 def is_zone(zone: str) -> bool:
-    """Return whether a zone is one of the time zone database, not an offset such as +02:00, which polars lacks."""
+    """Return whether a name is in the time zone database. Offsets such as +02:00 are not; polars does not know them."""
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
@@ -347,7 +346,7 @@ def is_zone(zone: str) -> bool:
 
 
 def _is_empty(values: Any) -> bool:
-    """Return whether all values are missing, or there are none."""
+    """Return whether a column has only missing values or no rows."""
     listed = values.to_numpy() if isinstance(values, nw.Series) else values
     if listed.dtype.kind == "f":
         return bool(np.all(np.isnan(listed)))

@@ -4,18 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from aucforest.tables.frames import repeated
+from aucforest.tables.columns import repeated
 
-# The default maximum numbers of cells and of rows of a batch.
+# The default maximum number of cells and the maximum number of rows of a batch.
 _CELLS = 2**20
 _MOST_ROWS = 2**14
 
 
 class Files:
     """Files that are read as one table and must not change meanwhile."""
-
-    # The index of the first row of each file, and the total number of rows.
-    _first_rows: list[int]
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         self.name, self._files = name, files
@@ -33,27 +30,30 @@ class Files:
         for _ in self.unchanged():
             pass
 
-    def file_of(self, row: int) -> tuple[Path, int]:
-        """Return the file that has a row, and the index of the row in this file."""
-        at = max(i for i, first in enumerate(self._first_rows[:-1]) if first <= row)
-        return self._files[at], row - self._first_rows[at]
+    def location(self, row: int) -> str:
+        """Return the name of the table and the number of the row, counted from 1."""
+        return f"{self.name}, row {row + 1}"
 
     def stamps(self) -> list[list[Any]]:
         """Return path, size and modification time of each file."""
         return [[str(file.resolve()), *stamp] for file, stamp in zip(self._files, self._stamps)]
 
 
+def check_exists(file: Path) -> None:
+    """Raise ValueError if there is no such file."""
+    if not file.exists():
+        raise ValueError(f"there is no file {file}")
+
+
 def _stamp(file: Path) -> tuple[int, int]:
-    """Return size and modification time of a file; ValueError if it does not exist."""
-    try:
-        stat = file.stat()
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {file}") from None
+    """Return size and modification time of a file."""
+    check_exists(file)
+    stat = file.stat()
     return stat.st_size, stat.st_mtime_ns
 
 
 def check_names(name: str, columns: Sequence[str]) -> None:
-    """Raise ValueError if two columns have the same name, or one has a character that ends names in C."""
+    """Raise ValueError if two columns have the same name, or one contains the null character, which ends names in C."""
     for column in repeated(columns):
         raise ValueError(f"{name} has two columns named {column!r}: column names must be unique")
     for column in columns:

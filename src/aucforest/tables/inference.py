@@ -5,19 +5,19 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from aucforest.tables import date_texts, text_types
-from aucforest.tables.number_texts import MOST_STRAY, as_number
+from aucforest.tables import spellings, text_types
 from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.spellings import MOST_STRAY, as_number
 from aucforest.tables.text_types import (
     EXACT,
     FIRST_WITH_POINT,
     N_ROUNDED,
     N_SURE_OF_POINT,
     NUMBER,
-    OF_NUMBERS,
-    OF_TEXT,
-    OF_WORDS,
+    NUMBER_COUNTS,
     TEXT,
+    TEXT_COUNTS,
+    WORD_COUNTS,
     Counts,
     TextType,
     dates_in,
@@ -26,7 +26,7 @@ from aucforest.tables.text_types import (
 
 
 class Count(Protocol):
-    """Return the values of SQL expressions over all rows of each of some columns, or over its distinct values."""
+    """Function that evaluates SQL aggregates for each of some columns, over all rows or over distinct values."""
 
     def __call__(
         self, names: Sequence[str], expressions: Sequence[str], *, distinct: bool = False
@@ -39,18 +39,18 @@ def infer_types(
 ) -> tuple[dict[str, TextType], set[str]]:
     """Return the types of columns, and the names of those in which float64 rounds an integer.
 
-    If the file `has_numbers`, not only text, these have no decimal comma, whatever other columns have.
+    If the file `has_numbers`, not only text, plain numbers are never read with a decimal comma.
     """
     most_stray = _most_stray(options)
-    plain = count(names, OF_NUMBERS)
+    plain = count(names, NUMBER_COUNTS)
     types = {name: text_types.plain_type(row, most_stray) for name, row in plain.items()}
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= EXACT]
     rounded = {name for name, (n_rounded,) in count(large, [N_ROUNDED]).items() if n_rounded}
-    others = count([name for name, type_ in types.items() if type_ is None], OF_WORDS)
+    others = count([name for name, type_ in types.items() if type_ is None], WORD_COUNTS)
     types |= {name: text_types.type_of_words(row, most_stray) for name, row in others.items()}
-    others = count([name for name, type_ in types.items() if type_ is None], OF_TEXT, distinct=True)
-    counts = {name: Counts(*row) for name, row in others.items()}
+    others = count([name for name, type_ in types.items() if type_ is None], TEXT_COUNTS, distinct=True)
+    counts = {name: Counts(row) for name, row in others.items()}
     mark, with_comma = _decimal_mark(counts, [] if has_numbers else numbers, count, options)
     dates = _spelled_dates(counts, count, options)
     for name, found in counts.items():
@@ -64,16 +64,16 @@ def infer_types(
 
 
 def _most_stray(options: ReadOptions) -> float:
-    """Return the share of values below which text among others is missing."""
+    """Return the proportion of values below which stray text becomes missing."""
     return MOST_STRAY if options.stray_text == "number" else 0.0
 
 
 def _decimal_mark(
     counts: Mapping[str, Counts], numbers: Sequence[str], count: Count, options: ReadOptions
 ) -> tuple[str | None, dict[str, TextType]]:
-    """Return the decimal mark of numbers that may have either, and the types of plain numbers if it is a comma.
+    """Return the decimal mark of columns that fit both marks, and the types of plain numbers if it is a comma.
 
-    It is that of the options, or the only one of which other columns are sure that have marks, units or a comma.
+    The mark is that of the options. If they have none, it is the only mark that other columns require, or None.
     """
     sure = {found.readings.is_sure for found in counts.values() if found.readings.decimal(MOST_STRAY)} - {None}
     mark = options.point_or_comma
@@ -91,7 +91,7 @@ def _decimal_mark(
 
 
 def _spelled_dates(counts: Mapping[str, Counts], count: Count, options: ReadOptions) -> dict[str, TextType]:
-    """Return the types of columns of dates that are in one format, that of the options if it fits."""
+    """Return the types of columns whose dates have one format: that of the options if it fits, or the only best one."""
     most_stray = _most_stray(options)
     given = options.date_format
     names = [
@@ -99,17 +99,17 @@ def _spelled_dates(counts: Mapping[str, Counts], count: Count, options: ReadOpti
         for name, found in counts.items()
         if not found.are_dates(found.n_iso, most_stray) and (given or found.are_dates(found.n_may_be_dates, most_stray))
     ]
-    formats = date_texts.formats_of(date for name in names for date in counts[name].dates if date is not None)
+    formats = spellings.date_formats(date for name in names for date in counts[name].dates if date is not None)
     formats = [*([given] if given else []), *(day for day in formats if day != given)]
     if not formats:
         return {}
     dates = [dates_in(day) for day in formats]
-    of_formats = [n_rows(sql) for date in dates for sql in (f"{date} IS NOT NULL", text_types.is_clock(date))]
+    counts_of_formats = [n_rows(sql) for date in dates for sql in (f"{date} IS NOT NULL", text_types.is_clock(date))]
     types = {}
-    for name, row in count(names, of_formats, distinct=True).items():
+    for name, row in count(names, counts_of_formats, distinct=True).items():
         n_dates, n_clocks = dict(zip(formats, row[::2])), dict(zip(formats, row[1::2]))
         fitting = {day: n for day, n in n_dates.items() if counts[name].are_dates(n, most_stray)}
-        best = [given] if given in fitting else date_texts.best_formats(fitting)
+        best = [given] if given in fitting else spellings.best_date_formats(fitting)
         if len(best) == 1:
             arrow = pa.timestamp("us") if n_clocks[best[0]] else pa.date32()
             note = "" if best == [given] else f"dates such as {counts[name].dates[0]!r} are read as {best[0]}"

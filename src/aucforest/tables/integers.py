@@ -1,4 +1,4 @@
-"""Integers that float64 rounds, beyond 2**53: different ones become the same number."""
+"""Integers beyond 2**53, which float64 rounds, so that different integers may become the same number."""
 
 from collections.abc import Sequence
 from numbers import Number
@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 from aucforest._caller import warn
 from aucforest.tables.columns import Table
+from aucforest.tables.texts import listed
 
 ROUNDED = "integers above 2**53 are rounded, so that different ones become equal; pass their ranks, or leave out keys"
 _EXACT = 2**53
-# The maximum number of columns that a warning names.
-_MOST_NAMES = 10
 _TYPES = (nw.Int64, nw.UInt64, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)
 
 
@@ -35,10 +34,10 @@ def is_rounded(values: NDArray[Any]) -> bool:
 
 
 def _is_rounded(value: Any) -> bool:
-    """Return whether a number beyond 2**53 is no float; Python compares them exactly."""
+    """Return whether float64 rounds a number beyond 2**53; Python compares integers and floats exactly."""
     try:
         return bool(value == value and abs(value) > _EXACT and float(value) != value)
-    except OverflowError:  # beyond all floats
+    except OverflowError:  # larger than all floats
         return True
 
 
@@ -64,5 +63,4 @@ def rounded_columns(matrix: Any) -> list[int]:
 def warn_of_rounding(names: Sequence[str]) -> None:
     """Warn of columns with integers that are rounded, by their names."""
     if names:
-        more = f" and {len(names) - _MOST_NAMES:,} more" if names[_MOST_NAMES:] else ""
-        warn(f"X: {', '.join(names[:_MOST_NAMES])}{more}: {ROUNDED}")
+        warn(f"X: {listed(names)}: {ROUNDED}")

@@ -13,9 +13,6 @@ from aucforest.tables.text_types import NESTED
 
 JSON_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".jsonl", ".ndjson"))
 
-# What the engine makes of a key that it has already, in upper or lower case.
-_NUMBERED = re.compile(r"(.+)_\d+", re.DOTALL)
-
 
 class JsonFiles(TextFiles):
     """Files of JSON lines as one table, with the columns of all objects; see `TextFiles`."""
@@ -28,9 +25,9 @@ class JsonFiles(TextFiles):
     ) -> None:
         super().__init__(readable, name, as_text, options)
         self._lines = f"[{self._paths}], format='newline_delimited', compression='{self._compression}'"
-        # Names of folders make no columns.
+        # Without hive_partitioning, folders with names such as a=1 do not add columns.
         self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
-        # Objects of many keys stay objects, instead of maps.
+        # The options keep objects with many keys from becoming maps.
         sample = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
         with self._explaining():
             described = fetch(self._connection, f"DESCRIBE FROM {self._source}, {sample})", f"reading {name}")
@@ -41,7 +38,7 @@ class JsonFiles(TextFiles):
         self._types = dict.fromkeys(nested, NESTED)
 
     def _check_twins(self) -> None:
-        """Raise ValueError if keys differ in case alone: the engine renames one, and reads the other for both."""
+        """Raise ValueError if keys differ only in case: the engine renames one, and reads the other for both."""
         lower = {column.lower() for column in self.columns}
         if any(re.sub(r"_\d+$", "", column).lower() in lower - {column.lower()} for column in self.columns):
             keys = self._fetch(f"SELECT DISTINCT unnest(json_keys(json)) FROM read_json_objects({self._lines})")
@@ -65,7 +62,3 @@ class JsonFiles(TextFiles):
         if "expected records" in sentence:
             return f"cannot read {self.name}: each line must be an object with a name for each value"
         return f"cannot read {self.name}: {sentence.split(':', 1)[-1].strip().splitlines()[0]}"
-
-    def location(self, row: int) -> str:
-        """Return the name of the table and the number of the row, counted from 1."""
-        return f"{self.name}, row {row + 1}"

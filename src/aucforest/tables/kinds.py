@@ -3,7 +3,6 @@
 import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, Protocol
 
@@ -11,38 +10,36 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucforest._caller import warn
+from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
-# The value of a kind is its name in error messages.
-NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
-DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
 _TEMPORAL = (DATE, ZONED, DURATION)
-# The types that text is converted to.
+# The Arrow types that strings are converted to.
 _TYPES = {NUMBER: pa.float64(), DATE: pa.timestamp("us"), ZONED: pa.timestamp("us", "UTC")}
 # The missing-value markers of pandas.read_csv.
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
     "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
-# The booleans that pyarrow.csv reads by default.
+# The spellings of booleans, which are those that pyarrow.csv reads by default.
 WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
 
 Location = Callable[[int], str]
 
 
-class Columns(Protocol):
+class NamedTable(Protocol):
     """Interface of a table whose columns are found by name."""
 
     name: str
     columns: list[str]
     # The missing-value markers of string columns.
     missing: Sequence[str]
-    # Whether all values are read as strings, as from CSV.
+    # Whether the file contains text, as CSV does, so that the types of columns are inferred.
     is_text: bool
     # The end of an error message on a missing column if the header is suspicious, else "".
     hint: str
 
     def location(self, row: int) -> str:
-        """Return the position of a row, such as its file and line, for error messages; `row` counts from 0."""
+        """Return the position of a row, such as its file and line, for error messages; `row` is its index, from 0."""
 
 
 def canonical_type(type_: Any) -> Any:
@@ -60,8 +57,8 @@ class Canonical:
     """
 
     def __init__(self) -> None:
-        # Most batches share a dictionary, so the last one is kept with its canonical values. `_indices` maps the values
-        # of the dictionary to canonical ones and is None if they are the same.
+        # Most batches share a dictionary, so the last one is kept with its canonical values. `_indices` has the index
+        # of each value of the dictionary among the canonical values; it is None if both lists are the same.
         self._dictionary: Any = None
         self._values: Any = None
         self._indices: Any = None
@@ -86,19 +83,15 @@ def decode(column: Any) -> Any:
 
 def kind_of(values: Sequence[Any]) -> str:
     """Return the kind of categories or classes, TEXT if there are none."""
-    if all(isinstance(value, str) for value in values):
+    if len(values) == 0:
         return TEXT
-    if isinstance(values[0], timedelta):
-        return DURATION
-    if isinstance(values[0], datetime):
-        return DATE if values[0].tzinfo is None else ZONED
-    return FLAG if all(isinstance(value, bool) for value in values) else NUMBER
+    return FLAG if all(isinstance(value, bool) for value in values) else kind_of_value(values[0])
 
 
 def as_kind(column: Any, kind: str, name: str, location: Location, missing: Sequence[str] = MISSING) -> Any:
     """Return a column converted to a kind; ValueError if its type or a value cannot be converted.
 
-    `missing` are the missing-value markers of a string column that stays one. Dates of any type keep it.
+    `missing` are the missing-value markers of string columns that stay strings. Dates and durations keep their type.
     """
     column = decode(column)
     if pa.types.is_null(column.type):
@@ -156,7 +149,7 @@ def _cast(column: Any, kind: str) -> Any:
 
 
 def feature_names(source: Any, others: Sequence[str]) -> list[str]:
-    """Return all columns except `others` and those without a name; ValueError if the type of one is no feature's."""
+    """Return the names of all columns except `others` and unnamed ones; ValueError if one cannot be a feature."""
     nameless = [name for name in source.columns if name == "" or name.startswith("__index_level_")]
     if set(nameless) - set(others):
         warn("a column without a name, such as a row index, is ignored")
@@ -188,8 +181,8 @@ def to_features(batch: Any) -> Any:
     return pa.table(columns, names=batch.schema.names)
 
 
-def find_column(table: Columns, *names: str) -> None:
-    """Raise ValueError if the table has no column of one of the names."""
+def find_column(table: NamedTable, *names: str) -> None:
+    """Raise ValueError for the first of the names that is not a column of the table."""
     present = set(table.columns)
     for name in names:
         if name not in present:

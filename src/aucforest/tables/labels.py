@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from aucforest.tables.kinds import NUMBER, Columns, as_kind, as_text, decode, holds_text, is_number
+from aucforest.tables.kinds import NamedTable, as_kind, as_text, decode, holds_text, is_number
 from aucforest.tables.sources import Source
-from aucforest.tables.texts import alike_note
+from aucforest.tables.texts import alike_note, listed
+from aucforest.tables.values import NUMBER
 
 _MOST_CLASSES = 2**16
 _NO_CLASS = _MOST_CLASSES - 1
@@ -47,12 +48,12 @@ class LabelReader:
     only if no label is that string.
     """
 
-    def __init__(self, table: Columns, target: str, positive: Any = None, option: str = "positive=") -> None:
-        # `option` precedes the value of `positive` in messages; the command line has a spelling of its own.
+    def __init__(self, table: NamedTable, target: str, positive: Any = None, option: str = "positive=") -> None:
+        # `option` precedes the value of `positive` in messages; the command line passes "--positive ".
         self._table, self.target, self._option = table, target, option
         self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._comparison = find_comparison(self._positive)
-        # The labels and their counts; without a positive label they are those of the classes, known at the end.
+        # The labels and their counts, for messages. Without a positive label, `finish` counts the classes.
         self._seen = Counter[Any]()
         self._code_of: dict[Any, int] = {}
         self._parts: list[NDArray[np.uint16]] = []
@@ -83,10 +84,10 @@ class LabelReader:
         return code
 
     def _read(self, column: Any) -> Any:
-        """Return the values of a column to be encoded; `_labels` converts those of CSV to labels after the last batch.
+        """Return the values of a column to encode; `_labels` converts text to labels after the last batch.
 
-        For a positive label in CSV they are integers: 1 if the label is `positive` as a string, plus 2 if it is a
-        number for which the comparison is true.
+        For text and a positive label, the values are integers: 1 if the label is `positive` as a string, plus 2 if the
+        label is a number for which the comparison is true.
         """
         if not self._table.is_text:
             return self._typed(column)
@@ -167,9 +168,8 @@ class LabelReader:
             refuse_missing(self._table, self.target, self._n_missing, self._first_missing)
         distinct = sorted(set(labels))
         if self._positive is not None and True not in distinct:
-            seen = sorted(self._seen)
-            more = f" and {len(seen) - 10} more" if seen[10:] else ""
-            missing = f"label {self._positive!r}; its labels are {', '.join(map(repr, seen[:10]))}{more}"
+            seen = list(map(repr, sorted(self._seen)))
+            missing = f"label {self._positive!r}; its labels are {listed(seen)}"
             raise ValueError(f"column {self.target!r} has no {missing if seen else f'number {self._positive}'}")
         classes = np.array(distinct, dtype=self._dtype)
         if len(distinct) == 1:
@@ -183,14 +183,14 @@ class LabelReader:
         return classes, codes
 
     def alike_notes(self) -> list[str]:
-        """Return a sentence, after `finish`, on labels like another one, or like the positive one."""
+        """Return a note, after `finish`, on labels that differ only by case and spaces; see `alike_note`."""
         if len(self._seen) >= _MOST_SEEN:
             return []
         note = alike_note(self._seen, self._seen.values(), "labels", self._positive)
         return [] if note is None else [f"column {self.target!r}: {note}"]
 
     def names(self) -> NDArray[Any]:
-        """Return the names of the negative class, its label if it has only one, and of the positive class."""
+        """Return the names of both classes; the negative class is named by its label if it has only one label."""
         others = [label for label in self._seen if label != self._positive]
         negative = others[0] if len(others) == 1 else not_label(self._positive)
         labels = parse_labels(pa.array([negative, self._positive]))
@@ -202,15 +202,15 @@ class LabelReader:
 
 
 def parse_labels(distinct: Any) -> Any:
-    """Return distinct labels of text as integers or booleans, if that does not change how they are written.
+    """Return distinct labels of text as booleans or numbers: integers, or floats if a label has a point or an exponent.
 
-    They stay strings if one has a leading zero, as "007" has, or if they are other booleans than "True" and "False".
+    They stay strings if one is something else, such as "true", or has a leading zero, such as "007".
     """
     labels = set(distinct.to_pylist())
     if labels <= {"True", "False"}:
         return pc.equal(distinct, "True")
     if all(_INTEGER.fullmatch(label) for label in labels):
-        with suppress(pa.ArrowInvalid):  # of more than 64 bits
+        with suppress(pa.ArrowInvalid):  # integers of more than 64 bits
             return pc.utf8_trim_whitespace(distinct).cast(
                 pa.float64() if re.search("[.eE]", "".join(labels)) else pa.int64()
             )
@@ -218,7 +218,7 @@ def parse_labels(distinct: Any) -> Any:
 
 
 def typed_labels(column: Any) -> Any:
-    """Return a column of labels of text as integers or booleans; see `parse_labels`."""
+    """Return a column of labels of text as booleans or numbers; see `parse_labels`."""
     distinct = pc.unique(column.drop_null())
     return parse_labels(distinct).take(pc.index_in(column, distinct))
 
@@ -228,13 +228,13 @@ def not_label(label: str) -> str:
     return f"not {label}"
 
 
-def check_has_rows(table: Columns, n_rows: int) -> None:
+def check_has_rows(table: NamedTable, n_rows: int) -> None:
     """Raise ValueError if a table has no rows."""
     if n_rows == 0:
         raise ValueError(f"{table.name} has {'a header, but ' if table.is_text else ''}no rows")
 
 
-def refuse_missing(table: Columns, target: str, n_missing: int, first: int) -> NoReturn:
+def refuse_missing(table: NamedTable, target: str, n_missing: int, first: int) -> NoReturn:
     """Raise ValueError for missing labels with their number and the position of the first."""
     raise ValueError(f"column {target!r} has {n_missing} missing labels, the first in {table.location(first)}")
 
@@ -277,7 +277,7 @@ class SteadyRows:
         """Return None, because a change of the table cannot be detected at another call."""
 
 
-def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
+def read_weights(table: NamedTable, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
     """Return a column of weights, which begins at `first_row`; ValueError if one is negative, infinite or missing."""
 
     def location(row: int) -> str:
@@ -291,7 +291,7 @@ def read_weights(table: Columns, column: Any, name: str, first_row: int = 0) -> 
     return weights
 
 
-def read_groups(table: Columns, column: Any, name: str, first_row: int = 0) -> Any:
+def read_group_column(table: NamedTable, column: Any, name: str, first_row: int = 0) -> Any:
     """Return a column of groups, which begins at `first_row`; ValueError if a group is missing."""
     column = decode(column)
     column = as_text(column, table.missing) if holds_text(column.type) else column
@@ -301,10 +301,10 @@ def read_groups(table: Columns, column: Any, name: str, first_row: int = 0) -> A
     return column
 
 
-def read_target(
+def read_labels(
     source: Source, reader: LabelReader, weight: str | None, groups: str | None = None
 ) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None, NDArray[np.int32] | None]:
-    """Return the sorted classes, the class index of each row, and its weight and the number of its group."""
+    """Return the sorted classes, and the class index, the weight and the group index of each row."""
     weights, numbers, number_of, n_rows = [], [], dict[Any, int](), 0
 
     def number(group: Any) -> int:
@@ -315,7 +315,7 @@ def read_target(
         if weight is not None:
             weights.append(read_weights(source, batch.column(weight), weight, n_rows))
         if groups is not None:
-            numbers.append(_encode(read_groups(source, batch.column(groups), groups, n_rows), number, np.int32))
+            numbers.append(_encode(read_group_column(source, batch.column(groups), groups, n_rows), number, np.int32))
         n_rows += batch.num_rows
     check_has_rows(source, n_rows)
     if len(number_of) == 1:

@@ -31,7 +31,7 @@ _IDENTIFIER = "every value is distinct, as in an identifier"
 _HEAD = 1000
 # With fewer rows, distinct values do not indicate an identifier.
 _LEAST_ROWS = 20
-# A column whose ROC AUC is at least this one separates the classes; with fewer rows of a class it may be chance.
+# A column with at least this ROC AUC separates the classes; with fewer rows of a class, that may be by chance.
 _SEPARATES, _LEAST_OF_CLASS = 0.999, 5
 # All pairs of classes are compared, unless there are more classes than this.
 _MOST_CLASSES = 10
@@ -42,9 +42,9 @@ def suspicious_columns(
 ) -> list[str]:
     """Return a sentence for each kind of suspicious columns of an Arrow table, a frame or a matrix, with their names.
 
-    Columns that separate the classes alone are found by `labels`, the number of the class of each row. With `drop`,
-    identifiers get the advice to leave them out by that option. `n_rows` is the number of rows of a larger table, of
-    which these are some: `warn_of_text` and `warn_of_rounding` warn of the others when all rows are read.
+    `labels` has the class index of each row, to find columns that separate the classes alone. If `drop` is True, the
+    note on identifiers suggests the option --drop. If the rows are a part of a larger table, `n_rows` is its number of
+    rows; then `warn_of_text` and `warn_of_rounding`, which see all rows, check text and rounding instead.
     """
     frame = read_table(table)
     names_by_kind: dict[str, list[str]] = {}
@@ -92,19 +92,19 @@ def _kind(column: Column, n_rows: int, with_text: bool) -> str | None:
 
 
 def _are_integers_or_text(values: Any) -> bool:
-    """Return whether all values are whole numbers or all are strings, as those of identifiers are."""
+    """Return whether all values are whole numbers or all are strings, as in identifiers."""
     if isinstance(values, np.ndarray):
         return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.floor(values))))
     return all(isinstance(value, str) for value in values)
 
 
 def _separation(column: Column, labels: NDArray[Any]) -> float | None:
-    """Return the ROC AUC of a column as a score if it separates the classes, the mean over their pairs, or None."""
+    """Return the mean ROC AUC of a column over pairs of classes if the column separates them, else None."""
     counts = np.bincount(labels)
     present = np.flatnonzero(counts)
     if not 2 <= len(present) <= _MOST_CLASSES or counts[present].min() < _LEAST_OF_CLASS:
         return None
-    # The head is taken from all over the table, which can be sorted by class, and has rows of every class.
+    # The head is a random sample with rows of every class, because the table may be sorted by class.
     generator = np.random.default_rng(0)
     head = np.concatenate([generator.permutation(np.flatnonzero(labels == code))[:_HEAD] for code in present])
     auc = 0.0
@@ -122,8 +122,8 @@ def _separation(column: Column, labels: NDArray[Any]) -> float | None:
 def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]) -> float:
     """Return the ROC AUC of a column for two classes, in the better direction.
 
-    Missing values are below or above all others. The score of a category is the frequency of the positive class among
-    the rows of the other half.
+    Missing values are ranked below or above all others. The rows are divided into two random halves; the score of a
+    category in one half is the frequency of the positive class in the other half.
     """
     sides: list[NDArray[Any]]
     if isinstance(column, np.ndarray):
@@ -138,7 +138,7 @@ def _auc(column: Column, rows: NDArray[np.int64], is_positive: NDArray[np.bool_]
 
 
 def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the frequency of the positive class for the code of each row, in the half that the row is not in."""
+    """Return, for each row, the frequency of the positive class among the rows of the other half with its code."""
     in_half = np.random.default_rng(0).random(len(codes)) < 0.5
     scores = np.empty(len(codes))
     for half in (in_half, ~in_half):
@@ -150,7 +150,7 @@ def _cross_fitted(codes: NDArray[Any], n_codes: int, is_positive: NDArray[np.boo
 
 
 def _sentence(kind: str, names: list[str], drop: bool) -> str:
-    """Return the sentence of a note with the names of its columns."""
+    """Return the sentence of a note, `kind`, with the names of the columns that have it."""
     option = "; consider --drop" if names[MOST_NAMES:] else f"; consider --drop {shlex.quote(','.join(names))}"
     return f"{listed_columns(list(map(repr, names)))}: {kind}{option if drop and kind == _IDENTIFIER else ''}"
 

@@ -1,45 +1,155 @@
-"""Predictions for a table, batch by batch."""
+"""Predictions for a table, batch by batch, from columns in the types that a fitted model expects."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from aucforest.metrics.thresholds import decide
-from aucforest.tables.frames import repeated
-from aucforest.tables.model_columns import ModelColumns
+from aucforest.tables import text_types
+from aucforest.tables.columns import count_unseen, read_column, read_table, repeated
+from aucforest.tables.dates import SECONDS, DateColumn
+from aucforest.tables.kinds import as_kind, find_column, kind_of, nearest
 from aucforest.tables.sources import stray_notes
+from aucforest.tables.texts import listed, unseen_note
+from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 
 _LABEL = "prediction"
+# The maximum number of unseen categories that are kept for a message.
+_MOST_UNSEEN = 100
+_TEXT_TYPES = {
+    NUMBER: text_types.NUMBER,
+    TEXT: text_types.TEXT,
+    FLAG: text_types.FLAG,
+    DATE: text_types.MOMENT,
+    ZONED: text_types.ZONED,
+    DURATION: text_types.DURATION,
+}
 
 
-class Notes(NamedTuple):
+class ModelColumns:
+    """The feature columns of a fitted model in a table.
+
+    They are found by name. If the model was fitted without feature names, they are all columns except `others`, in the
+    order of the table. The columns `others` must exist. Text is converted to the types of the model, in the formats of
+    the file that the model was fitted to. Values of another type become missing if few, and `stray_text` is "number".
+    """
+
+    def __init__(self, model: Any, table: Any, others: Sequence[str] = ()) -> None:
+        self._table, self.has_names = table, hasattr(model, "feature_names_in_")
+        self._n_rows = 0
+        # For each column with unseen categories: the number of rows that have them, and some of the categories.
+        self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
+        find_column(table, *others)
+        if self.has_names:
+            self.names = model.feature_names_in_.tolist()
+            present = set(table.columns)
+            if missing := [name for name in self.names if name not in present]:
+                hint = table.hint or nearest(missing[0], table.columns)
+                raise ValueError(
+                    f"{table.name} lacks feature columns seen in fit: {listed(list(map(repr, missing)), 5)}{hint}"
+                )
+        else:
+            left_out = set(others)
+            self.names = [name for name in table.columns if name not in left_out]
+            if len(self.names) != model.n_features_in_:
+                raise ValueError(
+                    f"{table.name} has {len(self.names)} columns, but the model was fitted on"
+                    f" {model.n_features_in_} without names"
+                )
+        categories, dates = getattr(model, "categories_", {}), getattr(model, "dates_", {})
+        self._kinds = [
+            kind_of(categories[j].tolist()) if j in categories else _kind_of_dates(dates[j]) if j in dates else NUMBER
+            for j in range(len(self.names))
+        ]
+        self._categories = {self.names[j]: values for j, values in categories.items()}
+        if table.is_text:
+            formats = getattr(model, "text_formats_", {})
+            types = zip(self.names, self._kinds)
+            table.read_as({name: _text_type(kind, formats.get(name, {})) for name, kind in types})
+
+    def typed(self, batch: Any, first_row: int) -> Any:
+        """Return the features of a batch, which begins at `first_row`, as an Arrow table in the kinds of the model."""
+        columns = [self._read(batch.column(name), kind, name, first_row) for name, kind in zip(self.names, self._kinds)]
+        self._n_rows += batch.num_rows
+        return pa.table(columns, names=self.names)
+
+    def _read(self, column: Any, kind: str, name: str, first_row: int) -> Any:
+        """Return a column of a batch in its kind; unseen categories are counted."""
+        categories, table = self._categories.get(name), self._table
+        if kind == NUMBER and categories is None and pa.types.is_integer(column.type):
+            return column  # which float64 could round
+        column = as_kind(column, kind, name, lambda row: table.location(first_row + row), table.missing)
+        if categories is not None and len(categories) > 0:
+            frame = read_table(pa.table([column], [name]))
+            if unseen := count_unseen(read_column(frame, 0), categories):
+                n_before, seen = self._unseen.get(name, (0, {}))
+                seen |= dict.fromkeys(list(unseen)[: _MOST_UNSEEN - len(seen)])
+                self._unseen[name] = n_before + sum(unseen.values()), seen
+        return column
+
+    def unseen_notes(self) -> list[str]:
+        """Return sentences on the unseen categories of all batches."""
+        return [
+            unseen_note(name, n_unseen, self._n_rows, list(categories))
+            for name, (n_unseen, categories) in self._unseen.items()
+        ]
+
+    def features(self, typed: Any) -> Any:
+        """Return the input for the model: the table, or a matrix if the model was fitted without feature names."""
+        if self.has_names:
+            return typed
+        if all(kind == NUMBER for kind in self._kinds):
+            # The transpose is in column-major order, as most data frames are.
+            return np.stack([column.to_numpy() for column in typed.columns]).T
+        matrix: NDArray[Any] = np.empty((typed.num_rows, typed.num_columns), dtype=object)
+        for feature, column in enumerate(typed.columns):
+            matrix[:, feature] = column.to_pylist()
+        return matrix
+
+
+def _kind_of_dates(column: DateColumn) -> str:
+    """Return the kind of a column of dates or durations."""
+    if column.parts == SECONDS:
+        return DURATION
+    return DATE if column.zone is None else ZONED
+
+
+def _text_type(kind: str, written: Mapping[str, str]) -> text_types.TextType:
+    """Return the type of a text column by the kind that a model needs and the format of its training data."""
+    if kind == NUMBER and "decimal" in written:
+        return text_types.spelled_numbers(written)
+    if kind == DATE and "date" in written:
+        return text_types.spelled_dates(written, pa.timestamp("us"))
+    return _TEXT_TYPES[kind]
+
+
+class AddedColumns(NamedTuple):
     """Additional columns as Arrow fields, and a function that computes them from features and class probabilities."""
 
     fields: Sequence[Any] = ()
-    write: Callable[[Any, NDArray[Any]], Sequence[Any]] = lambda X, proba: ()
+    compute: Callable[[Any, NDArray[Any]], Sequence[Any]] = lambda X, proba: ()
+
+
+NOTHING_ADDED = AddedColumns()
 
 
 class Predictions:
     """Predictions for a table as record batches.
 
-    Their columns are those of the table named in `kept`, the predicted label, the class probabilities, and the notes.
-    With `proba` True the label is left out, with False the probabilities are.
+    The columns are the columns `kept` of the table, the predicted label, the class probabilities, and the columns
+    `added`. If `proba` is True, the label is omitted; if it is False, the probabilities are omitted.
     """
 
     def __init__(
-        self,
-        model: Any,
-        table: Any,
-        kept: Sequence[str],
-        proba: bool | None,
-        notes: Notes | None = None,
+        self, model: Any, table: Any, kept: Sequence[str], proba: bool | None, added: AddedColumns = NOTHING_ADDED
     ) -> None:
         self._model, self._table, self._kept, self._proba = model, table, kept, proba
-        self._notes = Notes() if notes is None else notes
+        self._added = added
         self._columns = ModelColumns(model, table, kept)
-        # The columns of the table that are kept; text stays as it is, also in a column that the model reads as numbers.
+        # The kept columns of the table. Their text is copied unchanged, even if the model reads it as numbers.
         self._sources = table.as_written(kept) if table.is_text else kept
         self._probabilities = [] if proba is False else [f"probability_{label}" for label in model.classes_.tolist()]
         fields = [
@@ -49,11 +159,11 @@ class Predictions:
         if proba is not True:
             fields.append(pa.field(_LABEL, pa.array(model.classes_.tolist()).type))
         fields += [pa.field(name, pa.float64()) for name in self._probabilities]
-        fields += self._notes.fields
+        fields += added.fields
         for name in repeated(field.name for field in fields):
             raise ValueError(f"the result would have two columns named {name!r}: rename the column in keep")
         self.schema = pa.schema(fields)
-        # Sentences on how columns are read, and on unseen categories, known after the last batch.
+        # Notes on how columns are read, and on unseen categories; the latter are complete after the last batch.
         self.stray = stray_notes(table, self._columns.names)
         self.unseen: list[str] = []
 
@@ -66,7 +176,7 @@ class Predictions:
             made: dict[str, Any] = dict(zip(self._probabilities, proba.T))
             if self._proba is not True:
                 made[_LABEL] = labels_of(self._model, X, proba).tolist()
-            made |= dict(zip((field.name for field in self._notes.fields), self._notes.write(X, proba)))
+            made |= dict(zip((field.name for field in self._added.fields), self._added.compute(X, proba)))
             made |= {name: batch.column(source) for name, source in zip(self._kept, self._sources)}
             values = [made[name] for name in self.schema.names]
             columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
@@ -76,7 +186,7 @@ class Predictions:
 
 
 def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
-    """Return the predicted labels for class probabilities; models with `threshold_` need no second prediction."""
+    """Return the labels for class probabilities; only models without `threshold_` have to predict once more."""
     if hasattr(model, "threshold_"):
         labels: NDArray[Any] = model.classes_[decide(model, proba)]
         return labels

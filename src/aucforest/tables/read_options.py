@@ -1,19 +1,21 @@
-"""How files are read: what is written in which way, and which rows."""
+"""Options for reading files: the format of the text, and the rows that are read."""
 
 import codecs
+from collections.abc import Callable
 from datetime import datetime
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
 class ReadOptions(NamedTuple):
-    """How a table in a file is read; all but `where` and `sample` is for text, such as that of a CSV.
+    """How a table in a file is read; all options except `where` and `sample` are for text, such as CSV.
 
-    None is the separator that the header shows, UTF-8, and the spelling of numbers and dates that nearly all values of
-    a column have. Stray text in a column of numbers or dates is missing with "number"; with "text" the column stays
-    text. Rows are those for which the SQL expression `where` is true, and of these a random `sample`.
+    By default, the separator is found in the header, the encoding is UTF-8, or UTF-16 with a byte order mark, and
+    numbers and dates have the format of nearly all values of a column. Stray text in such columns becomes missing
+    ("number"), or the column stays text ("text"). `sample` rows are sampled from those that fulfil the SQL `where`.
     """
 
     separator: str | None = None
@@ -27,28 +29,25 @@ class ReadOptions(NamedTuple):
 
     @property
     def point_or_comma(self) -> str | None:
-        """The decimal mark that `decimal` or `thousands` says, or None."""
+        """The decimal mark that `decimal` or `thousands` determines, or None."""
         others = {",": ".", ".": ","}
         return self.decimal or others.get(self.thousands or "")
 
     def check(self) -> "ReadOptions":
-        """Return the options with a tab as a separator for a backslash followed by t; ValueError if one is invalid."""
-        if self.encoding is not None:
-            check_encoding(self.encoding)
-        if self.date_format is not None:
-            check_date_format(self.date_format)
-        for mark, name in ((self.decimal, "decimal"), (self.thousands, "thousands")):
-            if mark is not None:
-                check_mark(mark, name)
+        """Return the options, with a tab if the separator is a backslash and t; ValueError if an option is invalid."""
+        checked: dict[str, Any] = {}
+        for name, check in CHECKS.items():
+            if (value := getattr(self, name)) is not None:
+                checked[name] = check(value)
         if self.decimal is not None and self.decimal == self.thousands:
             raise ValueError(f"the decimal mark and that between thousands are the same, {self.decimal!r}")
-        return self if self.separator is None else self._replace(separator=check_separator(self.separator))
+        return self._replace(**checked)
 
 
 DEFAULT_OPTIONS = ReadOptions()
 
 
-def check_separator(separator: str) -> str:
+def _check_separator(separator: str) -> str:
     r"""Return the separator as one character, a tab for a backslash followed by t; ValueError if it is not one."""
     separator = "\t" if separator == r"\t" else separator
     if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
@@ -56,7 +55,7 @@ def check_separator(separator: str) -> str:
     return separator
 
 
-def check_encoding(encoding: str) -> str:
+def _check_encoding(encoding: str) -> str:
     """Return the name of an encoding; ValueError if Python has no such encoding of text."""
     try:
         "".encode(encoding)
@@ -73,25 +72,29 @@ def has_one_byte(encoding: str) -> bool:
     return not is_utf8 and len(bytes(range(256)).decode(encoding, "replace")) == 256
 
 
-def check_mark(mark: str, name: str = "decimal") -> str:
-    """Return a mark in numbers; ValueError if it is none."""
-    marks = {"decimal": ".,", "thousands": ".,' "}[name]
+def _check_mark(mark: str, name: str, marks: str) -> str:
+    """Return a mark in numbers unchanged; ValueError if it is not among `marks`."""
     if len(mark) != 1 or mark not in marks:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, marks))}, but is {mark!r}")
     return mark
 
 
-def check_thousands(mark: str) -> str:
-    """Return the mark between thousands; ValueError if it is none."""
-    return check_mark(mark, "thousands")
-
-
-def check_date_format(date_format: str) -> str:
+def _check_date_format(date_format: str) -> str:
     """Return the format of dates; ValueError if it has no directives of strptime, or unknown ones."""
     try:
         day = pc.strptime(pc.strftime(pa.array([datetime(2024, 2, 29)]), format=date_format), date_format, "s")
-        if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:  # which stands for a column
+        if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:  # {0} stands for a column in SQL
             return date_format
     except (pa.ArrowInvalid, UnicodeEncodeError):
         pass
     raise ValueError(f"the format of dates must be one of strptime, such as '%d.%m.%Y', but is {date_format!r}")
+
+
+# The functions that validate options: each returns the value, or raises ValueError.
+CHECKS: dict[str, Callable[[str], str]] = {
+    "separator": _check_separator,
+    "encoding": _check_encoding,
+    "decimal": partial(_check_mark, name="decimal", marks=".,"),
+    "thousands": partial(_check_mark, name="thousands", marks=".,' "),
+    "date_format": _check_date_format,
+}

@@ -1,4 +1,4 @@
-"""Forms of X whose rows can be taken."""
+"""Conversion of X to a type whose rows can be selected by index."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from aucforest.tables.sparse import as_csr
 
 
 def indexable_rows(X: Any) -> Any:
-    """Return X in a form whose rows scikit-learn's `_safe_indexing` takes: a frame, an array, or a CSR matrix.
+    """Return X in a type whose rows scikit-learn's `_safe_indexing` can select: a frame, an array, or a CSR matrix.
 
-    Frames and arrays are returned as they are. Masked values become missing ones, text stays beside numbers, and rows
-    of different lengths, which a pipeline may accept, become an array of objects. Raises ValueError for a damaged
+    Frames and arrays are returned as they are. Masked values become missing ones, numbers beside text stay numbers, and
+    rows of different lengths, which a pipeline may accept, become an array of objects. Raises ValueError for a damaged
     sparse matrix.
     """
     if issparse(X):
@@ -34,10 +34,10 @@ def indexable_rows(X: Any) -> Any:
 
 
 def _without_views(X: Any) -> Any:
-    """Return a frame with string views of Arrow as other strings: pyarrow cannot take rows of views."""
+    """Return a frame with Arrow's string views converted to strings, as pyarrow cannot select rows of views."""
     is_pandas, is_arrow = nw.dependencies.is_pandas_dataframe(X), nw.dependencies.is_pyarrow_table(X)
     types = X.dtypes if is_pandas else X.schema.types if is_arrow else ()
     views = [name for name, type_ in zip(names_of(X), types) if str(type_).startswith("string_view")]
-    if is_pandas and views:  # which cannot convert them by `astype`
+    if is_pandas and views:  # pandas cannot convert views by `astype`
         return X.assign(**{name: X[name].array.to_numpy(dtype=object) for name in views})
     return nw.from_native(X).with_columns(nw.col(views).cast(nw.String)).to_native() if views else X

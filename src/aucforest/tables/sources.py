@@ -13,25 +13,24 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
-from aucforest.tables.copies import STANDARD, Readable
-from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles, is_csv
+from aucforest.tables.copies import SPREADSHEET, STANDARD, Readable
+from aucforest.tables.csv import CSV_SUFFIXES, CsvFiles
 from aucforest.tables.database import columns_of, rows_where
-from aucforest.tables.files import Files, check_names, check_same_names, rows_of_batch, split
+from aucforest.tables.files import Files, check_exists, check_names, check_same_names, rows_of_batch, split
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
 from aucforest.tables.kinds import Canonical, canonical_type, find_column
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
-from aucforest.tables.spreadsheets import SPREADSHEET
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.texts import StrayText, listed_columns, read_as_missing
 
 SUFFIXES = (".parquet", *CSV_SUFFIXES, *JSON_SUFFIXES, SPREADSHEET)
-# These as a sentence has them.
+# The suffixes as messages list them.
 NAMES = ".csv, .tsv, .txt, .jsonl or .ndjson (or .gz or .zst of these), .xlsx or .parquet"
 
 
 class _Typed:
-    """A table whose schema is known, unlike that of a CSV."""
+    """Base class of tables whose schema is known, unlike that of a CSV file."""
 
     is_text = False
     hint = ""
@@ -53,7 +52,7 @@ class ParquetFiles(_Typed, Files):
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
         super().__init__(files, name)
-        self._first_rows = [0]
+        self._first_rows = [0]  # the first row of each file, and the total number of rows
         for file in files:
             with _open_parquet(file) as content:
                 schema = _canonical_schema(content.schema_arrow)
@@ -87,8 +86,8 @@ class ParquetFiles(_Typed, Files):
 
     def location(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
-        file, row = self.file_of(row)
-        return f"{file.name}, row {row + 1}"
+        index = int(np.searchsorted(self._first_rows[1:-1], row, side="right"))
+        return f"{self._files[index].name}, row {row - self._first_rows[index] + 1}"
 
     def done(self, n_rows: int) -> float | None:
         """Return `n_rows` as a proportion of all rows."""
@@ -123,7 +122,7 @@ class Streams(_Typed):
         return split(_canonical_batches(self._reader(), self.schema(columns)), first_row, rows)
 
     def done(self, n_rows: int) -> None:
-        """Return None: how many rows there are is not known."""
+        """Return None, because the number of rows is not known."""
 
     def location(self, row: int) -> str:
         """Return the name of the source and the number of the row, counted from 1."""
@@ -134,7 +133,7 @@ class Streams(_Typed):
 
 
 class SelectedRows:
-    """Some rows of a source, by their numbers, in ascending order. What is not defined here is that of the source."""
+    """The rows of a source with given indices, in ascending order. All other attributes are those of the source."""
 
     def __init__(self, source: Any, rows: NDArray[np.int64]) -> None:
         self._source, self._rows = source, rows
@@ -147,7 +146,7 @@ class SelectedRows:
         return split(self._selected(columns), first_row, rows)
 
     def _selected(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield record batches of the rows."""
+        """Yield record batches of the selected rows."""
         start = 0
         for batch in self._source.batches(columns):
             stop = start + batch.num_rows
@@ -157,16 +156,16 @@ class SelectedRows:
             start = stop
 
     def location(self, row: int) -> str:
-        """Return the place of a row in the source."""
+        """Return the position of a row in the source."""
         location: str = self._source.location(int(self._rows[row]))
         return location
 
     def done(self, n_rows: int) -> float:
-        """Return `n_rows` as a proportion of the rows."""
+        """Return `n_rows` as a proportion of the selected rows."""
         return n_rows / len(self._rows)
 
     def fingerprint(self) -> dict[str, Any] | None:
-        """Return the fingerprint of the source and a digest of the rows."""
+        """Return the fingerprint of the source and a digest of the row indices."""
         whole = self._source.fingerprint()
         return None if whole is None else whole | {"rows": sha256(self._rows.tobytes()).hexdigest()}
 
@@ -176,11 +175,11 @@ Source = TextFiles | ParquetFiles | Streams
 
 
 def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
-    """Return sentences on how columns are read, after their types are known.
+    """Return notes on how columns are read, once their types are known.
 
-    A fit itself warns of integers that it rounds; here are those of columns that are read as float64.
+    Notes on rounded integers are only on columns that are read as float64; the fit warns of integer columns itself.
     """
-    schema = table.schema(columns)  # for which all rows are read
+    schema = table.schema(columns)  # reads all rows of text files, which sets `stray` and `remarks`
     notes = [read_as_missing(name, stray, table.can_be_text) for name, stray in table.stray.items()]
     names_by_remark: dict[str, list[str]] = {}
     for name, remark in table.remarks.items():
@@ -193,8 +192,8 @@ def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
 def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOptions = DEFAULT_OPTIONS) -> Source:
     """Return the source of a file, a folder, a list of files, or a table.
 
-    `as_text` are the columns of text files that stay strings, None for all. Files of a folder that begin with a point
-    or an underscore are ignored, as they are temporary or describe the others.
+    `as_text` are the columns of text files that stay strings, None for all. Files of a folder whose names begin with a
+    point or an underscore are ignored, as they are temporary or contain metadata.
     """
     options = options.check()
     if options.where is None and options.sample is None:
@@ -205,7 +204,7 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOp
 
 
 def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> Any:
-    """Return the source of all rows."""
+    """Return the source of a table with all of its rows; see `open_source`."""
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if not path.is_dir():
@@ -238,41 +237,41 @@ def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> A
 
 
 def is_table(file: Path) -> bool:
-    """Return whether the name of a file is that of a table."""
+    """Return whether a file has the suffix of a table."""
     return file.name.lower().endswith(SUFFIXES)
 
 
 def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, options: ReadOptions) -> Source:
-    """Return files of one format as a source, CSV if they are streams, Parquet if their names say nothing."""
-    kinds = {format_of(file) for file in files}
+    """Return files as one source; ValueError if they have different formats."""
+    kinds = {_format_of(file) for file in files}
     if len(kinds) > 1:
         raise ValueError(f"{name}: some are {' and others '.join(sorted(kinds))} files; pass files of one format")
     (kind,) = kinds
     if kind == "Parquet":
         return ParquetFiles(files, name)
+    for file in files:
+        if file != STANDARD:
+            check_exists(file)
     readable = [Readable(file, options.encoding) for file in files]
     name = readable[0].file.name if files == [STANDARD] else name
     return (JsonFiles if kind == "JSON" else CsvFiles)(readable, name, as_text, options)
 
 
-def format_of(file: Path) -> str:
-    """Return the format of a table by the name of its file; Parquet if it says nothing."""
+def _format_of(file: Path) -> str:
+    """Return the format of a table by the suffix of its file; if that is unknown, CSV for streams, else Parquet."""
     name = file.name.lower()
     if name.endswith(JSON_SUFFIXES):
         return "JSON"
     is_stream = file == STANDARD or (file.exists() and not file.is_file())
-    return "CSV" if is_csv(file) or name.endswith(SPREADSHEET) or is_stream else "Parquet"
+    return "CSV" if name.endswith((*CSV_SUFFIXES, SPREADSHEET)) or is_stream else "Parquet"
 
 
 def _selected_rows(whole: Any, options: ReadOptions) -> NDArray[np.int64]:
-    """Return the numbers of the rows that the options select; ValueError if there are none."""
+    """Return the sorted indices of the rows that the options select; ValueError if no row fulfils `where`."""
     if options.where is None:
         rows = np.arange(sum(batch.num_rows for batch in whole.batches(whole.columns[:1])))
     else:
-        columns = [_same_name(name, whole.columns) for name in columns_of(options.where)]
-        find_column(whole, *columns)
-        columns = list(dict.fromkeys(columns)) or whole.columns[:1]
-        _check_twins(columns)
+        columns = _columns_in(options.where, whole) or whole.columns[:1]
         rows = rows_where(whole.batches(columns), whole.schema(columns), options.where)
         if len(rows) == 0:
             raise ValueError(f"{whole.name} has no rows where {options.where}")
@@ -281,20 +280,16 @@ def _selected_rows(whole: Any, options: ReadOptions) -> NDArray[np.int64]:
     return rows
 
 
-def _same_name(name: str, columns: Sequence[str]) -> str:
-    """Return the column of a name in SQL, where lower case and upper case are the same."""
-    if name in columns:
-        return name
-    same = [column for column in columns if column.lower() == name.lower()]
-    return same[0] if len(same) == 1 else name
-
-
-def _check_twins(columns: Sequence[str]) -> None:
-    """Raise ValueError if SQL takes two columns for one."""
-    names: dict[str, str] = {}
-    for column in columns:
-        if (twin := names.setdefault(column.lower(), column)) != column:
+def _columns_in(expression: str, table: Any) -> list[str]:
+    """Return the columns of a table that an SQL expression has; SQL ignores the case of column names."""
+    columns: dict[str, str] = {}
+    for name in columns_of(expression):
+        same = [column for column in table.columns if column.lower() == name.lower()]
+        column = same[0] if len(same) == 1 else name
+        find_column(table, column)
+        if (twin := columns.setdefault(column.lower(), column)) != column:
             raise ValueError(f"where has columns that differ in upper and lower case alone: {twin!r} and {column!r}")
+    return list(columns.values())
 
 
 def _canonical_schema(schema: Any) -> Any:
@@ -313,10 +308,8 @@ def _canonical_batches(batches: Iterable[Any], schema: Any) -> Iterator[Any]:
 def _open_parquet(file: Path) -> Any:
     """Open a Parquet file with a small buffer instead of whole row groups; ValueError if it cannot be read."""
     try:
-        # A relative path that begins with ~ would be one in the home of a user.
+        # pyarrow takes a relative path that begins with ~ as a path in a home directory.
         return pyarrow.parquet.ParquetFile(file.absolute(), pre_buffer=False, buffer_size=2**20)
-    except FileNotFoundError:
-        raise ValueError(f"there is no file {file}") from None
     except pa.ArrowInvalid as error:
         raise ValueError(f"cannot read {file}: {error}") from error
 

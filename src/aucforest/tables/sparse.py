@@ -1,4 +1,4 @@
-"""Sparse matrices, whose rows or columns are converted to dense blocks where they are not read as they are stored."""
+"""Sparse matrices: validation, stored values by row or column, and conversion to dense blocks of rows or columns."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -14,17 +14,17 @@ from aucforest.tree.sparse_prediction import StoredRows, clear_rows, dense_rows,
 
 # Cells of a dense block of columns: 32 MiB of float64.
 _BLOCK_CELLS = 2**22
-# Rows that are dense at a time should fit into the cache of a core, but not be too few to descend a tree together.
+# A dense block of rows should fit into the cache of a core, but have enough rows to descend a tree together.
 _CACHED_CELLS = 2**18
-# Bytes of a stored value with a code: twice one byte and one index, by row and by column.
+# Bytes of a stored value that is binned: a code of one byte and an index of four, by row and again by column.
 _CODED_BYTES = 10
 _DAMAGED = "X is a damaged sparse matrix, build it again:"
 
 
 def as_csr(matrix: sparray | spmatrix) -> sparray | spmatrix:
-    """Return a sparse matrix as CSR; raise ValueError if it is none, is complex, or has an index outside of its shape.
+    """Return a sparse matrix as CSR; raise ValueError if it is not 2D, is complex, or has an index out of range.
 
-    scipy checks no index when it converts or slices a matrix, and would read or write memory that is not its own.
+    scipy does not check indices when it converts or slices a matrix: invalid ones read or write other memory.
     """
     if matrix.ndim != 2:
         raise ValueError(f"Expected 2D input, but X is a sparse array of the shape {matrix.shape}")
@@ -59,11 +59,11 @@ def _check_indices(kind: str, indices: NDArray[Any], n: int) -> None:
 
 
 def _summed(matrix: sparray | spmatrix) -> sparray | spmatrix:
-    """Return a CSR matrix of the same arrays, or if an entry is stored in parts, or out of order, one of their sums."""
-    # What the given one knows of its order may be outdated.
+    """Return a new CSR matrix with sorted entries and summed duplicates, of the same arrays if nothing changes."""
+    # A new matrix is made, as the flags of the given one on the order of its entries may be outdated.
     fresh = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
     if not fresh.has_canonical_format:
-        # Back and forth, the parts stay in the order in which they are added to a dense array.
+        # Converting to CSC and back keeps duplicates in the order in which they would be added to a dense array.
         fresh = fresh.tocsc().tocsr()
         fresh.sum_duplicates()
     return fresh
@@ -91,7 +91,7 @@ class SparseRows:
         return dense
 
     def blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Yield slices of the rows with these rows as a dense matrix, which the next one overwrites."""
+        """Yield slices of `rows`, each with its rows as a dense matrix, which the next block overwrites."""
         start, stop = rows.start, rows.stop
         n_rows = min(max(_CACHED_CELLS // max(self.shape[1], 1), dense_rows(self.shape[1])), stop - start)
         buffer = np.zeros((n_rows, self.shape[1]))
@@ -109,7 +109,7 @@ class SparseRows:
         return StoredRows(*(np.require(array, kind, ["C", "A", "W"]) for array, kind in kinds))
 
     def take(self, rows: NDArray[np.int64]) -> "SparseRows":
-        """Return some rows, which stay sparse."""
+        """Return the given rows as a sparse matrix."""
         return SparseRows(self.matrix[rows])
 
     @property

@@ -1,10 +1,10 @@
 """Target rates: features that are the class frequencies of the categories of a column, smoothed.
 
-The rate of class k for a category is (s_k + a q_k) / (n + a), where n is the weight of its training samples, s_k that
-of those of class k, and a the smoothing (Micci-Barreca 2001). q_k is the frequency of the class in all samples. The
-cells of an interaction are pairs of a category and a part of another feature; there q_k is the rate of the category.
-New samples get the rates of all training samples. A training sample that is predicted out of bag gets those of all
-others, without its group (leave-one-out). Trees grow on other rates, see `tree.ordered_rates`.
+The rate of class k for a category is (s_k + a q_k) / (n + a), where n is the weight of its training samples, s_k the
+weight of its samples of class k, a the smoothing (Micci-Barreca 2001), and q_k the class frequency in all samples. An
+interaction has a rate for each cell, a pair of a category and a part of another feature; there q_k is the rate of the
+category. New samples get rates from all training samples. Out-of-bag predictions of a training sample use rates from
+all other samples that are not in its group (leave-one-out). Trees are grown on other rates, see `tree.ordered_rates`.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,22 +16,20 @@ from numpy.typing import NDArray
 from aucforest.tree.binning import BinValues
 from aucforest.tree.tree import SHARED_CODE
 
-# The totals of some rows themselves in the cells that they are in, given the number of a table and the cells:
-# (n_rows, n_classes).
+# Returns the class totals of each row, with its group, in its cell, (n_rows, n_classes), from a table index and cells.
 OwnTotals = Callable[[int, NDArray[np.int64]], NDArray[np.int64]]
 
-
-# What trees are grown from in place of a column of many categories; see `AUCForestClassifier`.
+# The encodings of columns of many categories for trees; see `AUCForestClassifier`.
 ENCODINGS = SETS, RATES, INTERACTIONS = "sets", "rates", "interactions"
 
 
 class RateTable(NamedTuple):
     """The class totals of the categories of a column, or of pairs of a category and a part of another feature."""
 
-    feature: int  # of the categories
-    other: int  # the other feature, -1 for none
-    edges: NDArray[np.float64]  # a number is in the part after the edges below it; empty for categories
-    n_parts: int  # of the other feature, 1 without one
+    feature: int  # index of the column of categories
+    other: int  # index of the other feature, -1 if there is none
+    edges: NDArray[np.float64]  # the part of a number is the number of edges below it; empty for categories
+    n_parts: int  # number of parts of the other feature, 1 if there is none
     smoothing: float  # in samples
     totals: NDArray[np.int64]  # (n_categories * n_parts, n_classes)
 
@@ -41,7 +39,7 @@ class RateTable(NamedTuple):
         return self.other >= 0
 
     def parts_of(self, values: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the parts of values of the other feature, -1 for missing ones."""
+        """Return the index of the part of each value of the other feature, -1 for missing values."""
         missing = np.isnan(values)
         if len(self.edges) > 0:
             parts = np.searchsorted(self.edges, values).astype(np.int64)
@@ -55,7 +53,7 @@ class RateTable(NamedTuple):
         return np.append(self.parts_of(values.lower[bins]), -1)
 
     def cells(self, categories: NDArray[np.int64], parts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the cells of categories and parts, -1 where one of them is missing."""
+        """Return the index of the cell of each category and part, -1 where one of them is missing."""
         return np.where((categories < 0) | (parts < 0), -1, categories * self.n_parts + parts)
 
     def cells_of(self, X: NDArray[Any]) -> NDArray[np.int64]:
@@ -68,15 +66,15 @@ class RateTable(NamedTuple):
 
 
 class TargetRates(NamedTuple):
-    """The features that are made of columns of many categories: the rate of some classes for every table.
+    """The features of columns of many categories: for every table, the rates of some classes.
 
-    The table of a column alone comes before those of its interactions.
+    The table of a column alone comes before the tables of its interactions.
     """
 
     tables: tuple[RateTable, ...]
-    classes: NDArray[np.int64]  # the classes that have features; of two classes the second
-    frequencies: NDArray[np.float64]  # (n_classes,) of all classes
-    factors: NDArray[np.float64]  # (n_classes,) what a unit of the totals of a class counts, in samples
+    classes: NDArray[np.int64]  # indices of the classes whose rates are features; of two classes only the second
+    frequencies: NDArray[np.float64]  # (n_classes,) frequencies of all classes
+    factors: NDArray[np.float64]  # (n_classes,) the weight of a unit of the totals of a class, in samples
 
     @property
     def n_features(self) -> int:
@@ -85,11 +83,11 @@ class TargetRates(NamedTuple):
 
     @property
     def columns(self) -> list[int]:
-        """The column that each feature is made of."""
+        """The index of the column from which each feature is computed."""
         return [table.feature for table in self.tables for _ in self.classes]
 
     def names(self, names: Sequence[Any], classes: NDArray[Any]) -> list[str]:
-        """Return the names of the features, given those of the other features and the labels of the classes."""
+        """Return the names of the features, from the names of the other features and the labels of the classes."""
         made = []
         for table in self.tables:
             what = f"{names[table.feature]}"
@@ -102,21 +100,21 @@ class TargetRates(NamedTuple):
         return made
 
     def indices(self, number: int) -> slice:
-        """Return the features of a table."""
+        """Return the slice of the features of a table."""
         return slice(number * len(self.classes), (number + 1) * len(self.classes))
 
     def alone(self, number: int) -> int:
-        """Return the number of the table of the same column without another feature."""
+        """Return the index of the table that has the same column but no other feature."""
         feature = self.tables[number].feature
         return next(i for i, table in enumerate(self.tables) if table.feature == feature)
 
     def without_totals(self) -> "TargetRates":
-        """Return what growing trees needs."""
+        """Return a copy without the totals, which are not needed to grow trees."""
         nothing = np.empty((0, len(self.frequencies)), dtype=np.int64)
         return self._replace(tables=tuple(table._replace(totals=nothing) for table in self.tables))
 
-    def of_rows(self, X: NDArray[Any], own: OwnTotals | None = None) -> NDArray[np.float64]:
-        """Return the features of rows, (n_rows, n_features), without their own totals if these are given."""
+    def compute(self, X: NDArray[Any], own_totals: OwnTotals | None = None) -> NDArray[np.float64]:
+        """Return the features of rows, (n_rows, n_features); `own_totals` are subtracted from the totals if given."""
         rates = np.empty((len(X), self.n_features))
         for number, table in enumerate(self.tables):
             cells = table.cells_of(X)
@@ -128,30 +126,30 @@ class TargetRates(NamedTuple):
             else:
                 rates[:, self.indices(number)] = towards
             totals = table.totals[cells[is_known]]
-            if own is not None:
-                totals = totals - own(number, cells)[is_known]
+            if own_totals is not None:
+                totals = totals - own_totals(number, cells)[is_known]
             rates[is_known, self.indices(number)] = self.rate(totals, table.smoothing, towards)
         return rates
 
     def rate(self, totals: NDArray[np.int64], smoothing: float, towards: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the rates of cells with some totals, (n_cells, n_classes)."""
+        """Return the rates of cells from their totals, (n_cells, n_classes), and their prior rates `towards`."""
         weights = totals * self.factors
         counts, total = weights[:, self.classes], weights.sum(axis=1, keepdims=True)
         rates: NDArray[np.float64] = (counts + smoothing * towards) / (total + smoothing)
         return rates
 
-    def append_to(self, X: NDArray[Any], own: OwnTotals | None = None) -> NDArray[Any]:
-        """Return a matrix of the other features with those of rates behind them."""
-        return np.hstack((X, self.of_rows(X, own)))
+    def append_to(self, X: NDArray[Any], own_totals: OwnTotals | None = None) -> NDArray[Any]:
+        """Return a matrix of the other features with the rates appended as columns."""
+        return np.hstack((X, self.compute(X, own_totals)))
 
 
-def append_rates(X: Any, rates: TargetRates | None, own: OwnTotals | None = None) -> Any:
-    """Return a matrix of features with those of rates, if there are any."""
-    return X if rates is None else rates.append_to(X, own)
+def append_rates(X: Any, rates: TargetRates | None, own_totals: OwnTotals | None = None) -> Any:
+    """Return a matrix of features with the rates appended as columns, if there are rates."""
+    return X if rates is None else rates.append_to(X, own_totals)
 
 
 def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:
-    """Return whether two forests read the same target rates."""
+    """Return whether the target rates of two forests are equal."""
     if one is None or other is None or len(one.tables) != len(other.tables):
         return one is None and other is None
     pairs: list[tuple[Any, Any]] = [

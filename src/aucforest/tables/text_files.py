@@ -4,6 +4,7 @@ import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NoReturn, Self
 
 import pyarrow as pa
@@ -14,32 +15,32 @@ from aucforest.tables.database import connect_to, fetch, texts
 from aucforest.tables.files import Files, rows_of_batch, split
 from aucforest.tables.inference import infer_types
 from aucforest.tables.kinds import MISSING
-from aucforest.tables.number_texts import MOST_STRAY, is_few
 from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.spellings import MOST_STRAY, is_few
 from aucforest.tables.text_types import EMPTY, N_VALUES, N_ZEROS, NESTED, RAW, TEXT, TextType
 from aucforest.tables.texts import StrayText
 
-# The number of values that are no numbers, or no dates, that are kept of a column for sentences.
+# The maximum number of stray values of a column, such as text among numbers, that are kept as examples for messages.
 _MOST_EXAMPLES = 20
 
 
 class TextFiles(Files):
     """Files with the same columns of text as one table, in types that nearly all values have.
 
-    The columns `as_text` (None for all) stay strings. If `stray_text` of the options is "number", text among nearly
-    only numbers or dates is missing, and `stray` has what that was. `remarks` has what else is to be said on columns,
-    `rounded` the columns of numbers in which float64 rounds an integer, and `text_formats` how values are written.
+    The columns `as_text` (None for all) stay strings. If the option `stray_text` is "number", other text in a column of
+    nearly only numbers or dates becomes missing, and `stray` describes that text. `remarks` has other notes on columns,
+    `rounded` has the columns of numbers in which float64 rounds an integer, and `text_formats` how values are written.
     """
 
     is_text = True
     missing: Sequence[str] = MISSING
     columns: list[str]
     hint = ""
-    # Whether numbers in the file are no text, as in JSON and spreadsheets.
+    # Whether the file stores numbers as numbers, not as text, as JSON and spreadsheets do.
     _has_numbers = False
-    # Whether an option can make text of columns; types of a model are what they are.
+    # Whether the option `stray_text` can keep a column as text; False if a model requires the types.
     can_be_text = True
-    # Whether the engine can read columns as numbers, instead of making numbers of their text.
+    # Whether the engine can read columns as numbers directly, instead of converting strings.
     _reads_types = True
 
     def __init__(
@@ -53,34 +54,29 @@ class TextFiles(Files):
         (self._compression,) = packed
         self._options, self._as_text = options, as_text
         paths = [str(file.path.absolute()) for file in readable]
-        # None of the paths is a pattern of names.
+        # The engine takes paths as patterns, so their special characters are escaped.
         self._patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
         self._connection = connect_to([*paths, *self._patterns], str(readable[0].temporary_folder()))
         self._types: dict[str, TextType] = {}
-        self._numbers: dict[str, int] = {}
         self._n_rows = 0
         self.stray: dict[str, StrayText] = {}
         self.remarks: dict[str, str] = {}
         self.rounded: set[str] = set()
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
-        """Return the SQL of the table with the columns c0, c1, and so on, some of them in a type of the engine.
+        """Return SQL for the table with the columns c0, c1 and so on; `engine` has the types of non-text columns.
 
-        Missing-value markers are null, unless they are kept because values are to be `raw`.
+        Missing-value markers become null, unless `raw` is True.
         """
         raise NotImplementedError
 
     def _explained(self, sentence: str) -> str:
-        """Return what is wrong with the files by a sentence of the engine."""
-        raise NotImplementedError
-
-    def location(self, row: int) -> str:
-        """Return the file of a row and the line number at which it starts."""
+        """Return an error message on the files from an error message of the engine."""
         raise NotImplementedError
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Raise errors of the engine as ValueError; those within a stream are an OSError of Arrow."""
+        """Raise errors of the engine as ValueError; while a stream is read, Arrow raises them as OSError."""
         duckdb = import_optional("duckdb", purpose=f"reading {self.name}", extra="arrow")
         try:
             yield
@@ -91,33 +87,27 @@ class TextFiles(Files):
 
     @property
     def _paths(self) -> str:
-        """The paths of the files as SQL."""
+        """The paths of the files as SQL literals."""
         return texts(self._patterns)
 
     def with_text(self, as_text: Sequence[str] | None) -> Self:
-        """Return the same files with other columns that stay strings."""
+        """Return a copy in which the columns `as_text` stay strings, instead of those given before."""
         other = copy.copy(self)
         other._as_text = as_text
         other._types = {name: type_ for name, type_ in self._types.items() if type_ == NESTED}
         other.stray, other.remarks, other.rounded = {}, {}, set()
         return other
 
-    def _column(self, name: str) -> str:
-        """Return the name of a column in the table of the engine."""
-        if not self._numbers:
-            self._numbers = {name: number for number, name in enumerate(self.columns)}
-        return f"c{self._numbers[name]}"
-
-    def _of(self, name: str, sql: str) -> str:
-        """Return SQL of a column in place of {0}."""
-        return sql.replace("{0}", self._column(name))
+    @cached_property
+    def _engine_names(self) -> dict[str, str]:
+        """The names of the columns in the table of the engine."""
+        return {name: f"c{index}" for index, name in enumerate(self.columns)}
 
     def as_written(self, names: Sequence[str]) -> list[str]:
-        """Return the names of new columns with the text of others, whatever types these have."""
+        """Add a column with the unconverted text of each given column, and return the names of the new columns."""
         added = [f"{name} as it is written\n" for name in names]
         for name, new in zip(names, added):
-            self._column(name)  # which numbers the columns of the files
-            self._numbers[new], self._types[new] = self._numbers[name], RAW
+            self._engine_names[new], self._types[new] = self._engine_names[name], RAW
         return added
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
@@ -131,12 +121,12 @@ class TextFiles(Files):
         raw, engine = RAW in types, dict[str, str]()
         for name, type_ in zip(columns, types):
             if self._reads_types and not raw and type_.engine and type_.is_sure:
-                engine[self._column(name)] = type_.engine
+                engine[self._engine_names[name]] = type_.engine
         known = f"CASE WHEN {{0}} NOT IN ({texts(self.missing)}) THEN {{0}} END"
-        selected = [
-            self._of(name, known if raw and type_ == TEXT else "{0}" if self._column(name) in engine else type_.sql)
-            for name, type_ in zip(columns, types)
-        ]
+        selected = []
+        for name, type_ in zip((self._engine_names[name] for name in columns), types):
+            sql = known if raw and type_ == TEXT else "{0}" if name in engine else type_.sql
+            selected.append(sql.replace("{0}", name))
         self.check_unchanged()
         with self._explaining(), self._connection.cursor() as cursor:
             relation = cursor.sql(f"SELECT {', '.join(selected)} FROM {self._table(engine, raw=raw)}")
@@ -147,7 +137,7 @@ class TextFiles(Files):
         self.check_unchanged()
 
     def schema(self, columns: Sequence[str]) -> Any:
-        """Return the schema of the given columns; for types that are not known yet all rows are read."""
+        """Return the schema of the given columns; all rows are read to infer types that are not yet known."""
         for name in columns if self._as_text is None else self._as_text:
             self._types.setdefault(name, RAW if self._as_text is None else TEXT)
         if unknown := [name for name in dict.fromkeys(columns) if name not in self._types]:
@@ -158,10 +148,10 @@ class TextFiles(Files):
         return pa.schema([(name, self._types[name].arrow) for name in columns])
 
     def read_as(self, types: Mapping[str, TextType]) -> None:
-        """Set the types of columns for a model; ValueError if too many values of one are others.
+        """Set the types of columns that a model requires; ValueError if too many values of a column have another type.
 
-        How numbers and dates are written is inferred; what the types say of it decides where it may be several.
-        Zeros in place of dates are missing, however many they are.
+        The formats of numbers and dates are inferred; if several fit, the formats in `types` decide. Zeros in place of
+        dates become missing values, however many there are.
         """
         self.can_be_text = False
         unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
@@ -182,31 +172,31 @@ class TextFiles(Files):
 
     @property
     def text_formats(self) -> dict[str, dict[str, str]]:
-        """How numbers and dates are written, of columns where it is not as Python writes them."""
+        """The formats of the columns of numbers and dates that are not written as in Python."""
         return {name: dict(type_.format) for name, type_ in self._types.items() if type_.format}
 
     def _count(
         self, names: Sequence[str], expressions: Sequence[str], *, distinct: bool = False
     ) -> dict[str, Sequence[Any]]:
-        """Return the values of some expressions of each column over all rows, or distinct values that are in n rows.
+        """Return the values of SQL aggregates by column, over all rows or over distinct values with their counts n.
 
-        A group of the engine for each column is much faster than its expressions in thousands of columns.
+        For thousands of columns, grouping by column is much faster than separate expressions for each column.
         """
         if not names:
             return {}
-        columns = {self._column(name): name for name in names}
+        columns = {self._engine_names[name]: name for name in names}
         counts = ", ".join(expressions).replace("{0}", "value")
         table = self._long_table(columns)
         if distinct:
             table = f"(SELECT name, value, count(*) AS n FROM {table} GROUP BY name, value)"
         sql = f"SELECT name, {'sum(n)' if distinct else 'count(*)'}, {counts} FROM {table} GROUP BY name"
         rows = {columns[column]: row for column, *row in self._fetch(sql)}
-        nothing = [0] * (1 + len(expressions))  # of a table without rows
+        nothing = [0] * (1 + len(expressions))  # for a table without rows
         self._n_rows = rows.get(names[0], nothing)[0]
         return {name: rows.get(name, nothing)[1:] for name in names}
 
     def _long_table(self, columns: Iterable[str]) -> str:
-        """Return the SQL of the table of all values of some columns, with the name of the column."""
+        """Return SQL for a table with one row for each value of the given columns: the value and the column name."""
         listed = ", ".join(columns)
         table = f"(SELECT {listed} FROM {self._table({})})"
         return f"{table} UNPIVOT INCLUDE NULLS (value FOR name IN ({listed}))"
@@ -218,7 +208,7 @@ class TextFiles(Files):
             return fetch(self._connection, sql, f"reading {self.name}")
 
     def _set_types(self, types: Mapping[str, TextType]) -> None:
-        """Set the types of columns, and find the values that they do not read."""
+        """Set the types of columns, and count the values that do not have these types, in `stray`."""
         self._types |= types
         names_by_sql: dict[str, list[str]] = {}
         for name, type_ in types.items():
@@ -232,10 +222,10 @@ class TextFiles(Files):
                 self.stray[name] = StrayText(n_values - n_read, n_values, examples, types[name].kind)
 
     def _examples(self, names: Sequence[str], sql: str) -> dict[str, list[str]]:
-        """Return the most frequent values of columns that a type does not read."""
+        """Return, by column, the most frequent values that the SQL of a type does not convert."""
         if not names:
             return {}
-        columns = {self._column(name): name for name in names}
+        columns = {self._engine_names[name]: name for name in names}
         counted = (
             f"SELECT name, value, count(*) n FROM {self._long_table(columns)}"
             f" WHERE value IS NOT NULL AND ({sql.replace('{0}', 'value')}) IS NULL GROUP BY name, value"
@@ -246,18 +236,19 @@ class TextFiles(Files):
         return {columns[column]: examples for column, examples in found}
 
     def _raise_stray(self, name: str, stray: StrayText) -> NoReturn:
-        """Raise ValueError for the first value of a column that has another type."""
-        read = f"{{0}} AS value, ({self._types[name].sql}) IS NULL AS is_stray"
+        """Raise ValueError for the first value of a column that does not have its type."""
+        engine_name = self._engine_names[name]
+        is_stray = self._types[name].sql.replace("{0}", engine_name)
         sql = (
-            f"SELECT row, value FROM (SELECT row_number() OVER () - 1 AS row, {self._of(name, read)} FROM"
-            f" {self._table({})}) WHERE is_stray AND value IS NOT NULL LIMIT 1"
+            f"SELECT row, value FROM (SELECT row_number() OVER () - 1 AS row, {engine_name} AS value,"
+            f" ({is_stray}) IS NULL AS is_stray FROM {self._table({})}) WHERE is_stray AND value IS NOT NULL LIMIT 1"
         )
         ((row, found),) = self._fetch(sql)
         what = f"column {name!r} has the value {found!r}, which is not a {stray.kind}"
         raise ValueError(f"{self.location(row)}: {what}; {stray}{stray.advice}")
 
     def done(self, n_rows: int) -> float | None:
-        """Return `n_rows` as a proportion of all rows, or None if these have not been counted."""
+        """Return `n_rows` as a proportion of all rows, or None if the rows have not been counted."""
         return n_rows / self._n_rows if self._n_rows else None
 
     def fingerprint(self) -> dict[str, Any]:
@@ -266,12 +257,10 @@ class TextFiles(Files):
 
 
 def _only_formats(types: Mapping[str, TextType], options: ReadOptions) -> dict[str, Any]:
-    """Return the options of numbers and dates that are not given, if all of the types have the same."""
+    """Return the decimal mark and the date format that all types share, unless they are given as options."""
     found = {}
-    for option, key, given in (
-        ("decimal", "decimal", options.point_or_comma),
-        ("date_format", "date", options.date_format),
-    ):
+    given_options = (("decimal", "decimal", options.point_or_comma), ("date_format", "date", options.date_format))
+    for option, key, given in given_options:
         values = {type_.format[key] for type_ in types.values() if key in type_.format}
         if given is None and len(values) == 1:
             (found[option],) = values
@@ -279,6 +268,6 @@ def _only_formats(types: Mapping[str, TextType], options: ReadOptions) -> dict[s
 
 
 def _fits(inferred: TextType, wanted: TextType) -> bool:
-    """Return whether a type is one of the kind that a model needs, in the unit that it knows."""
+    """Return whether an inferred type has the kind that a model needs, and no unit that differs from the model's."""
     known, unit = wanted.format.get("unit"), inferred.format.get("unit")
     return inferred.kind == wanted.kind and (known is None or unit in (None, known))

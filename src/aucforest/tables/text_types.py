@@ -4,16 +4,17 @@ In SQL `{0}` stands for the column.
 """
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from aucforest.tables import date_texts, number_texts
+from aucforest.tables import spellings
 from aucforest.tables.database import text, texts
 from aucforest.tables.kinds import WORDS
-from aucforest.tables.number_texts import Readings, is_few
+from aucforest.tables.spellings import Readings, is_few
 
-# Larger integers are rounded by float64, and do not fit into 64 bits.
+# float64 rounds integers above EXACT; integers from _MOST on do not fit into 64 bits.
 EXACT, _MOST = 2**53, 2**63
 
 
@@ -26,33 +27,33 @@ def _if(pattern: str, sql: str) -> str:
     return f"CASE WHEN {_matches(pattern)} THEN {sql} END"
 
 
-# Numbers as Python writes them; the engine would also take 1_000 as one. Its reader fails at casts without conditions.
+# Numbers as Python writes them, without 1_000, which the engine would accept. Its reader fails at unconditional casts.
 _PLAIN = "CASE WHEN NOT contains({0}, '_') THEN try_cast({0} AS DOUBLE) END"
 _INTEGER = (
     "CASE WHEN NOT contains({0}, '.') AND NOT contains({0}, '_') AND NOT contains({0}, 'e') AND NOT contains({0}, 'E')"
     " THEN try_cast({0} AS HUGEINT) END"
 )
-_TIME = _if(date_texts.TIME_OF_DAY, "try_cast({0} AS TIME)")
-_ISO = _if(date_texts.ISO, "try_cast({0} AS TIMESTAMP)")
-# Without an offset the engine would take the zone of the machine, and before one it takes no space.
+_TIME = _if(spellings.TIME_OF_DAY, "try_cast({0} AS TIME)")
+_ISO = _if(spellings.ISO_DATE, "try_cast({0} AS TIMESTAMP)")
+# Without an offset, the engine would assume the time zone of the machine. It accepts no space before an offset.
 _ZONED = _if(
-    date_texts.ISO,
-    f"CASE WHEN {_matches(date_texts.OFFSET)} THEN"
+    spellings.ISO_DATE,
+    f"CASE WHEN {_matches(spellings.OFFSET)} THEN"
     r" epoch_us(try_cast(regexp_replace({0}, '\s+([-+])', '\1') AS TIMESTAMPTZ)) END",
 )
-# As the engine writes days and a clock.
+# Days and a time in the spelling that the engine converts.
 _CLOCK = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
-_DAYS = _if(date_texts.DURATION, f"epoch_us(try_cast({_CLOCK} AS INTERVAL))")
-_DURATION = f"coalesce({_DAYS}, {_if(date_texts.TIME_OF_DAY, 'epoch_us(try_cast({0} AS INTERVAL))')})"
+_DAYS = _if(spellings.DURATION, f"epoch_us(try_cast({_CLOCK} AS INTERVAL))")
+_DURATION = f"coalesce({_DAYS}, {_if(spellings.TIME_OF_DAY, 'epoch_us(try_cast({0} AS INTERVAL))')})"
 _FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({texts(WORDS[False])}) THEN false END"
 
 
 class TextType(NamedTuple):
-    """The type of a column of text: its type in Arrow, the SQL that reads it, and the type that the engine reads.
+    """The type of a column of text: its Arrow type, the SQL that converts it, and the type that the engine can read.
 
-    A model keeps the `format`, how values are written, for other tables: {"decimal": ",", "unit": "kg"} for numbers,
-    {"date": "%d.%m.%Y"} for dates. `kind` and `note` are for sentences.
-    If `is_sure`, all values of the column have been seen to be of the type.
+    A model keeps the `format` of values for other tables: {"decimal": ",", "unit": "kg"} for numbers,
+    {"date": "%d.%m.%Y"} for dates. `kind` and `note` are for messages.
+    If `is_sure` is True, all values of the column are known to have the type.
     """
 
     arrow: Any
@@ -66,7 +67,7 @@ class TextType(NamedTuple):
 
 RAW, TEXT = TextType(pa.string(), "{0}", "raw text"), TextType(pa.string(), "{0}", "text")
 EMPTY = TextType(pa.null(), "NULL", "text")
-# Objects and lists of JSON, which are no features.
+# Objects and lists of JSON, which cannot be features.
 NESTED = TextType(pa.struct([("json", pa.string())]), "{'json': {0}}", "text")
 NUMBER = TextType(pa.float64(), _PLAIN, "number", "DOUBLE")
 INTEGER = TextType(pa.int64(), f"CAST({_INTEGER} AS BIGINT)", "number", "BIGINT")
@@ -79,39 +80,39 @@ ZONED = TextType(pa.timestamp("us", "UTC"), _ZONED, "zoned date")
 
 
 def spelled_numbers(written: Mapping[str, str], note: str = "") -> TextType:
-    """Return the type of numbers with a decimal mark, and perhaps with marks between thousands and a unit."""
+    """Return the type of numbers with a decimal mark, and possibly with thousands separators and a unit."""
     decimal, unit = written["decimal"], written.get("unit", "")
-    digits = f"regexp_extract({{0}}, {text(number_texts.DIGITS)})"
+    digits = f"regexp_extract({{0}}, {text(spellings.DIGITS)})"
     kept = f"replace(regexp_replace({digits}, {text(f'[^-+0-9eE{decimal}]')}, '', 'g'), ',', '.')"
-    factors = " ".join(f"WHEN {text(letter)} THEN {value!r}" for letter, value in number_texts.FACTORS.items())
+    factors = " ".join(f"WHEN {text(letter)} THEN {value!r}" for letter, value in spellings.FACTORS.items())
     number = _if(
-        number_texts.PATTERNS[decimal],
+        spellings.PATTERNS[decimal],
         f"CASE WHEN {_UNIT} IN ('', {text(unit)}) THEN"
-        f" try_cast({kept} AS DOUBLE) * CASE WHEN {_matches(number_texts.MINUS)} THEN -1 ELSE 1 END"
-        f" * CASE regexp_extract({{0}}, {text(number_texts.FACTOR)}, 1) {factors} ELSE 1 END END",
+        f" try_cast({kept} AS DOUBLE) * CASE WHEN {_matches(spellings.MINUS)} THEN -1 ELSE 1 END"
+        f" * CASE regexp_extract({{0}}, {text(spellings.FACTOR)}, 1) {factors} ELSE 1 END END",
     )
     sql = f"coalesce({_PLAIN}, {number})" if decimal == "." else number
     return TextType(pa.float64(), sql, "number", format=written, note=note)
 
 
 def spelled_dates(written: Mapping[str, str], arrow: Any, note: str = "") -> TextType:
-    """Return the type of dates in a format, beside dates that begin with the year."""
+    """Return the type of dates in a format; dates that begin with the year are converted, too."""
     return TextType(arrow, dates_in(written["date"]), "date", format=written, note=note)
 
 
 def dates_in(date_format: str) -> str:
-    """Return the SQL that reads dates in a format, with any time of day unless the format has one."""
+    """Return the SQL that converts dates in a format, which a time of day may follow unless the format has one."""
     has_clock = any(directive in date_format for directive in ("%H", "%I", "%c", "%X", "%T", "%R", "%p"))
-    formats = [date_format] if has_clock else date_texts.with_clocks(date_format)
-    pattern = date_texts.pattern_of(date_format)
+    formats = [date_format] if has_clock else spellings.with_clocks(date_format)
+    pattern = spellings.date_pattern(date_format)
     may_be = "{0} IS NOT NULL" if pattern is None else _matches(pattern)
     return f"coalesce({_ISO}, CASE WHEN {may_be} THEN try_strptime(trim({{0}}), [{texts(formats)}]) END)"
 
 
 N_VALUES = "count({0})"
-# The counts that decide whether a column has plain numbers: values, numbers, integers, the largest (of negative ones
-# less 1, as 64 bits have one more of these), and integers padded by zeros.
-OF_NUMBERS = [
+# Aggregates that decide whether a column has plain numbers: the counts of values, numbers and integers, the largest
+# magnitude (-(n + 1) for a negative n, as int64 has one more of these), and the count of integers with leading zeros.
+NUMBER_COUNTS = [
     N_VALUES, f"count({_PLAIN})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
     f"count_if({{0}} >= '00' AND {{0}} < '0:' AND ({_INTEGER}) IS NOT NULL)",
 ]  # fmt: skip
@@ -119,9 +120,9 @@ N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
 
 
 def plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
-    """Return the type of a column whose values are all plain numbers, or are codes with leading zeros; else None.
+    """Return the type of a column that is empty, or has only plain numbers or codes with leading zeros; else None.
 
-    `counts` are those of `OF_NUMBERS`. Codes with some stray text are codes.
+    `counts` are the values of `NUMBER_COUNTS`. Among codes, some stray text is allowed.
     """
     n_values, n_numbers, n_integers, largest, n_padded = counts
     if n_values == 0:
@@ -134,17 +135,17 @@ def plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
     return (INTEGER if fits else NUMBER)._replace(is_sure=True)
 
 
-# What numbers, dates and times begin with. Few words do.
+# The beginnings of numbers, dates and times, which few words have.
 _START = (
-    rf"^\s*([-+(.,0-9{number_texts.MINUSES}€$£¥₹₩₽₺¢]|[A-Z]{{1,3}}[€$£¥₹₩₽₺¢]?[-0-9 {number_texts.MINUSES}]"
+    rf"^\s*([-+(.,0-9{spellings.MINUSES}€$£¥₹₩₽₺¢]|[A-Z]{{1,3}}[€$£¥₹₩₽₺¢]?[-0-9 {spellings.MINUSES}]"
     r"|Rs|[A-Za-z]{3,9}\.? [0-9])"
 )
-# The counts that tell words: values, missing ones included, booleans, and what may be something else.
-OF_WORDS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]
+# The counts that identify words: values that are not missing, booleans, and values that may be numbers or dates.
+WORD_COUNTS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]
 
 
 def type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
-    """Return the type of booleans and of text, or None if the values may be something else; see `OF_WORDS`."""
+    """Return FLAG or TEXT, or None if the values may be numbers or dates; `counts` are those of `WORD_COUNTS`."""
     n_values, n_flags, n_others = counts
     if n_flags == n_values:
         return FLAG._replace(is_sure=True)
@@ -152,39 +153,39 @@ def type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
 
 
 def is_clock(times: str) -> str:
-    """Return the condition that a time is not midnight."""
+    """Return the SQL condition that a time is not midnight."""
     return f"{times} <> date_trunc('day', {times})"
 
 
 def n_rows(condition: str) -> str:
-    """Return the number of rows for which a condition holds, of a table of distinct values that are in n rows."""
+    """Return SQL that counts the rows for which a condition is true, in a table of distinct values with counts n."""
     return f"coalesce(sum(n) FILTER ({condition}), 0)::BIGINT"
 
 
-_UNIT = f"regexp_replace({{0}}, {text(number_texts.NO_UNIT)}, '', 'g')"
-_MAY_BE_DATE = _matches(date_texts.MAY_BE)
-_POINT, COMMA = (_matches(pattern) for pattern in number_texts.PATTERNS.values())
-# Numbers with a point that are others with a decimal comma do not count.
+_UNIT = f"regexp_replace({{0}}, {text(spellings.NO_UNIT)}, '', 'g')"
+_MAY_BE_DATE = _matches(spellings.DATE_LIKE)
+_POINT, COMMA = (_matches(pattern) for pattern in spellings.PATTERNS.values())
+# A value is evidence for a decimal point if it has a point and cannot be a number with a decimal comma.
 FIRST_WITH_POINT = "min({0}) FILTER (contains({0}, '.'))"
 N_SURE_OF_POINT = f"count_if(contains({{0}}, '.') AND NOT {COMMA})"
-N_ZEROS = f"count_if({_matches(date_texts.ZEROS)})"
-# What decides about all other columns, by the names of the fields of `Counts`: conditions, and some of their values.
+N_ZEROS = f"count_if({_matches(spellings.ZEROS)})"
+# The conditions that decide about all other columns, by the names of their counts in `Counts`.
 _CONDITIONS = {
     "n_values": "{0} IS NOT NULL",
     "n_times": f"({_TIME}) IS NOT NULL",
     "n_durations": f"({_DURATION}) IS NOT NULL",
     "n_iso": f"({_ISO}) IS NOT NULL",
     "n_clocks": is_clock(_ISO),
-    "n_offsets": f"{_matches(date_texts.ISO)} AND {_matches(date_texts.OFFSET)}",
-    "n_utc": f"{_matches(date_texts.ISO)} AND {_matches(date_texts.UTC)}",
-    "n_zeros": _matches(date_texts.ZEROS),
+    "n_offsets": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.OFFSET)}",
+    "n_utc": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.UTC)}",
+    "n_zeros": _matches(spellings.ZEROS),
     "n_may_be_dates": _MAY_BE_DATE,
     "n_point": _POINT,
     "n_comma": COMMA,
     "n_both": f"{_POINT} AND {COMMA}",
     "n_either": f"{_POINT} AND {COMMA} AND {_matches('[.,]')}",
 }
-OF_TEXT = [
+TEXT_COUNTS = [
     *map(n_rows, _CONDITIONS.values()),
     f"list(DISTINCT {_UNIT}) FILTER ({_POINT} OR {COMMA})",
     f"min({{0}}) FILTER (({_POINT} OR {COMMA}) AND {_PLAIN} IS NULL)",
@@ -192,40 +193,22 @@ OF_TEXT = [
 ]
 
 
-class Counts(NamedTuple):
-    """How many values of a column of text match what, see `_CONDITIONS`, some examples, and the format of its dates."""
+class Counts(SimpleNamespace):
+    """The number of values of a text column that fulfil each of `_CONDITIONS`, its units, and examples of values."""
 
-    n_values: int
-    n_times: int
-    n_durations: int
-    n_iso: int
-    n_clocks: int
-    n_offsets: int
-    n_utc: int
-    n_zeros: int
-    n_may_be_dates: int
-    n_point: int
-    n_comma: int
-    n_both: int
-    n_either: int
-    units: Sequence[str] | None
-    first_number: str | None
-    dates: Sequence[str]
-
-    @property
-    def readings(self) -> Readings:
-        """The numbers among the values."""
+    def __init__(self, row: Sequence[Any]) -> None:
+        super().__init__(**dict(zip([*_CONDITIONS, "units", "first_number", "dates"], row)))
         counts = (self.n_values, self.n_point, self.n_comma, self.n_both, self.n_either)
-        return Readings(*counts, self.units or ())
+        self.readings = Readings(*counts, self.units or ())
 
     def are_dates(self, n_dates: int, most_stray: float) -> bool:
-        """Return whether nearly all values are dates, or zeros in place of them where some may be stray."""
+        """Return whether nearly all values are dates, or, if stray values are allowed, zeros in place of dates."""
         n_zeros = self.n_zeros if most_stray > 0.0 else 0
         return n_dates > 0 and is_few(self.n_values - n_zeros - n_dates, self.n_values, most_stray)
 
 
 def type_of_clocks(counts: Counts) -> TextType | None:
-    """Return the type of times of day and of durations, if all values are; else None."""
+    """Return TIME or DURATION if all values have this type; else None."""
     for type_, count in ((TIME, counts.n_times), (DURATION, counts.n_durations)):
         if count == counts.n_values:
             return type_._replace(is_sure=True)
@@ -233,7 +216,7 @@ def type_of_clocks(counts: Counts) -> TextType | None:
 
 
 def type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
-    """Return the type of dates that begin with the year; None if they are others."""
+    """Return the type of dates that begin with the year, TEXT if only some have an offset; None for other columns."""
     if not counts.are_dates(counts.n_iso, most_stray):
         return None
     is_sure = counts.n_iso == counts.n_values
@@ -248,7 +231,7 @@ def type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
 def type_of_numbers(counts: Counts, most_stray: float, given: str | None) -> TextType | None:
     """Return the type of numbers in any spelling, or None if the column is text.
 
-    `given` is the decimal mark if both may be it; without it such a column is text.
+    `given` is the decimal mark of columns that fit both marks; if it is None, such columns are text.
     """
     decimal = counts.readings.decimal(most_stray, given)
     if not decimal:
@@ -258,6 +241,6 @@ def type_of_numbers(counts: Counts, most_stray: float, given: str | None) -> Tex
     written = {"decimal": decimal}
     if unit := next(filter(None, counts.readings.units), ""):
         written["unit"] = unit
-    read = number_texts.as_number(counts.first_number, decimal)
+    read = spellings.as_number(counts.first_number, decimal)
     type_ = spelled_numbers(written, f"numbers such as {counts.first_number!r} are read as {read}")
     return type_._replace(is_sure=counts.readings.n_read(decimal) == counts.n_values)

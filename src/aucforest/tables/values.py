@@ -1,8 +1,8 @@
-"""Values of categories: text, numbers, booleans, dates and durations, of one type for all that are equal.
+"""Values of categories: text, numbers, booleans, dates and durations, converted so that equal values have one type.
 
-A day is its midnight, and a date with a time zone its moment in UTC; dates with and without a zone are different. A
-time of day is the duration since midnight. Dates and durations are compared in microseconds. Intervals and periods of
-pandas are the text that it writes to a CSV.
+A date without a time of day equals its midnight. Dates with a time zone are converted to UTC, and differ from all dates
+without one. A time of day is the duration since midnight. Dates and durations are compared in microseconds. Intervals
+and periods of pandas become the text that pandas writes to a CSV file.
 """
 
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing
 
-# The types that are kept; others are converted.
+# The kinds of values, by their names in error messages.
+NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
+DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
+# The types of values that need no conversion.
 _PLAIN = {str, bool, int, float, type(None)}
-# How far within the calendar of Python time zones are asked for moments at its ends.
+# Near the ends of Python's calendar, the offset of a time zone is taken from this far inside the calendar.
 _INSIDE = timedelta(2)
 
 
@@ -31,7 +34,7 @@ def plain_values(values: list[Any]) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return one value in the type of all that are equal."""
+    """Return a value in the type that all values equal to it have."""
     if isinstance(value, np.datetime64):
         moment = value.astype("M8[us]").item()
         return moment if isinstance(moment, datetime) else _end_of_calendar(moment < 0)
@@ -79,11 +82,11 @@ def since_midnight(value: time) -> timedelta:
 
 
 def on_clock(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
-    """Return a date with a time zone on the clock of another one, without it.
+    """Return a date with a time zone as local time in another zone, without the zone.
 
-    At the ends of the calendar of Python it may be a date of numpy, whose years go on.
+    If the local time is beyond the ends of Python's calendar, it is a datetime64.
     """
-    if hasattr(value, "to_pydatetime"):  # a Timestamp of pandas, perhaps with nanoseconds
+    if hasattr(value, "to_pydatetime"):  # a Timestamp of pandas, possibly with nanoseconds
         value = value.to_pydatetime(warn=False)
     try:
         return value.astimezone(zone).replace(tzinfo=None)
@@ -94,7 +97,7 @@ def on_clock(value: datetime, zone: tzinfo) -> datetime | np.datetime64:
 
 
 def read_as(values: list[Any], categories: NDArray[Any]) -> list[Any]:
-    """Return values to compare with categories: text as dates or times of day, in ISO 8601, if they are such."""
+    """Return values to compare with categories; if these are dates or durations, text in ISO 8601 is converted."""
     if len(categories) == 0 or not isinstance(categories[0], datetime | timedelta):
         return values
     read = datetime.fromisoformat if isinstance(categories[0], datetime) else time.fromisoformat
@@ -102,7 +105,7 @@ def read_as(values: list[Any], categories: NDArray[Any]) -> list[Any]:
 
 
 def _read(text: str, read: Any) -> Any:
-    """Return text as a date or a duration by a function that reads it, or as it is if that cannot."""
+    """Return text as a date or a duration by the function `read`, or unchanged if it raises ValueError."""
     try:
         return _plain_date(read(text.strip()))
     except ValueError:
@@ -110,14 +113,14 @@ def _read(text: str, read: Any) -> Any:
 
 
 def kind_of_value(value: Any) -> str:
-    """Return what a category is; values of different kinds are never equal."""
+    """Return the kind of a category, NUMBER for booleans; values of different kinds are never equal."""
     if isinstance(value, datetime):
-        return "a date" if value.tzinfo is None else "a date with a time zone"
-    return "a duration" if isinstance(value, timedelta) else "a string" if isinstance(value, str) else "a number"
+        return DATE if value.tzinfo is None else ZONED
+    return DURATION if isinstance(value, timedelta) else TEXT if isinstance(value, str) else NUMBER
 
 
 def readable(value: Any) -> Any:
-    """Return a date without its midnight, or a duration, as text; another category as it is."""
+    """Return a date (without the time of day at midnight) or a duration as text, other categories unchanged."""
     if isinstance(value, datetime):
         return str(value).removesuffix(" 00:00:00")
     return str(value) if isinstance(value, timedelta) else value

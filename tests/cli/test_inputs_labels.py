@@ -11,7 +11,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 import aucforest
 from aucforest.inspection import explain
 from aucforest.metrics import recall_at_k
-from tests.cli.data import check_refusal, run
+from tests.cli.data import check_refusal, run, succeed
 
 
 def make_rows(n=600, seed=0):
@@ -25,8 +25,7 @@ def fit(folder, *options, rows=None):
     """Fit by the command line; return the rows and the model file."""
     rows, train, model = make_rows() if rows is None else rows, folder / "train.csv", folder / "m.aucforest"
     rows.to_csv(train, index=False)
-    result = run("fit", train, "--target", "label", "--trees", 30, "--out", model, *options)
-    assert result.exit_code == 0, result.output
+    succeed("fit", train, "--target", "label", "--trees", 30, "--out", model, *options)
     return rows, model
 
 
@@ -38,8 +37,7 @@ def test_the_row_that_defined_the_threshold(tmp_path, model):
     for start in range(0, 300, 100):
         some, python = slice(start, start + 100), aucforest.load(file)
         python.set_threshold("gmean", X[some], y[some], oob=False).save(file)
-        result = run("predict", file, tmp_path / "train.csv", "--out", tmp_path / "p.parquet")
-        assert result.exit_code == 0, result.output
+        succeed("predict", file, tmp_path / "train.csv", "--out", tmp_path / "p.parquet")
         found, python = pd.read_parquet(tmp_path / "p.parquet"), aucforest.load(file)
         proba = python.predict_proba(X)[:, 0]
         np.testing.assert_array_equal(found["probability_bad"], proba)
@@ -81,8 +79,7 @@ def test_commands_agree_on_the_positive_class(tmp_path):
     assert (content["classes"], content["positive_class"]) == (["bad", "good"], "bad")
     assert metrics["average_precision"] == pytest.approx(average_precision_score(is_bad, scores[:, 0]))
     assert metrics["recall_at_0.01"] == pytest.approx(recall_at_k(is_bad, scores[:, 0], 0.01))
-    result = run("predict", file, train, "--reasons", 1, "--out", tmp_path / "p.csv")
-    assert result.exit_code == 0, result.output
+    result = succeed("predict", file, train, "--reasons", 1, "--out", tmp_path / "p.csv")
     reasons = pd.read_csv(tmp_path / "p.csv")["reason_1"]
     assert reasons.tolist() == [str(row[0]) for row in explain(model, rows[["a", "b", "c"]]).of_class("bad").top(1)]
     assert "bad" in run("inspect", file).stdout.split("positive class")[1].split("\n")[0]
@@ -93,15 +90,13 @@ def test_a_reference_has_the_probabilities_of_its_classes(tmp_path):
     fit(tmp_path, "--reference", reference)
     found = pd.read_csv(reference)
     assert roc_auc_score(found["label"] == "bad", found["probability_bad"]) > 0.7
-    result = run("estimate", reference, reference, "--score", "probability_bad", "--target", "label", "--number", 2)
-    assert result.exit_code == 0, result.output
+    succeed("estimate", reference, reference, "--score", "probability_bad", "--target", "label", "--number", 2)
 
 
 def test_names_of_labels_are_no_markup(tmp_path):
     rows = make_rows().replace({"label": {"bad": "[/]", "good": "[red]x[/red]"}})
     _, file = fit(tmp_path, rows=rows)
-    result = run("evaluate", file, tmp_path / "train.csv", "--target", "label")
-    assert result.exit_code == 0, result.output
+    result = succeed("evaluate", file, tmp_path / "train.csv", "--target", "label")
     assert "[red]x[/red]" in result.stdout
     assert "[/]" in result.stdout
 

@@ -24,7 +24,7 @@ from aucforest.inspection import column_notes, compare_criteria, explain, forest
 from aucforest.monitoring import CBPE, Chunks
 from aucforest.report import report
 from aucforest.tables import csv
-from tests.cli.data import run
+from tests.cli.data import succeed
 from tests.estimators.data import small_forest
 
 N_COLUMNS, N_ROWS, N_TEXTS = 1000, 60, 3
@@ -117,8 +117,7 @@ def command(*arguments):
 
     def call(table):
         files = {"T": lambda: table.csv, "M": lambda: table.model, "OUT": lambda: table.folder / "out.csv"}
-        result = run(*(files[argument]() if argument in files else argument for argument in arguments))
-        assert result.exit_code == 0, result.output
+        succeed(*(files[argument]() if argument in files else argument for argument in arguments))
 
     return call
 

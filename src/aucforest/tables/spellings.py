@@ -1,0 +1,199 @@
+"""Numbers and dates as people write them: decimal commas, marks between thousands, units, dates in any order.
+
+The patterns match the same text in `re` and in the database engine, so columns of files and in memory are read alike.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+# Stray text in a column of numbers or dates becomes missing if less than this proportion of the values is stray.
+MOST_STRAY = 0.1
+# The whitespace that `\s` matches in the engine; in `re`, `\s` also matches other characters.
+_GAP = r"[ \t\n\f\r]*"
+# Numbers as Python writes them.
+PLAIN = rf"^{_GAP}[-+]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(?i:inf|infinity|nan)){_GAP}$"
+MINUSES = "\u2010-\u2013\u2212\ufe63\uff0d"
+_SPACE = " \u00a0\u2007\u2009\u202f"
+_CURRENCY = "(?:EUR|USD|GBP|CHF|JPY|CNY|INR|CAD|AUD|SEK|NOK|DKK|PLN|BRL|Rs|[A-Z]{0,2}[€$£¥₹₩₽₺¢])"
+_LETTERS = "[A-Za-zµ°\u00c0-\u024f\u0370-\u03ff]{1,12}[23²³]?"
+_SUFFIX = rf"[kKMB]?[{_SPACE}]?(?:[%‰]|{_CURRENCY}|{_LETTERS}(?:/{_LETTERS})?)?"
+_BY_SPACE = rf"[1-9][0-9]{{0,2}}(?:['’{_SPACE}][0-9]{{3}})+"
+# Patterns of digits by the decimal mark. Commas may also separate digits in the Indian way, as in 12,34,567.
+_DIGITS = {
+    ".": rf"(?:(?:[0-9]+|{_BY_SPACE}|[1-9][0-9]{{0,2}}(?:,[0-9]{{2,3}})*,[0-9]{{3}})(?:\.[0-9]*)?|\.[0-9]+)",
+    ",": rf"(?:(?:[0-9]+|{_BY_SPACE}|[1-9][0-9]{{0,2}}(?:\.[0-9]{{3}})+)(?:,[0-9]+)?|,[0-9]+)",
+}
+
+
+def _pattern(decimal: str) -> str:
+    """Return the pattern of a number, with a sign before or after it, or in parentheses, which mean a minus."""
+    number = rf"{_DIGITS[decimal]}(?:[eE][-+]?[0-9]+)?{_SUFFIX}"
+    money, sign = rf"(?:{_CURRENCY}[{_SPACE}]?)?", f"[-+{MINUSES}]"
+    forms = (rf"(?:{sign}[{_SPACE}]?)?{money}{number}", rf"{_CURRENCY}[{_SPACE}]?{sign}{number}")
+    return rf"^{_GAP}(?:{forms[0]}|{forms[1]}|{money}{number}[{_SPACE}]?[-{MINUSES}]|\({money}{number}\)){_GAP}$"
+
+
+PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
+# Patterns of a minus, of digits with their marks, of a factor after the digits, and of everything but a unit.
+MINUS = rf"^{_GAP}\(|^[^0-9]*[-{MINUSES}]|[-{MINUSES}]{_GAP}$"
+DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{_SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
+FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
+FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
+NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{_SPACE}{MINUSES}]"
+
+_RE = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
+_NO_UNIT = re.compile(NO_UNIT)
+
+
+class Readings(NamedTuple):
+    """The number of values of a text column that are numbers with a decimal point, with a decimal comma, or both ways.
+
+    `n_both` values are numbers both ways. Of these, `n_either` contain a point or comma, so the two numbers differ.
+    """
+
+    n_values: int = 0
+    n_point: int = 0
+    n_comma: int = 0
+    n_both: int = 0
+    n_either: int = 0
+    units: Sequence[str] = ()
+
+    @property
+    def has_unit(self) -> bool:
+        """Whether the numbers have no unit, or a single one that is no capital letter (12A is probably a code)."""
+        units = sorted(set(self.units) - {""})
+        return not units or (len(units) == 1 and re.fullmatch("[A-Z]", units[0]) is None)
+
+    @property
+    def n_read_any(self) -> int:
+        """The number of values that are numbers with a decimal point or a decimal comma."""
+        return self.n_point + self.n_comma - self.n_both
+
+    def n_read(self, decimal: str) -> int:
+        """Return the number of values that are numbers with the given decimal mark."""
+        return self.n_point if decimal == "." else self.n_comma
+
+    @property
+    def is_sure(self) -> str | None:
+        """The decimal mark that at least one value requires and no value contradicts, or None."""
+        only_point, only_comma = self.n_point - self.n_both, self.n_comma - self.n_both
+        return None if (only_point > 0) == (only_comma > 0) else "." if only_point > 0 else ","
+
+    def decimal(self, most_stray: float, given: str | None = None) -> str | None:
+        """Return the decimal mark with which all values are numbers, except for a proportion below `most_stray`.
+
+        If both marks fit but give different numbers, return `given` or "". If no mark fits or values contradict, None.
+        """
+        marks = [mark for mark in PATTERNS if is_few(self.n_values - self.n_read(mark), self.n_values, most_stray)]
+        if not marks or not self.has_unit:
+            return None
+        if len(marks) == 1 or self.is_sure:
+            return self.is_sure or marks[0]
+        if self.n_point > self.n_both:  # some values require a point and others a comma
+            return None
+        return "." if self.n_either == 0 else given or ""
+
+
+def is_few(n_stray: int, n_values: int, most_stray: float) -> bool:
+    """Return whether the proportion of stray values is 0 or less than `most_stray`."""
+    return n_stray == 0 or n_stray < most_stray * n_values
+
+
+def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
+    """Return the `Readings` of a column from its distinct values and their counts."""
+    n_values = n_point = n_comma = n_both = n_either = 0
+    units: dict[str, None] = {}
+    for value, count in zip(values, counts):
+        n_values += count
+        by_point, by_comma = (_RE[mark].match(value) is not None for mark in PATTERNS)
+        n_point += by_point * count
+        n_comma += by_comma * count
+        if by_point or by_comma:
+            units[_NO_UNIT.sub("", value)] = None
+        if by_point and by_comma:
+            n_both += count
+            n_either += count * ("." in value or "," in value)
+    return Readings(n_values, n_point, n_comma, n_both, n_either, list(units))
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number with a decimal point or a decimal comma."""
+    return any(pattern.match(text) for pattern in _RE.values())
+
+
+def as_number(text: str, decimal: str) -> str:
+    """Return a number, which was written with the given decimal mark, as Python writes it and without its unit."""
+    digits, factor = re.search(DIGITS, text), re.search(FACTOR, text)
+    kept = re.sub(rf"[^-+0-9eE{decimal}]", "", digits[0]).replace(",", ".") if digits else text
+    kept = f"{float(kept) * FACTORS[factor[1]]:.15g}" if factor else kept
+    return f"-{kept}" if re.search(MINUS, text) else kept
+
+
+# Dates that begin with the year need no format. The pattern also matches invalid dates such as 2024-13-01. After the
+# time it allows no text that the engine would ignore, such as PM.
+ISO_DATE = (
+    r"^\s*[0-9]{4}[-/][0-9]{1,2}[-/][0-9]{1,2}([ T]\s*([01]?[0-9]|2[0-3]):[0-9]{1,2}(:[0-9.]*)?"
+    r"\s*([-+][0-9:]+|Z|UTC)?)?\s*$"
+)
+OFFSET, UTC = r":[0-9]{2}.*([-+][0-9]{2}(:?[0-9]{2})?|Z)\s*$", r"([-+]00(:?00)?|Z)\s*$"
+# The zeros that databases and spreadsheets write for a missing date.
+ZEROS = r"^\s*(0{1,4}[-./]0{1,2}[-./]0{1,4}|1900-01-00)([T ]00:00(:00(\.0+)?)?)?\s*$"
+# All dates match this pattern. Numbers, and words without digits, do not.
+DATE_LIKE = (
+    r"^\s*([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4}|[0-9]{1,2}[-./ ]+[A-Za-z]{3,9}[-., /]|[A-Za-z]{3,9}\.? [0-9])"
+)
+TIME_OF_DAY = r"^\s*([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?\s*$"
+# Days and a time as pandas, Python and DuckDB write them.
+DURATION = r"^\s*([-+]?[0-9]{1,6} days?(,? |\s*$))?([-+]?[0-9]{1,4}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?)?\s*$"
+
+# In dates with points, the day comes before the month. If the month is a name, day and month may have any order.
+_MONTHS = ("%b", "%B")
+DATE_FORMATS = (
+    "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%d/%m/%y", "%m/%d/%Y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y",
+    *(f"%d{mark}{month}{mark}%{year}" for mark in "- /." for month in _MONTHS for year in "Yy"),
+    *(form.format(month) for month in _MONTHS for form in ("%d. {} %Y", "{} %d, %Y", "{} %d %Y")),
+)  # fmt: skip
+_CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+
+
+def with_clocks(day: str) -> list[str]:
+    """Return a date format, without and with a time of day after it."""
+    return [day, *(f"{day}{gap}{clock}" for gap in (" ", "T", ", ") for clock in _CLOCKS)]
+
+
+_DIRECTIVES = {
+    "%d": "[0-9]{1,2}",
+    "%m": "[0-9]{1,2}",
+    "%Y": "[0-9]{4}",
+    "%y": "[0-9]{2}",
+    "%b": "[A-Za-z]{3}",
+    "%B": "[A-Za-z]{3,9}",
+}
+
+
+def date_pattern(day: str) -> str | None:
+    """Return the pattern of dates in a format, or None if the format has directives other than `_DIRECTIVES`.
+
+    The pattern limits the digits of years, as the engine would accept any number of them.
+    """
+    parts = [part for part in re.split("(%.)", day) if part]
+    if any(part.startswith("%") and part not in _DIRECTIVES for part in parts):
+        return None
+    return rf"^\s*{''.join(_DIRECTIVES.get(part) or re.escape(part) for part in parts)}([^0-9]|$)"
+
+
+_DATE_PATTERNS = {day: re.compile(pattern) for day in DATE_FORMATS if (pattern := date_pattern(day)) is not None}
+
+
+def date_formats(dates: Iterable[str]) -> list[str]:
+    """Return the date formats that at least one of the dates matches."""
+    dates = {re.sub(r"\d", "0", date.strip()) for date in dates}
+    return [day for day, pattern in _DATE_PATTERNS.items() if any(pattern.match(date) for date in dates)]
+
+
+def best_date_formats(counts: Mapping[str, int]) -> list[str]:
+    """Return the formats that fit most values, one for each possible order of day and month."""
+    best = [day for day, n in counts.items() if n == max(counts.values())]
+    by_order = {day.find("%d") < day.find("%m") if "%m" in day else None: day for day in reversed(best)}
+    return list(by_order.values())
