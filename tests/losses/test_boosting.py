@@ -46,20 +46,13 @@ def test_it_trains_as_well_as_log_loss(cancer, make, raw, log_loss):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_lightgbm_interfaces_agree(cancer, weighted):
+def test_interfaces_agree(cancer, weighted):
     X, _, y, _ = cancer
     weights = np.random.default_rng(0).exponential(size=y.size) if weighted else None
     objective = boosting_objective("exp")
     ours = lightgbm_classifier(objective, n_estimators=10).fit(X, y, sample_weight=weights)
     native = lightgbm.train({"objective": objective, **QUIET}, lightgbm.Dataset(X, y, weight=weights), 10)
     np.testing.assert_array_equal(ours.predict(X, raw_score=True), native.predict(X))
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_xgboost_interfaces_agree(cancer, weighted):
-    X, _, y, _ = cancer
-    weights = np.random.default_rng(0).exponential(size=y.size) if weighted else None
-    objective = boosting_objective("exp")
     ours = xgboost_classifier(objective, n_estimators=10).fit(X, y, sample_weight=weights)
     data = xgboost.DMatrix(X, y, weight=weights)
     native = xgboost.train({"nthread": 1, "base_score": 0.0}, data, 10, obj=objective)
@@ -79,23 +72,6 @@ def test_weights_are_honoured(loss):
     for derivative in (0,) if loss == "exp" else (0, 1):
         sums = np.add.reduceat(repeated[derivative], np.cumsum(repeats) - repeats)
         np.testing.assert_allclose(weighted[derivative], sums, rtol=1e-10)
-
-
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-def test_a_heavy_group_of_rows_is_ranked_first(library):
-    # two features disagree: each ranks one half of the positives well and the other badly
-    rng = np.random.default_rng(0)
-    y = np.arange(600) % 2
-    half = np.arange(600) < 300
-    X = rng.normal(size=(600, 1)) + np.where(half, 2 * y, -2 * y)[:, None]
-    make = lightgbm_classifier if library == "lightgbm" else xgboost_classifier
-    raw = {"raw_score": True} if library == "lightgbm" else {"output_margin": True}
-    for heavy in (half, ~half):
-        model = make(boosting_objective(), n_estimators=20, max_depth=2)
-        model.fit(X, y, sample_weight=np.where(heavy, 10.0, 0.1))
-        scores = model.predict(X, **raw)
-        assert roc_auc_score(y[heavy], scores[heavy]) > 0.85
-        assert roc_auc_score(y[~heavy], scores[~heavy]) < 0.5
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -148,36 +124,6 @@ def test_groups_are_sizes_in_every_interface():
     xgboost_data.set_group(sizes)
     for arguments in ((y, scores, None, sizes), (scores, lightgbm_data), (scores, xgboost_data)):
         np.testing.assert_allclose(objective(*arguments)[0], expected * 3.0)
-
-
-def test_groups_are_ranked_by_themselves():
-    # the first feature tells which groups have many positives, the second which rows of a group they are
-    rng = np.random.default_rng(0)
-    group = np.repeat(np.arange(20), 15)
-    X = np.column_stack([group, rng.normal(size=300)])
-    y = (0.2 * (group - 10) + X[:, 1] + 0.5 * rng.normal(size=300) > 0).astype(int)
-    sizes = np.bincount(group)
-
-    def gains_of_lightgbm(**options):
-        model = lightgbm.train({"objective": boosting_objective(), "max_depth": 1, **QUIET}, **options)
-        return model.feature_importance("gain")
-
-    def gains_of_xgboost(**groups):
-        data = xgboost.DMatrix(X, y, **groups)
-        model = xgboost.train({"max_depth": 1}, data, 10, obj=boosting_objective())
-        gains = model.get_score(importance_type="gain")
-        return gains.get("f0", 0.0), gains["f1"]
-
-    ranker = lightgbm.LGBMRanker(objective=boosting_objective(), n_estimators=10, max_depth=1, verbose=-1)
-    of_ranker = ranker.fit(X, y, group=sizes).booster_.feature_importance("gain")
-    for gains in (
-        of_ranker,
-        gains_of_lightgbm(train_set=lightgbm.Dataset(X, y, group=sizes), num_boost_round=10),
-        gains_of_xgboost(group=sizes),
-    ):
-        assert gains[0] == 0.0 < gains[1]
-    for gains in (gains_of_lightgbm(train_set=lightgbm.Dataset(X, y), num_boost_round=10), gains_of_xgboost()):
-        assert gains[0] > 0.0
 
 
 def noisy_rows(ties=False):

@@ -3,7 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.losses import pairwise_loss
+from aucforest.losses import pairwise_loss, smooth_auc
+from aucforest.metrics import roc_auc_score
+from tests.metrics.strategies import random_rows
 from tests.reference import losses as reference
 
 LOSSES = ["exp", "logistic", "sigmoid", "squared_hinge"]
@@ -58,50 +60,6 @@ def test_equals_the_double_loop_over_many_anchors(loss, eps):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_gradient_and_hessian_are_finite_differences(loss):
-    rng = np.random.default_rng(1)
-    positive, scores, weights = rng.random(40) < 0.4, rng.normal(size=40), rng.exponential(size=40)
-    groups = rng.integers(0, 3, size=40)
-
-    def evaluate(scores):
-        return pairwise_loss(positive, scores, loss=loss, eps=0.7, sample_weight=weights, group=groups)
-
-    _, gradient, hessian = evaluate(scores)
-    for i in range(scores.size):
-        # central differences are off by step^2 and by rounding / step: 1e-10 and 1e-11 here
-        step = 1e-5 * (np.arange(scores.size) == i)
-        (above, slope_above, _), (below, slope_below, _) = evaluate(scores + step), evaluate(scores - step)
-        assert (above - below) / 2e-5 == pytest.approx(gradient[i], rel=1e-6, abs=1e-6 * np.abs(gradient).max())
-        assert (slope_above[i] - slope_below[i]) / 2e-5 == pytest.approx(
-            hessian[i], rel=1e-6, abs=1e-6 * np.abs(hessian).max()
-        )
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_only_differences_count(loss):
-    rng = np.random.default_rng(2)
-    positive, scores = rng.random(100) < 0.5, np.round(rng.normal(size=100), 3)
-    value, gradient, _ = pairwise_loss(positive, scores, loss=loss)
-    assert gradient.sum() == pytest.approx(0.0, abs=1e-14)
-    assert pairwise_loss(positive, scores + 1024.0, loss=loss)[0] == pytest.approx(value, rel=1e-11)
-    # the loss of the negated scores of exchanged classes is the same
-    assert pairwise_loss(~positive, -scores, loss=loss)[0] == pytest.approx(value, rel=1e-12)
-
-
-@pytest.mark.parametrize("loss", LOSSES)
-def test_a_weight_of_two_is_a_row_twice(loss):
-    rng = np.random.default_rng(3)
-    positive, scores, repeats = rng.random(30) < 0.5, rng.normal(size=30), rng.integers(0, 3, size=30)
-    weighted = pairwise_loss(positive, scores, loss=loss, sample_weight=repeats)
-    repeated = pairwise_loss(np.repeat(positive, repeats), np.repeat(scores, repeats), loss=loss)
-    assert weighted[0] == pytest.approx(repeated[0], rel=1e-12)
-    first = np.flatnonzero(repeats)
-    last = np.cumsum(repeats)[first] - 1
-    np.testing.assert_allclose(weighted[1][first], repeats[first] * repeated[1][last], rtol=1e-11)
-    assert not weighted[1][repeats == 0].any()
-
-
-@pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(("size", "eps"), [(1e4, 1.0), (1e6, 1e-3)])
 def test_large_scores_stay_finite(loss, size, eps):
     rng = np.random.default_rng(4)
@@ -132,37 +90,28 @@ def test_the_largest_distance_stays_finite(loss):
     assert np.isfinite([value, *gradient, *hessian]).all()
 
 
-def test_a_far_row_does_not_spoil_the_squared_hinge():
-    near = np.array([0.3, -0.2, 0.9, 0.1])
-    positive = np.array([True, False, True, False])
-    value, gradient, _ = pairwise_loss(positive, near, loss="squared_hinge")
-    # the far row is positive and at the top: its pairs have no loss
-    far_value, far_gradient, _ = pairwise_loss(np.append(positive, True), np.append(near, 1e6), loss="squared_hinge")
-    assert far_value == pytest.approx(value * 4 / 6, rel=1e-13)
-    np.testing.assert_allclose(far_gradient[:4], gradient * 4 / 6, rtol=1e-13)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_smoothed_auc_is_one_minus_the_sigmoid_loss(weighted):
+    positive, scores, weights = random_rows(150, levels=20)
+    weights = weights if weighted else None
+    loss, gradient, _ = pairwise_loss(positive, scores, loss="sigmoid", eps=0.2, sample_weight=weights)
+    value, slopes = smooth_auc(positive, scores, 0.2, sample_weight=weights)
+    assert value == 1.0 - loss
+    np.testing.assert_array_equal(slopes, -gradient)
 
 
-def test_exp_is_the_logarithm_of_a_product():
-    rng = np.random.default_rng(5)
-    positive, scores = rng.random(50) < 0.5, rng.normal(size=50)
-    mean = np.exp(-2 * scores[positive]).mean() * np.exp(2 * scores[~positive]).mean()
-    assert pairwise_loss(positive, scores, loss="exp", eps=0.5)[0] == pytest.approx(np.log(mean), rel=1e-13)
+def test_the_smoothed_auc_goes_to_the_auc():
+    positive, scores, _ = random_rows(500, levels=3)
+    exact = roc_auc_score(positive, scores)
+    errors = [abs(smooth_auc(positive, scores, eps)[0] - exact) for eps in (1.0, 0.1, 0.001)]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 1e-12  # distinct scores are 333 eps apart, and ties count half
 
 
-@pytest.mark.parametrize("weights", [None, [1.0, 1.0, 1.0, 1.0]])
-def test_exp_of_classes_far_apart_keeps_its_digits(weights):
-    # exp(-1000) is no float64, its logarithm is
-    value, gradient, _ = pairwise_loss([1, 1, 0, 0], [1000.0, 1001.0, 0.0, 1.0], loss="exp", sample_weight=weights)
-    near, near_gradient, _ = pairwise_loss([1, 1, 0, 0], [0.0, 1.0, 0.0, 1.0], loss="exp")
-    assert value == pytest.approx(near - 1000.0, rel=1e-14)
-    np.testing.assert_allclose(gradient, near_gradient, rtol=1e-12)
-
-
-def test_a_group_of_one_class_adds_nothing():
-    positive, scores, groups = [1, 0, 1, 1], [0.2, 0.4, -3.0, 5.0], ["a", "a", "b", "b"]
-    for loss in LOSSES:
-        alone = pairwise_loss(positive[:2], scores[:2], loss=loss)
-        value, gradient, hessian = pairwise_loss(positive, scores, loss=loss, group=groups)
-        assert value == pytest.approx(alone[0], rel=1e-14)
-        np.testing.assert_allclose(gradient, [*alone[1], 0, 0], rtol=1e-13)
-        np.testing.assert_allclose(hessian, [*alone[2], 0, 0], rtol=1e-13)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"y": [0, 0]}, "y has only one class"), ({"eps": 0}, "eps must be positive"), ({"scores": [0.0, 1e200]}, "far")],
+)
+def test_bad_input_of_the_smoothed_auc_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        smooth_auc(**{"y": [0, 1], "scores": [0.1, 0.2], "eps": 0.1, **arguments})

@@ -7,9 +7,7 @@ SPECIAL = [-0.0, 0.0, 1.0, np.nextafter(1.0, 2.0), np.nextafter(1.0, 0.0), -1.0,
 SPECIAL += [5e-324, -5e-324, 1e308, -1e308, 1e-40, 0.1, 0.3]
 
 scores = st.one_of(
-    st.sampled_from(SPECIAL),
-    st.integers(-3, 3).map(float),
-    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(SPECIAL), st.integers(-3, 3).map(float), st.floats(allow_nan=False, allow_infinity=False)
 )
 weights = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
 

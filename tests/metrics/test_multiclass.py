@@ -109,9 +109,8 @@ def test_several_matrices_and_weights_at_once():
 
 
 def test_no_pair_is_undefined():
-    with pytest.warns(UndefinedMetricWarning, match="fewer than two classes") as caught:
+    with pytest.warns(UndefinedMetricWarning, match="fewer than two classes"):
         assert np.isnan(hand_till_score([0, 0], np.eye(2), labels=[0, 1]))
-    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize(

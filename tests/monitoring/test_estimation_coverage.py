@@ -18,19 +18,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:the alert limits of .* are so wi
         # scores as in the reference and others in turn: every shape and every size has both
         pytest.param(shape, *sizes, (i + j) % 2 == 1, id=f"{shape}, {sizes[0]} and {sizes[1]} rows")
         for i, shape in enumerate(SHAPES)
-        for j, sizes in enumerate([(500, 5000), (2000, 5000), (5000, 2000)])
+        for j, sizes in enumerate([(500, 5000), (2000, 5000)])
     ],
 )
 def test_intervals_with_curves(shape, n_reference, n_new, shifted):
     # simulated labels take long: of 400 simulations the metrics at k held in 0.917 to 0.988
-    for metrics, repeats, around in ((OF_ROWS, 400, 0.0), (AT_K, 60, 0.03)):
+    for metrics, repeats, around in ((OF_ROWS, 200, 0.0), (AT_K, 60, 0.03)):
         slack = around + 2.6 * np.sqrt(0.05 * 0.95 / repeats)  # 99 % of simulations of a true 0.95 are that close
         for metric, held in coverage(shape, n_reference, n_new, repeats, shifted, metrics).items():
             assert min(LOW, 0.95 - slack) <= held <= max(HIGH, 0.95 + slack), metric
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [50, 500, 5000])
+@pytest.mark.parametrize("n", [50, 5000])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_intervals_of_label_noise(shape, n):
     random = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_intervals_of_label_noise(shape, n):
 )
 def test_average_precision_of_rare_positives(calibration, positives, n_reference, n_new, shift, most):
     """Estimates are unbiased if new scores are distributed as in the reference; else curves are too high at the top."""
-    difference, _ = errors(positives, n_reference, n_new, shift, calibration, 200, ["average_precision"])
+    difference, _ = errors(positives, n_reference, n_new, shift, calibration, 100, ["average_precision"])
     difference = difference[:, 0][~np.isnan(difference[:, 0])]
     slack = 2.6 * difference.std() / difference.size**0.5  # 99 % of simulations are that close
     assert -slack <= difference.mean() <= most + slack
@@ -65,7 +65,7 @@ def test_average_precision_of_rare_positives(calibration, positives, n_reference
 def test_intervals_without_calibration_noise_are_far_too_narrow():
     """2,000 reference rows and 20,000 new ones: a curve is noisier than the labels."""
     held = {"all noise": 0, "label noise": 0}
-    repeats = 60
+    repeats = 40
     for seed in range(repeats):
         random = np.random.default_rng(seed)
         score, chance = scored("beta", 2000, random)

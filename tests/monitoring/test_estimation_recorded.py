@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from aucforest.monitoring import CBPE, Chunks
-from tests.monitoring.golden import DATA, load
+from tests.monitoring.data import DATA, load
 
 BINARY, MULTICLASS = 1e-6, 2e-6
 # The peer rounds cumulative sums to 5 decimals, which changes estimates of small chunks more.
@@ -82,8 +82,7 @@ LONG = ("mc_cm", "car_loan_all_metrics")  # average precisions, with simulated l
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in sorted(load("cbpe_datasets"))],
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in sorted(load("cbpe_datasets"))]
 )
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*not defined:sklearn.exceptions.UndefinedMetricWarning")

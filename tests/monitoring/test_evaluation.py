@@ -7,7 +7,6 @@ from scipy.stats import t as student
 from aucforest.monitoring import CBPE, Chunks
 from aucforest.monitoring._evaluation import Curves, Scored, evaluate
 from aucforest.monitoring._rows import Rows, rank_columns
-from aucforest.monitoring.calibration import Calibration
 from aucforest.monitoring.metrics import find_metrics
 from tests.reference.isotonic import corrected_auc, estimated_auc, variance_by_block
 from tests.reference.metrics import auc
@@ -70,7 +69,7 @@ def test_few_reference_rows_that_decide_widen_the_interval(metric, reach):
     random = np.random.default_rng(2)
     score = random.random(40)
     truth = (random.random(40) < score)[:, None].astype(float)
-    curves = Curves(Calibration(rank_columns(score), truth, np.array([True])), Rows(rank_columns(score), truth))
+    curves = Curves(Rows(rank_columns(score), truth), np.array([True]))
     predicted = np.arange(1000, dtype=np.uint32) // 500
     scored = Scored(rank_columns(np.linspace(0.9, 1.0, 1000)), predicted, curves)
     (evaluated_metric,) = find_metrics([metric], np.arange(2), "ovo", None, None)
@@ -99,8 +98,7 @@ def test_the_level_sets_the_width(level):
 def curves_of(scores, truth, weights=None):
     """Return fitted curves of all columns."""
     columns = rank_columns(scores)
-    calibration = Calibration(columns, truth, np.full(len(columns), True), weights)
-    return Curves(calibration, Rows(columns, truth), weights)
+    return Curves(Rows(columns, truth), np.full(len(columns), True), weights)
 
 
 def two_classes(seed, n=60, decimals=1):
@@ -117,13 +115,13 @@ def test_variance_and_offset_of_two_classes(seed):
     scores, labels = two_classes(seed)
     new = np.random.default_rng(100 + seed).random(40)
     curves = curves_of(scores, labels[:, None])
-    rows = curves.calibration.apply(rank_columns(new))
+    rows = curves.isotonic.apply(rank_columns(new))
     offset = curves.offset(ROC_AUC)
     estimate = ROC_AUC.estimate(Rows(rows.columns, rows.p))
     variance, _ = curves.noise(rows, estimate.influence, offset)
     parts = variance_by_block(corrected_auc, list(scores), list(labels), list(new))
     assert variance == pytest.approx(sum(part for part, _ in parts), rel=1e-4)
-    p = curves.calibration.apply(rank_columns(scores)).p
+    p = curves.isotonic.apply(rank_columns(scores)).p
     in_sample = ROC_AUC.estimate(Rows(rank_columns(scores), p))
     assert in_sample.value == pytest.approx(auc_by_thresholds(scores, p[:, 0]))
     assert offset.value == pytest.approx(in_sample.expected - auc(labels, scores))
@@ -134,7 +132,7 @@ def test_degrees_of_freedom(seed):
     scores, labels = two_classes(seed)
     new = np.random.default_rng(100 + seed).uniform(0.6, 1.0, 40)
     curves = curves_of(scores, labels[:, None])
-    rows = curves.calibration.apply(rank_columns(new))
+    rows = curves.isotonic.apply(rank_columns(new))
     estimate = ROC_AUC.estimate(Rows(rows.columns, rows.p))
     variance, freedom = curves.noise(rows, estimate.influence, curves.no_offset)
     parts = variance_by_block(estimated_auc, list(scores), list(labels), list(new))
@@ -148,18 +146,9 @@ def test_degrees_of_freedom(seed):
 def test_one_dominant_block_has_one_degree_of_freedom():
     scores, labels = np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
     curves = curves_of(scores, labels[:, None])
-    assert curves.calibration.curves[0].mass.tolist() == [1, 2, 1]
-    rows = curves.calibration.apply(rank_columns(np.ones(5)))
+    assert curves.isotonic.curves[0].mass.tolist() == [1, 2, 1]
+    rows = curves.isotonic.apply(rank_columns(np.ones(5)))
     assert curves.noise(rows, np.ones((5, 1)), curves.no_offset)[1] == 1.0
-
-
-def test_a_metric_that_grows_has_a_larger_offset():
-    scores, labels = two_classes(0)
-    offset = curves_of(scores, labels[:, None]).offset(ROC_AUC)
-    doubled = offset.scaled(2.0)
-    assert (doubled.value, doubled.variance) == (2 * offset.value, 4 * offset.variance)
-    assert doubled.spread.tolist() == (2 * offset.spread).tolist()
-    assert doubled.cross.tolist() == (2 * offset.cross).tolist()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -169,10 +158,9 @@ def test_covariance_of_block_sums_in_simulation(weighted):
     truth = np.eye(3)[(random.random(60)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
     weights = random.uniform(0.5, 2.0, 60) if weighted else None
     curves = curves_of(np.round(p, 1), truth, weights)
-    design = curves
-    drawn = (random.random((20_000, 60, 1)) > design.p.cumsum(axis=1)).sum(axis=2)
+    drawn = (random.random((20_000, 60, 1)) > curves.p.cumsum(axis=1)).sum(axis=2)
     labels = np.eye(3)[np.minimum(drawn, 2)] * (1.0 if weights is None else weights[:, None])
-    sums = np.array([design._by_block(cells) for cells in labels])
+    sums = np.array([curves._by_block(cells) for cells in labels])
     influence = random.normal(size=(60, 3))
     realized = np.einsum("brc,rc->b", np.eye(3)[np.minimum(drawn, 2)], influence)
     simulated = np.cov(np.column_stack([sums, realized]).T)
@@ -180,14 +168,12 @@ def test_covariance_of_block_sums_in_simulation(weighted):
     spread = np.sqrt(np.diag(simulated))
     tolerance = 5 * np.sqrt((np.outer(spread, spread) ** 2 + simulated**2) / 20_000) + 1e-9
     assert (np.abs(simulated[:-1, :-1] - curves._covariance) < tolerance[:-1, :-1]).all()
-    assert (np.abs(simulated[-1, :-1] - design.cross(influence)) < tolerance[-1, :-1]).all()
+    assert (np.abs(simulated[-1, :-1] - curves.cross(influence)) < tolerance[-1, :-1]).all()
 
 
 def test_offset_is_zero_if_undefined_on_the_reference():
     scores, labels = two_classes(0)
     (precision,) = find_metrics(["precision"], np.arange(2), "ovo", None, None)
-    columns = rank_columns(scores)
-    calibration = Calibration(columns, labels[:, None], np.array([True]))
     never = np.zeros(scores.size, dtype=np.uint32)
-    offset = Curves(calibration, Rows(columns, labels[:, None], never)).offset(precision)
+    offset = Curves(Rows(rank_columns(scores), labels[:, None], never), np.array([True])).offset(precision)
     assert (offset.value, offset.variance, offset.spread.any(), offset.cross.any()) == (0.0, 0.0, False, False)

@@ -13,8 +13,7 @@ from aucforest.metrics import precision_at_k, recall_at_k
 from aucforest.monitoring import CBPE, Chunks, expected_confusion_matrix
 from aucforest.monitoring._rows import Rows, label_variance
 from aucforest.monitoring.metrics import THRESHOLD_METRICS, Metric, alert_limits, find_metrics
-from tests.monitoring.data import ONE, drawn, only
-from tests.monitoring.golden import binary_cases, load
+from tests.monitoring.data import ONE, binary_cases, drawn, load, only
 
 
 @pytest.mark.parametrize("case", [c for c in load("cbpe_unit")["thresholds"] if c["std_mult"] in ([3, 3], [0, 0])])
@@ -126,19 +125,6 @@ def test_limits_that_no_shift_could_cross_leave_alerts_undefined(n):
     with expected:
         (shift,) = cbpe.estimate(expit(logit(score[:30]) + 9.0), chunks=ONE).shifts.values()
     assert shift.valid is (None if n == 3 else False)
-
-
-@pytest.mark.filterwarnings("ignore:no shift could be beyond its limits:UserWarning")
-def test_limits_are_farther_for_smaller_chunks():
-    """A few samples left over are no alert, unless they differ by more than so few do."""
-    score, y_true = drawn(4000, power=1.0)
-    cbpe = CBPE(calibration="none").fit(y_true=y_true, y_score=score, chunks=Chunks.by_size(400))
-    rows = cbpe.estimate(score[:800], chunks=Chunks.by_size(10)).estimates
-    lower, upper = cbpe.limits_["roc_auc"]
-    mean = (lower + upper) / 2
-    assert mean - rows[0].lower_limit == pytest.approx((mean - lower) * np.sqrt(40))
-    assert np.mean([row.alert is True for row in rows]) < 0.03
-    assert np.mean([row.estimate < lower or row.estimate > upper for row in rows]) > 0.1
 
 
 NAMES = sorted(THRESHOLD_METRICS)

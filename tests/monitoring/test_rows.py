@@ -26,7 +26,7 @@ def test_ranks_groups_and_sums(scores):
 @given(some_scores)
 def test_sorted_scores_need_no_sort(scores):
     ascending = np.sort(scores)
-    one, other = RankedColumn.of_sorted(ascending), RankedColumn(ascending)
+    one, other = RankedColumn.from_sorted(ascending), RankedColumn(ascending)
     assert one.order.tolist() == other.order.tolist()
     assert one.edges.tolist() == other.edges.tolist()
     assert one.scores is ascending

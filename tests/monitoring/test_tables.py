@@ -81,12 +81,6 @@ def test_new_rows_of_which_no_label_is_known():
     assert row.estimate == only(cbpe.estimate(score, chunks=ONE)).estimate
 
 
-def test_features_that_are_no_numbers():
-    score, y_true = drawn()
-    with pytest.raises(TypeError, match="X: column 0 holds values of type bytes_: encode them as numbers or text"):
-        CBPE().fit(y_score=score, y_true=y_true, X=np.full((2000, 1), b"a"))
-
-
 def test_two_columns_are_probabilities():
     score, y_true = drawn()
     for columns in (np.column_stack([score, score]), np.column_stack([-score, 1 + score])):
@@ -119,35 +113,10 @@ def test_columns_without_a_curve_are_chances():
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"metrics": ["roc_auc", "roc_auc"]}, "metrics must not contain duplicates"),
-        ({"n_simulations": 2.5}, r"n_simulations must be an integer >= 2, but is 2\.5"),
-        ({"random_state": "seed"}, "random_state must be None or an integer >= 0, but is 'seed'"),
-        ({"random_state": -1}, "random_state must be None or an integer"),
-    ],
-)
-def test_options_that_do_not_exist(options, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        CBPE(**options).fit(y_true=[0, 1], y_score=[0.1, 0.2])
-
-
 @pytest.mark.parametrize("random_state", [None, np.int64(3)])
 def test_seeds(random_state):
     score, y_true = drawn()
     assert len(CBPE(random_state=random_state).fit(y_score=score, y_true=y_true).estimate(score).estimates) == 10
-
-
-def test_features_are_as_many_as_in_the_reference():
-    score, y_true = drawn()
-    X = np.column_stack([score, score])
-    for fitted, new, sentence in [
-        (X, np.column_stack([X, score]), "X has 3 features, but CBPE is expecting 2 features as input"),
-        (None, X, "X is passed, but the reference has no X"),
-    ]:
-        with pytest.raises(ValueError, match=sentence):
-            CBPE().fit(y_score=score, y_true=y_true, X=fitted, chunks=THREE).estimate(score, X=new)
 
 
 def test_importance_weights_need_every_reference_row(monkeypatch):
@@ -215,6 +184,8 @@ def test_features_that_are_neither_numbers_nor_categories_are_named():
     mixed = frame.assign(b=[*["high"] * 799, 3.5])
     with pytest.raises(TypeError, match=r"X: column 'b' is .* cannot be sorted: .*make all its values text"):
         CBPE().fit(y_score=score, y_true=y_true, X=mixed)
+    with pytest.raises(TypeError, match="X: column 0 holds values of type bytes_: encode them as numbers or text"):
+        CBPE().fit(y_score=score, y_true=y_true, X=np.full((800, 1), b"a"))
     lists = frame.assign(b=[[1, 2]] * 800)
     with pytest.raises(TypeError, match="X: column 'b' holds values of type list: encode them as numbers or text"):
         CBPE().fit(y_score=score, y_true=y_true, X=lists)

@@ -24,11 +24,7 @@ LEFT_OUT = {
         "test_sparse_input",  # of several labels
     ),
     PARAMETER: ("test_min_impurity_decrease",),
-    ATTRIBUTE: (
-        "test_class_weights_forest",
-        "test_oob_not_computed_twice",
-        "test_validate_y_class_weight",
-    ),
+    ATTRIBUTE: ("test_class_weights_forest", "test_oob_not_computed_twice", "test_validate_y_class_weight"),
     deliberate("a tree draws at most as many rows as there are", ValueError, message="The 'max_samples' parameter"): (
         "test_max_samples_geq_one",
     ),

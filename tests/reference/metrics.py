@@ -42,9 +42,9 @@ def roc_points(is_positive, scores, weights=None):
 
 
 def average_precision(is_positive, scores, weights=None) -> float:
-    """Return the sum over thresholds of (gain in recall) * precision."""
+    """Return the sum over thresholds of (gain in recall) * precision; NaN without positives."""
     points = roc_points(is_positive, scores, weights)
-    positives = points[-1][1]
+    positives = points[-1][1] or math.nan
     return math.fsum((tp - before) / positives * tp / (tp + fp) for (_, before, _), (fp, tp, _) in pairwise(points))
 
 

@@ -3,7 +3,7 @@
 import math
 from itertools import pairwise, product
 
-from tests.reference.metrics import auc, average_precision, pair_weight, positives_among_first
+from tests.reference.metrics import average_precision, pair_weight, positives_among_first
 
 
 def auc_by_thresholds(scores, p) -> float:
@@ -26,32 +26,19 @@ def over_all_labels(metric, scores, p):
     chances, values = [], []
     for labels in product([False, True], repeat=len(p)):
         chance = math.prod(q if label else 1 - q for label, q in zip(labels, p))
-        if any(labels) and not all(labels) and chance > 0:
+        value = metric(labels, scores) if chance > 0 else math.nan
+        if not math.isnan(value):
             chances.append(chance)
-            values.append(metric(labels, scores))
-    defined = math.fsum(chances)
-    mean = math.fsum(c * v for c, v in zip(chances, values)) / defined
-    variance = math.fsum(c * (v - mean) ** 2 for c, v in zip(chances, values)) / defined
-    return defined, mean, variance
-
-
-def auc_over_all_labels(scores, p):
-    """Return (chance that it is defined, mean, variance) of the AUC."""
-    return over_all_labels(auc, scores, p)
-
-
-def at_k_over_all_labels(kind, k, scores, p):
-    """Return (chance that it is defined, mean, variance) of precision or recall at a proportion k."""
-    chances, values = [], []
-    for labels in product([False, True], repeat=len(p)):
-        chance = math.prod(q if label else 1 - q for label, q in zip(labels, p))
-        total = k * len(p) if kind == "precision" else sum(labels)
-        if total > 0 and chance > 0:
-            chances.append(chance)
-            values.append(positives_among_first(k * len(p), labels, scores) / total)
+            values.append(value)
     defined = math.fsum(chances)
     mean = math.fsum(c * v for c, v in zip(chances, values)) / defined
     return defined, mean, math.fsum(c * (v - mean) ** 2 for c, v in zip(chances, values)) / defined
+
+
+def at_k(kind, k, labels, scores):
+    """Return precision or recall at a proportion k; NaN where it is undefined."""
+    total = k * len(labels) if kind == "precision" else sum(labels)
+    return positives_among_first(k * len(labels), labels, scores) / total if total > 0 else math.nan
 
 
 def pair_matrix(scores, p):

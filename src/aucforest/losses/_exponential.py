@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import device, kernel
-from aucforest.losses.pairs import Pairs, Vector, in_row_order
+from aucforest.losses.pairs import Pairs, in_row_order
+from aucforest.metrics.validation import FloatArray
 
 LANES = 32  # number of independent sums, a few vectors, so that their additions overlap
-SAFE_RANGE = 500.0  # exp(-500) is far from the smallest float64
+SAFE_RANGE = 500.0  # largest safe distance of scaled scores: exp(-500) is far above the smallest float64
 
 
 @kernel
@@ -18,9 +19,9 @@ def _exponents(scores, positive, starts, scale, ends, exponents):
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
         highest, lowest = ends[group, 0], ends[group, 1]
-        members, is_positive, of_members = scores[rows], positive[rows], exponents[rows]
+        members, is_positive, outputs = scores[rows], positive[rows], exponents[rows]
         for i in range(members.size):  # a loop from 0 over a slice is vectorized
-            of_members[i] = scale * (lowest - members[i] if is_positive[i] else members[i] - highest)
+            outputs[i] = scale * (lowest - members[i] if is_positive[i] else members[i] - highest)
 
 
 @device
@@ -29,9 +30,9 @@ def _add_totals(values, positive, lanes):
     whole = values.size // LANES * LANES
     for i in range(0, whole, LANES):
         for lane in range(LANES):
-            of_positive = values[i + lane] * positive[i + lane]  # not a branch: labels are unpredictable
-            lanes[1, lane] += of_positive
-            lanes[0, lane] += values[i + lane] - of_positive
+            positive_value = values[i + lane] * positive[i + lane]  # without a branch, because labels are unpredictable
+            lanes[1, lane] += positive_value
+            lanes[0, lane] += values[i + lane] - positive_value
     for i in range(whole, values.size):
         lanes[positive[i], 0] += values[i]
 
@@ -46,10 +47,10 @@ def _log_sum(values, positive, starts, scale, ends, factors):
         lanes[:] = 0.0
         rows = slice(starts[group], starts[group + 1])
         _add_totals(values[rows], positive[rows], lanes)
-        of_negative, of_positive = lanes[0].sum(), lanes[1].sum()
-        if of_negative > 0.0 and of_positive > 0.0:
-            log_sums[group] = np.log(of_negative) + np.log(of_positive) + scale * (ends[group, 0] - ends[group, 1])
-        factors[group, 0], factors[group, 1] = of_negative, of_positive
+        negative_sum, positive_sum = lanes[0].sum(), lanes[1].sum()
+        if negative_sum > 0.0 and positive_sum > 0.0:
+            log_sums[group] = np.log(negative_sum) + np.log(positive_sum) + scale * (ends[group, 0] - ends[group, 1])
+        factors[group, 0], factors[group, 1] = negative_sum, positive_sum
     largest = log_sums.max()
     log_sum = largest + np.log(np.exp(log_sums - largest).sum())
     for group in range(n_groups):
@@ -64,20 +65,20 @@ def _derivatives(values, positive, starts, factors, scale, gradient):
     """Write the gradient, and replace `values` by the diagonal of the hessian."""
     for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
-        of_negative, of_positive = factors[group, 0], factors[group, 1]
-        members, is_positive, of_members = values[rows], positive[rows], gradient[rows]
+        negative_factor, positive_factor = factors[group, 0], factors[group, 1]
+        members, is_positive, outputs = values[rows], positive[rows], gradient[rows]
         for i in range(members.size):
-            size = members[i] * (of_positive if is_positive[i] else of_negative)
-            of_members[i] = -size if is_positive[i] else size
+            size = members[i] * (positive_factor if is_positive[i] else negative_factor)
+            outputs[i] = -size if is_positive[i] else size
             members[i] = size * (scale - size)
 
 
-def _score_ends(scores: Vector, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> Vector:
-    """Return, for each group, an upper bound of the scores of negatives and a lower bound of those of positives."""
+def _score_ends(scores: FloatArray, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> FloatArray:
+    """Return, for each group, an upper bound of negative rows' scores and a lower bound of positive rows' scores."""
     groups = starts[:-1]
     # bounds of all rows suffice unless they are so far apart that all exponentials of a class could underflow
     highest, lowest = np.maximum.reduceat(scores, groups), np.minimum.reduceat(scores, groups)
-    with np.errstate(invalid="ignore"):  # both are infinite in a group without weight
+    with np.errstate(invalid="ignore"):  # both bounds are infinite in a group without weight
         far_apart = not (scale * (highest - lowest) <= SAFE_RANGE).all()
     if far_apart:
         highest = np.maximum.reduceat(np.where(positive, -np.inf, scores), groups)
@@ -86,7 +87,7 @@ def _score_ends(scores: Vector, positive: NDArray[np.uint8], starts: NDArray[np.
     return np.stack([highest, lowest], axis=1)
 
 
-def log_mean_exp(pairs: Pairs, scores: Vector, eps: float) -> tuple[float, Vector, Vector]:
+def log_mean_exp(pairs: Pairs, scores: FloatArray, eps: float) -> tuple[float, FloatArray, FloatArray]:
     """Return the logarithm of the mean of exp(-(f_i - f_j) / eps) over pairs, its gradient and hessian diagonal."""
     scale = 1.0 / eps
     if pairs.weights is not None:

@@ -8,8 +8,8 @@ exp(-k |x|), which are products of one factor for each row, so moments of the pr
     scores, ascending   o   o  o      o | o  o     a new anchor is set after a distance of eps, so that
                         '----- eps -----' '---     no power of exp(distance) is large
 
-The error of a pair is relative, so distant pairs, which add little, add little error. It is below 1e-14 for values and
-1e-13 for first derivatives; that of second derivatives, which have zeros, is below 5e-13 exp(-|x|).
+The error of a pair is relative, so distant pairs, which add little, add little error. The relative error is below 1e-14
+for values and 1e-13 for first derivatives. The error of second derivatives, which have zeros, is below 5e-13 exp(-|x|).
 """
 
 import math
@@ -17,32 +17,30 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
-from numpy.typing import NDArray
 
 from aucforest._compile import device, kernel
+from aucforest.metrics.validation import FloatArray
 
 TERMS = 20
 LANES = 4  # number of independent sums and products, so that they overlap; divides TERMS
 
-Quotient = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-
-def _coefficients(quotient: Quotient) -> NDArray[np.float64]:
+def _coefficients(quotient: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """Return the coefficients of z, z^2, ... of z q(z)."""
     chebyshev = Chebyshev.interpolate(quotient, TERMS - 1, domain=[0.0, 1.0])
     powers = chebyshev.convert(kind=Polynomial, domain=[-1.0, 1.0], window=[-1.0, 1.0])
     return np.asarray(powers.coef, dtype=np.float64)
 
 
-# the sigmoid of -x, minus its first derivative, its second derivative, and the softplus of -x (no node is at z = 0)
+# sigmoid(-x), minus its first derivative, its second derivative, and softplus(-x); no Chebyshev node is at z = 0
 _SIGMOID = _coefficients(lambda z: 1.0 / (1.0 + z))
 _SLOPE = _coefficients(lambda z: 1.0 / (1.0 + z) ** 2)
 _BEND = _coefficients(lambda z: (1.0 - z) / (1.0 + z) ** 3)
 _SOFTPLUS = _coefficients(lambda z: np.log1p(z) / z)
 
 
-# For each loss phi(x): phi, -phi' and phi'' where x < 0 (a pair in the wrong order), then where x > 0; of each the
-# coefficients of |x|, 1, z, z^2, ...
+# For each loss phi(x): the coefficients of |x|, 1, z, z^2, ... in phi, -phi' and phi'', first for x < 0 (a pair in the
+# wrong order) and then for x > 0.
 TABLES = {
     "sigmoid": np.array([
         [np.r_[0, 1, -_SIGMOID], np.r_[0, 0, _SLOPE], np.r_[0, 0, -_BEND]],
@@ -70,7 +68,7 @@ def _set_powers(base, factor, powers):
 
 @device
 def _move_anchor(distance, lags, totals, moments, powers):
-    """Move the anchor of the moments of both classes on by `distance`."""
+    """Move the anchor of the moments of both classes by `distance`."""
     _set_powers(math.exp(-distance), 1.0, powers)
     for c in range(2):
         lags[c] += totals[c] * distance
@@ -112,25 +110,25 @@ def add_series_sums(scores, positive, weights, starts, scale, direction, table, 
                 _move_anchor(offset, lags, totals, moments, fall)
                 anchor = scores[i]
                 offset = 0.0
-            own_class = np.int64(positive[i])
-            other_class = 1 - own_class
+            row_class = np.int64(positive[i])
+            other_class = 1 - row_class
             up = math.exp(offset)
             _set_powers(up, weights[i], rise)
             _set_powers(1.0 / up, 1.0, fall)
             # each loop writes one array only, so that it is vectorized
-            other_moments, own_moments = moments[other_class], moments[own_class]
+            other_moments, row_moments = moments[other_class], moments[row_class]
             for k in range(TERMS):
                 fall[k] *= other_moments[k]
             for k in range(TERMS):
-                own_moments[k] += rise[k]
+                row_moments[k] += rise[k]
             # a negative row below a positive one is in the right order
-            series = table[own_class if direction > 0 else other_class]
+            series = table[row_class if direction > 0 else other_class]
             total = totals[other_class]
             distance = lags[other_class] + total * offset
             for q in range(sums.shape[1]):
                 sums[i, q] += series[q, 0] * distance + series[q, 1] * total + _dot(series[q], fall)
-            totals[own_class] += weights[i]
-            lags[own_class] -= weights[i] * offset
+            totals[row_class] += weights[i]
+            lags[row_class] -= weights[i] * offset
 
 
 @kernel
@@ -138,7 +136,7 @@ def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):
     """Add the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
 
     Negative rows are processed in ascending and positive rows in descending order. The rows of the other class within
-    the margin are represented by moments of their distance to its edge. The distances only increase: nothing cancels.
+    the margin are represented by moments of their distance to its edge. Distances only increase, so nothing cancels.
     """
     for group in range(starts.size - 1):
         first = starts[group] if direction > 0 else starts[group + 1] - 1
@@ -149,7 +147,7 @@ def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):
             i = first + direction * step
             if positive[i] == (direction > 0):
                 continue
-            # `edge` is one margin behind the edge itself, which would lose small digits
+            # `edge` is a score, one margin behind the true edge, because adding the margin would lose small digits
             moved = abs(scores[i] - edge) * scale
             twice += moved * (2.0 * once + moved * total)
             once += moved * total

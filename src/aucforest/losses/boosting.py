@@ -1,4 +1,4 @@
-"""Pairwise losses as objectives of LightGBM and XGBoost, neither of which is imported."""
+"""Pairwise losses as objectives of LightGBM and XGBoost, which are not imported."""
 
 from inspect import signature
 from typing import Any, get_args
@@ -29,7 +29,7 @@ class BoostingObjective:
         check_option("loss", loss, get_args(Loss))
         self.loss = loss
         self.eps = check_eps(eps)
-        self.__signature__ = signature(self.__call__)  # LightGBM inspects it in every iteration
+        self.__signature__ = signature(self.__call__)  # LightGBM inspects the signature in every iteration
 
     def __repr__(self) -> str:
         return f"boosting_objective(loss={self.loss!r}, eps={self.eps!r})"
@@ -45,8 +45,8 @@ class BoostingObjective:
         _, gradient, hessian = evaluate(pairs, scores, self.loss, self.eps)
         if self.loss == "sigmoid":
             hessian = np.abs(gradient) / self.eps  # |phi''| <= |phi'|: an upper bound that is not negative
-        # as if each class had half of the weight: with a mean over pairs, the hessian of a row would be about 1 / n,
-        # less than the minimum hessian of a leaf in all libraries, so no node would be split
+        # Scaled as if each class had half of the weight. With a mean over pairs, the hessian of a row would be about
+        # 1 / n, and leaves would not reach the minimum hessian of the libraries, so no node would be split.
         scale = 0.5 * (scores.size if pairs.weights is None else pairs.weights.sum())
         return gradient * scale, hessian * scale
 
@@ -59,13 +59,11 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
     groups, only samples of the same group form pairs.
 
     On the data sets of ``benchmarks/losses_boosting.py``, "exp", "logistic" and "sigmoid" rank about as well as log
-    loss, with AUCs within 0.01; "squared_hinge" ranks rare classes worse. The models predict scores, not probabilities:
-    use ``raw_score=True`` (LightGBM) or ``output_margin=True`` (XGBoost) in ``predict``, and calibrate the scores for
-    probabilities.
+    loss; "squared_hinge" ranks rare classes worse. The models predict scores, not probabilities: use ``raw_score=True``
+    (LightGBM) or ``output_margin=True`` (XGBoost) in ``predict``.
 
     ``metric="auc"`` of LightGBM and ``eval_metric="auc"`` of XGBoost are the exact weighted AUC of these scores.
-    XGBoost's needs labels 0 and 1 and is computed differently for data with groups. With a single class LightGBM's is 1
-    and XGBoost's is NaN.
+    XGBoost's needs labels 0 and 1 and differs for data with groups.
 
     Parameters
     ----------

@@ -7,23 +7,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.ranking import WORD, rank_rows
-from aucforest.metrics.validation import check_scores, class_codes, is_positive, relative_weights, require_finite
+from aucforest.metrics.validation import (
+    FloatArray,
+    check_scores,
+    class_codes,
+    is_positive,
+    relative_weights,
+    require_finite,
+)
 
-Vector = NDArray[np.float64]
-
-LEAST_EPS = 1e-150  # second derivatives are divided by its square
-LARGEST_DISTANCE = 1e100  # in units of eps: its square, and sums of squares, are finite
+LEAST_EPS = 1e-150  # second derivatives are divided by the square of eps
+LARGEST_DISTANCE = 1e100  # in units of eps; up to it, squares of distances and their sums are finite
 
 
 class Pairs(NamedTuple):
-    """The pairs of a positive and a negative row of one group, and the sum of their weights w_i w_j."""
+    """The pairs of a positive and a negative row of the same group, and the sum of the pair weights w_i w_j."""
 
     positive: NDArray[np.bool_]
-    weights: Vector | None
+    weights: FloatArray | None
     groups: NDArray[np.intp] | None  # codes from 0; None for one group
     total: float
 
-    def by_score(self, scores: Vector) -> NDArray[np.intp]:
+    def by_score(self, scores: FloatArray) -> NDArray[np.intp]:
         """Return the rows in ascending order of score within their group."""
         rows = (rank_rows(scores) & WORD).astype(np.intp)
         return rows if self.groups is None else rows[np.argsort(self.groups[rows], kind="stable")]
@@ -34,8 +39,8 @@ class Pairs(NamedTuple):
         return np.append(0, np.cumsum(sizes)).astype(np.intp)
 
 
-def in_row_order(values: Vector, order: NDArray[np.intp]) -> Vector:
-    """Return values (n, ...) that were computed in `order` in the order of the rows."""
+def in_row_order(values: FloatArray, order: NDArray[np.intp]) -> FloatArray:
+    """Return values, (n, ...), in the order of the rows; they are given in `order`."""
     restored = np.empty_like(values)
     restored[order] = values
     return restored
@@ -55,15 +60,14 @@ def check_pairs(
         return Pairs(positive, None, None, float(n_positive) * float(n_rows - n_positive))
     ones = np.ones(n_rows) if weights is None else weights
     codes = np.zeros(n_rows, dtype=np.intp) if groups is None else groups
-    of_positive = np.bincount(codes, ones * positive)
-    total = float(of_positive @ np.bincount(codes, ones * ~positive))
+    total = float(np.bincount(codes, ones * positive) @ np.bincount(codes, ones * ~positive))
     if not total > 0.0:
         cause = "sample_weight leaves" if groups is None else "group and sample_weight leave"
         raise ValueError(f"{cause} no pair of a positive and a negative sample with positive weight")
     return Pairs(positive, weights, groups, total)
 
 
-def check_loss_scores(scores: ArrayLike, eps: float) -> Vector:
+def check_loss_scores(scores: ArrayLike, eps: float) -> FloatArray:
     """Return scores as contiguous float64, after checking that they are finite and that no loss overflows."""
     checked = check_scores(scores, name="scores").astype(np.float64, copy=False)
     lowest, highest = float(checked.min()), float(checked.max())

@@ -1,14 +1,14 @@
-"""Pairwise losses with gradient and diagonal hessian with respect to scores."""
+"""Pairwise losses and the smoothed AUC, with their derivatives with respect to scores."""
 
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from aucforest.losses._exponential import log_mean_exp
 from aucforest.losses._series import TABLES, add_hinge_sums, add_series_sums
-from aucforest.losses.pairs import Pairs, Vector, check_eps, check_loss_scores, check_pairs, in_row_order
-from aucforest.metrics.validation import check_option
+from aucforest.losses.pairs import Pairs, check_eps, check_loss_scores, check_pairs, in_row_order
+from aucforest.metrics.validation import FloatArray, check_option
 
 Loss = Literal["exp", "logistic", "sigmoid", "squared_hinge"]
 
@@ -21,7 +21,7 @@ def pairwise_loss(
     eps: float = 1.0,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[float, FloatArray, FloatArray]:
     """Compute the mean loss over pairs of a positive and a negative sample, its gradient and its diagonal hessian.
 
     L = sum over pairs of w_i w_j phi((f_i - f_j) / eps) / sum over pairs of w_i w_j, where sample i is positive and
@@ -35,7 +35,7 @@ def pairwise_loss(
         Finite scores f.
     loss : {"exp", "logistic", "sigmoid", "squared_hinge"}, default="exp"
         - "exp" (RankBoost [1]_, [2]_): phi(x) = exp(-x). **The logarithm of L is returned**, with its gradient and
-          hessian, because L overflows for scores that differ by some hundred eps. Both have the same minimum.
+          hessian, because L overflows if scores differ by some hundred eps. L and log L have the same minimum.
         - "logistic" (RankNet [3]_): phi(x) = log(1 + exp(-x)).
         - "sigmoid": phi(x) = 1 / (1 + exp(x)); L is one minus the AUC smoothed with width eps, see `smooth_auc`. It is
           not convex, and its hessian has negative entries.
@@ -43,7 +43,7 @@ def pairwise_loss(
     eps : float, default=1.0
         The width of phi in units of the scores.
     sample_weight : array-like of shape (n_samples,), optional
-        Non-negative sample weights. The weight of a pair is their product.
+        Non-negative sample weights. The weight of a pair is the product of its two sample weights.
     group : array-like of shape (n_samples,), optional
         Group labels. Only samples of the same group form pairs.
 
@@ -66,7 +66,8 @@ def pairwise_loss(
     Notes
     -----
     "sigmoid" and "logistic" are computed by polynomials of degree 20 in ``exp(-|x|)``. The relative truncation error is
-    at most 1e-14 in the value and 1e-13 in the gradient. In the hessian it is 5e-13 w_i w_j / eps^2 for a pair.
+    at most 1e-14 in the value and 1e-13 in the gradient. The absolute error of a pair in the
+    hessian is at most 5e-13 w_i w_j / eps^2, divided by the sum of all w_i w_j.
 
     References
     ----------
@@ -90,23 +91,61 @@ def pairwise_loss(
     return evaluate(check_pairs(y, checked.size, sample_weight, group), checked, loss, width)
 
 
-def evaluate(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector, Vector]:
-    """Return value, gradient and diagonal hessian of a loss from validated arguments."""
+def smooth_auc(
+    y: ArrayLike, scores: ArrayLike, eps: float, *, sample_weight: ArrayLike | None = None
+) -> tuple[float, FloatArray]:
+    """Compute the smoothed AUC and its gradient with respect to the scores.
+
+    rAUC is the mean of sigmoid((f_i - f_j) / eps) over pairs of a positive sample i and a negative sample j ([1]_,
+    equations 4 and 5), one minus the `pairwise_loss` "sigmoid". It converges to the AUC as eps goes to 0.
+
+    Parameters
+    ----------
+    y, scores, eps, sample_weight
+        As in `pairwise_loss`, with the same errors.
+
+    Returns
+    -------
+    value : float
+        The smoothed AUC.
+    gradient : ndarray of shape (n_samples,), float64
+        Derivatives with respect to the scores.
+
+    References
+    ----------
+    .. [1] A. Morita, "AUC as Loss: directly fitting to optimize ROC AUC".
+
+    Examples
+    --------
+    >>> from aucforest.losses import smooth_auc
+    >>> y, scores = [0, 1, 0, 1], [0.1, 0.4, 0.35, 0.8]
+    >>> [round(smooth_auc(y, scores, eps)[0], 4) for eps in (1.0, 0.1, 0.01)]
+    [0.5914, 0.8908, 0.9983]
+    """
+    width = check_eps(eps)
+    checked = check_loss_scores(scores, width)
+    pairs = check_pairs(y, checked.size, sample_weight)
+    loss, gradient = value_and_gradient(pairs, checked, "sigmoid", width)
+    return 1.0 - loss, -gradient
+
+
+def evaluate(pairs: Pairs, scores: FloatArray, loss: str, eps: float) -> tuple[float, FloatArray, FloatArray]:
+    """Return `pairwise_loss` of validated arguments."""
     return log_mean_exp(pairs, scores, eps) if loss == "exp" else _mean_of_pairs(pairs, scores, loss, eps, 3)
 
 
-def value_and_gradient(pairs: Pairs, scores: Vector, loss: str, eps: float) -> tuple[float, Vector]:
+def value_and_gradient(pairs: Pairs, scores: FloatArray, loss: str, eps: float) -> tuple[float, FloatArray]:
     """Return value and gradient of "sigmoid" or "logistic" from validated arguments."""
     return _mean_of_pairs(pairs, scores, loss, eps, 2)[:2]
 
 
 def _mean_of_pairs(
-    pairs: Pairs, scores: Vector, loss: str, eps: float, n_functions: int
-) -> tuple[float, Vector, Vector]:
+    pairs: Pairs, scores: FloatArray, loss: str, eps: float, n_functions: int
+) -> tuple[float, FloatArray, FloatArray]:
     """Return the mean over pairs, its gradient and, with three functions (phi, -phi', phi''), its diagonal hessian."""
     rows, starts = pairs.by_score(scores), pairs.starts()
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
-    sums = np.zeros((rows.size, n_functions))  # over the pairs of each row, so each pair is in the sums of both rows
+    sums = np.zeros((rows.size, n_functions))  # sums over the pairs of each row; a pair is in the sums of both its rows
     in_order, positive, weights_in_order = scores[rows], pairs.positive[rows], weights[rows]
     for direction in (1, -1):
         if loss == "squared_hinge":

@@ -10,14 +10,19 @@ from aucforest.metrics.at_k import (
     recall_at_k,
     recall_at_precision,
 )
-from aucforest.metrics.bands import RocBand, roc_confidence_band
-from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc, delong_covariance
-from aucforest.metrics.gains_display import GainsDisplay
+from aucforest.metrics.confidence import (
+    AUCComparison,
+    RocBand,
+    auc_confidence_interval,
+    compare_auc,
+    delong_covariance,
+    roc_confidence_band,
+)
+from aucforest.metrics.curve_displays import GainsDisplay, RocCurveDisplay, RocEntry
 from aucforest.metrics.group_rates import GroupRate, GroupRates, group_rates
 from aucforest.metrics.intervals import bootstrap_interval
 from aucforest.metrics.multiclass import hand_till_score
 from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
-from aucforest.metrics.roc_display import RocCurveDisplay, RocEntry
 from aucforest.metrics.streaming import AUCSketch
 from aucforest.metrics.thresholds import optimal_threshold
 

@@ -1,4 +1,4 @@
-"""Metrics of the highest-ranked samples: precision, recall and lift at k, recall at a bound, and the gains curve."""
+"""Metrics of the highest-ranked samples: precision, recall, lift, recall at a given precision or FPR, gains curve."""
 
 import re
 from collections.abc import Callable
@@ -11,37 +11,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.intervals import normal_quantile, score_interval, share_interval
 from aucforest.metrics.ranking import Cumulated, cumulate
-from aucforest.metrics.validation import FloatArray, Scores, Weights, two_classes, warn_undefined, weight_exponent
+from aucforest.metrics.validation import FloatArray, Scores, two_classes, warn_undefined, weight_exponent
 
 Interval = tuple[float, float, float]  # a value and its bounds
 
-# Sums of weights are rounded: what differs by less than this part of it counts as equal.
+# Sums of weights have rounding errors, so smaller relative differences are ignored.
 ROUNDING = 1e-12
 
 
 def _check_rows(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
-) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
-    """Return validated samples: whether they are positive, scores and relative weights, which are not all 0."""
+) -> tuple[NDArray[np.bool_], Scores, FloatArray | None]:
+    """Return whether each sample is positive, scores and relative weights; ValueError if all weights are 0."""
     positive, scores, weights = two_classes(y_true, y_score, sample_weight, pos_label)
     if weights is not None and not weights.any():
         raise ValueError("sample_weight is 0 for every sample")
     return positive, scores, weights
 
 
-def _cumulate(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any) -> Cumulated:
-    """Return the weights of positives and negatives at or above each threshold."""
-    return cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
-
-
 def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 0) -> float:
-    """Return the number or weight of the k highest-ranked samples; ValueError if `k` is no number or proportion.
+    """Return the number, or the total weight, of the k highest-ranked samples; ValueError if `k` is invalid.
 
-    `total` and the result are relative weights, which were divided by the power of two with this exponent.
+    `total` and the result are relative weights: weights divided by 2**exponent.
     """
     if isinstance(k, Integral) and not isinstance(k, bool | np.bool_):
-        whole = Fraction(int(k)) / Fraction(2) ** exponent  # exact, and integers may be greater than float64 holds
-        if not (int(k) >= 1 and whole <= total * (1.0 + ROUNDING)):  # a total of weights is rounded
+        whole = Fraction(int(k)) / Fraction(2) ** exponent  # exact, also for integers beyond float64
+        if not (int(k) >= 1 and whole <= total * (1.0 + ROUNDING)):  # sums have rounding errors
             with np.errstate(over="ignore"):
                 most = np.ldexp(total, exponent)
             raise ValueError(f"{name} must be from 1 to {most:g}, the number (or weight) of samples, but is {k}")
@@ -52,12 +47,12 @@ def top_size(k: Any, total: float = np.inf, *, name: str = "k", exponent: int = 
 
 
 def parse_number(text: str) -> int | float:
-    """Return the number that a text holds: an integer is a number of samples, a float a proportion of them."""
+    """Return the integer (a number of samples) or float (a proportion of samples) that a text represents."""
     return int(text) if text.isdigit() else float(text)
 
 
 def check_bound(name: str, bound: Any) -> None:
-    """Raise ValueError unless a bound of precision or recall is in (0, 1], or one of the fpr in [0, 1]."""
+    """Raise ValueError unless a bound of precision or recall is in (0, 1], or a bound of the fpr in [0, 1]."""
     is_number = isinstance(bound, Real) and not isinstance(bound, bool)
     may_be_zero = name.endswith("fpr")
     if not is_number or not 0.0 <= float(bound) <= 1.0 or (bound == 0.0 and not may_be_zero):
@@ -65,7 +60,7 @@ def check_bound(name: str, bound: Any) -> None:
 
 
 def is_within(cumulated: Cumulated, name: str, bound: float) -> NDArray[np.bool_]:
-    """Return at which thresholds the precision or recall is at least a bound, or the fpr at most."""
+    """Return a mask of the thresholds where precision or recall is at least `bound`, or the fpr at most `bound`."""
     if name == "fpr":
         return np.asarray(cumulated.fpr <= bound * (1.0 + ROUNDING))
     reached = cumulated.precision if name == "precision" else cumulated.tps / cumulated.tps[-1]
@@ -73,23 +68,18 @@ def is_within(cumulated: Cumulated, name: str, bound: float) -> NDArray[np.bool_
 
 
 def _positives_at(cumulated: Cumulated, k: float, sample_weight: ArrayLike | None) -> tuple[float, float]:
-    """Return the weight of the k highest-ranked samples and of the positives among them, ties in proportion."""
+    """Return the weight of the k highest-ranked samples and that of the positives among them; see `precision_at_k`."""
     selected = cumulated.selected
     size = top_size(k, float(selected[-1]), exponent=weight_exponent(sample_weight))
     return size, float(np.interp(size, selected, cumulated.tps))
 
 
 def precision_at_k(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    k: int | float,
-    *,
-    pos_label: Any = None,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, k: float, *, pos_label: Any = None, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return the proportion of positives among the k highest-ranked samples.
 
-    Samples with the same score at the boundary count in proportion: the result is the mean over all orders of them.
+    If several samples at the boundary have the same score, the result is the mean over all orders of these samples.
 
     Parameters
     ----------
@@ -98,11 +88,11 @@ def precision_at_k(
     y_score : array-like of shape (n_samples,)
         Scores, finite; only their order matters.
     k : int or float
-        An integer is a number of samples (with `sample_weight`, a weight), a float in (0, 1] a proportion of them.
+        An integer is a number of samples (with `sample_weight`, a weight), a float in (0, 1] a proportion of samples.
     pos_label : label, optional
-        The positive label. By default the greater of two labels; a sole label is positive when it equals 1.
+        The positive label. By default the greater of two labels; a single label is positive if it equals 1.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative.
+        Non-negative sample weights.
 
     Returns
     -------
@@ -112,7 +102,7 @@ def precision_at_k(
     Raises
     ------
     ValueError, TypeError
-        As `roc_curve`; ValueError also for a `k` out of its range.
+        As `roc_curve`; ValueError also if `k` is out of range.
 
     Examples
     --------
@@ -121,36 +111,24 @@ def precision_at_k(
     >>> precision_at_k(y_true, y_score, 2), precision_at_k(y_true, y_score, 0.5)
     (1.0, 0.8333333333333334)
     """
-    size, positives = _positives_at(_cumulate(y_true, y_score, sample_weight, pos_label), k, sample_weight)
+    size, positives = _positives_at(cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label)), k, sample_weight)
     return min(positives / size, 1.0)
 
 
 def recall_at_k(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    k: int | float,
-    *,
-    pos_label: Any = None,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, k: float, *, pos_label: Any = None, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the proportion of all positives that is among the k highest-ranked samples.
-
-    Samples with the same score at the boundary count in proportion, as in `precision_at_k`.
+    """Return the proportion of all positives that is among the k highest-ranked samples; ties as in `precision_at_k`.
 
     Parameters
     ----------
     y_true, y_score, k, pos_label, sample_weight
-        As for `precision_at_k`.
+        As for `precision_at_k`, with the same errors.
 
     Returns
     -------
     float
         In [0, 1]; NaN with an UndefinedMetricWarning when the positive class has no weight.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `precision_at_k`.
 
     Examples
     --------
@@ -158,37 +136,26 @@ def recall_at_k(
     >>> round(recall_at_k([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 2), 3)
     0.667
     """
-    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
+    cumulated = cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
     return float(_recall(_positives_at(cumulated, k, sample_weight)[1], cumulated))
 
 
 def lift_at_k(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    k: int | float,
-    *,
-    pos_label: Any = None,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, k: float, *, pos_label: Any = None, sample_weight: ArrayLike | None = None
 ) -> float:
     """Return how many times more frequent positives are among the k highest-ranked samples than among all.
 
-    This is precision at k divided by the proportion of positives, and also recall at k divided by the proportion of
-    samples selected.
+    This is recall at k divided by the proportion of samples selected.
 
     Parameters
     ----------
     y_true, y_score, k, pos_label, sample_weight
-        As for `precision_at_k`.
+        As for `precision_at_k`, with the same errors.
 
     Returns
     -------
     float
         1 for a random order; NaN with an UndefinedMetricWarning when the positive class has no weight.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `precision_at_k`.
 
     Examples
     --------
@@ -196,7 +163,7 @@ def lift_at_k(
     >>> lift_at_k([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 2)
     2.0
     """
-    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
+    cumulated = cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
     size, positives = _positives_at(cumulated, k, sample_weight)
     return float(_recall(positives, cumulated) * cumulated.selected[-1] / size)
 
@@ -207,21 +174,21 @@ class MetricsAtK(NamedTuple):
     Attributes
     ----------
     precision, recall, lift : tuple of (float, float, float)
-        Each with the lower and the upper end of its interval.
+        The metric and the bounds of its interval.
     threshold : float
         The score of the last of the k samples.
     """
 
-    precision: tuple[float, float, float]
-    recall: tuple[float, float, float]
-    lift: tuple[float, float, float]
+    precision: Interval
+    recall: Interval
+    lift: Interval
     threshold: float
 
 
 def metrics_at_k(
     y_true: ArrayLike,
     y_score: ArrayLike,
-    k: int | float,
+    k: float,
     *,
     level: float = 0.95,
     pos_label: Any = None,
@@ -229,17 +196,16 @@ def metrics_at_k(
 ) -> MetricsAtK:
     """Return precision, recall and lift at k with score intervals, which need no resampling.
 
-    Samples with the same score at the boundary count in proportion, as in `precision_at_k`. With n samples and the
-    proportion k of them selected, precision P at k has the variance ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``, where
-    Q is the precision among samples near the boundary, which moves with the sample. Q is taken from those between half
-    and one and a half times k. The interval is a score interval (Wilson's) with that variance. The interval of recall
-    combines it with that of the positives among the other samples and with their correlation (Donner and Zou's MOVER),
-    and lift is recall / k.
+    If the proportion k of n samples is selected, the variance of precision P is
+    ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``, where Q is the precision of the samples near the boundary: proportions
+    0.5 k to 1.5 k by rank. Precision has a score interval (Wilson's) with this variance. The interval of recall
+    combines it with the interval of the proportion of positives among the other samples, given their correlation
+    (Donner and Zou's MOVER). Lift is recall / k.
 
     Parameters
     ----------
     y_true, y_score, k, pos_label, sample_weight
-        As for `precision_at_k`.
+        As for `precision_at_k`, with the same errors.
     level : float in (0, 1), default=0.95
         Level of the intervals.
 
@@ -247,11 +213,6 @@ def metrics_at_k(
     -------
     MetricsAtK
         The metrics. Recall and lift are NaN with an UndefinedMetricWarning when the positive class has no weight.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `precision_at_k`; ValueError also for a `level` out of its range.
 
     Examples
     --------
@@ -276,36 +237,35 @@ def metrics_at_k(
     if cumulated.tps[-1] > 0.0:
         proportion = size / total
         low, high = share_interval(np.array(precision) * proportion, np.array(others) * (1.0 - proportion), correlation)
-        low, high = min(low, recall), max(recall, high)  # which may differ by rounding
-    lift = (recall * total / size, low * total / size, high * total / size)  # rounded as `lift_at_k`
+        low, high = min(low, recall), max(recall, high)  # despite rounding errors
+    lift = (recall * total / size, low * total / size, high * total / size)  # same rounding as in `lift_at_k`
     last = np.searchsorted(cumulated.selected, size * (1.0 - ROUNDING))
     return MetricsAtK(precision, (recall, low, high), lift, float(cumulated.thresholds[last]))
 
 
-def _units(positive: NDArray[np.bool_], weights: Weights | None) -> FloatArray:
+def _units(positive: NDArray[np.bool_], weights: FloatArray | None) -> FloatArray:
     """Return the sum of squares of the weights divided by their sum, for positives and negatives."""
     if weights is None:
         return np.ones(2)
-    of_classes = [weights[is_class] if weights[is_class].any() else weights for is_class in (positive, ~positive)]
-    return np.array([np.square(of_class).sum() / of_class.sum() for of_class in of_classes])
+    by_class = [weights[is_class] if weights[is_class].any() else weights for is_class in (positive, ~positive)]
+    return np.array([np.square(part).sum() / part.sum() for part in by_class])
 
 
 def _precisions(
     cumulated: Cumulated, size: float, units: FloatArray, quantile: float
 ) -> tuple[Interval, Interval, float]:
-    """Return the proportions of positives among the samples selected and among the others, and their correlation.
+    """Return the proportions of positives among selected and other samples, with intervals, and their correlation.
 
-    They come with score intervals. `units` of positives and negatives are how many samples a weight of one stands for,
-    inverted. The derivation is in docs/mathematics/metrics.md.
+    `units` is the result of `_units`. The derivation is in docs/mathematics/metrics.md.
     """
-    total, of_class = float(cumulated.selected[-1]), float(cumulated.tps[-1])
+    total, n_positive = float(cumulated.selected[-1]), float(cumulated.tps[-1])
     ends = 0.5 * size, min(1.5 * size, total)
     hits, *at_ends = np.interp([size, *ends], cumulated.selected, cumulated.tps)
     boundary = (at_ends[1] - at_ends[0]) / (ends[1] - ends[0])
-    sizes = np.array([size, max(total - size, 1e-16 * total)])  # not 0, by which shares are divided
-    counts = np.clip([hits, of_class - hits], 0.0, sizes)
+    sizes = np.array([size, max(total - size, 1e-16 * total)])  # not 0, because `influence` is divided by shares
+    counts = np.clip([hits, n_positive - hits], 0.0, sizes)
     shares, smooth = sizes / total, (counts + units[0]) / (sizes + units.sum())
-    # axes: which proportion, positive or negative samples, selected samples or others
+    # axes: proportion (selected, others), class (positive, negative), samples (selected, others)
     influence = np.eye(2)[:, None] * (np.array([[1.0], [0.0]]) - boundary) / shares
     influence += (boundary - smooth)[:, None, None]
     mass = shares * np.array([smooth, 1.0 - smooth]) * units[:, None] / total
@@ -330,11 +290,20 @@ def find_at_k(name: str) -> tuple[str, Callable[..., float], int | float] | None
 
 
 def _recall(positives: Any, cumulated: Cumulated) -> Any:
-    """Return weights of positives as proportions of all; NaN with a warning where there is none."""
+    """Return weights of positives divided by the weight of all positives; NaN with a warning if that is 0."""
     if cumulated.tps[-1] <= 0.0:
         warn_undefined("recall is not defined: no positive sample has weight")
         return positives * np.nan
     return np.minimum(positives / cumulated.tps[-1], 1.0)
+
+
+def _recall_within(
+    name: str, bound: float, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any
+) -> float:
+    """Return the maximum recall at thresholds where the precision is at least, or the fpr at most, `bound`."""
+    check_bound(name, bound)
+    cumulated = cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
+    return float(_recall(cumulated.tps[is_within(cumulated, name, bound)].max(initial=0.0), cumulated))
 
 
 def recall_at_precision(
@@ -345,27 +314,20 @@ def recall_at_precision(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Return the greatest recall of the thresholds at which precision is at least a given one.
-
-    A threshold selects either all or none of the samples with the same score.
+    """Return the maximum recall at thresholds where the precision is at least `precision`.
 
     Parameters
     ----------
     y_true, y_score, pos_label, sample_weight
-        As for `precision_at_k`.
+        As for `precision_at_k`, with the same errors.
     precision : float in (0, 1]
-        The least precision.
+        The minimum precision.
 
     Returns
     -------
     float
-        In [0, 1], 0.0 where no threshold has that precision; NaN with an UndefinedMetricWarning when the positive class
+        In [0, 1], 0.0 if no threshold has that precision; NaN with an UndefinedMetricWarning when the positive class
         has no weight.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `roc_curve`; ValueError also for a `precision` out of its range.
 
     Examples
     --------
@@ -373,39 +335,25 @@ def recall_at_precision(
     >>> recall_at_precision([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 0.7)
     1.0
     """
-    check_bound("precision", precision)
-    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
-    return float(_recall(cumulated.tps[is_within(cumulated, "precision", precision)].max(initial=0.0), cumulated))
+    return _recall_within("precision", precision, y_true, y_score, sample_weight, pos_label)
 
 
 def recall_at_fpr(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    fpr: float,
-    *,
-    pos_label: Any = None,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, fpr: float, *, pos_label: Any = None, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Return the greatest recall of the thresholds at which the false positive rate is at most a given one.
-
-    A threshold selects either all or none of the samples with the same score.
+    """Return the maximum recall at thresholds where the false positive rate is at most `fpr`.
 
     Parameters
     ----------
     y_true, y_score, pos_label, sample_weight
-        As for `precision_at_k`.
+        As for `precision_at_k`, with the same errors.
     fpr : float in [0, 1]
-        The greatest false positive rate.
+        The maximum false positive rate.
 
     Returns
     -------
     float
         In [0, 1]; NaN with an UndefinedMetricWarning when the positive class has no weight.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `roc_curve`; ValueError also for an `fpr` out of its range.
 
     Examples
     --------
@@ -413,39 +361,28 @@ def recall_at_fpr(
     >>> round(recall_at_fpr([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.3, 0.6, 0.9, 0.2], 0.1), 3)
     0.667
     """
-    check_bound("fpr", fpr)
-    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
-    return float(_recall(cumulated.tps[is_within(cumulated, "fpr", fpr)].max(), cumulated))
+    return _recall_within("fpr", fpr, y_true, y_score, sample_weight, pos_label)
 
 
 def gains_curve(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    pos_label: Any = None,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, *, pos_label: Any = None, sample_weight: ArrayLike | None = None
 ) -> tuple[FloatArray, FloatArray, NDArray[np.floating[Any]]]:
     """Return the cumulative gains curve: recall against the proportion of samples that is selected.
 
-    Lift is their quotient, ``gain[1:] / proportion[1:]``.
+    Lift is the quotient ``gain[1:] / proportion[1:]``.
 
     Parameters
     ----------
     y_true, y_score, pos_label, sample_weight
-        As for `precision_at_k`.
+        As for `precision_at_k`, with the same errors.
 
     Returns
     -------
     proportion, gain : ndarray of shape (n_thresholds,), float64
-        Proportion of all samples, and of the positive ones, whose score is at least the threshold. The curve between
-        the points is a straight line. Gain is NaN with an UndefinedMetricWarning when the positive class has no weight.
+        Proportions of all samples and of positive samples with a score of at least the threshold. The curve is linear
+        between these points. Gain is NaN with an UndefinedMetricWarning when the positive class has no weight.
     thresholds : ndarray of shape (n_thresholds,), dtype of the scores
         Descending; the first is infinity, at which no sample is selected.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `roc_curve`.
 
     Examples
     --------
@@ -454,6 +391,6 @@ def gains_curve(
     >>> proportion.tolist(), gain.tolist()
     ([0.0, 0.25, 0.75, 1.0], [0.0, 0.5, 1.0, 1.0])
     """
-    cumulated = _cumulate(y_true, y_score, sample_weight, pos_label)
+    cumulated = cumulate(*_check_rows(y_true, y_score, sample_weight, pos_label))
     selected = cumulated.selected
     return selected / selected[-1], _recall(cumulated.tps, cumulated), cumulated.thresholds

@@ -1,16 +1,16 @@
-"""Statistical inference for AUC: DeLong's covariance, confidence intervals, and the paired test of two scores."""
+"""Statistical inference for ROC curves: DeLong's covariance, intervals and the paired test of AUCs, and bands."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtr
+from scipy.special import kolmogi, stdtr
 
-from aucforest.metrics.intervals import normal_quantile, require_level, score_interval, t_quantile
-from aucforest.metrics.ranking import placements
+from aucforest.metrics.intervals import normal_quantile, require_level, score_interval, t_quantile, tails
+from aucforest.metrics.ranking import cumulate, placements
 from aucforest.metrics.validation import (
     FloatArray,
-    Weights,
+    check_option,
     check_scores,
     is_positive,
     relative_weights,
@@ -43,13 +43,12 @@ def delong_covariance(
     auc : ndarray of shape (n_scores,)
         The AUC of each column. NaN with an UndefinedMetricWarning if a class has no weight.
     covariance : ndarray of shape (n_scores, n_scores)
-        Their covariance. NaN with an UndefinedMetricWarning if a class has fewer than two samples with weight.
+        The covariance of AUCs. NaN with an UndefinedMetricWarning if a class has fewer than two samples with weight.
 
     Raises
     ------
     ValueError, TypeError
-        If scores are not finite real numbers, labels are not binary or cannot be sorted, weights are negative, or the
-        input is empty or of different lengths.
+        As `roc_curve`.
 
     References
     ----------
@@ -79,25 +78,25 @@ def delong_covariance(
 
 
 def _delong(
-    positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: Weights | None, *, contrast: bool = False
+    positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: FloatArray | None, *, contrast: bool = False
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the AUCs of score columns, the contribution of each class to their covariance, and effective sample sizes.
 
-    The shapes are (R,), (2, R, R) and (2,), positives first, NaN if undefined; a size is (sum w)^2 / sum w^2.
-    `contrast` appends the first AUC minus the second; its variance is a sum of squares, so nothing cancels.
+    The shapes are (R,), (2, R, R) and (2,), positives first, NaN if undefined. The effective sample size of a class is
+    (sum w)^2 / sum w^2. `contrast` appends the first AUC minus the second, whose variance is free of cancellation.
     """
     weights = np.ones(len(scores)) if weights is None else weights
     columns = [placements(positive, column, weights) for column in np.ascontiguousarray(scores.T)]
     v10, v01 = map(np.array, zip(*columns))
     if contrast:
         v10, v01 = np.vstack([v10, v10[0] - v10[1]]), np.vstack([v01, v01[0] - v01[1]])
-    auc, *of_positives = _mean_and_covariance(v10, weights[positive])
-    _, *of_negatives = _mean_and_covariance(v01, weights[~positive])
-    covariances, n_rows = map(np.array, zip(of_positives, of_negatives))
+    auc, *positives = _mean_and_covariance(v10, weights[positive])
+    _, *negatives = _mean_and_covariance(v01, weights[~positive])
+    covariances, n_rows = map(np.array, zip(positives, negatives))
     return auc, covariances, n_rows
 
 
-def _mean_and_covariance(values: FloatArray, weights: Weights) -> tuple[FloatArray, FloatArray, float]:
+def _mean_and_covariance(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, float]:
     """Return the weighted mean of each row of `values`, their covariance (or NaN) and the effective sample size."""
     undefined = np.full((len(values), len(values)), np.nan)
     if not weights.any():
@@ -106,23 +105,19 @@ def _mean_and_covariance(values: FloatArray, weights: Weights) -> tuple[FloatArr
     # relative to the first value, so that the mean of equal values is exact and their variance is 0
     means = values[:, 0] + (values - values[:, :1]) @ normalised
     squares = float(normalised @ normalised)
-    if 1.0 / squares <= 1.0:  # one row has all the weight
+    if 1.0 / squares <= 1.0:  # one sample has all the weight
         return means, undefined, 1.0
     deviations = (values - means[:, None]) * normalised
     return means, deviations @ deviations.T / (1.0 - squares), 1.0 / squares
 
 
 def auc_confidence_interval(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
+    y_true: ArrayLike, y_score: ArrayLike, *, level: float = 0.95, sample_weight: ArrayLike | None = None
 ) -> tuple[float, float, float]:
     """Compute the AUC with a score interval based on DeLong's variance.
 
-    Like Wilson's interval for a proportion [1]_ it holds all values t of the AUC that a test with the variance at t
-    does not reject. It has a positive length if the AUC is 0 or 1.
+    Like Wilson's interval for a proportion [1]_, the interval contains all values t of the AUC that a test with the
+    variance at t does not reject. Its length is positive even if the AUC is 0 or 1.
 
     Parameters
     ----------
@@ -132,8 +127,8 @@ def auc_confidence_interval(
         Finite scores.
     level : float in (0, 1), default=0.95
         Confidence level.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative importance weights; see `delong_covariance`.
+    sample_weight
+        As in `delong_covariance`, with the same errors.
 
     Returns
     -------
@@ -141,21 +136,14 @@ def auc_confidence_interval(
         The AUC and the bounds. The bounds are NaN with an UndefinedMetricWarning if a class has fewer than two samples
         with weight.
 
-    Raises
-    ------
-    ValueError, TypeError
-        As `delong_covariance`. ValueError also for an invalid `level`.
-
     Notes
     -----
-    The contribution of n positives to DeLong's variance is the sample variance of V10 over n; that of the negatives is
-    the same with V01 (see `delong_covariance`). V10 is in [0, 1] with mean AUC, so its variance is r AUC (1 - AUC)
+    The variance of V10 over the positives and of V01 over the negatives (see `delong_covariance`) is r AUC (1 - AUC)
     with r at most 1; r is shrunk towards one half as if there were two more samples. For a true AUC of t the variance
-    is assumed to be r t (1 - t) / n. The interval consists of all t within z of these standard errors of the AUC.
+    is assumed to be r t (1 - t) / n. The interval contains all t within z such standard errors of the AUC.
 
-    In simulations (``python benchmarks/intervals.py auc``, table in the documentation) with 5 to 50 positives, a
-    prevalence of 5 % or 50 % and AUCs of 0.6 to 0.99, the coverage of 95 % intervals was 94 to 99 % for normal scores,
-    93 to 98 % with weights, and 88 to 98 % if the standard deviation of positives was three times that of negatives.
+    In simulations (``python benchmarks/intervals.py auc``, table in the documentation) the coverage of 95 % intervals
+    was 94 to 99 % for normal scores, and 88 to 98 % if positives had three times the standard deviation of negatives.
 
     References
     ----------
@@ -170,12 +158,19 @@ def auc_confidence_interval(
     >>> f"{auc:.3f} [{low:.3f}, {high:.3f}]"
     '0.938 [0.506, 0.995]'
     """
+    auc, low, high = auc_with_interval(y_true, y_score, sample_weight, level)
+    if np.isnan(low):
+        warn_undefined("the interval is not defined: a class has fewer than two samples with weight in y_true")
+    return auc, low, high
+
+
+def auc_with_interval(
+    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None, level: float = 0.95
+) -> tuple[float, float, float]:
+    """Return `auc_confidence_interval` without a warning."""
     z = normal_quantile(level)
     auc, factor = _variance_factor(*two_classes(y_true, y_score, sample_weight))
-    if np.isnan(factor):
-        warn_undefined("the interval is not defined: a class has fewer than two samples with weight in y_true")
-        return auc, float("nan"), float("nan")
-    return auc, *score_interval(auc, factor, z)
+    return (auc, np.nan, np.nan) if np.isnan(factor) else (auc, *score_interval(auc, factor, z))
 
 
 def interval_around(
@@ -187,7 +182,7 @@ def interval_around(
 
 
 def _variance_factor(
-    positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: Weights | None
+    positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: FloatArray | None
 ) -> tuple[float, float]:
     """Return the AUC, and DeLong's variance over AUC (1 - AUC), NaN if a class has fewer than two samples."""
     aucs, covariances, n_rows = _delong(positive, scores[:, None], weights)
@@ -196,8 +191,8 @@ def _variance_factor(
         return auc, float("nan")
     # the variance over AUC (1 - AUC), shrunk such that it is also defined for an AUC of 0 or 1
     inner = (n_rows.min() * auc + 0.5) / (n_rows.min() + 1.0)
-    of_two = inner * (1.0 - inner)
-    ratios = (n_rows**2 * variances + of_two) / (n_rows * auc * (1.0 - auc) + 2.0 * of_two)
+    prior = inner * (1.0 - inner)
+    ratios = (n_rows**2 * variances + prior) / (n_rows * auc * (1.0 - auc) + 2.0 * prior)
     return auc, float(np.sum(np.minimum(ratios, 1.0) / n_rows))
 
 
@@ -241,7 +236,7 @@ def compare_auc(
     Parameters
     ----------
     y_true, level, sample_weight
-        As in `auc_confidence_interval`; `level` is that of the interval of the difference.
+        As in `auc_confidence_interval`, with the same errors; `level` is for the interval of the difference.
     score_a, score_b : array-like of shape (n_samples,)
         Finite scores of the two models.
 
@@ -251,16 +246,10 @@ def compare_auc(
         The results. For scores with the same ranking z is 0 and p is 1. If the variance is not defined, or is 0 for a
         difference other than 0, then z, p and the interval are NaN with an UndefinedMetricWarning.
 
-    Raises
-    ------
-    ValueError, TypeError
-        As `delong_covariance`. ValueError also if `level` is not between 0 and 1.
-
     Notes
     -----
-    In simulations (``python benchmarks/intervals.py compare``, table in the documentation) with 5 to 50 positives the
-    rejection rate at the 5 % level was at most 5.5 % if both true ROC curves were the same. If only their AUCs were the
-    same, it was up to 9 % for an AUC of 0.9 and 21 % for an AUC of 0.99.
+    In simulations (``python benchmarks/intervals.py compare``, table in the documentation) the rejection rate at the
+    5 % level was at most 5.5 % for equal true ROC curves, and up to 21 % for different curves with equal AUCs of 0.99.
 
     References
     ----------
@@ -275,6 +264,16 @@ def compare_auc(
     >>> f"{result.difference:.3f}, z = {result.z:.2f}, p = {result.pvalue:.2f}"
     '0.250, z = 1.22, p = 0.28'
     """
+    test = paired_test(y_true, score_a, score_b, level=level, sample_weight=sample_weight)
+    if np.isnan(test.z):
+        warn_undefined("the test of two AUCs is not defined: their difference has no estimated variance")
+    return test
+
+
+def paired_test(
+    y_true: ArrayLike, score_a: ArrayLike, score_b: ArrayLike, *, level: float, sample_weight: ArrayLike | None
+) -> AUCComparison:
+    """Return the test of `compare_auc` without a warning."""
     require_level(level)
     first = check_scores(score_a, name="score_a", finite=True)
     second = check_scores(score_b, name="score_b", finite=True)
@@ -286,11 +285,110 @@ def compare_auc(
     auc_a, auc_b, difference = aucs.tolist()
     variances = covariances[:, 2, 2]
     error = float(np.sqrt(variances.sum()))
-    if np.isnan(error) or (error == 0.0 and difference != 0.0):
-        warn_undefined("the test of two AUCs is not defined: their difference has no estimated variance")
+    if error == 0.0 and difference != 0.0:
         error = float("nan")
     z = difference / error if error != 0.0 else 0.0
     freedom = variances.sum() ** 2 / np.sum(variances**2 / (n_rows - 1.0)) if error > 0.0 else 1.0
     half_width = error * t_quantile(freedom, level)
     interval = max(difference - half_width, -1.0), min(difference + half_width, 1.0)
     return AUCComparison(auc_a, auc_b, difference, z, float(2.0 * stdtr(freedom, -abs(z))), interval)
+
+
+class RocBand(NamedTuple):
+    """Confidence band of a ROC curve.
+
+    Attributes
+    ----------
+    fpr : ndarray of shape (n_points,)
+        False positive rates, evenly spaced from 0 to 1.
+    low, high : ndarray of shape (n_points,)
+        Bounds of the true positive rate.
+    """
+
+    fpr: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def roc_confidence_band(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    method: Literal["simultaneous", "bootstrap"] = "simultaneous",
+    level: float = 0.95,
+    n_points: int = 201,
+    n_bootstrap: int = 1000,
+    random_state: int | np.random.Generator | None = None,
+) -> RocBand:
+    """Compute a confidence band of the ROC curve.
+
+    "simultaneous" covers the whole true curve with probability `level` or more. Each rate is within its
+    Kolmogorov-Smirnov distance, d or e, of the true rate with probability sqrt(level), so the true positive rate at t
+    is between TPR(t - d) - e and TPR(t + d) + e [1]_. "bootstrap" covers the true positive rate at each t separately,
+    by percentiles of bootstrap curves. Its coverage is too low near rates of 0 and 1.
+
+    The simultaneous band stays open at the ends of the curve.
+
+    Parameters
+    ----------
+    y_true, y_score, level
+        As in `auc_confidence_interval`.
+    method : {"simultaneous", "bootstrap"}, default="simultaneous"
+        The type of band.
+    n_points : int, default=201
+        The number of false positive rates.
+    n_bootstrap : int, default=1000
+        The number of bootstrap samples for "bootstrap".
+    random_state : int, numpy.random.Generator or None
+        Controls the bootstrap samples for "bootstrap".
+
+    Returns
+    -------
+    RocBand
+        The band.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `roc_curve`. ValueError also if y_true has one class or an option is out of range.
+
+    References
+    ----------
+    .. [1] G. Campbell, "Advances in statistical methodology for the evaluation of diagnostic and laboratory tests",
+       Statistics in Medicine 13 (1994), 499-508.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.metrics import roc_confidence_band
+    >>> y_true = np.arange(400) % 2
+    >>> y_score = np.random.default_rng(0).normal(size=400) + y_true
+    >>> band = roc_confidence_band(y_true, y_score, n_points=5)
+    >>> bool(np.all(band.low <= band.high)), band.fpr.tolist()
+    (True, [0.0, 0.25, 0.5, 0.75, 1.0])
+    """
+    check_option("method", method, ("simultaneous", "bootstrap"))
+    require_level(level)
+    if min(n_points, n_bootstrap) < 2:
+        raise ValueError(f"n_points and n_bootstrap must be at least 2, but are {n_points} and {n_bootstrap}")
+    tps, fps, _ = cumulate(*two_classes(y_true, y_score, None))
+    if min(tps[-1], fps[-1]) == 0.0:
+        raise ValueError("y_true must have two classes, but has one")
+    grid = np.linspace(0.0, 1.0, n_points)
+    if method == "bootstrap":
+        # the counts of a bootstrap sample at the distinct scores are multinomial
+        generator, n_positive, n_negative = np.random.default_rng(random_state), int(tps[-1]), int(fps[-1])
+        positives, negatives = np.diff(tps) / n_positive, np.diff(fps) / n_negative
+        curves = np.empty((n_bootstrap, grid.size))
+        for curve in curves:
+            tpr = np.cumsum(generator.multinomial(n_positive, positives)) / n_positive
+            fpr = np.cumsum(generator.multinomial(n_negative, negatives)) / n_negative
+            curve[:] = np.interp(grid, np.append(0.0, fpr), np.append(0.0, tpr))
+        low, high = np.quantile(curves, tails(level), axis=0)
+        return RocBand(grid, low, high)
+    distance = kolmogi(1.0 - np.sqrt(level))  # asymptotic, so the band is a little too wide
+    across, up = distance / np.sqrt(fps[-1]), distance / np.sqrt(tps[-1])
+    fpr, tpr = fps / fps[-1], tps / tps[-1]
+    first = np.minimum(np.searchsorted(fpr, grid - across), fpr.size - 1)
+    last = np.searchsorted(fpr, grid + across, side="right") - 1
+    return RocBand(grid, np.maximum(tpr[first] - up, 0.0), np.minimum(tpr[last] + up, 1.0))

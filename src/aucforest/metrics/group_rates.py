@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import hypot
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +24,12 @@ from aucforest.metrics.validation import (
 )
 
 _MOST_GROUPS = 100
-_MOST_NAMED = 5  # differences in a verdict
+_MOST_NAMED = 5  # the maximum number of differences in a verdict
 _TITLES = {"selection_rate": "selection rate", "fpr": "false positive rate"}
 
 
 class GroupRate(NamedTuple):
-    """A metric of a group, and its difference from the reference group, with intervals; NaN where it is undefined.
+    """A metric of a group and its difference from the reference group, with intervals; undefined values are NaN.
 
     The group of missing values is None. The interval of the difference is adjusted for the number of differences.
     """
@@ -63,9 +65,9 @@ class GroupRates(HtmlTable):
     rates : tuple of GroupRate
         One for each group and metric, in this order.
     reference : object
-        The group that the others are compared with.
+        The group with which the others are compared.
     level : float
-        The level of the intervals; those of all differences hold together with it.
+        The level of the intervals.
     """
 
     rates: tuple[GroupRate, ...]
@@ -73,7 +75,7 @@ class GroupRates(HtmlTable):
     level: float
 
     def verdict(self) -> str:
-        """Return one sentence on which differences from the reference group exclude 0."""
+        """Return a sentence on the differences from the reference group with intervals that exclude 0."""
         known = [rate for rate in self.rates if rate.group != self.reference and not np.isnan(rate.difference)]
         found = [rate for rate in known if rate.differs]
         verb = "exclude" if len(found) > 1 else "excludes"
@@ -90,11 +92,12 @@ class GroupRates(HtmlTable):
 
     def summary(self) -> str:
         """Return a text with a line for each group: numbers of rows and positives, and metrics with intervals."""
-        lines: dict[Any, str] = {}
-        for rate in self.rates:
-            start = lines.get(rate.group, f"{_name(rate.group)}: {rate.n_rows:,} rows, {rate.n_positive:,} positive")
-            lines[rate.group] = f"{start}; {rate.title} {rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]"
-        return "\n".join(lines.values())
+        lines = []
+        for group, rates in groupby(self.rates, key=attrgetter("group", "n_rows", "n_positive")):
+            metrics = [f"{rate.title} {rate.value:.3f} [{rate.low:.3f}, {rate.high:.3f}]" for rate in rates]
+            name, n_rows, n_positive = group
+            lines.append("; ".join([f"{_name(name)}: {n_rows:,} rows, {n_positive:,} positive", *metrics]))
+        return "\n".join(lines)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame with one row for each group and metric."""
@@ -129,41 +132,38 @@ def group_rates(
 ) -> GroupRates:
     """Return selection rate, recall, false positive rate and calibration of each group, and how groups differ.
 
-    Intervals of rates are Wilson's, with weights for Kish's effective number of rows. The difference of two rates has
-    Newcombe's hybrid score interval [1]_, which stays within -1 and 1 and is not empty for rates of 0 and 1. The
-    differences of all groups and metrics from the reference group hold together with the level: each has the level of
-    Bonferroni, which presumes nothing of their dependence, since all share that group and selection rates their rows
-    with recalls.
+    Rates have Wilson's interval; with weights, it uses Kish's effective number of rows. The difference of two rates has
+    Newcombe's hybrid score interval [1]_. The intervals of all differences from the reference group are simultaneous:
+    `level` is their joint level, by Bonferroni's correction.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_samples,)
         True and predicted labels of two classes: bool, int, float or str.
     group : array-like of shape (n_samples,)
-        The group of each sample: text, or numbers of at most 100 values. Missing values are a group of their own.
+        The group of each sample: text or numbers, at most 100 groups. Missing values are a group, too.
     y_proba : array-like of shape (n_samples,), optional
-        The probability of the positive class, for the calibration: its mean minus the frequency of the class. Its
-        interval is a score interval of the frequency with the observed variance of y - p; for differences two of them
-        are combined as for rates.
+        The probability of the positive class, for the calibration: the mean probability minus the class frequency. The
+        interval is a score interval of the frequency with the observed variance of y - p.
     sample_weight : array-like of shape (n_samples,), optional
-        Non-negative sample weights. Samples of weight 0 are left out.
+        Non-negative sample weights. Samples of weight 0 are ignored.
     pos_label : label, optional
-        The positive label. By default the greater of two labels; a sole label is positive when it equals 1.
+        The positive label. By default the greater of two labels; a single label is positive if it equals 1.
     reference : object, optional
-        The group that the others are compared with, by default the one with the most samples; NaN for missing values.
+        The group with which the others are compared, by default the largest. NaN is the group of missing values.
     level : float in (0, 1), default=0.95
         Level of the intervals.
 
     Returns
     -------
     GroupRates
-        Rates are NaN where they are undefined, such as the recall of a group without positives.
+        Undefined rates are NaN, such as the recall of a group without positives.
 
     Raises
     ------
     ValueError, TypeError
-        As `roc_curve`. ValueError also if there are more than 100 groups, no group `reference`, a probability out of
-        its range, or no weight.
+        As `roc_curve`. ValueError also if there are more than 100 groups, no group `reference`, a probability outside
+        [0, 1], or no weight.
 
     References
     ----------
@@ -190,10 +190,9 @@ def group_rates(
     check_length(truth, "y_true", predicted.size, of="y_pred")
     both, name = np.concatenate([truth, predicted]), "y_true and y_pred"
     positive, selected = np.split(is_positive(both, both.size, pos_label=pos_label, name=name), 2)
-    proba = (
-        None if y_proba is None else check_scores(as_column(y_proba), name="y_proba", finite=True).astype(np.float64)
-    )
-    if proba is not None:
+    proba = None
+    if y_proba is not None:
+        proba = check_scores(as_column(y_proba), name="y_proba", finite=True).astype(np.float64)
         check_length(proba, "y_proba", predicted.size, of="y_pred")
         if proba.min() < 0.0 or proba.max() > 1.0:
             raise ValueError(f"y_proba must be in [0, 1], but ranges from {proba.min():g} to {proba.max():g}")
@@ -205,10 +204,9 @@ def group_rates(
 
 
 def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """Return the sorted groups, None for missing values last, and the place of the group of each row."""
+    """Return the sorted groups, None for missing values last, and the index of the group of each row."""
     if groups.dtype.kind in "mM":
-        is_none, groups = np.isnat(groups), groups.astype(str).astype(object)
-        groups[is_none] = None
+        groups = np.where(np.isnat(groups), np.array(None), groups.astype(str).astype(object))
     values = [None if is_missing(value) else value for value in groups.tolist()]
     distinct = dict.fromkeys(values)
     if len(distinct) > _MOST_GROUPS:
@@ -250,31 +248,30 @@ def rates_of_groups(
     reference: Any = None,
     level: float = 0.95,
 ) -> GroupRates:
-    """Return `group_rates` of validated rows, given the names of the groups and the place of that of each row."""
+    """Return `group_rates` of validated rows, given the names of the groups and the group index of each row."""
     weights = np.ones(positive.size) if weights is None else weights / (weights.max() or 1.0)
     has_weight = weights > 0.0
     if not has_weight.any():
         raise ValueError("sample_weight is 0 for every sample")
-    n_rows, n_positive = (
-        np.bincount(indices[kept], minlength=len(names)) for kept in (has_weight, has_weight & positive)
-    )
+    n_rows = np.bincount(indices[has_weight], minlength=len(names))
+    n_positive = np.bincount(indices[has_weight & positive], minlength=len(names))
     present = np.flatnonzero(n_rows).tolist()
     estimates = {k: _estimates(indices == k, positive, selected, proba, weights) for k in present}
     base = int(np.argmax(n_rows)) if reference is None else _find(reference, names, present)
     pairs = [(estimates[k][metric], estimates[base][metric]) for k in present if k != base for metric in estimates[k]]
-    n_known = sum(not np.isnan(of_group.proportion - of_base.proportion) for of_group, of_base in pairs)
+    n_known = sum(not np.isnan(one.proportion - other.proportion) for one, other in pairs)
     quantile, adjusted = normal_quantile(level), normal_quantile(1.0 - (1.0 - level) / max(n_known, 1))
     rates = []
     for k in present:
         for metric, estimate in estimates[k].items():
             difference = (0.0, 0.0, 0.0) if k == base else _difference(estimate, estimates[base][metric], adjusted)
-            counts = int(n_rows[k]), int(n_positive[k])
-            rates.append(GroupRate(names[k], metric, *counts, *estimate.interval(quantile), *difference))
+            interval = estimate.interval(quantile)
+            rates.append(GroupRate(names[k], metric, int(n_rows[k]), int(n_positive[k]), *interval, *difference))
     return GroupRates(tuple(rates), names[base], level)
 
 
 def _find(reference: Any, names: Sequence[Any], present: list[int]) -> int:
-    """Return the place of the reference group, NaN for missing values."""
+    """Return the index of the reference group."""
     wanted = None if is_missing(reference) else reference
     for k in present:
         if names[k] == wanted:
@@ -291,8 +288,8 @@ def _estimates(
     weights: FloatArray,
 ) -> dict[str, _Estimate]:
     """Return the metrics of the rows of a group by name."""
-    of_rows = {"selection_rate": inside, "recall": inside & positive, "fpr": inside & ~positive}
-    found = {name: rate_estimate(selected[rows], weights[rows]) for name, rows in of_rows.items()}
+    denominators = {"selection_rate": inside, "recall": inside & positive, "fpr": inside & ~positive}
+    found = {name: rate_estimate(selected[rows], weights[rows]) for name, rows in denominators.items()}
     if proba is not None:
         found["calibration"] = _calibration(positive[inside], proba[inside], weights[inside])
     return found
@@ -307,10 +304,9 @@ def rate_estimate(is_hit: NDArray[np.bool_], weights: FloatArray) -> _Estimate:
 
 
 def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatArray) -> _Estimate:
-    """Return the frequency of positives, its dispersion beside the mean of the probabilities, and this mean.
+    """Return the frequency of positives, the dispersion of its score interval, and the mean of the probabilities.
 
-    The dispersion is such that the variance of the frequency is the observed one of y - p; without rows of both classes
-    it is that of a proportion.
+    The dispersion gives the frequency the observed variance of y - p, or that of a proportion if one class is absent.
     """
     frequency, dispersion = rate_estimate(positive, weights)[:2]
     shares, residuals = weights / weights.sum(), positive - proba
@@ -323,7 +319,7 @@ def _calibration(positive: NDArray[np.bool_], proba: FloatArray, weights: FloatA
 def _difference(estimate: _Estimate, other: _Estimate, quantile: float) -> tuple[float, float, float]:
     """Return the difference of two estimates and its hybrid score interval."""
     value, low, high = estimate.interval(quantile)
-    of_other, other_low, other_high = other.interval(quantile)
-    difference = value - of_other
-    above = hypot(high - value, of_other - other_low)
-    return difference, difference - hypot(value - low, other_high - of_other), difference + above
+    base, base_low, base_high = other.interval(quantile)
+    difference = value - base
+    below, above = hypot(value - low, base_high - base), hypot(high - value, base - base_low)
+    return difference, difference - below, difference + above

@@ -36,7 +36,7 @@ def t_quantile(freedom: float, level: float) -> float:
 
 
 def score_interval(value: float, dispersion: float, quantile: float, upper: float = 1.0) -> tuple[float, float]:
-    """Return the score interval of one quantity, as `score_bounds` does of many."""
+    """Return `score_bounds` of one quantity as floats."""
     low, high = score_bounds(value, dispersion, quantile, upper)
     return float(low), float(high)
 
@@ -44,9 +44,8 @@ def score_interval(value: float, dispersion: float, quantile: float, upper: floa
 def score_bounds(value: Any, dispersion: Any, quantile: float, upper: float = 1.0) -> tuple[Any, Any]:
     """Return the score interval of quantities between 0 and `upper`: all values that a score test does not reject.
 
-    The variance of an estimate of t is assumed to be ``dispersion * t * (1 - t / upper)``, so the bounds are the roots
-    of (value - t)^2 = quantile^2 dispersion t (1 - t / upper). For a proportion of n rows the dispersion is 1 / n, and
-    this is Wilson's interval (Journal of the American Statistical Association 22, 1927). `upper` may be infinite.
+    The variance of an estimate of t is assumed to be ``dispersion * t * (1 - t / upper)``. For a proportion of n rows
+    the dispersion is 1 / n, and this is Wilson's interval. `upper` may be infinite.
     """
     c = quantile**2 * dispersion
     scale = 1.0 + c / upper
@@ -57,12 +56,10 @@ def score_bounds(value: Any, dispersion: Any, quantile: float, upper: float = 1.
 
 
 def share_interval(part: FloatArray, rest: FloatArray, correlation: float = 0.0) -> tuple[float, float]:
-    """Return the interval of ``part / (part + rest)`` from two estimates, which are not negative, and their intervals.
+    """Return the interval of ``part / (part + rest)`` from the intervals of two non-negative estimates.
 
-    Both are arrays of an estimate a or b and of the bounds of its interval. The share s is 0 for ``a (1 - s) - b s``;
-    its bounds are those at which this is as far from 0 as its interval reaches, which combines the distances from a and
-    b to their bounds as if they were standard errors (MOVER: Donner and Zou, Statistical Methods in Medical Research
-    21, 2012).
+    `part` and `rest` are arrays of estimate, lower and upper bound. The distances of bounds from estimates are combined
+    as if they were standard errors (MOVER: Donner and Zou, Statistical Methods in Medical Research 21, 2012).
     """
     return _lowest_share(part, rest, correlation), 1.0 - _lowest_share(rest, part, correlation)
 
@@ -90,19 +87,17 @@ def bootstrap_interval(
 ) -> tuple[float, float, float]:
     """Return a metric with its percentile bootstrap interval.
 
-    A bootstrap sample is taken from all samples of positive weight, whatever their label. Those in which the metric is
-    undefined are left out.
+    Each bootstrap sample is drawn from all samples of positive weight, without stratification by label. Bootstrap
+    samples for which the metric is undefined are ignored.
 
     Parameters
     ----------
     metric : callable
         ``metric(y_true, y_score, *args, sample_weight=...)``, such as `precision_at_k`.
-    y_true, y_score : array-like of shape (n_samples,)
-        As for the metric.
-    *args
-        Further arguments of the metric, such as k.
+    y_true, y_score, *args
+        The arguments of the metric: arrays of shape (n_samples,), and others such as k.
     sample_weight : array-like of shape (n_samples,), optional
-        Weights, not negative; they are resampled with the samples and then scaled to the sum of all.
+        Non-negative sample weights. In each bootstrap sample they are scaled to the sum of all weights.
     level : float in (0, 1), default=0.95
         Level of the interval.
     n_resamples : int, default=1000
@@ -134,17 +129,17 @@ def bootstrap_interval(
     require_level(level)
     truth, scores = as_column(y_true), as_column(y_score)
     value = metric(truth, scores, *args, sample_weight=sample_weight)
-    positive, weights = is_positive(truth, scores.size, pos_label=None), check_weights(sample_weight, scores.size)
+    positive, weights = is_positive(truth, scores.size), check_weights(sample_weight, scores.size)
     rows = np.arange(scores.size) if weights is None else np.flatnonzero(weights)
 
     random, resampled = np.random.default_rng(random_state), np.empty(n_resamples)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         for i in range(n_resamples):
-            sample, of_sample = rows[random.integers(len(rows), size=len(rows))], None
-            if weights is not None:  # of the same sum, so that k means the same
-                of_sample = weights[sample] * (weights.sum() / weights[sample].sum())
-            resampled[i] = metric(positive[sample], scores[sample], *args, sample_weight=of_sample)
+            sample, scaled = rows[random.integers(len(rows), size=len(rows))], None
+            if weights is not None:  # scaled to the same sum, so that k has the same meaning
+                scaled = weights[sample] * (weights.sum() / weights[sample].sum())
+            resampled[i] = metric(positive[sample], scores[sample], *args, sample_weight=scaled)
     resampled = resampled[~np.isnan(resampled)]
     low, high = np.quantile(resampled, tails(level)) if len(resampled) > 0 else (np.nan, np.nan)
     return float(value), float(low), float(high)

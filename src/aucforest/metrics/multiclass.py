@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.ranking import lost_columns, lost_pairs, rank_columns
 from aucforest.metrics.validation import (
+    FloatArray,
     Scores,
-    Weights,
     check_option,
     check_scores,
     class_codes,
@@ -25,7 +25,7 @@ def hand_till_score(
     labels: ArrayLike | None = None,
     average: Literal["macro", "weighted"] | None = "macro",
     sample_weight: ArrayLike | None = None,
-) -> float | NDArray[np.float64]:
+) -> float | FloatArray:
     """Compute Hand and Till's M, the mean AUC over ordered pairs of classes.
 
     M = 1 / (K (K - 1)) * sum over i != j of A(i, j), where A(i, j) is the AUC of column i on the samples of classes i
@@ -85,10 +85,10 @@ def average_pairs(
     codes: NDArray[np.uint32],
     columns: Iterable[NDArray[np.uint64]],
     n_classes: int,
-    weights: Weights | None,
+    weights: FloatArray | None,
     average: str | None,
-) -> float | NDArray[np.float64]:
-    """Return Hand and Till's mean of columns from `rank_columns`, NaN without any pair, or for None the matrix."""
+) -> float | FloatArray:
+    """Return `hand_till_score` of columns from `rank_columns`, without a warning."""
     totals = np.bincount(codes, weights, minlength=n_classes)
     matrix = _pair_matrix(lost_pairs(codes, columns, n_classes, weights), totals)
     if average is None:
@@ -97,17 +97,15 @@ def average_pairs(
     return _mean(matrix, np.where(np.isnan(matrix), 0, pair_weights))
 
 
-def score_matrices(
-    codes: NDArray[np.uint32], matrices: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return Hand and Till's M of scores, (n_matrices, n_classes, n_rows), for several weights of each.
+def score_matrices(codes: NDArray[np.uint32], matrices: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return Hand and Till's M of score matrices, (n_matrices, n_classes, n_rows), for several weight vectors of each.
 
-    The weights have the shape (n_matrices, n_weights, n_rows). The result, (n_matrices, n_weights), is NaN without any
-    pair. Each column is ranked once.
+    The weights have the shape (n_matrices, n_weights, n_rows), and the result (n_matrices, n_weights). M is NaN if
+    fewer than two classes have weight. Each column is ranked only once.
     """
     pairs = _pair_matrix(*lost_columns(codes, matrices, weights))
     is_pair = ~np.isnan(pairs)
-    # Nearly always all have the same pairs, and their means at once cost less than one by one.
+    # Usually all matrices have the same pairs with weight, and computing all means at once is faster.
     if np.any(is_pair[0, 0]) and np.all(is_pair == is_pair[0, 0]):
         return np.ascontiguousarray(pairs[:, :, is_pair[0, 0]]).mean(axis=2)
     means = np.full(pairs.shape[:2], np.nan)
@@ -117,7 +115,7 @@ def score_matrices(
     return means
 
 
-def _pair_matrix(lost: NDArray[Any], totals: NDArray[Any]) -> NDArray[np.float64]:
+def _pair_matrix(lost: NDArray[Any], totals: NDArray[Any]) -> FloatArray:
     """Return all A(i, j) from `lost_pairs` and the weights of the classes, NaN for classes without weight."""
     twice_pairs = 2 * totals[..., :, None] * totals[..., None, :]
     twice_pairs[..., np.eye(totals.shape[-1], dtype=np.bool_)] = 0
@@ -126,7 +124,7 @@ def _pair_matrix(lost: NDArray[Any], totals: NDArray[Any]) -> NDArray[np.float64
     return np.clip(matrix, 0.0, 1.0)  # sums of weights have rounding errors
 
 
-def _mean(values: NDArray[np.float64], weights: NDArray[Any]) -> float:
+def _mean(values: FloatArray, weights: NDArray[Any]) -> float:
     """Return the weighted mean of the values of positive weight, or NaN if there are none."""
     counted = weights > 0
     return float(np.average(values[counted], weights=weights[counted])) if counted.any() else float("nan")
@@ -135,7 +133,7 @@ def _mean(values: NDArray[np.float64], weights: NDArray[Any]) -> float:
 def column_codes(
     y_true: ArrayLike, scores: Scores, labels: ArrayLike | None
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
-    """Return the column of the class of each row, and the classes; raise ValueError unless each has one column."""
+    """Return the class index of each row, and the classes; raise ValueError unless there is one column per class."""
     codes, classes = class_codes(y_true, len(scores), labels=labels)
     n_columns = scores.shape[1]
     if len(classes) != n_columns:
@@ -147,26 +145,21 @@ def column_codes(
 
 
 def average_columns(
-    score: Callable[[NDArray[np.bool_], Scores, Weights | None], float],
+    score: Callable[[NDArray[np.bool_], Scores, FloatArray | None], float],
     truth: NDArray[np.bool_],
     scores: Scores,
-    weights: Weights | None,
+    weights: FloatArray | None,
     average: str | None,
-) -> float | NDArray[np.float64]:
-    """Return the average of a binary metric over the columns of indicators and scores; see `roc_auc_score`.
-
-    If the metric of a column or row of positive weight is NaN, the mean is NaN.
-    """
+) -> float | FloatArray:
+    """Return the average of a binary metric over the columns of indicators and scores; see `roc_auc_score`."""
     if average == "micro":
         repeated = None if weights is None else np.repeat(weights, truth.shape[1])
         return score(truth.ravel(), scores.ravel(), repeated)
     if average == "samples":
-        rows = np.array([score(row, row_scores, None) for row, row_scores in zip(truth, scores, strict=True)])
+        rows = np.array([score(row, row_scores, None) for row, row_scores in zip(truth, scores)])
         return _mean(rows, np.ones(len(rows)) if weights is None else weights)
-    columns = np.array([
-        score(column, column_scores, weights)
-        for column, column_scores in zip(np.ascontiguousarray(truth.T), np.ascontiguousarray(scores.T), strict=True)
-    ])  # fmt: skip
+    by_column = zip(np.ascontiguousarray(truth.T), np.ascontiguousarray(scores.T))
+    columns = np.array([score(column, column_scores, weights) for column, column_scores in by_column])
     if average is None:
         return columns
     if average == "macro":

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel, device, kernel
-from aucforest.metrics.validation import Scores, Weights, require_finite
+from aucforest.metrics.validation import FloatArray, Scores, require_finite
 
 ONE = np.uint64(1)
 SIGN = np.uint64(1 << 31)
@@ -172,12 +172,12 @@ def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
 
 
 def _words(y_score: Scores) -> NDArray[np.uint32]:
-    """Return the words of contiguous scores; they have one axis more."""
+    """Return the 32-bit words of contiguous scores, with an additional last axis."""
     return y_score.view(np.uint32).reshape(*y_score.shape, -1)
 
 
 def _make_buffers(n_rows: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint32]]:
-    """Allocate what `_rank_rows` writes to; numpy uses huge pages, unlike numba."""
+    """Allocate the buffers of `_rank_rows` with numpy, which uses huge pages, unlike numba."""
     return np.empty(n_rows, np.uint64), np.empty(n_rows, np.uint64), np.empty((3, 2048), np.uint32)
 
 
@@ -199,41 +199,38 @@ def _twice_u(ranked, positive, weights):
             tied_positive, tied_negative = 0, 0
         row = value & WORD
         weight = 1 if weights is None else weights[row]
-        of_positive = weight * np.int64(positive[row])
-        tied_positive += of_positive
-        tied_negative += weight - of_positive
+        positive_weight = weight * np.int64(positive[row])
+        tied_positive += positive_weight
+        tied_negative += weight - positive_weight
     twice_u += tied_positive * (2 * below_negative + tied_negative)
     return twice_u, below_positive + tied_positive, below_negative + tied_negative
 
 
-def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weights: Weights | None) -> float:
+def mann_whitney(positive: NDArray[np.bool_], ranked: NDArray[np.uint64], weights: FloatArray | None) -> float:
     """Return U / (W1 W0), the AUC of ranked rows with ties counted half; NaN if a class has no weight."""
-    twice_u, of_positive, of_negative = _twice_u(ranked, positive, weights)
-    pairs = of_positive * of_negative
+    twice_u, positive_weight, negative_weight = _twice_u(ranked, positive, weights)
+    pairs = positive_weight * negative_weight
     return min(twice_u / (2 * pairs), 1.0) if pairs > 0 else float("nan")  # sums of weights have rounding errors
 
 
 @kernel
 def _score_columns(words, positive, weights, buffers, areas):
-    """Write `mann_whitney` of each column for each of its weights; return whether every score is finite."""
+    """Write the AUC of each column for each of its weight vectors; return whether every score is finite."""
     packed, spare, counts = buffers
     for column in range(len(words)):
         if not _rank_rows(words[column], packed, spare, counts):
             return False
         for i in range(weights.shape[1]):
-            twice_u, of_positive, of_negative = _twice_u(packed, positive, weights[column, i])
-            pairs = of_positive * of_negative
+            twice_u, positive_weight, negative_weight = _twice_u(packed, positive, weights[column, i])
+            pairs = positive_weight * negative_weight
             areas[column, i] = min(twice_u / (2 * pairs), 1.0) if pairs > 0.0 else np.nan
     return True
 
 
-def score_columns(
-    positive: NDArray[np.bool_], columns: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return `mann_whitney` of scores, (n_columns, n_rows), for several weights of each.
+def score_columns(positive: NDArray[np.bool_], columns: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the AUC of each column of scores, (n_columns, n_rows), for several weight vectors of each.
 
-    The weights have the shape (n_columns, n_weights, n_rows), and the result (n_columns, n_weights). Each column is
-    ranked once.
+    The weights have the shape (n_columns, n_weights, n_rows), and the result (n_columns, n_weights).
     """
     areas = np.empty(weights.shape[:2])
     if not _score_columns(_words(columns), positive, weights, _make_buffers(columns.shape[1]), areas):
@@ -243,7 +240,7 @@ def score_columns(
 
 @kernel
 def _cumulate(ranked, positive, weights, tps, fps, rows):
-    """Write the weights at or above each distinct score in descending order, and a row with it, from index 1 on."""
+    """Write, for each distinct score in descending order from index 1, the weights at or above it and a row with it."""
     tp, fp = 0.0, 0.0
     last = np.uint64(tps.size - 1)
     for i in range(ranked.size - 1, -1, -1):
@@ -261,29 +258,29 @@ def _cumulate(ranked, positive, weights, tps, fps, rows):
 class Cumulated(NamedTuple):
     """Weights of positives and negatives at or above each threshold, in descending order from infinity."""
 
-    tps: NDArray[np.float64]
-    fps: NDArray[np.float64]
+    tps: FloatArray
+    fps: FloatArray
     thresholds: NDArray[Any]
 
     @property
-    def selected(self) -> NDArray[np.float64]:
+    def selected(self) -> FloatArray:
         """Weight of all samples at or above each threshold."""
         return self.tps + self.fps
 
-    # Bounds are compared with quotients, because products with a bound are rounded differently.
+    # Quotients are compared with bounds, because products of bounds and denominators are rounded differently.
 
     @property
-    def precision(self) -> NDArray[np.float64]:
-        """Precision at each threshold, 0 where nothing is selected."""
+    def precision(self) -> FloatArray:
+        """Precision at each threshold, 0 if no sample is selected."""
         return np.divide(self.tps, self.selected, out=np.zeros(self.tps.shape), where=self.selected > 0.0)
 
     @property
-    def fpr(self) -> NDArray[np.float64]:
+    def fpr(self) -> FloatArray:
         """False positive rate at each threshold, 0 without negatives."""
         return self.fps / self.fps[-1] if self.fps[-1] > 0.0 else np.zeros(self.fps.shape)
 
 
-def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | None) -> Cumulated:
+def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray | None) -> Cumulated:
     """Return the cumulative weights at infinity and at every distinct score of a row with positive weight."""
     if weights is not None and not weights.all() and weights.any():
         require_finite(y_score, "y_score")
@@ -300,7 +297,7 @@ def cumulate(positive: NDArray[np.bool_], y_score: Scores, weights: Weights | No
 
 @kernel
 def _placements(ranked, positive, weights, placed):
-    """Write the weight of the other class below every row, with ties counted half; return both class weights."""
+    """Write for each row the weight of the other class below it, ties counted half; return both class weights."""
     below_positive, below_negative = 0.0, 0.0
     start = 0
     while start < ranked.size:
@@ -309,9 +306,9 @@ def _placements(ranked, positive, weights, placed):
         end = start
         while end < ranked.size and ranked[end] >> HALF == rank:
             row = ranked[end] & WORD
-            of_positive = weights[row] * np.float64(positive[row])
-            tied_positive += of_positive
-            tied_negative += weights[row] - of_positive
+            positive_weight = weights[row] * np.float64(positive[row])
+            tied_positive += positive_weight
+            tied_negative += weights[row] - positive_weight
             end += 1
         for i in range(start, end):
             row = ranked[i] & WORD
@@ -325,17 +322,17 @@ def _placements(ranked, positive, weights, placed):
     return below_positive, below_negative
 
 
-def placements(positive: NDArray[np.bool_], y_score: Scores, weights: Weights) -> tuple[Weights, Weights]:
-    """Return the proportion of the other class below each positive and above each negative; ties half, NaN for none."""
+def placements(positive: NDArray[np.bool_], y_score: Scores, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the proportion of negatives below each positive, and of positives above each negative; NaN if no pairs."""
     placed = np.empty(y_score.size)
-    of_positive, of_negative = _placements(rank_rows(y_score), positive, weights, placed)
-    # the totals are from the same sums, so that perfect scores have proportions of exactly 1; 0 / 0 would warn
-    return placed[positive] / (of_negative or np.nan), 1.0 - placed[~positive] / (of_positive or np.nan)
+    positive_weight, negative_weight = _placements(rank_rows(y_score), positive, weights, placed)
+    # The totals are sums in the same order, so perfect scores have proportions of exactly 1. Division by 0 would warn.
+    return placed[positive] / (negative_weight or np.nan), 1.0 - placed[~positive] / (positive_weight or np.nan)
 
 
 @kernel
 def _lost_pairs(ranked, k, codes, weights, lost):
-    """Add to lost[j] the sum over rows of class j of w (2 (weight of class k below it) + (tied with it))."""
+    """Add to lost[j] the sum over rows of class j of w * (2 * weight of class k below + weight of class k tied)."""
     below: Any = 0
     start = 0
     while start < ranked.size:
@@ -371,13 +368,10 @@ def _lost_columns(words, codes, weights, buffers, lost, totals):
     return True
 
 
-def lost_columns(
-    codes: NDArray[np.uint32], matrices: NDArray[np.float64], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def lost_columns(codes: NDArray[np.uint32], matrices: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return `lost_pairs` of scores, (n_matrices, n_classes, n_rows), for several weights of each, and class weights.
 
-    The weights have the shape (n_matrices, n_weights, n_rows), and the results (n_matrices, n_weights, n_classes,
-    n_classes) and (n_matrices, n_weights, n_classes). Each column is ranked once.
+    The weights have the shape (n_matrices, n_weights, n_rows). The results start with the same first two dimensions.
     """
     n_classes, n_rows = matrices.shape[1:]
     totals, lost = np.zeros((*weights.shape[:2], n_classes)), np.zeros((*weights.shape[:2], n_classes, n_classes))
@@ -387,9 +381,9 @@ def lost_columns(
 
 
 def lost_pairs(
-    codes: NDArray[np.uint32], columns: Iterable[NDArray[np.uint64]], n_classes: int, weights: Weights | None
+    codes: NDArray[np.uint32], columns: Iterable[NDArray[np.uint64]], n_classes: int, weights: FloatArray | None
 ) -> NDArray[Any]:
-    """Return twice the pairs of a class-k row below a class-j row by column k of `rank_columns`; no use of j = k."""
+    """Return matrix[k, j]: twice the weight of pairs that column k ranks with class k below class j; ignore k = j."""
     lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
     for k, ranked in enumerate(columns):
         _lost_pairs(ranked, k, codes, weights, lost[k])

@@ -12,7 +12,6 @@ from aucforest.metrics.ranking import cumulate, mann_whitney, rank_columns, rank
 from aucforest.metrics.validation import (
     FloatArray,
     Scores,
-    Weights,
     as_column,
     check_option,
     check_scores,
@@ -31,7 +30,7 @@ def roc_curve(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     drop_intermediate: bool = True,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.floating[Any]]]:
+) -> tuple[FloatArray, FloatArray, NDArray[np.floating[Any]]]:
     """Compute the ROC curve: false and true positive rates at descending thresholds.
 
     Parameters
@@ -58,8 +57,8 @@ def roc_curve(
     Raises
     ------
     ValueError, TypeError
-        If scores are not finite real numbers, labels are not binary or cannot be sorted, `pos_label` is not one of
-        them, weights are negative, or the input is empty or of different lengths.
+        If scores are not finite real numbers, labels are not binary or cannot be sorted, `pos_label` is not a
+        label, weights are negative, or the input is empty or of different lengths.
 
     Examples
     --------
@@ -77,7 +76,7 @@ def roc_curve(
     return _rate(fps, "negative"), _rate(tps, "positive"), thresholds
 
 
-def _rate(cumulated: NDArray[np.float64], side: str) -> NDArray[np.float64]:
+def _rate(cumulated: FloatArray, side: str) -> FloatArray:
     """Return cumulative weights divided by the last one; NaN with a warning if that is 0."""
     if cumulated[-1] > 0.0:
         return cumulated / cumulated[-1]
@@ -94,7 +93,7 @@ def roc_auc_score(
     max_fpr: float | None = None,
     multi_class: Literal["ovo", "ovr"] = "ovo",
     labels: ArrayLike | None = None,
-) -> float | NDArray[np.float64]:
+) -> float | FloatArray:
     """Compute the area under the ROC curve: the probability that a positive has a higher score than a negative.
 
     AUC = 1 / (W0 W1) * sum over positives of w_i (W0[score < s_i] + W0[score = s_i] / 2), the Mann-Whitney form [1]_ in
@@ -103,10 +102,10 @@ def roc_auc_score(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,) or (n_samples, n_labels)
-        Class labels (bool, int, float or str), the greater of two is positive; or a matrix of zeros and ones with one
-        binary label in each column.
+        Class labels (bool, int, float or str), the greater of two is positive; or a matrix with a binary label, 0 or 1,
+        in each column.
     y_score : array-like of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_labels)
-        Finite scores. float32 is not converted, other types are converted to float64.
+        Finite scores, as in `roc_curve`.
     average : {"macro", "weighted", "micro", "samples"} or None, default="macro"
         How to average over pairs (`multi_class` "ovo"), classes ("ovr") or labels: "macro" is the unweighted mean,
         "weighted" weights by the positives, "micro" (not for "ovo") treats each cell as a sample, and "samples" (only
@@ -129,8 +128,7 @@ def roc_auc_score(
     Raises
     ------
     ValueError, TypeError
-        If scores are not finite real numbers, labels cannot be sorted or do not match the columns, weights are
-        negative, the input is empty or of different lengths, or an option is out of range.
+        As `roc_curve`, or if labels do not match the columns or an option is out of range.
 
     References
     ----------
@@ -154,7 +152,7 @@ def roc_auc_score(
     scores = check_scores(columns, n_dims=2 if columns.ndim == 2 else 1)
     weights = relative_weights(sample_weight, len(scores))
     score = partial(_area, max_fpr=max_fpr)
-    area: float | NDArray[np.float64]
+    area: float | FloatArray
     if scores.ndim == 1:
         area = score(_is_second(truth, scores.size, labels), scores, weights)
     elif truth.ndim == 2:
@@ -193,7 +191,7 @@ def _check_many_classes(average: str | None, max_fpr: float | None, multi_class:
         raise ValueError(f"average={average!r} is not available for multi_class={multi_class!r}")
 
 
-def _area(positive: NDArray[np.bool_], scores: Scores, weights: Weights | None, *, max_fpr: float | None) -> float:
+def _area(positive: NDArray[np.bool_], scores: Scores, weights: FloatArray | None, *, max_fpr: float | None) -> float:
     """Return the full AUC, or McClish's (1 + (A - min) / (max - min)) / 2 of a partial area A; NaN if undefined."""
     if max_fpr in (None, 1.0):
         return mann_whitney(positive, rank_rows(scores), weights)
@@ -218,17 +216,12 @@ def average_precision_score(
     Parameters
     ----------
     y_true, y_score, pos_label, sample_weight
-        As in `roc_curve`.
+        As in `roc_curve`, with the same errors.
 
     Returns
     -------
     float
         The average precision. NaN with an UndefinedMetricWarning if no positive sample has weight.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `roc_curve`.
 
     References
     ----------
@@ -247,8 +240,8 @@ def average_precision_score(
     return float(precision_area(tps[1:], tps[1:] / (tps[1:] + fps[1:])))
 
 
-def precision_area(tps: NDArray[Any], precision: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return average precisions from positives and precision at descending thresholds, (..., n); NaN for none."""
+def precision_area(tps: NDArray[Any], precision: FloatArray) -> FloatArray:
+    """Return average precision from positives and precision at descending thresholds, (..., n); NaN if no positives."""
     steps = np.array(tps, dtype=np.float64)
     steps[..., 1:] -= tps[..., :-1]
     with np.errstate(invalid="ignore"):
@@ -256,8 +249,8 @@ def precision_area(tps: NDArray[Any], precision: NDArray[np.float64]) -> NDArray
     return np.minimum(area, 1.0)  # sums of weights have rounding errors
 
 
-def class_roc_auc(codes: NDArray[Any], proba: NDArray[np.float64], sample_weight: ArrayLike | None = None) -> float:
-    """Return the ROC AUC of class probabilities: that of the second of two classes, or Hand and Till's mean for more.
+def class_roc_auc(codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLike | None = None) -> float:
+    """Return the ROC AUC of the second of two classes, or Hand and Till's mean for more classes.
 
     `codes` are the indices of the classes; `proba` has a column per class, or one dimension for the second class.
     """

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest._compile import kernel
 from aucforest.metrics.ranking import HALF, SIGN, WORD, ordered_key
-from aucforest.metrics.validation import Scores, check_weights, stream_rows, warn_undefined
+from aucforest.metrics.validation import FloatArray, Scores, check_weights, stream_rows, warn_undefined
 
 UNIT_BITS = 20
 MOST_WEIGHT = 2 ** (62 - UNIT_BITS)
-MOST_ROUNDED = 2**53  # more rows than any stream has; merging does not overflow below
-HEADER = struct.Struct("<B17s2q")  # bits, zeros (once the bounds of a grid), rounded rows
+MOST_ROUNDED = 2**53  # the maximum number of rounded rows in a restored sketch, so that merging does not overflow
+HEADER = struct.Struct("<B17s2q")  # bits, zeros (formerly the bounds of a grid), rounded rows of both classes
 MAGIC = b"AUCSKT01"
 
 
@@ -126,26 +126,13 @@ class AUCSketch:
         keys = bins.astype(np.uint64) << (HALF - np.uint64(self.bits))
         words = np.where(keys & SIGN, keys ^ SIGN, keys ^ WORD).astype(np.uint32)
         edges = words.view(np.float32)
-        edges[np.isnan(edges)] = -np.inf  # the smallest keys are those of NaN
+        edges[np.isnan(edges)] = -np.inf  # the smallest keys belong to NaN
         return edges.astype(np.float64)
 
     def merge(self, other: "AUCSketch") -> "AUCSketch":
         """Return the sketch of the combined data; neither sketch is changed.
 
-        Parameters
-        ----------
-        other : AUCSketch
-            A sketch with as many bits.
-
-        Returns
-        -------
-        AUCSketch
-            The merged sketch.
-
-        Raises
-        ------
-        ValueError
-            If the numbers of bits differ, or if the sum of weights is 2**42 or more.
+        Raises a ValueError if the numbers of bits differ, or if the sum of weights is 2**42 or more.
         """
         if self.bits != other.bits:
             raise ValueError(f"the grids differ: they have {self.bits} and {other.bits} bits")
@@ -168,24 +155,23 @@ class AUCSketch:
         if not self._has_both_classes():
             return float("nan")
         negatives, positives = self._counts
-        # the error of a rounded weight is at most half a unit, so that proportion of the class may be misplaced
-        rounding = [
-            lost / max(2 * int(held) - lost, 1) for lost, held in zip(self._rounded.tolist(), self._counts.sum(1))
-        ]
-        return self._proportion_of_pairs(positives, negatives) + sum(rounding)
+        # A rounded weight has an error of at most half a unit, so this proportion of its class may be misplaced.
+        classes = zip(self._rounded.tolist(), self._counts.sum(axis=1).tolist())
+        rounding = sum(n_rounded / max(2 * total - n_rounded, 1) for n_rounded, total in classes)
+        return self._proportion_of_pairs(positives, negatives) + rounding
 
     def _has_both_classes(self) -> bool:
         """Return whether both classes have weight."""
         return bool(self._counts.any(axis=1).all())
 
     def _proportion_of_pairs(self, positives: NDArray[np.int64], twice_others: NDArray[np.int64]) -> float:
-        """Return sum(positives * twice_others) / (2 W1 W0), where the sum is in Python integers, which are exact."""
+        """Return sum(positives * twice_others) / (2 W1 W0); the sum is exact, because it uses Python integers."""
         occupied = np.flatnonzero(positives)
         total = sum(p * q for p, q in zip(positives[occupied].tolist(), twice_others[occupied].tolist()))
         n_negative, n_positive = self._counts.sum(axis=1).tolist()
         return float(total / (2 * n_positive * n_negative))
 
-    def roc_curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def roc_curve(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the ROC curve of the counts.
 
         Returns
@@ -213,28 +199,16 @@ class AUCSketch:
     def from_bytes(cls, data: bytes) -> Self:
         """Restore a sketch from the bytes of `to_bytes`.
 
-        Parameters
-        ----------
-        data : bytes
-            The serialized sketch.
-
-        Returns
-        -------
-        AUCSketch
-            The restored sketch.
-
-        Raises
-        ------
-        ValueError
-            If the bytes are not a valid sketch. Bytes of unknown origin are safe: their size and content are checked.
+        Raises a ValueError if the bytes are not a valid sketch. Bytes of unknown origin are safe: their size and
+        content are checked.
         """
         try:
             if data[: len(MAGIC)] != MAGIC:
                 raise ValueError(f"they do not start with {MAGIC!r}")
             stream = zlib.decompressobj()
             header = stream.decompress(data[len(MAGIC) :], HEADER.size)
-            bits, of_range, *rounded = HEADER.unpack(header)
-            if any(of_range):
+            bits, bounds, *rounded = HEADER.unpack(header)
+            if any(bounds):
                 raise ValueError("they are of a grid with bounds: count the scores again")
             sketch = cls(bits)
             size = sketch._counts.nbytes

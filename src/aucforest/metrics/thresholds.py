@@ -30,22 +30,20 @@ def optimal_threshold(
 ) -> float:
     """Find the best threshold: scores of at least the threshold are predicted positive.
 
-    Candidates are all distinct scores, and infinity (no positive predictions): a threshold predicts samples with the
-    same score alike. Among equally good thresholds the highest is returned. Counts are compared exactly; where weights
-    or costs are no whole numbers, thresholds are equally good up to a rounding error of 1e-12.
+    Candidates are all distinct scores, and infinity (no positive predictions). Among equally good thresholds the
+    highest is returned. Counts are compared exactly. If weights or costs are not whole numbers, relative differences up
+    to a rounding error of 1e-12 are ignored.
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Binary labels (bool, int, float or str). The greater one is positive.
-    y_score : array-like of shape (n_samples,)
-        Finite scores.
+    y_true, y_score
+        As in `auc_confidence_interval`.
     criterion : {"youden", "gmean", "f1", "cost"} or dict with a single key, default="youden"
         The criterion to maximize: TPR - FPR [1]_, sqrt(TPR (1 - FPR)), the F1 score 2 TP / (2 TP + FP + FN), or the
         negative cost. Or a bound:
 
         - {"alerts": k}: the lowest threshold with at most k positive predictions. A float is a proportion of the
-          samples, an integer a number of them (with `sample_weight`, a weight).
+          samples, an integer a number of samples (with `sample_weight`, a total weight).
         - {"alerts": k} with `cost`: the lowest cost with at most k positive predictions.
         - {"precision": p}: the highest recall with a precision of at least p. If no threshold has that precision, the
           one with the highest precision is returned, with a warning.
@@ -54,7 +52,7 @@ def optimal_threshold(
     cost : array-like of shape (2, 2) or (n_samples, 2, 2), only for criterion "cost" or {"alerts": k}
         ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. For
         ``[[0, 1], [10, 0]]`` a false negative costs as much as ten false positives. Errors must not cost less than
-        correct predictions. Three dimensions are a matrix for each sample.
+        correct predictions. An array with three dimensions has a matrix for each sample.
     sample_weight : array-like of shape (n_samples,), optional
         Non-negative sample weights.
 
@@ -107,10 +105,10 @@ def optimal_threshold(
         best = _find_within(cumulated, name, bound, weight_exponent(sample_weight))
         lowest = cumulated.thresholds[best]
     if matrix is not None and matrix.ndim == 3:
-        # a sample weighs what its error costs more than its correct prediction
-        of_fp, of_fn = error_costs(np.moveaxis(matrix, 0, -1))
-        of_error = np.where(positive, of_fn, of_fp)
-        cumulated = cumulate(positive, scores, of_error if weights is None else weights * of_error)
+        # each sample has as weight the cost of its error minus the cost of its correct prediction
+        fp_costs, fn_costs = error_costs(np.moveaxis(matrix, 0, -1))
+        costs = np.where(positive, fn_costs, fp_costs)
+        cumulated = cumulate(positive, scores, costs if weights is None else weights * costs)
         matrix = 1.0 - np.eye(2)
     if matrix is not None or not isinstance(criterion, dict):
         n_allowed = np.count_nonzero(cumulated.thresholds >= lowest)
@@ -120,10 +118,7 @@ def optimal_threshold(
 
 
 def _find_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> int:
-    """Return the place of the threshold within a bound: the lowest for alerts, for recall the highest, or as below.
-
-    For others it is the threshold of the highest recall. `exponent` is as in `top_size`.
-    """
+    """Return the index of the threshold for a bound (see `optimal_threshold`); `exponent` is passed to `top_size`."""
     if name == "alerts":
         selected = cumulated.selected
         size = top_size(bound, float(selected[-1]), name=name, exponent=exponent)
@@ -133,13 +128,12 @@ def _find_within(cumulated: Cumulated, name: str, bound: Any, exponent: int) -> 
     if name == "precision" and best == 0:
         precision = cumulated.precision
         best = int(np.flatnonzero(is_within(cumulated, name, precision.max()))[-1])
-        message = f"no threshold has a precision of {bound:g}: the highest is {precision[best]:.4g}, which is taken"
-        warn(message)
+        warn(f"no threshold has a precision of {bound:g}: the highest is {precision[best]:.4g}, which is taken")
     return best
 
 
 def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: tuple[str, ...] = ()) -> None:
-    """Raise ValueError unless a dict has one key, of BOUNDS with a valid value or of `others`, or alerts and others."""
+    """Raise ValueError unless the keys are one of BOUNDS or `others`, or "alerts" and `others`, with valid bounds."""
     keys = set(criterion)
     if not (len(keys) == 1 and keys <= {*others, *BOUNDS}) and keys != {"alerts", *others}:
         named = ", ".join(map(repr, (*others, *BOUNDS)))
@@ -153,10 +147,10 @@ def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: 
             check_bound(f"{name}: {key}", bound)
 
 
-def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int | None = None) -> NDArray[np.float64]:
-    """Return a checked cost matrix: a row for each true class, a column for each predicted one.
+def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int | None = None) -> FloatArray:
+    """Return a validated cost matrix with a row for each true class and a column for each predicted class.
 
-    With `n_rows`, the number of samples, it may be one of two classes for each sample, (n_rows, 2, 2).
+    With two classes and `n_rows`, the number of samples, there may be one matrix for each sample, (n_rows, 2, 2).
     """
     sentence = f"{where}cost must be a {n_classes} x {n_classes} matrix of finite numbers, one row for each true class"
     try:
@@ -164,8 +158,8 @@ def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int 
     except (TypeError, ValueError):
         raise ValueError(sentence) from None
     if matrix.shape == (n_classes,) == (2,):
-        of_fp, of_fn = map(float, matrix)
-        raise ValueError(f"{sentence}: pass [[0, {of_fp:g}], [{of_fn:g}, 0]] instead of ({of_fp:g}, {of_fn:g})")
+        fp, fn = map(float, matrix)
+        raise ValueError(f"{sentence}: pass [[0, {fp:g}], [{fn:g}, 0]] instead of ({fp:g}, {fn:g})")
     n_dims = 3 if n_rows is not None and n_classes == 2 and matrix.ndim == 3 else 2
     if matrix.ndim != n_dims or matrix.shape[-2:] != (n_classes, n_classes) or not np.isfinite(matrix).all():
         raise ValueError(sentence)
@@ -179,7 +173,7 @@ def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int 
     return matrix
 
 
-def error_costs(cost: NDArray[np.float64]) -> tuple[Any, Any]:
+def error_costs(cost: FloatArray) -> tuple[Any, Any]:
     """Return how much more a false positive and a false negative cost than correct predictions."""
     return cost[0, 1] - cost[0, 0], cost[1, 0] - cost[1, 1]
 
@@ -187,22 +181,23 @@ def error_costs(cost: NDArray[np.float64]) -> tuple[Any, Any]:
 def find_best(
     tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None, n_allowed: Any = None
 ) -> int:
-    """Return the place of the highest of the best thresholds, of weights at descending thresholds as of `cumulate`.
+    """Return the index of the best threshold of `cumulate`, the highest one if several are equally good.
 
-    Quotients are rounded, so that equal ones may differ: the gains are multiplied by what does not depend on the
-    threshold. Without `cost`, each error costs 1. With `n_allowed`, it is one of so many of the highest thresholds.
+    Gains are multiplied by all denominators that do not depend on the threshold, because rounding can make equal
+    quotients differ. Only the `n_allowed` highest thresholds are compared. `cost` is needed for the criterion "cost".
     """
-    of_fp, of_fn = (1.0, 1.0) if cost is None else error_costs(cost)
-    greatest = max(tps[-1] * fps[-1], of_fp * fps[-1] + of_fn * tps[-1])
-    is_whole = greatest < 2.0**62 and all(np.array_equal(part, np.rint(part)) for part in (tps, fps, of_fp, of_fn))
-    numbers: Any = (np.asarray(part, dtype=np.int64 if is_whole else np.float64) for part in (tps, fps, of_fp, of_fn))
-    tps, fps, of_fp, of_fn = numbers
+    numbers: Any = (tps, fps, *((1.0, 1.0) if cost is None else error_costs(cost)))
+    tps, fps, fp_cost, fn_cost = numbers
+    greatest = max(tps[-1] * fps[-1], fp_cost * fps[-1] + fn_cost * tps[-1])
+    is_whole = greatest < 2.0**62 and all(np.array_equal(number, np.rint(number)) for number in numbers)
+    numbers = [np.asarray(number, np.int64 if is_whole else np.float64) for number in numbers]
+    tps, fps, fp_cost, fn_cost = numbers
     positives, negatives = tps[-1], fps[-1]
     gain, scale = {
         "youden": lambda: (negatives * tps - positives * fps, positives * negatives),
         "gmean": lambda: (tps * (negatives - fps), positives * negatives),
-        "f1": lambda: (tps / (positives + fps), 1.0),  # the odds of F1; equal quotients are rounded alike
-        "cost": lambda: (of_fn * tps - of_fp * fps, of_fn * positives + of_fp * negatives),
+        "f1": lambda: (tps / (positives + fps), 1.0),  # Jaccard index, rises with F1; equal quotients are rounded alike
+        "cost": lambda: (fn_cost * tps - fp_cost * fps, fn_cost * positives + fp_cost * negatives),
     }[criterion]()
     gain = gain[:n_allowed]
     return int(np.argmax(gain >= gain.max() - (0 if is_whole else ROUNDING * scale)))
@@ -215,16 +210,15 @@ def gain_at_thresholds(tps: FloatArray, fps: FloatArray, criterion: str, cost: F
         return np.sqrt(tps / positives * (1.0 - fps / negatives))
     if criterion == "f1":
         return 2.0 * tps / (tps + fps + positives)
-    of_fp, of_fn = (0.0, 0.0) if cost is None else error_costs(cost)
-    return -(of_fp * fps + of_fn * (positives - tps))
+    fp_cost, fn_cost = (0.0, 0.0) if cost is None else error_costs(cost)
+    return -(fp_cost * fps + fn_cost * (positives - tps))
 
 
-def decide(classifier: Any, proba: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the index of the predicted class of every row, by the `threshold_` of a fitted classifier, if it has one.
+def decide(classifier: Any, proba: FloatArray) -> NDArray[np.int64]:
+    """Return the index of the predicted class of each row, which depends on the `threshold_` of a fitted classifier.
 
-    It is None for the most probable class; the least probability of the positive one of two classes; prior
-    probabilities, for the class with the largest ratio of probability to prior; or a cost matrix, for the least
-    expected cost.
+    A number is the minimum probability of the positive class, and a matrix contains costs. A vector contains prior
+    probabilities, by which the probabilities are divided. None (the default) predicts the most probable class.
     """
     threshold = getattr(classifier, "threshold_", None)
     if threshold is None:
@@ -234,5 +228,5 @@ def decide(classifier: Any, proba: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.where(proba[:, positive] >= threshold, positive, negative)
     if threshold.ndim == 2:
         return (proba @ threshold).argmin(axis=1)
-    # A class without a prior has no probability either.
+    # A class with a prior probability of 0 has a probability of 0, too.
     return np.divide(proba, threshold, out=np.zeros_like(proba), where=threshold > 0.0).argmax(axis=1)

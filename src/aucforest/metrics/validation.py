@@ -12,7 +12,6 @@ from aucforest._caller import warn
 
 Scores = NDArray[np.floating[Any]]
 FloatArray = NDArray[np.float64]
-Weights = FloatArray
 
 
 def require_finite(values: NDArray[Any], name: str) -> None:
@@ -30,7 +29,7 @@ def check_option(name: str, value: Any, options: Sequence[Any]) -> None:
 
 
 def unmask(values: Any) -> Any:
-    """Return a masked array as a plain one, with NaN for masked numbers and None for others; anything else as it is."""
+    """Return a masked array as a plain array, with NaN or None for masked values; other objects are unchanged."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     if not np.ma.is_masked(values):
@@ -59,7 +58,7 @@ def _real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def check_scores(y_score: ArrayLike, *, n_dims: int = 1, name: str = "y_score", finite: bool = False) -> Scores:
-    """Return scores as contiguous float32 or float64; without `finite`, sorting them checks that they are finite."""
+    """Return scores as contiguous float32 or float64; without `finite`, only sorting finds NaN and infinity."""
     scores = _real_numbers(y_score, name)
     if scores.ndim != n_dims:
         raise ValueError(f"{name} must have {n_dims} dimension(s), but has shape {scores.shape}")
@@ -85,8 +84,8 @@ def check_length(values: NDArray[Any], name: str, n_rows: int, *, of: str = "y_s
         raise ValueError(f"{name} has {values.size} samples, but {of} has {n_rows}")
 
 
-def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> Weights | None:
-    """Return weights as contiguous float64, after checking that they are finite and not negative, or None for None."""
+def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> FloatArray | None:
+    """Return weights as contiguous float64, finite and not negative, or None for None."""
     if sample_weight is None:
         return None
     weights = np.require(_real_numbers(sample_weight, "sample_weight"), np.float64, ["C", "W"])
@@ -98,8 +97,8 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_
     return weights
 
 
-def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> Weights | None:
-    """Return validated weights, scaled such that no sum or product of two overflows, for use of their ratios only.
+def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = "y_score") -> FloatArray | None:
+    """Return validated weights, scaled so that their sums and products do not overflow; only their ratios have meaning.
 
     The factor is a power of two, so nothing is rounded, and 1 unless the weights are extreme.
     """
@@ -109,7 +108,7 @@ def relative_weights(sample_weight: ArrayLike | None, n_rows: int, *, of: str = 
 
 
 def weight_exponent(sample_weight: ArrayLike | None) -> int:
-    """Return the exponent of the power of two that `relative_weights` divides valid weights by."""
+    """Return the exponent of the power of two by which `relative_weights` divides valid weights."""
     greatest = 1.0 if sample_weight is None else np.asarray(sample_weight, dtype=np.float64).max(initial=0.0)
     return 0 if 1e-100 < greatest < 1e100 else int(np.frexp(greatest)[1])
 
@@ -148,9 +147,9 @@ def is_positive(
 
 
 def positive_last(classifier: Any) -> list[int]:
-    """Return the indices of the classes of a fitted classifier; of two the positive one is last.
+    """Return the indices of the classes of a fitted classifier; if there are two, the positive class is last.
 
-    It is `pos_label_` if the classifier has one, or else the second.
+    The positive class is `pos_label_` if the classifier has this attribute, or else the second class.
     """
     classes = classifier.classes_.tolist()
     order = list(range(len(classes)))
@@ -159,7 +158,7 @@ def positive_last(classifier: Any) -> list[int]:
 
 def two_classes(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, pos_label: Any = None
-) -> tuple[NDArray[np.bool_], Scores, Weights | None]:
+) -> tuple[NDArray[np.bool_], Scores, FloatArray | None]:
     """Return the validated rows: whether they are positive, scores and weights."""
     scores = check_scores(as_column(y_score))
     weights = relative_weights(sample_weight, scores.size)
@@ -185,7 +184,7 @@ def class_codes(
     labels: ArrayLike | None = None,
     name: str = "y_true",
     of: str = "y_score",
-    strangers_are: str = "not in labels",
+    unknown_is: str = "not in labels",
 ) -> tuple[NDArray[np.uint32], NDArray[Any]]:
     """Return the code of each row, 0 to K - 1, and the K classes: `labels` in the given order, or sorted labels."""
     values = as_column(y_true)
@@ -194,13 +193,13 @@ def class_codes(
     if labels is None:
         return codes, present
     classes = np.asarray(labels)
-    position = {label: k for k, label in enumerate(classes.tolist())}
-    if classes.ndim != 1 or len(position) != classes.size:
+    index = {label: k for k, label in enumerate(classes.tolist())}
+    if classes.ndim != 1 or len(index) != classes.size:
         raise ValueError(f"labels must be one-dimensional without duplicates, but is {labels!r}")
-    strangers = [label for label in present.tolist() if label not in position]
-    if strangers:
-        raise ValueError(f"{name} has the label {strangers[0]!r}, which is {strangers_are}")
-    return np.array([position[label] for label in present.tolist()], dtype=np.uint32)[codes], classes
+    for label in present.tolist():
+        if label not in index:
+            raise ValueError(f"{name} has the label {label!r}, which is {unknown_is}")
+    return np.array([index[label] for label in present.tolist()], dtype=np.uint32)[codes], classes
 
 
 def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]] | None:
@@ -245,7 +244,7 @@ def is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except TypeError:  # comparisons with pandas.NA are neither true nor false
         return True
-    except ValueError:  # those with an array are one
+    except ValueError:  # a comparison of arrays is an array
         return False
 
 

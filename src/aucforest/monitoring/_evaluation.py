@@ -1,15 +1,10 @@
 """The corrected estimate, standard error and confidence interval of a metric on a chunk.
 
-Estimates on the reference samples to which a curve was fitted are optimistic: in sample, the estimated AUC is the area
-under the convex hull of the ROC curve. So the difference (estimated - realized) on the reference is subtracted from
-every estimate. The influence of the label of reference sample r, in block b, on the corrected estimate is then
-(S_b - Sref_b) / m_b + psi_ref_r. The covariance matrix of the label sums of the blocks is known, so the variance of a
-metric due to the curves is a quadratic form.
-
-This variance is itself an estimate, from m_b samples for block b, and is uncertain if few blocks contribute to it: if
-the reference is small, or new scores are close to its smallest or largest. So intervals use quantiles of Student's t
-distribution with the degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946),
-variance^2 / sum_b (variance of block b)^2 / (m_b - 1).
+Estimates on the reference samples to which a curve was fitted are optimistic, so the difference (estimated - realized)
+on the reference is subtracted from every estimate. The label of reference sample r, in block b of m_b samples, then has
+the influence (S_b - Sref_b) / m_b + psi_ref_r on the corrected estimate. The variance due to the curves is a quadratic
+form of the covariance matrix of the label sums of the blocks. This matrix is estimated from m_b samples for block b, so
+intervals use Student's t distribution with Satterthwaite's degrees of freedom; see docs/mathematics/monitoring.md.
 """
 
 from typing import Any, NamedTuple
@@ -20,11 +15,11 @@ from scipy.sparse import csr_matrix
 
 from aucforest.metrics.intervals import t_quantile, tails
 from aucforest.monitoring._rows import FloatArray, RankedColumn, Rows, label_variance, side_by_side
-from aucforest.monitoring.calibration import Calibrated, Calibration
+from aucforest.monitoring.calibration import Calibrated, IsotonicCurves
 from aucforest.monitoring.metrics import Metric
 from aucforest.monitoring.soft import is_small
 
-# Degrees of freedom for a normal distribution; numpy's generator of the t distribution does not accept infinity.
+# Degrees of freedom that stand for infinity, which numpy's generator of the t distribution does not accept.
 MANY = 1e9
 
 
@@ -52,19 +47,20 @@ class Curves:
     smoothed to (k + 1/2) / (m + 1) so that they are not 0 or 1 in blocks of one class.
     """
 
-    def __init__(self, calibration: Calibration, reference: Rows, weights: FloatArray | None = None) -> None:
-        self.calibration, self._truth = calibration, reference
-        self._mass = np.concatenate([curve.mass for curve in calibration.curves.values()])
+    def __init__(self, reference: Rows, fitted: NDArray[np.bool_], weights: FloatArray | None = None) -> None:
+        self.isotonic = IsotonicCurves(reference.columns, reference.p, fitted, weights)
+        self._truth = reference
+        self._mass = np.concatenate([curve.mass for curve in self.isotonic.curves.values()])
         zeros = np.zeros_like(self._mass)
         self.no_offset = Offset(0.0, zeros, zeros, 0.0)  # for a metric without correction
-        self._rows = calibration.apply(reference.columns)
+        self._rows = self.isotonic.apply(reference.columns)
         levels, blocks, n_before = [column.scores for column in reference.columns], [], 0
-        for k, curve in calibration.curves.items():
+        for k, curve in self.isotonic.curves.items():
             block = reference.columns[k].to_rows(self._rows.positions[k].left)
             levels[k] = ((curve.hits + 0.5) / (curve.mass + 1.0))[block]
             blocks.append(n_before + block)
             n_before += curve.levels.size
-        self._fitted, self._blocks = list(calibration.curves), np.column_stack(blocks)
+        self._fitted, self._blocks = list(self.isotonic.curves), np.column_stack(blocks)
         self.p = side_by_side(levels)
         if len(levels) > 1:
             self.p /= self.p.sum(axis=1, keepdims=True)
@@ -74,9 +70,9 @@ class Curves:
         n_rows = self._mass if weights is None else self._mass**2 / self._by_block(squares)
         self._freedom = np.maximum(n_rows - 1.0, 0.5)
 
-    def _by_block(self, of_cells: FloatArray) -> FloatArray:
-        """Return for every block the sum of the values of its samples; `of_cells` has shape (n_samples, n_columns)."""
-        cells = of_cells[:, self._fitted].ravel()
+    def _by_block(self, values: FloatArray) -> FloatArray:
+        """Return for every block the sum of the values, (n_samples, n_columns), of its samples."""
+        cells = values[:, self._fitted].ravel()
         return np.bincount(self._blocks.ravel(), cells, minlength=self._mass.size).astype(np.float64)
 
     def _block_covariance(self) -> FloatArray:
@@ -104,15 +100,15 @@ class Curves:
         value = estimate.expected - realized.value
         if np.isnan(value):
             return self.no_offset
-        spread = self.calibration.spread(self._rows, estimate.influence)
+        spread = self.isotonic.spread(self._rows, estimate.influence)
         return Offset(value, spread, self.cross(realized.influence), label_variance(self.p, realized.influence))
 
     def noise(self, rows: Calibrated, influence: FloatArray, offset: Offset) -> tuple[float, float]:
         """Return the variance of a corrected estimate due to the labels of the reference and its degrees of freedom."""
-        pull = (self.calibration.spread(rows, influence) - offset.spread) / self._mass
+        pull = (self.isotonic.spread(rows, influence) - offset.spread) / self._mass
         variance = float(pull @ self._covariance @ pull + 2.0 * pull @ offset.cross + offset.variance)
-        of_blocks = pull**2 * np.diag(self._covariance)
-        spread = float((of_blocks**2 / self._freedom).sum())
+        block_variances = pull**2 * np.diag(self._covariance)
+        spread = float((block_variances**2 / self._freedom).sum())
         if variance <= 0.0 or spread == 0.0:
             return max(0.0, variance), np.inf
         return variance, max(1.0, variance**2 / spread)
@@ -121,10 +117,10 @@ class Curves:
 class Evaluated(NamedTuple):
     """The estimate, standard error and confidence interval of a metric on a chunk; NaN if the metric is undefined."""
 
-    estimate: float = float("nan")
-    standard_error: float = float("nan")
-    low: float = float("nan")
-    high: float = float("nan")
+    estimate: float = np.nan
+    standard_error: float = np.nan
+    low: float = np.nan
+    high: float = np.nan
 
 
 class Scored:
@@ -133,7 +129,7 @@ class Scored:
     def __init__(
         self, columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None
     ) -> None:
-        self.curves, self.calibrated = curves, None if curves is None else curves.calibration.apply(columns)
+        self.curves, self.calibrated = curves, None if curves is None else curves.isotonic.apply(columns)
         p = side_by_side([column.scores for column in columns]) if self.calibrated is None else self.calibrated.p
         self.rows = Rows(columns, p, predicted)
 

@@ -1,10 +1,10 @@
 """Validated and ranked scores of samples, and the probabilities of their labels.
 
-p[i, c] is the probability that sample i has class c. For two classes there is one column, that of the positive class;
-for more classes there is a column for each. An influence h[i, c] is the derivative of a metric with respect to p[i, c].
+p[i, c] is the probability that sample i has class c. For two classes there is one column, for the positive class. For
+more classes there is a column for each. An influence h[i, c] is the derivative of a metric with respect to p[i, c].
 Since the labels of different samples are independent, the variance of the realized metric is
 
-    sum_i ( sum_c p h^2 - (sum_c p h)^2 )            which for one column is sum_i p (1 - p) h^2
+    sum_i ( sum_c p h^2 - (sum_c p h)^2 )            or, for one column, sum_i p (1 - p) h^2
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class RankedColumn:
         self.edges: IntArray = _edges(np.diff(ranked >> HALF) > 0) if has_ties else np.arange(scores.size + 1)
 
     @classmethod
-    def of_sorted(cls, scores: FloatArray) -> Self:
+    def from_sorted(cls, scores: FloatArray) -> Self:
         """Return the column of scores that are already in ascending order."""
         column = cls.__new__(cls)
         column.scores, column.order, column.edges = scores, np.arange(scores.size), _edges(np.diff(scores) > 0.0)
@@ -57,20 +57,20 @@ class RankedColumn:
         """Midranks of the samples minus (n + 1) / 2, which sum to 0."""
         return self.to_rows(0.5 * (self.edges[:-1] + self.edges[1:] - self.scores.size))
 
-    def to_rows(self, of_groups: NDArray[Any]) -> NDArray[Any]:
+    def to_rows(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return for every sample the value of its group."""
-        out = np.empty(self.scores.size, of_groups.dtype)
-        out[self.order] = of_groups if self.is_distinct else np.repeat(of_groups, np.diff(self.edges))
+        out = np.empty(self.scores.size, values.dtype)
+        out[self.order] = values if self.is_distinct else np.repeat(values, np.diff(self.edges))
         return out
 
-    def sums(self, of_rows: NDArray[Any]) -> FloatArray:
+    def sums(self, values: NDArray[Any]) -> FloatArray:
         """Return for every group the sum over its samples."""
-        ordered = of_rows[self.order].astype(np.float64, copy=False)
+        ordered = values[self.order].astype(np.float64, copy=False)
         return ordered if self.is_distinct else np.add.reduceat(ordered, self.edges[:-1])
 
-    def below(self, of_rows: NDArray[Any]) -> FloatArray:
+    def below(self, values: NDArray[Any]) -> FloatArray:
         """Return for every sample the sum over the samples with lower scores plus half of the sum over its group."""
-        sums = self.sums(of_rows)
+        sums = self.sums(values)
         return self.to_rows(np.cumsum(sums) - 0.5 * sums)
 
 
@@ -156,9 +156,9 @@ def _require_range(values: FloatArray, name: str) -> None:
 
 
 def check_raw_columns(columns: list[RankedColumn], fitted: NDArray[np.bool_]) -> None:
-    """Raise ValueError if a column without a curve is not in [0, 1], or none has a curve and rows do not sum to 1."""
+    """Raise ValueError if uncalibrated columns are not in [0, 1], or if none is calibrated and rows do not sum to 1."""
     if not fitted.any():
-        check_probabilities(np.column_stack([column.scores for column in columns]), n_dims=2, name="y_score")
+        check_probabilities(side_by_side([column.scores for column in columns]), n_dims=2, name="y_score")
     for column, has_curve in zip(columns, fitted):
         if not has_curve:
             _require_range(column.scores, "y_score")

@@ -16,6 +16,7 @@ from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import NORMALIZATIONS, Metric
 from aucforest.tables.columns import (
     Categories,
+    Table,
     as_table,
     check_table,
     column_name,
@@ -24,7 +25,6 @@ from aucforest.tables.columns import (
     learn,
     read_numbers,
 )
-from aucforest.tables.columns import Table as FeatureTable
 from aucforest.tables.dates import find_dates
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows
@@ -32,7 +32,7 @@ from aucforest.tables.sparse import SparseRows
 UNKNOWN = np.iinfo(np.uint32).max  # the class index of a missing label
 
 
-class Table(NamedTuple):
+class Samples(NamedTuple):
     """Validated samples.
 
     `scores` has one column for two classes. `codes` and `predicted` are class indices of labels and predictions;
@@ -45,14 +45,14 @@ class Table(NamedTuple):
     X: FloatArray | None
     kept: NDArray[np.bool_]
 
-    def take(self, rows: slice | IntArray) -> "Table":
+    def take(self, rows: slice | IntArray) -> "Samples":
         """Return the given rows, without those for which `kept` is False."""
         kept = self.kept[rows]
         chosen = rows if kept.all() else np.arange(len(self.kept))[rows][kept]
-        return Table._make(None if part is None else part[chosen] for part in self)
+        return Samples._make(None if part is None else part[chosen] for part in self)
 
 
-def read_table(
+def read_samples(
     y_score: ArrayLike,
     y_true: ArrayLike | None,
     y_pred: ArrayLike | None,
@@ -61,13 +61,11 @@ def read_table(
     classes: ArrayLike | None,
     on_nan: str,
     is_reference: bool,
-) -> tuple[Table, NDArray[Any]]:
+) -> tuple[Samples, NDArray[Any]]:
     """Return the validated samples and the classes, by default the sorted labels."""
     scores = _columns(y_score)
     n_rows = len(scores)
-    kept = ~np.asarray(np.isnan(scores).any(axis=1))
-    n_unscored = int(np.count_nonzero(~kept))
-    unlabelled = np.zeros(n_rows, dtype=bool)
+    unscored, unlabelled = np.asarray(np.isnan(scores).any(axis=1)), np.zeros(n_rows, dtype=bool)
     codes = None
     if y_true is not None:
         labels = as_column(y_true)
@@ -79,9 +77,8 @@ def read_table(
             codes[~unlabelled], classes = class_codes(labels, labels.size, labels=classes)
         elif is_reference:
             raise ValueError(f"all {n_rows} labels of y_true are missing")
-    _report_missing(n_unscored, int(unlabelled.sum()), on_nan, is_reference)
-    if is_reference:
-        kept = kept & ~unlabelled
+    _report_missing(int(unscored.sum()), int(unlabelled.sum()), on_nan, is_reference)
+    kept = ~(unscored | unlabelled) if is_reference else ~unscored
     if not kept.any():
         raise ValueError("no samples are left: each lacks a score or a label")
     classes = np.asarray(classes)
@@ -96,13 +93,13 @@ def read_table(
         scores, n_columns = _positive_column(scores), 1
     if scores.shape[1] != n_columns:
         raise ValueError(f"y_score has {scores.shape[1]} columns, but there are {classes.size} classes")
-    return Table(scores, codes, predicted, _features(X, n_rows), kept), classes
+    return Samples(scores, codes, predicted, _features(X, n_rows), kept), classes
 
 
 def _columns(y_score: ArrayLike) -> FloatArray:
-    """Return scores as columns."""
+    """Return scores as float64 with a column axis, NaN for missing scores."""
     given = np.asarray(y_score)
-    if given.dtype.kind == "O":  # pandas' columns with missing values, or text
+    if given.dtype.kind == "O":  # pandas columns with missing values, or text
         given = _numbers(np.where(missing(given.ravel()).reshape(given.shape), np.nan, given), "y_score")
     scores = np.asarray(check_scores(given, n_dims=2 if given.ndim == 2 else 1), dtype=np.float64)
     scores = scores.reshape(len(scores), -1)
@@ -141,7 +138,7 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
 
 
 def learn_features(X: Any) -> tuple[Any, Categories]:
-    """Return features with codes for the categories of text columns, and those categories; other X unchanged."""
+    """Return X with codes in place of the categories of text columns, and the categories of these columns."""
     table = _without_dates(X)
     if table is None:
         return X, {}
@@ -164,7 +161,7 @@ def remember_columns(cbpe: Any, X: Any) -> None:
 
 
 def encode_features(cbpe: Any, X: Any, categories: Categories) -> Any:
-    """Return features with codes for known categories, NaN for others; the columns must be like those of `fit`."""
+    """Return X with codes in place of known categories, and NaN in place of others; validate the columns of X."""
     table = _without_dates(X)
     if X is not None and not hasattr(cbpe, "n_features_in_"):
         raise ValueError("X is passed, but the reference has no X: pass X to fit, too")
@@ -174,18 +171,13 @@ def encode_features(cbpe: Any, X: Any, categories: Categories) -> Any:
         return X
     for feature in range(table.shape[1]):
         if feature not in categories and not _holds_numbers(table, feature):
-            raise TypeError(
-                f"X: {column_name(table, feature)} holds text, but numbers in the reference: pass what is no number as"
-                " missing"
-            )
+            what = f"{column_name(table, feature)} holds text, but numbers in the reference"
+            raise TypeError(f"X: {what}: pass what is no number as missing")
     return encode(table, categories) if categories else X
 
 
-def _without_dates(X: Any) -> FeatureTable | None:
-    """Return X as a table, or None if it is none; TypeError for a column of dates or durations.
-
-    The time tells the rows of a chunk from those before, so that the domain classifier would see nothing else.
-    """
+def _without_dates(X: Any) -> Table | None:
+    """Return X as a table, or None if it is not a table; TypeError for a column of dates or durations."""
     if X is None:
         return None
     check_table(X)
@@ -201,7 +193,7 @@ def _without_dates(X: Any) -> FeatureTable | None:
 
 
 def _holds_numbers(table: Any, feature: int) -> bool:
-    """Return whether a column is of numbers, not text; raise TypeError if it is of neither, such as lists."""
+    """Return True for a column of numbers and False for text; TypeError for other values, such as lists."""
     named = not isinstance(table, np.ndarray)
     values = table.get_column(table.columns[feature]).to_numpy() if named else table[:, feature]
     try:
@@ -246,12 +238,12 @@ def check_options(cbpe: Any) -> None:
     require_level(cbpe.level)
 
 
-def check_columns(cbpe: Any, metrics: list[Metric], table: Table) -> None:
+def check_columns(cbpe: Any, metrics: list[Metric], samples: Samples) -> None:
     """Raise ValueError if required predictions or features are missing."""
     for metric in metrics:
-        if metric.needs_predictions and table.predicted is None:
+        if metric.needs_predictions and samples.predicted is None:
             raise ValueError(f"metric {metric.name!r} needs y_pred")
-    if cbpe.importance_weighted and table.X is None:
+    if cbpe.importance_weighted and samples.X is None:
         raise ValueError("importance_weighted=True needs X, in fit and in estimate")
 
 

@@ -61,7 +61,7 @@ class IsotonicCurve:
 
     def locate(self, column: RankedColumn) -> _Position:
         """Return the neighbouring blocks of the distinct scores of a column."""
-        # Both are sorted, and there are fewer knots than scores, so knots are searched among scores.
+        # Knots and scores are sorted, and there are fewer knots, so knots are searched among scores.
         firsts = np.searchsorted(column.values, self._knots)
         knots = np.maximum(np.arange(-1, self._knots.size), 0)
         left = np.repeat(knots, np.diff(firsts, prepend=0, append=column.values.size))
@@ -95,7 +95,7 @@ class Calibrated(NamedTuple):
     positions: dict[int, _Position]
 
 
-class Calibration:
+class IsotonicCurves:
     """Isotonic curves of the columns that are `fitted`, by index; the scores of other columns are probabilities.
 
     `truth` has shape (n_samples, n_columns) and is 1.0 for the class of a sample and 0.0 for others.
@@ -137,10 +137,7 @@ def is_rising(column: RankedColumn, positive: FloatArray) -> bool:
 
 
 def columns_to_fit(
-    columns: list[RankedColumn],
-    truth: FloatArray,
-    calibration: str | Sequence[bool],
-    random_state: int | None,
+    columns: list[RankedColumn], truth: FloatArray, calibration: str | Sequence[bool], random_state: int | None
 ) -> NDArray[np.bool_]:
     """Return whether each column is calibrated; see the parameters of CBPE."""
     n_columns = len(columns)
@@ -169,8 +166,9 @@ def _brier_improves(column: RankedColumn, positive: FloatArray, random_state: in
     p = np.empty(positive.size)
     for k in range(N_FOLDS):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        train_column, test_column = RankedColumn.of_sorted(scores[train]), RankedColumn.of_sorted(scores[test])
-        p[test] = _out_of_fold(train_column, positive[train], test_column)
+        train_column, test_column = RankedColumn.from_sorted(scores[train]), RankedColumn.from_sorted(scores[test])
+        curve = IsotonicCurve(train_column, positive[train])
+        p[test] = test_column.to_rows(curve.at(curve.locate(test_column)))
     gain = (scores - positive) ** 2 - (p - positive) ** 2
     return bool(gain.mean() > ONE_SIDED_95 * gain.std() / np.sqrt(gain.size))
 
@@ -181,9 +179,3 @@ def _expected_auc_differs(column: RankedColumn, positive: FloatArray) -> bool:
     estimate = soft_roc_auc(Rows([column], p))
     realized = soft_roc_auc(Rows([column], positive[:, None])).value
     return bool(abs(estimate.expected - realized) > TWO_SIDED_97 * np.sqrt(label_variance(p, estimate.influence)))
-
-
-def _out_of_fold(train: RankedColumn, positive: FloatArray, test: RankedColumn) -> FloatArray:
-    """Return the probabilities of test samples from a curve fitted to training samples."""
-    curve = IsotonicCurve(train, positive)
-    return test.to_rows(curve.at(curve.locate(test)))

@@ -1,6 +1,6 @@
 """Splitting of data into chunks by size, by number or by calendar period."""
 
-import warnings
+import re
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -16,8 +16,11 @@ from aucforest.monitoring._rows import IntArray, missing
 
 Incomplete = Literal["keep", "append", "drop"]
 
-# period: (unit of datetime64, units per period, units from the start of the period with 1970-01-01 to that day)
+# period: (unit of datetime64, units per period, units from the start of the period around 1970-01-01 to that day)
 _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 0), "Q": ("M", 3, 0), "Y": ("Y", 1, 0)}
+
+
+_TIME = re.compile(r"\s*[+-]?\d+-\d\d-\d\d[T ]\d\d(:\d\d(:\d\d(\.\d*)?)?)?")
 
 
 class Chunk(NamedTuple):
@@ -84,15 +87,7 @@ class Chunks:
     def by_number(cls, number: int) -> "Chunks":
         """Split into `number` chunks, whose sizes differ by at most one sample.
 
-        Parameters
-        ----------
-        number : int
-            The number of chunks.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If `number` is not a positive integer. `split` raises a ValueError if there are fewer samples than chunks.
+        Raises a ValueError or TypeError unless `number` is a positive integer.
         """
         return cls(partial(_split_evenly, _count("number", number)))
 
@@ -131,7 +126,7 @@ def _split_evenly(number: int, n_rows: int) -> list[Chunk]:
     """Return `number` chunks whose sizes differ by at most one."""
     if number > n_rows:
         raise ValueError(f"{n_rows} samples cannot be split into {number} chunks: use fewer chunks")
-    return [_of_rows(start, end) for start, end in pairwise([k * n_rows // number for k in range(number + 1)])]
+    return [_make_chunk(start, end) for start, end in pairwise([k * n_rows // number for k in range(number + 1)])]
 
 
 def _split_sizes(size: int, incomplete: Incomplete, n_rows: int) -> list[Chunk]:
@@ -143,7 +138,7 @@ def _split_sizes(size: int, incomplete: Incomplete, n_rows: int) -> list[Chunk]:
             raise ValueError(f"{n_rows} samples do not fill a chunk of {size}, and incomplete='drop' drops it")
     if left_over and incomplete == "append" and len(edges) > 2:
         del edges[-2]
-    return [_of_rows(start, end, end - start >= size) for start, end in pairwise(edges)]
+    return [_make_chunk(start, end, end - start >= size) for start, end in pairwise(edges)]
 
 
 def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int) -> list[Chunk]:
@@ -192,23 +187,28 @@ def _read_times(timestamps: ArrayLike) -> NDArray[np.datetime64]:
         times = np.where(missing(times), np.datetime64("NaT"), times)
     if times.dtype.kind not in "MOSTU" or any(isinstance(time, Real) for time in times[:1]):
         raise ValueError(f"timestamps must be dates, but the first is {times[0]}")
-    # numpy converts times with a time zone to UTC and warns; np.asarray of a polars Series drops the zone silently.
+    # numpy converts times with a time zone to UTC; np.asarray of a polars Series drops the zone silently.
     has_zone = getattr(getattr(timestamps, "dtype", None), "time_zone", None) is not None
+    if has_zone or (times.dtype.kind != "M" and any(map(_has_zone, set(times.tolist())))):
+        raise ValueError("timestamps must not have a time zone: convert them to local time")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            times = times.astype("datetime64[s]")
-    except Warning:
-        has_zone = True
+        times = times.astype("datetime64[s]")
     except (ValueError, TypeError) as error:
         raise ValueError(f"timestamps must be dates: {error}") from error
-    if has_zone:
-        raise ValueError("timestamps must not have a time zone: convert them to local time")
     if np.isnat(times).any():
         raise ValueError(f"timestamps has {np.count_nonzero(np.isnat(times))} missing values")
     return times
 
 
-def _of_rows(start: int, end: int, is_full: bool = True) -> Chunk:
+def _has_zone(time: Any) -> bool:
+    """Return whether a datetime has a time zone, or whether an ISO 8601 string continues after the time."""
+    text = time.decode(errors="replace") if isinstance(time, bytes) else time
+    if not isinstance(text, str):
+        return getattr(time, "tzinfo", None) is not None
+    found = _TIME.match(text)
+    return found is not None and text[found.end() :].strip()[:1] not in ("", ":")
+
+
+def _make_chunk(start: int, end: int, is_full: bool = True) -> Chunk:
     """Return the chunk of the rows from `start` up to but not including `end`."""
     return Chunk(f"[{start}:{end - 1}]", start, end - 1, slice(start, end), is_full)

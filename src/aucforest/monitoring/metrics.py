@@ -70,7 +70,7 @@ def confusion(rows: Rows) -> FloatArray:
     """Return the expected confusion matrix, (true, predicted)."""
     p = np.hstack([1.0 - rows.p, rows.p]) if rows.p.shape[1] == 1 else rows.p
     predicted = np.asarray(rows.predicted)
-    return np.array([np.bincount(predicted, weights=of_class, minlength=p.shape[1]) for of_class in p.T])
+    return np.array([np.bincount(predicted, weights=column, minlength=p.shape[1]) for column in p.T])
 
 
 def _denominators(matrix: FloatArray, normalize: Normalize) -> FloatArray:
@@ -98,7 +98,7 @@ def accuracy(counts: FloatArray) -> tuple[float, FloatArray]:
 def class_metric(name: str, counts: FloatArray) -> tuple[float, FloatArray]:
     """Return precision, recall, specificity or F1 and its gradient; for more than two classes the mean over classes."""
     hits, predicted, actual = np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)
-    # The metric is a ratio. Its derivatives: of the numerator by hits, and of the denominator by samples of the class.
+    # The metric is a ratio. `by_hits` is d numerator / d hits, and `by_rows` is d denominator / d samples of the class.
     numerator, denominator, by_hits, by_rows = {
         "precision": (hits, predicted, 1.0, 0.0),
         "recall": (hits, actual, 1.0, 1.0),
@@ -145,13 +145,12 @@ AT_K = ("precision_at_K", "recall_at_K")
 
 def proportion_at_k(name: str) -> tuple[str, float] | None:
     """Return "precision" or "recall" and k from a name such as "precision_at_0.01", or None for other names."""
-    metric = find_at_k(name)
-    if metric is None or name.startswith("lift"):
+    found = find_at_k(name)
+    if found is None or name.startswith("lift"):
         return None
-    _, _, k = metric
-    if isinstance(k, int):
+    if isinstance(found[2], int):
         raise ValueError(f"metrics has {name!r}, but K must be a proportion, such as 0.01: chunks differ in size")
-    return name.partition("_")[0], k
+    return name.partition("_")[0], found[2]
 
 
 class Metric(NamedTuple):
@@ -166,9 +165,9 @@ class Metric(NamedTuple):
     draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # returns values for simulated labels
     always_drawn: bool = False  # whether intervals always use simulated labels, even if no class is rare
 
-    def ratio(self, n_rows: float, of_rows: float) -> float:
-        """Return the factor that scales the metric of `of_rows` samples to `n_rows` samples."""
-        return n_rows / of_rows if self.grows else 1.0
+    def ratio(self, n_rows: float, n_before: float) -> float:
+        """Return the factor that scales the metric of `n_before` samples to `n_rows` samples."""
+        return n_rows / n_before if self.grows else 1.0
 
 
 def find_metrics(
@@ -181,9 +180,8 @@ def find_metrics(
         if at_k is None and name not in NAMES:
             raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
         if at_k is not None:
-            kind, k = at_k
-            estimate_at_k, draw_at_k = partial(soft.soft_at_k, kind, k), partial(soft.sample_at_k, kind, k)
-            metrics.append(Metric(name, estimate_at_k, needs_predictions=False, draw=draw_at_k, always_drawn=True))
+            soft_at_k, draw_at_k = partial(soft.soft_at_k, *at_k), partial(soft.sample_at_k, *at_k)
+            metrics.append(Metric(name, soft_at_k, needs_predictions=False, draw=draw_at_k, always_drawn=True))
         elif name == "roc_auc" and len(classes) == 2:
             metrics.append(Metric(name, soft.soft_roc_auc, needs_predictions=False, draw=soft.sample_aucs))
         elif name == "roc_auc":
@@ -215,34 +213,34 @@ def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
             high=np.inf if grows else 1.0,
             grows=grows,
         )
-        for true in range(n_classes)
-        for predicted in range(n_classes)
+        for true, predicted in np.ndindex(n_classes, n_classes)
     ]
 
 
 def alert_limits(metric: Metric, realized: Sequence[float], threshold: float) -> tuple[float, float]:
-    """Return mean -+ threshold * standard deviation, within the bounds of the metric; NaN for less than two values."""
+    """Return mean -+ threshold * standard deviation, within the bounds of the metric; NaN for fewer than two values."""
     values = known(realized)
     if values.size < 2:
-        return float("nan"), float("nan")
+        return np.nan, np.nan
     reach = threshold * values.std()
     return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))
 
 
 def known(values: Sequence[float]) -> FloatArray:
     """Return the values that are not NaN."""
-    return np.array([value for value in values if not np.isnan(value)])
+    array = np.asarray(values, dtype=np.float64)
+    return array[~np.isnan(array)]
 
 
 def reach_of_limits(realized: Sequence[float], threshold: float, chance: float) -> float:
-    """Return how far the alert limits are from the mean, divided by how far `chance` is.
+    """Return the distance of the alert limits from the mean, divided by the distance of `chance` from the mean.
 
-    `chance` is the metric of scores without information: above 1 not even their estimates would be beyond the limits.
-    NaN if there are fewer than two values, or if they are those of chance.
+    `chance` is the metric of scores without information. If the result is above 1, even such scores would be within the
+    limits. NaN if there are fewer than two values, or if their mean equals `chance`.
     """
     values = known(realized)
     if values.size < 2 or not is_beyond(values.mean(), chance, chance):
-        return float("nan")
+        return np.nan
     return float(threshold * values.std() / abs(values.mean() - chance))
 
 

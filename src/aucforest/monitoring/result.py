@@ -35,9 +35,9 @@ class ChunkEstimate(NamedTuple):
     lower_limit, upper_limit : float
         The alert limits, NaN if there are none.
     alert : bool or None
-        Whether the estimate is beyond a limit, or may not be valid because the shift of the chunk is; see
-        `ShiftReport`. None, which is undefined, if there is no limit of either, if no estimate could be beyond the
-        limits, or if there is no estimate.
+        True if the estimate or the shift of the chunk (see `ShiftReport`) is beyond its limits; with such a shift the
+        estimate may not be valid. Otherwise None (undefined) if limits of the metric or the shift are missing, if no
+        estimate or no shift could be beyond them, or if there is no estimate.
     """
 
     chunk: str
@@ -92,17 +92,14 @@ class CBPEResult:
         return [{**row._asdict(), **self.shifts[row.chunk]._asdict()} for row in self.estimates]
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with one row for each chunk and metric; what is undefined is NaN or NA."""
+        """Return a pandas DataFrame with one row for each chunk and metric; undefined values are NaN or NA."""
         pandas = import_optional("pandas", purpose="to_frame", extra="frame")
         return pandas.DataFrame.from_records(self.records()).astype({"alert": "boolean", "valid": "boolean"})
 
     def plot(self, *, metrics: Sequence[str] | None = None) -> "CBPEDisplay":
-        """Plot estimates, intervals, realized values and alert limits of some metrics, by default of all.
+        """Plot estimates, intervals, realized values and alert limits of the given metrics, by default of all.
 
-        Raises
-        ------
-        ValueError, ImportError
-            If a metric was not estimated, or if matplotlib is not installed.
+        Raises a ValueError if a metric was not estimated, and an ImportError if matplotlib is not installed.
         """
         return CBPEDisplay({metric: self.of(metric) for metric in metrics or self.metrics}).plot()
 
@@ -118,10 +115,8 @@ class CBPEDisplay(Display):
 
     Attributes
     ----------
-    axes_ : ndarray of matplotlib Axes
-        The axes of each metric.
-    figure_ : matplotlib Figure
-        The figure of the plot.
+    axes_, figure_ : ndarray of matplotlib Axes, and matplotlib Figure
+        The axes of each metric, and the figure of the plot.
     """
 
     series: dict[str, list[ChunkEstimate]]
@@ -141,9 +136,9 @@ class CBPEDisplay(Display):
         step = max(1, len(rows) // 12)
         last = self.axes_[-1]
         last.set_xticks(range(0, len(rows), step), [row.chunk for row in rows[::step]], rotation=30, ha="right")
-        # above the panels, where it hides no estimate, with what any of them shows
-        of_panels = [handle for ax in self.axes_ for handle in ax.get_legend_handles_labels()[0]]
-        handles = list({handle.get_label(): handle for handle in of_panels}.values())
+        # one legend for all panels, placed above them so that it does not hide estimates
+        shown = [handle for ax in self.axes_ for handle in ax.get_legend_handles_labels()[0]]
+        handles = list({handle.get_label(): handle for handle in shown}.values())
         self.figure_.legend(handles=handles, loc="outside upper center", ncols=len(handles), fontsize="small")
 
 

@@ -1,20 +1,30 @@
-"""Measures of the shift between new and reference data."""
+"""Measures of the shift between new and reference data, and their limits, beyond which estimates may not be valid.
+
+For the limits, each full chunk of the reference is compared with the rest of the reference, as a new chunk is compared
+with the whole reference. The measures are standardized so that they do not depend on the numbers of samples and are
+about normal (see docs/mathematics/monitoring.md). The limits are prediction limits for the measures of a new chunk.
+"""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm, t
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from aucforest.estimators import AUCForestClassifier
 from aucforest.metrics import roc_auc_score
 from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn
+from aucforest.monitoring.metrics import is_beyond
 
 N_BINS = 10
 N_FOLDS = 5
 MOST_ROWS = 5_000  # the maximum number of reference and of new samples for the domain classifier
 LEAST_PROBABILITY = 0.01  # Probabilities are clipped so that no density ratio is 0 or infinite.
+# The minimum number of full reference chunks for limits. Two chunks would only be compared with each other, once.
+LEAST_CHUNKS = 3
+MOST_CHUNKS = 20  # the maximum number of compared reference chunks, because each needs a domain classifier
 
 
 class ShiftReport(NamedTuple):
@@ -34,12 +44,12 @@ class ShiftReport(NamedTuple):
     effective_sample_size : float
         (sum w)^2 / sum w^2 divided by the number of reference samples, with their density ratios w. 1 without a shift.
     psi_limit, domain_auc_limit, effective_sample_size_limit : float
-        The limits of the first and second above which, and of the third below which there is an alert: from full
-        reference chunks, each compared with the rest of the reference. NaN if there are none.
+        There is an alert above the first and second limit and below the third. The limits are computed from full
+        reference chunks, each compared with the rest of the reference. NaN if there are no limits.
     valid : bool or None
-        Whether all three are within their limits. If not, the chunk differs from the reference more than chunks of the
-        reference differ from each other, and its estimates are in doubt. None, which is undefined, without limits, if
-        no shift of the chunk could be beyond them, and for a chunk of fewer than two samples.
+        Whether the three measures are within their limits. If not, the chunk differs from the reference more than
+        reference chunks differ from each other, and its estimates are in doubt. None (undefined) without limits, if no
+        shift of the chunk could be beyond the limits, and for a chunk of fewer than two samples.
     """
 
     psi: float
@@ -54,7 +64,7 @@ class ShiftReport(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Samples of which the shift is measured: their scores, and their features or None."""
+    """Samples that are compared: the columns of scores, and the features or None."""
 
     columns: list[RankedColumn]
     X: FloatArray | None
@@ -63,18 +73,17 @@ class Sample(NamedTuple):
 def stability_index(reference: list[RankedColumn], new: list[RankedColumn], *, is_part: bool = False) -> float:
     """Return the maximum over columns of the population stability index of scores.
 
-    If the new samples are part of the reference, they are compared with the rest of it.
+    If the new samples are part of the reference, they are compared with the rest of the reference.
     """
     indices = []
     for old, column in zip(reference, new):
-        edges = _edges(old)
-        n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
+        n_before, n_after = _bin_counts(old, _edges(old)), _bin_counts(column, _edges(old))
         indices.append(index_of_counts(n_before - n_after if is_part else n_before, n_after))
     return max(indices)
 
 
 def greatest_index(reference: list[RankedColumn], n_new: int) -> float:
-    """Return the population stability index of so many new samples that are all in the bin of the fewest others."""
+    """Return the maximum possible PSI of `n_new` samples: all are in the bin with the fewest reference samples."""
     indices = []
     for old in reference:
         n_before = _bin_counts(old, _edges(old))
@@ -91,7 +100,7 @@ def _edges(reference: RankedColumn) -> FloatArray:
 
 
 def index_of_counts(n_before: IntArray, n_after: IntArray) -> float:
-    """Return the population stability index of numbers of samples in bins; bins without any do not count."""
+    """Return the population stability index of numbers of samples in bins; empty bins are ignored."""
     counts = np.array([n_before, n_after])
     # 1/2 is added to each count, so that no proportion is 0
     smoothed = counts[:, counts.any(axis=0)] + 0.5
@@ -113,20 +122,23 @@ def measure_shift(
     rest: NDArray[np.bool_] | None = None,
     categorical: Sequence[int] = (),
     all_reference: bool = False,
-) -> tuple[ShiftReport, FloatArray | None]:
-    """Return the shift report without limits, and the density ratios of `tell_apart` or None without features.
+) -> tuple["Measured", FloatArray | None]:
+    """Return the shift, and the density ratios of `tell_apart`, or None without features.
 
-    If the new samples are part of the reference, `rest` is True for the others, with which they are compared.
+    If the new samples are part of the reference, they are compared with the samples for which `rest` is True.
     """
     psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
     ends = [(column.values[0], column.values[-1]) for column in reference.columns]
     beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new.columns, ends)]
-    outside = float(np.any(beyond, axis=0).mean())
-    if reference.X is None or new.X is None:
-        return ShiftReport(psi, outside), None
-    others = reference.X if rest is None else reference.X[rest]
-    auc, error, size, ratios = tell_apart(others, new.X, random, categorical=categorical, all_reference=all_reference)
-    return ShiftReport(psi, outside, auc, error, size), ratios
+    report, ratios = ShiftReport(psi, float(np.any(beyond, axis=0).mean())), None
+    if reference.X is not None and new.X is not None:
+        X = reference.X if rest is None else reference.X[rest]
+        options: dict[str, Any] = {"categorical": categorical, "all_reference": all_reference}
+        auc, error, size, ratios = tell_apart(X, new.X, random, **options)
+        report = report._replace(domain_auc=auc, domain_auc_error=error, effective_sample_size=size)
+    n_reference = len(reference.columns[0].scores) if rest is None else int(np.count_nonzero(rest))
+    n_new = len(new.columns[0].scores)
+    return Measured(report, n_reference, n_new, greatest_index(reference.columns, n_new)), ratios
 
 
 def tell_apart(
@@ -140,34 +152,90 @@ def tell_apart(
     """Classify new against reference samples by out-of-fold predictions of forests.
 
     Return the AUC, its standard error, the effective sample size, and the density ratios (new / reference) of the
-    reference, of mean 1. The columns `categorical` hold codes of categories. Both samples need at least two rows. At
-    most MOST_ROWS of each are used, but all of the reference if `all_reference` is True, which then have ratios.
+    reference samples that are used, with a mean of 1. The columns `categorical` contain codes. Each of the two samples
+    needs at least two rows, and at most MOST_ROWS are used, but all reference rows if `all_reference` is True.
     """
     kept = np.arange(len(reference)) if all_reference else _sample(len(reference), random)
     new = new[_sample(len(new), random)]
     is_new = np.repeat([False, True], [len(kept), len(new)])
     seed = int(random.integers(2**31))
-    forest = AUCForestClassifier(
-        50,
-        criterion="gini",
-        shrinkage=None,
-        min_samples_leaf=10,
-        categorical_features=list(categorical),
-        random_state=seed,
-    )
+    options: dict[str, Any] = {"criterion": "gini", "shrinkage": None, "min_samples_leaf": 10}
+    forest = AUCForestClassifier(50, **options, categorical_features=list(categorical), random_state=seed)
     folds = StratifiedKFold(min(N_FOLDS, len(kept), len(new)), shuffle=True, random_state=seed)
     X = np.vstack([reference[kept], new])
     proba = cross_val_predict(forest, X, is_new, cv=folds, method="predict_proba")[:, 1]
-    of_reference = np.clip(proba[: len(kept)], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
-    ratios = of_reference / (1.0 - of_reference)
-    error = np.sqrt((is_new.size + 1) / (12 * len(kept) * len(new)))
+    clipped = np.clip(proba[: len(kept)], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
+    ratios = clipped / (1.0 - clipped)
     ratios /= ratios.mean()
-    kept_size = float(ratios.sum() ** 2 / (ratios @ ratios) / ratios.size)
-    return float(roc_auc_score(is_new, proba)), float(error), kept_size, ratios
+    error = np.sqrt((is_new.size + 1) / (12 * len(kept) * len(new)))
+    effective_size = float(ratios.sum() ** 2 / (ratios @ ratios) / ratios.size)
+    return float(roc_auc_score(is_new, proba)), float(error), effective_size, ratios
 
 
 def _sample(n_rows: int, random: np.random.Generator) -> IntArray:
-    """Return the indices of all rows, or of MOST_ROWS sampled ones if there are more."""
+    """Return the indices of all rows, or of MOST_ROWS random rows if there are more."""
     if n_rows <= MOST_ROWS:
         return np.arange(n_rows)
     return np.sort(random.choice(n_rows, MOST_ROWS, replace=False))
+
+
+class Measured(NamedTuple):
+    """A shift report, the numbers of reference and new samples that it is based on, and the greatest possible PSI."""
+
+    report: ShiftReport
+    n_reference: int
+    n_new: int
+    greatest_psi: float = np.inf
+
+    @property
+    def _scales(self) -> tuple[float, float]:
+        """1 / n0 + 1 / n1, for the numbers of samples in the comparison of scores, and in that of features."""
+        return 1.0 / self.n_reference + 1.0 / self.n_new, 12.0 * self.report.domain_auc_error**2
+
+    def standardized(self) -> FloatArray:
+        """Return PSI, domain AUC and effective sample size on scales that do not depend on the numbers of samples."""
+        score_scale, feature_scale = self._scales
+        report = self.report
+        auc = (report.domain_auc - 0.5) / report.domain_auc_error
+        size = np.cbrt((1.0 / report.effective_sample_size - 1.0) / feature_scale)
+        return np.array([np.cbrt(report.psi / score_scale), auc, size])
+
+    def judged(self, limits: FloatArray) -> ShiftReport:
+        """Return the report with limits, converted from standardized ones, and whether it is within the limits."""
+        score_scale, feature_scale = self._scales
+        report = self.report
+        most_psi = float(limits[0] ** 3 * score_scale)
+        most_auc = float(np.minimum(0.5 + limits[1] * report.domain_auc_error, 1.0))
+        least_size = float(1.0 / (1.0 + limits[2] ** 3 * feature_scale))
+        is_shifted = (
+            is_beyond(report.psi, -np.inf, most_psi)
+            or is_beyond(report.domain_auc, -np.inf, most_auc)
+            or is_beyond(report.effective_sample_size, least_size, np.inf)
+        )
+        can_be_beyond = most_psi < self.greatest_psi or most_auc < 1.0 or least_size > 1.0 / self.n_reference
+        return report._replace(
+            psi_limit=most_psi,
+            domain_auc_limit=most_auc,
+            effective_sample_size_limit=least_size,
+            valid=False if is_shifted else True if can_be_beyond else None,
+        )
+
+
+def spread_out(chunks: Sequence[Any]) -> list[Any]:
+    """Return all chunks, or MOST_CHUNKS at equal distances if there are more."""
+    n_chunks = len(chunks)
+    return [chunks[k] for k in np.linspace(0, n_chunks - 1, min(n_chunks, MOST_CHUNKS)).astype(int)]
+
+
+def prediction_limits(standardized: FloatArray, threshold: float) -> FloatArray:
+    """Return an upper prediction limit of each column for a new row, from quantiles of Student's t distribution.
+
+    The level is the upper tail of a normal distribution at `threshold`, divided by the number of columns without NaN
+    (Bonferroni). The limits are NaN with fewer than LEAST_CHUNKS rows.
+    """
+    n_rows, n_columns = standardized.shape
+    if n_rows < LEAST_CHUNKS:
+        return np.full(n_columns, np.nan)
+    level = norm.sf(threshold) / max(1, np.count_nonzero(~np.isnan(standardized).any(axis=0)))
+    reach = t.isf(level, n_rows - 1) * np.sqrt(1.0 + 1.0 / n_rows)
+    return np.asarray(standardized.mean(axis=0) + reach * standardized.std(axis=0, ddof=1))

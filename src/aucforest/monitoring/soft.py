@@ -1,7 +1,7 @@
 """AUC, average precision, and precision and recall at k of samples that are positive with probability p.
 
-Each metric is computed with p in place of the labels, together with its expectation and the influence of the labels.
-Functions `sample_*` compute it for simulated labels (parametric bootstrap).
+Each metric is computed with p in place of the labels, together with the expectation of the realized metric and the
+influence of the labels. The functions `sample_*` compute metrics of simulated labels (parametric bootstrap).
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from aucforest.monitoring._rows import (
 )
 
 FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
-CELLS = 1 << 22  # the maximum number of labels that are simulated at a time
+CELLS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
 # Gauss-Legendre quadrature on [0, 1] for the expectation of average precision; the integral beyond REACH is negligible.
 REACH = 30.0
 NODES = tuple(0.5 * (part + shift) for part, shift in zip(np.polynomial.legendre.leggauss(20), (1.0, 0.0)))
@@ -56,10 +56,8 @@ def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
 
     Raises
     ------
-    ValueError
-        If the input is empty or not finite, lengths differ, or p is outside [0, 1].
-    TypeError
-        If the input is not real numbers.
+    ValueError, TypeError
+        If the input is empty or not finite real numbers, lengths differ, or p is outside [0, 1].
 
     References
     ----------
@@ -127,7 +125,7 @@ def soft_auc_interval(
     Parameters
     ----------
     p, y_score : array-like of shape (n_samples,)
-        As in `soft_auc`.
+        As in `soft_auc`, with the same errors.
     level : float in (0, 1), default=0.95
         Confidence level of the interval.
     method : {"auto", "wald", "bootstrap"}, default="auto"
@@ -142,11 +140,6 @@ def soft_auc_interval(
     -------
     SoftAUCInterval
         The results. NaN with an UndefinedMetricWarning if `soft_auc` is.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `soft_auc`. ValueError also if `level` or `method` is invalid.
 
     Examples
     --------
@@ -203,7 +196,7 @@ def soft_auc_multiclass(
     multi_class : {"ovo", "ovr"}, default="ovo"
         One-vs-one or one-vs-rest.
     average : {"macro"} or None, default="macro"
-        None returns the A(c, d), or the AUC of each class.
+        None returns all A(c, d) for "ovo", or the AUC of each class for "ovr".
 
     Returns
     -------
@@ -213,11 +206,8 @@ def soft_auc_multiclass(
 
     Raises
     ------
-    ValueError
-        If an option is unknown, the input is empty or not finite, shapes differ, p is outside [0, 1], or its rows do
-        not sum to 1.
-    TypeError
-        If the input is not real numbers.
+    ValueError, TypeError
+        As `soft_auc`. ValueError also if an option is unknown or rows of p do not sum to 1.
 
     Examples
     --------
@@ -236,12 +226,12 @@ def soft_auc_multiclass(
     if impossible.size:
         warn_undefined(f"the AUC is not defined: column {impossible[0]} of p is 0 throughout")
         shape = (rows.p.shape[1],) * (2 if multi_class == "ovo" else 1)
-        return float("nan") if average else np.full(shape, np.nan)
+        return np.nan if average else np.full(shape, np.nan)
     if average == "macro":
         return MULTICLASS_AUCS[multi_class](rows).value
     if multi_class == "ovo":
         return ordered_pairs(rows.columns, rows.p)[0]
-    return np.array([soft_roc_auc(of_class).value for of_class in rows.by_column()])
+    return np.array([soft_roc_auc(column).value for column in rows.by_column()])
 
 
 def soft_roc_auc(rows: Rows) -> Estimate:
@@ -261,7 +251,7 @@ def soft_roc_auc(rows: Rows) -> Estimate:
 
 def _mean_of_columns(metric: Callable[[Rows], Estimate], rows: Rows) -> Estimate:
     """Return the mean over columns of a binary metric, each class against the others."""
-    values, expected, influences = zip(*(metric(of_class) for of_class in rows.by_column()))
+    values, expected, influences = zip(*map(metric, rows.by_column()))
     return Estimate(float(np.mean(values)), float(np.mean(expected)), np.hstack(influences) / len(values))
 
 
@@ -281,11 +271,11 @@ def _column_precision(rows: Rows) -> Estimate:
 
 
 def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
-    """Return the expectation of the average precision of labels drawn with probabilities p, given that one is positive.
+    """Return the expected average precision of random labels with probabilities p, given at least one positive label.
 
-    It is W / N with N positives and W a sum of products of labels, and 1 / N is the integral of t^(N - 1) over t from 0
-    to 1. E[W t^N] = E[t^N] E_t[W], where under E_t the probabilities are p t / (1 - p + p t), and E[t^N] is at most
-    exp(-P (1 - t)), so the integral below 1 - REACH / P is negligible.
+    Average precision is W / N, with N positives and W a sum of products of labels, and 1 / N is the integral of
+    t^(N - 1) over t from 0 to 1. E[W t^N] = E[t^N] E_t[W], where the probabilities under E_t are p t / (1 - p + p t).
+    Since E[t^N] is at most exp(-P (1 - t)), the integral below 1 - REACH / P is negligible.
     """
     nodes, weights = NODES
     reach = min(1.0, REACH / float(p.sum()))
@@ -294,7 +284,7 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
         kept = 1.0 - p * step
         tilted = p * (1.0 - step) / kept
         precision, steps, called = _precision_steps(column, tilted)
-        # E[W] is more than the product of the means, by the variance of the steps, because a positive counts in both.
+        # E[W] exceeds the product of the means by the variance of the steps, because each positive is in both factors.
         won = dot(precision, steps) + float((column.sums(tilted * (1.0 - tilted)) / called).sum())
         expected += weight * won * np.exp(np.log(kept).sum()) / (1.0 - step)
     with np.errstate(divide="ignore"):
@@ -302,7 +292,7 @@ def _expected_precision(column: RankedColumn, p: FloatArray) -> float:
 
 
 def _precision_steps(column: RankedColumn, p: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return for every distinct score, ascending, the precision, its positives, and the samples at or above it."""
+    """Return precision, positives with this score, and samples at or above it, for each distinct score, ascending."""
     steps = column.sums(p)
     called = (column.order.size - column.edges[:-1]).astype(np.float64)
     return np.cumsum(steps[::-1])[::-1] / called, steps, called
@@ -312,8 +302,7 @@ def ordered_pairs(columns: list[RankedColumn], p: FloatArray) -> tuple[FloatArra
     """Return A(c, d), (n_classes, n_classes) with a NaN diagonal, and the influence of p on its off-diagonal sum.
 
     No class may have probability 0 in all samples. A pair of a sample i of class c and a sample j of class d has the
-    weight 1 / (P_c P_d). It counts if i ranks above j in column c, and half if they tie. So the sums over pairs of all
-    classes are one matrix product.
+    weight 1 / (P_c P_d). The pair counts if i ranks above j in column c, and half if they tie.
     """
     by_class = np.ascontiguousarray(p.T)
     totals = by_class.sum(axis=1)
@@ -348,17 +337,13 @@ def one_vs_one_auc(rows: Rows) -> Estimate:
 
 
 def _selected(column: RankedColumn, k: float) -> FloatArray:
-    """Return the fraction of every sample that is among the proportion k with the highest scores, equal for ties."""
+    """Return the selected fraction of each sample if the proportion k is selected by score, equal for ties."""
     n_above = column.order.size - column.edges[1:]
     return column.to_rows(np.clip((k * column.order.size - n_above) / np.diff(column.edges), 0.0, 1.0))
 
 
 def _column_at_k(kind: str, k: float, rows: Rows) -> Estimate:
-    """Return precision or recall at k of one class.
-
-    Precision is linear in the labels, so its expectation is exact. That of recall is approximated by the second-order
-    delta method.
-    """
+    """Return precision or recall at k of one class; expected recall is by the second-order delta method."""
     selected, p = _selected(rows.columns[0], k), rows.p[:, 0]
     if kind == "precision":
         influence = selected / (k * p.size)
@@ -373,7 +358,7 @@ def _column_at_k(kind: str, k: float, rows: Rows) -> Estimate:
 
 
 def soft_at_k(kind: str, k: float, rows: Rows) -> Estimate:
-    """Return precision or recall at the proportion k, for more than two classes the mean over classes."""
+    """Return precision or recall at the proportion k; for more than two classes, the mean over classes."""
     return _mean_of_columns(partial(_column_at_k, kind, k), rows)
 
 
@@ -386,9 +371,8 @@ MULTICLASS_AUCS: dict[str, Callable[[Rows], Estimate]] = {"ovo": one_vs_one_auc,
 def sample_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
     """Return the AUC of each simulation of the labels of two classes, NaN for simulations with a single class.
 
-    The AUC depends only on the number and the sum of ranks of the samples of the rarer class, so only these are
-    simulated: a Poisson variable of mean -log(1 - q) is positive with probability q, and the sum of all these variables
-    is a Poisson variable too.
+    Only members of the rarer class are simulated. A sample with probability q is a member if a Poisson variable with
+    mean -log(1 - q) is positive. The sum of these variables over all samples is a Poisson variable, too.
     """
     midranks, p, n_rows = rows.columns[0].midranks, rows.p[:, 0], rows.p.shape[0]
     flipped = bool(p.sum() > n_rows / 2)
@@ -437,7 +421,7 @@ def _sample(
 ) -> FloatArray:
     """Return the mean over classes of a metric for each simulation of the labels.
 
-    `metric` takes the scores of a class and its simulated labels, (n_simulations, n_samples); they are simulated in
+    `metric` takes the scores of a class and its simulated labels, (n_simulations, n_samples). Labels are simulated in
     batches of at most CELLS labels.
     """
     batch = max(1, CELLS // rows.p.size)

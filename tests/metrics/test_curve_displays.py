@@ -6,9 +6,12 @@ import pytest
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from aucforest.metrics import (
+    GainsDisplay,
     RocCurveDisplay,
     auc_confidence_interval,
     compare_auc,
+    gains_curve,
+    recall_at_k,
     roc_confidence_band,
     roc_curve,
 )
@@ -19,6 +22,7 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 
 @pytest.fixture
 def rows():
+    """Return three features and labels that the first of them tells."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     return X, np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")
@@ -41,13 +45,7 @@ def test_several_models_and_their_test(rows):
     X, y = rows
     _, ax = pyplot.subplots()
     display = RocCurveDisplay.from_predictions(
-        y,
-        {"a": X[:, 0], "b": X[:, 0] + X[:, 1]},
-        band="bootstrap",
-        n_bootstrap=20,
-        random_state=1,
-        level=0.8,
-        ax=ax,
+        y, {"a": X[:, 0], "b": X[:, 0] + X[:, 1]}, band="bootstrap", n_bootstrap=20, random_state=1, level=0.8, ax=ax
     )
     assert display.ax_ is ax
     assert display.entries["a"].comparison is None
@@ -101,3 +99,62 @@ def test_without_matplotlib(rows, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install aucforest\[plot\]"):
         RocCurveDisplay.from_predictions(y, X[:, 0])
+
+
+def test_gains_of_several_models(rows):
+    X, y = rows
+    display = GainsDisplay.from_predictions(y, {"a": X[:, 0], "b": X[:, 1]}, pos_label="yes")
+    np.testing.assert_array_equal(
+        display.lines_[1].get_xydata(), np.column_stack(gains_curve(y, X[:, 1], pos_label="yes")[:2])
+    )
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["a", "b", "best possible", "random order"]
+    assert display.prevalence == pytest.approx(np.mean(y == "yes"))
+    assert display.ax_.get_ylabel() == "Recall"
+
+
+def test_lift_is_recall_by_the_proportion(rows):
+    X, y = rows
+    _, ax = pyplot.subplots()
+    display = GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="yes", ax=ax)
+    assert display.ax_ is ax
+    for proportion, lift in display.lines_[0].get_xydata()[::20]:
+        assert lift == pytest.approx(recall_at_k(y, X[:, 0], float(proportion), pos_label="yes") / proportion)
+
+
+def test_lift_of_the_best_and_of_a_random_order(rows):
+    X, y = rows
+    ax = GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="yes").ax_
+    _, best, random = (line.get_xydata() for line in ax.get_lines())
+    share = np.mean(y == "yes")
+    np.testing.assert_allclose(best[:, 1], np.minimum(1.0 / share, 1.0 / best[:, 0]))
+    np.testing.assert_allclose(random[:, 1], 1.0)
+    assert best[0, 0] == random[0, 0] == pytest.approx(1 / 300)
+
+
+def test_from_estimator_takes_its_second_class(rows):
+    X, y = rows
+    model = LogisticRegression().fit(X, y)
+    display = GainsDisplay.from_estimator(model, X, y)
+    gain = gains_curve(y, model.predict_proba(X)[:, 1], pos_label="yes")[1]
+    np.testing.assert_array_equal(display.curves["LogisticRegression"][1], gain)
+
+
+def test_bad_kind(rows):
+    X, y = rows
+    with pytest.raises(ValueError, match="kind must be one of 'gains', 'lift', but is 'loss'"):
+        GainsDisplay.from_predictions(y, X[:, 0], kind="loss")
+
+
+def test_the_positive_label_is_that_of_the_classifiers(rows):
+    X, y = rows
+    model = LogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match=r"^pos_label must be 'yes', as in the classifiers, but is 'no'$"):
+        GainsDisplay.from_estimator(model, X, y, pos_label="no")
+    display = GainsDisplay.from_estimator(model, X, y, pos_label="yes", sample_weight=np.ones(300))
+    assert display.prevalence == pytest.approx(np.mean(y == "yes"))
+    model.pos_label_ = "no"
+    mirrored = GainsDisplay.from_estimator(model, X, y, pos_label="no")
+    assert mirrored.prevalence == pytest.approx(np.mean(y == "no"))
+    proportion, gain = mirrored.curves["LogisticRegression"]
+    assert np.all(gain >= proportion - 0.05)

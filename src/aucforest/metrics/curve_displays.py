@@ -1,4 +1,4 @@
-"""Plot of ROC curves of several models with confidence bands and paired tests."""
+"""Plots of one or several models: ROC curves with confidence bands and paired tests, and cumulative gains and lift."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._display import Display
-from aucforest.metrics.bands import RocBand, roc_confidence_band
-from aucforest.metrics.confidence import AUCComparison, auc_confidence_interval, compare_auc
+from aucforest.metrics.at_k import gains_curve, precision_at_k
+from aucforest.metrics.confidence import (
+    AUCComparison,
+    RocBand,
+    auc_confidence_interval,
+    compare_auc,
+    roc_confidence_band,
+)
 from aucforest.metrics.roc import roc_curve
-from aucforest.metrics.validation import class_codes, positive_last
+from aucforest.metrics.validation import FloatArray, check_option, class_codes, positive_last
 
 
 class RocEntry(NamedTuple):
@@ -26,11 +32,11 @@ class RocEntry(NamedTuple):
     band : RocBand or None
         The band around the curve.
     comparison : AUCComparison or None
-        The paired test against the first curve. None for the first curve.
+        The paired test against the first curve; None for the first curve.
     """
 
-    fpr: NDArray[np.float64]
-    tpr: NDArray[np.float64]
+    fpr: FloatArray
+    tpr: FloatArray
     interval: tuple[float, float, float]
     band: RocBand | None
     comparison: AUCComparison | None
@@ -94,18 +100,16 @@ class RocCurveDisplay(Display):
         ----------
         y_true : array-like of shape (n_samples,)
             Binary labels (bool, int, float or str). The greater one is positive.
-        y_score : array-like of shape (n_samples,), or mapping of names to such
-            Scores of one or several models. The legend compares each with the first by DeLong's paired test.
+        y_score : array-like of shape (n_samples,), or mapping of str to array-like
+            Scores of one or several models. The legend compares each model with the first by DeLong's paired test.
         name : str, default="model"
             The name of a single model.
         band : {"simultaneous", "bootstrap"} or None, default="simultaneous"
-            The confidence band of each curve; see `roc_confidence_band`.
+            The confidence band of each curve, the `method` of `roc_confidence_band`.
         level : float in (0, 1), default=0.95
             Confidence level of bands and intervals.
-        n_bootstrap : int, default=1000
-            The number of bootstrap samples for the band "bootstrap".
-        random_state : int or None
-            Controls the bootstrap samples for the band "bootstrap".
+        n_bootstrap, random_state
+            As in `roc_confidence_band`.
         ax : matplotlib Axes, optional
             The axes to plot on. By default a new figure is created.
 
@@ -116,10 +120,8 @@ class RocCurveDisplay(Display):
 
         Raises
         ------
-        ValueError
-            If the mapping is empty, and as in `roc_confidence_band`.
-        ImportError
-            If matplotlib is not installed.
+        ValueError, ImportError
+            If the mapping is empty, as in `roc_confidence_band`, and if matplotlib is not installed.
         """
         scores = scores_by_name(y_score, name)
         entries: dict[str, RocEntry] = {}
@@ -146,7 +148,7 @@ class RocCurveDisplay(Display):
         X : array-like or frame of shape (n_samples, n_features)
             The input samples.
         y_true : array-like of shape (n_samples,)
-            The true labels. The class ``pos_label_`` is positive or, if the classifier has none, the second.
+            The true labels. The positive class is ``pos_label_`` or, without this attribute, the second class.
         name : str, optional
             The name of a single classifier. By default the name of its class.
         **options
@@ -155,13 +157,12 @@ class RocCurveDisplay(Display):
         Returns
         -------
         RocCurveDisplay
-            The plotted display.
+            As `from_predictions`.
 
         Raises
         ------
-        ValueError
-            If a classifier is not binary, the classifiers have different classes, a label is unknown, and as in
-            `from_predictions`.
+        ValueError, ImportError
+            As `from_predictions`. ValueError also if a classifier is not binary, classes differ or a label is unknown.
         """
         positive, scores, _ = score_classifiers(estimator, X, y_true, name)
         return cls.from_predictions(positive, scores, **options)
@@ -179,8 +180,119 @@ class RocCurveDisplay(Display):
         ax.legend(loc="lower right", fontsize="small")
 
 
+@dataclass(repr=False, eq=False)
+class GainsDisplay(Display):
+    """Cumulative gains or lift curves of one or more models on the same samples.
+
+    Parameters
+    ----------
+    curves : mapping of str to (proportion, gain)
+        The curves of `gains_curve` by name, in the order of plotting.
+    prevalence : float
+        The proportion of positives, which determines the best possible curve.
+
+    Attributes
+    ----------
+    ax_, figure_, lines_
+        As in `RocCurveDisplay`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucforest.metrics import GainsDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> y_true = rng.integers(0, 2, 500)
+    >>> display = GainsDisplay.from_predictions(y_true, y_true + rng.normal(size=500), kind="lift")
+    >>> display.ax_.get_ylabel()
+    'Lift'
+    """
+
+    curves: Mapping[str, tuple[FloatArray, FloatArray]]
+    prevalence: float
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        kind: Literal["gains", "lift"] = "gains",
+        name: str = "model",
+        pos_label: Any = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Plot the curves of given scores.
+
+        Parameters
+        ----------
+        y_true, y_score, name, ax
+            As in `RocCurveDisplay.from_predictions`.
+        kind : {"gains", "lift"}, default="gains"
+            Whether to plot recall, or recall divided by the proportion of samples selected.
+        pos_label : label, optional
+            The positive label. By default the greater of two labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative sample weights.
+
+        Returns
+        -------
+        GainsDisplay
+            The plotted display.
+
+        Raises
+        ------
+        ValueError, ImportError
+            As `RocCurveDisplay.from_predictions` and `gains_curve`. ValueError also for an unknown kind.
+        """
+        scores = scores_by_name(y_score, name)
+        options: dict[str, Any] = {"pos_label": pos_label, "sample_weight": sample_weight}
+        curves = {label: gains_curve(y_true, values, **options)[:2] for label, values in scores.items()}
+        prevalence = precision_at_k(y_true, next(iter(scores.values())), 1.0, **options)
+        return cls(curves, prevalence).plot(kind=kind, ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y_true: ArrayLike, *, name: str | None = None, **options: Any
+    ) -> Self:
+        """Plot the curves of fitted binary classifiers, given as in `RocCurveDisplay.from_estimator`.
+
+        The options are other parameters of `from_predictions`. Also raises a ValueError if `pos_label` is not the
+        positive class of the classifiers.
+        """
+        positive, scores, label = score_classifiers(estimator, X, y_true, name)
+        if (given := options.pop("pos_label", None)) not in (None, label):
+            raise ValueError(f"pos_label must be {label!r}, as in the classifiers, but is {given!r}")
+        return cls.from_predictions(positive, scores, pos_label=True, **options)
+
+    def plot(self, ax: Any = None, *, kind: Literal["gains", "lift"] = "gains") -> Self:
+        """Plot the curves and return the display; parameters and errors as in `from_predictions`."""
+        check_option("kind", kind, ("gains", "lift"))
+        return self._plot(ax, kind=kind)
+
+    def _draw(self, ax: Any, *, kind: str) -> None:
+        best = np.array([0.0, self.prevalence, 1.0]), np.array([0.0, 1.0, 1.0])
+        random = np.array([0.0, 1.0]), np.array([0.0, 1.0])
+        grey = {"color": "grey", "linewidth": 1.0}
+        self.lines_ = [ax.plot(*self._shown(curve, kind), label=name)[0] for name, curve in self.curves.items()]
+        ax.plot(*self._shown(best, kind), label="best possible", linestyle="--", **grey)
+        ax.plot(*self._shown(random, kind), label="random order", linestyle=":", **grey)
+        ax.set(xlabel="Proportion of samples", ylabel="Recall" if kind == "gains" else "Lift", xlim=(0, 1))
+        ax.legend(fontsize="small")
+
+    def _shown(self, curve: tuple[FloatArray, FloatArray], kind: str) -> tuple[FloatArray, FloatArray]:
+        """Return a gains curve, or the corresponding lift curve."""
+        proportion, gain = curve
+        if kind == "gains":
+            return curve
+        # Between two points gain is a straight line, but lift is not.
+        first = min(curve[0][1] for curve in self.curves.values())
+        grid = np.unique(np.concatenate((proportion[1:], np.geomspace(first, 1.0, 200))))
+        return grid, np.interp(grid, proportion, gain) / grid
+
+
 def scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> Mapping[str, ArrayLike]:
-    """Return the scores of several models by name, or those of a single one by the given name."""
+    """Return scores by name; `name` is the name of a single model."""
     scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
     if not scores:
         raise ValueError("y_score is an empty mapping")
@@ -189,8 +301,8 @@ def scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> M
 
 def score_classifiers(
     estimator: Any, X: Any, y_true: ArrayLike, name: str | None
-) -> tuple[NDArray[np.bool_], dict[str, NDArray[np.float64]], Any]:
-    """Return whether samples are positive, their scores by the classifiers by name, and the label of the class."""
+) -> tuple[NDArray[np.bool_], dict[str, FloatArray], Any]:
+    """Return whether each sample is positive, the scores of each classifier by name, and the positive label."""
     models = estimator if isinstance(estimator, Mapping) else {name or type(estimator).__name__: estimator}
     if not models:
         raise ValueError("estimator is an empty mapping of classifiers")
@@ -203,14 +315,14 @@ def score_classifiers(
     return codes == 1, scores, positive
 
 
-def positive_scores(estimator: Any, X: Any) -> NDArray[np.float64]:
+def positive_scores(estimator: Any, X: Any) -> FloatArray:
     """Return the scores of the positive class of a fitted classifier."""
     if len(estimator.classes_) != 2:
         raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")
-    if hasattr(estimator, "predict_proba"):
-        proba = np.asarray(estimator.predict_proba(X))
-        if proba.ndim != 2 or proba.shape[1] != 2:
-            name = type(estimator).__name__
-            raise ValueError(f"{name}: predict_proba returned the shape {proba.shape}, but must return two columns")
-        return proba[:, positive_last(estimator)[-1]]
-    return np.asarray(estimator.decision_function(X))
+    if not hasattr(estimator, "predict_proba"):
+        return np.asarray(estimator.decision_function(X))
+    proba = np.asarray(estimator.predict_proba(X))
+    if proba.ndim != 2 or proba.shape[1] != 2:
+        name = type(estimator).__name__
+        raise ValueError(f"{name}: predict_proba returned the shape {proba.shape}, but must return two columns")
+    return proba[:, positive_last(estimator)[-1]]
