@@ -125,8 +125,7 @@ def test_probabilities_stand_beside_what_is_explained(n_classes):
         assert label.endswith(f"\n(predicted probability: {expected[0]:.3g})")
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("n_rows", [1, 128, 700])
+@pytest.mark.parametrize(("n_rows", "n_classes"), [(1, 3), (128, 2), (700, 3)])
 def test_threads_and_blocks_change_nothing(n_rows, n_classes):
     forest = small_forest(40).fit(*make_table(400, n_classes=n_classes))
     rows = np.tile(NEW, (12, 1))[:n_rows]
@@ -134,13 +133,6 @@ def test_threads_and_blocks_change_nothing(n_rows, n_classes):
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one[-1], explain(forest, rows[-1:]).values[0])
     np.testing.assert_array_equal(one, explain(forest, np.asfortranarray(rows.astype(np.float32))).values)
-
-
-def test_no_rows():
-    found = explain(MODELS["mixed"](), NEW)[:0]
-    assert (len(found), found.top()) == (0, [])
-    with pytest.raises(ValueError, match="no rows to draw"):
-        found.plot()
 
 
 def test_the_probability_of_one_class():
@@ -208,7 +200,10 @@ def test_tables_and_rows():
 
 
 def test_bars_of_one_row():
-    found = explain(MODELS["mixed"](), NEW)[4]
+    found = explain(MODELS["mixed"](), NEW)
+    with pytest.raises(ValueError, match="no rows to draw"):
+        found[:0].plot()
+    found = found[4]
     display = found.plot(max_features=2)
     widths = [bar.get_width() for bar in display.bars_]
     assert widths[:2] == [reason.contribution for reason in found.top(2)[0]]
@@ -273,19 +268,3 @@ def test_progress_is_shown_on_demand(capsys):
     explain(forest, NEW, verbose=1)
     assert "trees: 100%" in (shown := capsys.readouterr().err)
     assert "20/20" in shown
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_it_can_be_interrupted(monkeypatch, n_jobs):
-    from aucforest.inspection import explanation
-
-    calls = []
-
-    def interrupted(*arguments):
-        calls.append(1)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(explanation, "add_shapley_values", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        explain(MODELS["mixed"](), np.tile(NEW, (100, 1)), n_jobs=n_jobs)
-    assert len(calls) < 40  # of 320

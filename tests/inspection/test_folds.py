@@ -21,7 +21,8 @@ def run(**params):
 
 
 def test_folds_of_whole_groups():
-    groups = np.random.default_rng(0).integers(90, size=len(Y))
+    names = np.array([*range(60), *(f"g{k}" for k in range(29)), 2.5], dtype=object)
+    groups = names[np.random.default_rng(0).integers(90, size=len(Y))]
     folds = make_folds(X, Y, cv=3, n_repeats=2, groups=groups, random_state=0)
     assert len(folds) == 6
     for train, test in folds:
@@ -73,10 +74,3 @@ def test_blocks_of_time_are_of_equal_size_where_times_differ():
     assert [(len(train), len(test)) for train, test in folds] == [(100 * k, 100) for k in range(1, 6)]
     months = time_folds(np.repeat(np.arange("2020-01", "2021-01", dtype="M8[M]"), [90, 10] * 6), 3)
     assert [(len(train), len(test)) for train, test in months] == [(190, 110), (300, 190), (490, 110)]
-
-
-def test_groups_of_mixed_types_make_folds():
-    groups = np.array(["a", 1, 2.5, "b"] * 10, dtype=object)
-    folds = make_folds(np.zeros((40, 1)), np.arange(40) // 20, cv=2, n_repeats=1, groups=groups, random_state=0)
-    for train, test in folds:
-        assert not set(groups[train].tolist()) & set(groups[test].tolist())

@@ -16,23 +16,22 @@ from aucforest.inspection.models import (
     forest_of,
     trees_of,
 )
-from tests.estimators.data import make_table, small_forest, small_tree
+from tests.estimators.data import make_table, small_forest, small_tree, walk
 
 X, Y = make_table(missing=0.1)
 
 
-def test_a_tree_a_forest_and_a_bare_tree():
-    forest, tree = small_forest().fit(X, Y), small_tree().fit(X, Y)
-    assert trees_of(forest) is forest.trees_
-    assert trees_of(tree) == trees_of(tree.tree_) == [tree.tree_]
-    assert check_forest(forest) is forest
-
-
-def test_the_forest_of_a_stack():
+def test_trees_and_the_forest_of_a_stack():
     forest, stack = small_forest(20).fit(X, Y), AUCStackingClassifier(small_forest(20)).fit(X, Y)
     assert forest_of(forest) is forest
     assert forest_of(stack) is stack.members_["forest"]
-    assert forest_of(small_tree().fit(X, Y)) is None
+    tree = small_tree().fit(X, Y)
+    assert forest_of(tree) is None
+    assert trees_of(forest) is forest.trees_
+    assert trees_of(tree) == trees_of(tree.tree_) == [tree.tree_]
+    assert check_forest(forest) is forest
+    with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
+        check_forest(tree)
     advice = re.escape("""got AUCStackingClassifier: pass its forest, stack.members_["forest"]""")
     for read in (trees_of, check_forest):
         with pytest.raises(TypeError, match=advice):
@@ -45,7 +44,11 @@ def test_names_come_from_the_call_the_fit_or_numbers():
     named, plain = small_tree().fit(frame, np.where(Y == 1, "yes", "no")), small_tree().fit(X, Y)
     assert feature_names_of(named, 5) == list("abcde")
     for model in (plain, plain.tree_):
-        assert list(feature_names_of(model, 5)) == [f"feature_{i}" for i in range(5)]
+        names = feature_names_of(model, 5)
+        assert list(names) == [f"feature_{i}" for i in range(5)]
+        assert (names[-1], names[1:3]) == ("feature_4", ["feature_1", "feature_2"])
+        with pytest.raises(IndexError):
+            names[5]
     assert feature_names_of(named, 5, list("vwxyz")) == list("vwxyz")
     assert class_names_of(named, 2) == ["no", "yes"]
     assert class_names_of(named.tree_, 2) == ["0", "1"]
@@ -60,12 +63,8 @@ def test_conditions_tell_where_missing_values_go(missing_left):
     assert (left, right) == (
         ("age <= 1.5 or missing", "age > 1.5") if missing_left else ("age <= 1.5", "age > 1.5 or missing")
     )
-
-
-def test_a_cut_that_parts_missing_values_alone():
-    tree = small_tree().fit([[1.0], [2.0], [np.nan]], [0, 0, 1]).tree_
-    assert tree.threshold[0] == np.inf
-    assert conditions(tree, 0, ["age"], {}, 1) == ("age is not missing", "age is missing")
+    alone = small_tree().fit([[1.0], [2.0], [np.nan]], [0, 0, 1]).tree_
+    assert conditions(alone, 0, ["age"], {}, 1) == ("age is not missing", "age is missing")
 
 
 def colours(n_kinds=6):
@@ -86,7 +85,7 @@ def test_sets_of_categories_are_named(n_kinds, seed):
     names = category_names_of(model, quoted=True)
     values = [*model.categories_[0], "new", None]
     codes = model._validate_X(np.array(values, dtype=object)[:, None], reset=False)
-    paths = [walk_codes(model.tree_, code[0]) for code in codes]
+    paths = [walk(model.tree_, row) for row in codes]
     for node in np.flatnonzero(~model.tree_.is_leaf):
         if model.tree_.threshold[node] == np.inf:
             continue
@@ -96,19 +95,6 @@ def test_sets_of_categories_are_named(n_kinds, seed):
                 took = sides[path[path.index(node) + 1] - model.tree_.left_child[node]]
                 other = sides[1 - sides.index(took)]
                 assert [says(side, value) for side in (took, other)] == [True, False]
-
-
-def walk_codes(tree, code):
-    """Return the nodes that a code passes."""
-    nodes = [0]
-    while not tree.is_leaf[nodes[-1]]:
-        node = nodes[-1]
-        if np.isnan(code):
-            left = tree.missing_left[node]
-        else:
-            left = tree.goes_left(node)[int(code)] if node in tree.set_nodes else code <= tree.threshold[node]
-        nodes.append(int(tree.left_child[node]) + (0 if left else 1))
-    return nodes
 
 
 def says(side, value):
@@ -138,16 +124,3 @@ def test_refusals(model, error, sentence):
         forest_summary(model)
     with pytest.raises(error, match=sentence):
         export_text(model)
-
-
-def test_only_forests_are_forests():
-    with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
-        check_forest(small_tree().fit(X, Y))
-
-
-def test_features_without_names_are_numbered():
-    names = feature_names_of(small_tree(), 3)
-    assert (len(names), list(names)) == (3, ["feature_0", "feature_1", "feature_2"])
-    assert (names[-1], names[1:]) == ("feature_2", ["feature_1", "feature_2"])
-    with pytest.raises(IndexError):
-        names[3]

@@ -98,14 +98,6 @@ def test_a_column_and_its_rates_are_permuted_together(sampled):
             assert result.importances[feature, repeat] == pytest.approx(before - after, abs=1e-12)
 
 
-def test_importances_of_a_useful_column_and_of_noise(fitted):
-    forest, X, y = fitted
-    importance = oob_permutation_importance(forest, X, y, random_state=0)
-    assert importance.importances_mean[0] > 0.15
-    # 300 shops, of five rows each
-    assert abs(importance.importances_mean[2]) < 0.03
-
-
 @pytest.mark.parametrize("encoding", ["sets", "rates", "interactions"])
 def test_shapley_values_are_those_of_columns(fitted, encoding):
     """As all subsets of columns say, where a column and its rates are known together or not at all."""
@@ -133,14 +125,6 @@ def test_explanations_name_columns_and_categories(fitted):
         reason.value == str(X["merchant"][row]) for row, reason in enumerate(tops) if reason.feature == "merchant"
     )
     assert sum(reason.feature == "merchant" for reason in tops) > 20
-
-
-def test_explanations_of_classes_add_up():
-    X, y = make_rated(n_classes=3)
-    forest = AUCForestClassifier(10, random_state=0, calibration=None).fit(X, y)
-    explanation = explain(forest, X[:10], scale="probability")
-    assert explanation.values.shape == (10, 3, 3)
-    np.testing.assert_allclose(explanation.predictions, forest.predict_proba(X[:10]), rtol=0, atol=1e-12)
 
 
 def test_rules_name_rates(fitted):

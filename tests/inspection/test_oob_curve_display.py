@@ -1,5 +1,3 @@
-import sys
-
 import matplotlib
 import numpy as np
 import pytest
@@ -65,9 +63,3 @@ def test_refusals():
         OOBCurveDisplay.from_estimator(small_forest(bootstrap=False).fit(X, Y), X, Y)
     with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
         OOBCurveDisplay.from_estimator(small_tree().fit(X, Y), X, Y)
-
-
-def test_without_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install aucforest\[plot\]"):
-        OOBCurveDisplay(np.array([1, 2]), np.array([0.5, 0.5])).plot()

@@ -28,7 +28,7 @@ def draw(n_trees, n_rows):
 def test_words_tell_the_features_on_the_way(first_feature):
     X, trees = make_data(2, n_features=90)
     packed = PackedTrees(trees).take_predictions(trees)
-    paths = PathFeatures.of(trees, first_feature)
+    paths = PathFeatures.find(trees, first_feature, np.arange(90))
     found = OutOfBagLeaves.find(packed, paths, X, draw(5, len(X)) * 0)
     for tree in range(5):
         entries = slice(*found.starts[tree : tree + 2])
@@ -45,11 +45,11 @@ def test_sums_with_other_values_of_a_feature(n_classes, any_missing):
     X = X if any_missing else np.nan_to_num(X)
     counts, packed = draw(5, len(X)), PackedTrees(trees).take_predictions(trees)
     before = X.copy()
-    rows = PermutedRows(packed, PathFeatures.of(trees, 0), X, counts, any_missing)
+    rows = PermutedRows(packed, PathFeatures.find(trees, 0, np.arange(4)), X, counts, any_missing)
     for feature in range(4):
         column = np.random.default_rng(feature).permutation(X[:, feature])
         given = column.copy()
-        total = rows.sums(feature, given)
+        total = rows.sums(feature, np.array([feature]), given[:, None])
         expected = out_of_bag_sums(trees, before.tolist(), counts.tolist(), feature, column.tolist())
         assert total.tolist() == expected
         np.testing.assert_array_equal(X, before)

@@ -1,5 +1,4 @@
 import pickle
-import sys
 import tracemalloc
 
 import numpy as np
@@ -28,6 +27,22 @@ def test_counts_are_those_of_walks():
     assert summary.leaves_by_depth.sum() == summary.n_leaves.sum()
     assert len(summary.leaves_by_depth) == summary.max_depth.max() + 1
     assert summary.splits_by_feature.sum() == (summary.n_nodes - summary.n_leaves).sum()
+    frame = summary.to_frame()
+    assert frame.shape == (4, 7)
+    assert frame["n_nodes"].tolist() == summary.n_nodes.tolist()
+    html = summary._repr_html_()
+    assert html.startswith("<p>4 trees, ")
+    assert f"<th>max_depth</th>\n      <td>{summary.max_depth.min()}</td>" in html
+
+
+def test_the_text_names_what_there_is():
+    X_one = np.nan_to_num(X[:, [2, 0]]) * [0, 1]
+    summary = forest_summary(small_forest(3, max_depth=2, criterion="gini").fit(X_one, Y))
+    assert summary.leaves_by_depth.tolist() == [0, 0, 12]
+    text = repr(summary)
+    assert "quartiles of leaf depth: 2, 2, 2" in text
+    assert text.startswith(f"3 trees, {summary.n_nodes.sum():,} nodes")
+    assert "1 of 2 features used, most often 'feature_1'" in text
 
 
 def test_bytes_of_trees_include_sparse_frequencies():
@@ -37,35 +52,6 @@ def test_bytes_of_trees_include_sparse_frequencies():
     for tree, n_bytes in zip(forest.trees_, forest_summary(forest).n_bytes):
         assert n_bytes == tree.nbytes
         assert abs(n_bytes / len(pickle.dumps(tree)) - 1) < 0.1
-
-
-def test_leaves_by_depth():
-    summary = forest_summary(small_forest(3, max_depth=2, criterion="gini").fit(X, Y))
-    assert summary.leaves_by_depth.tolist() == [0, 0, 12]
-    assert "quartiles of leaf depth: 2, 2, 2" in repr(summary)
-
-
-def test_the_frame_has_a_row_for_each_tree():
-    summary = forest_summary(small_forest(4).fit(X, Y))
-    frame = summary.to_frame()
-    assert frame.shape == (4, 7)
-    assert frame["n_nodes"].tolist() == summary.n_nodes.tolist()
-
-
-def test_the_text_names_what_there_is():
-    summary = forest_summary(small_forest(4).fit(np.nan_to_num(X[:, [2, 0]]) * [0, 1], Y))
-    text = repr(summary)
-    assert text.startswith(f"4 trees, {summary.n_nodes.sum():,} nodes")
-    assert "1 of 2 features used, most often 'feature_1'" in text
-
-
-def test_notebooks_show_a_table(monkeypatch):
-    summary = forest_summary(small_forest(4).fit(X, Y))
-    html = summary._repr_html_()
-    assert html.startswith("<p>4 trees, ")
-    assert f"<th>max_depth</th>\n      <td>{summary.max_depth.min()}</td>" in html
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    assert summary._repr_html_() is None
 
 
 def test_a_tree_without_a_cut():

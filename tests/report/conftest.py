@@ -5,7 +5,7 @@ import pytest
 from aucforest import AUCStackingClassifier
 from aucforest.report import report
 from tests.estimators.data import small_forest
-from tests.report.pages import QUICK, TEST, TRAIN, X3, Y3, X, Y
+from tests.report.pages import FOREST_OPTIONS, QUICK, TEST, TRAIN, X3, Y3, X, Y
 
 
 @pytest.fixture(scope="session")
@@ -16,8 +16,7 @@ def forest():
 @pytest.fixture(scope="session")
 def forest_page(forest):
     """Return the report on a forest of two classes, with its training rows and costs."""
-    training = {"X_train": X[TRAIN], "y_train": Y[TRAIN]}
-    return report(forest, X[TEST], Y[TEST], **training, cost=[[0, 1], [7, 0]], title='a "b"', **QUICK)
+    return report(forest, X[TEST], Y[TEST], **FOREST_OPTIONS)
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ X3, Y3 = make_table(n_rows=500, n_classes=3, missing=0.0, seed=1)
 TRAIN, TEST = slice(0, 300), slice(300, 500)
 QUICK = {"n_bootstrap": 20, "n_repeats": 1, "random_state": 0}
 BARE = QUICK | {"n_repeats": 0}  # without importances
+FOREST_OPTIONS = QUICK | {"X_train": X[TRAIN], "y_train": Y[TRAIN], "cost": [[0, 1], [7, 0]], "title": 'a "b"'}
 
 
 class Page(HTMLParser):

@@ -25,6 +25,7 @@ def test_columns_of_frames_are_described(frames):
         "kind": np.where(X[:, 0] > np.nanmedian(X[:, 0]), "big", "small").tolist(),
         "number": [None, *PLAIN_X[1:, 1].tolist()],
         "day": np.datetime64("2024-01-01") + np.arange(500) % 100,
+        "wait": np.array([1, 2, 30, 1, 2] * 100, dtype="m8[h]").astype("m8[ns]"),
     }
     described = {cells[0]: cells[1:] for cells in column_table(frames.DataFrame(columns)).rows}
     assert list(described) == list(columns)
@@ -34,20 +35,10 @@ def test_columns_of_frames_are_described(frames):
     assert (kind, missing, int(distinct)) == ("number", "0.20 %", len(set(PLAIN_X[1:, 1])))
     assert float(usual.split()[0].replace("−", "-")) == pytest.approx(np.median(PLAIN_X[1:, 1]), abs=5e-4)
     assert described["day"] == ["date", "0.0 %", "100", "2024-02-19 (90 % from 2024-01-05 to 2024-04-04)"]
+    assert described["wait"] == ["duration", "0.0 %", "3", "2:00:00 (90 % from 1:00:00 to 1 day, 6:00:00)"]
+    flags = pd.DataFrame({"flag": pd.array([True, None, False, True] * 125, dtype="boolean")})
+    assert column_table(flags).rows == [["flag", "category", "25.0 %", "2", "True (66.7 %), False (33.3 %)"]]
     assert column_table(csr_array(PLAIN_X)) is None
-
-
-@pytest.mark.parametrize("frames", [pd, pl])
-def test_durations_are_described(frames):
-    hours = np.array([1, 2, 30] * 40, dtype="m8[h]").astype("m8[ns]")
-    (cells,) = column_table(frames.DataFrame({"wait": hours})).rows
-    assert cells == ["wait", "duration", "0.0 %", "3", "2:00:00 (90 % from 1:00:00 to 1 day, 6:00:00)"]
-
-
-def test_flags_with_gaps_are_described():
-    X = pd.DataFrame({"flag": pd.array([True, None, False] * 50 + [True] * 50, dtype="boolean")})
-    (cells,) = column_table(X).rows
-    assert cells == ["flag", "category", "25.0 %", "2", "True (66.7 %), False (33.3 %)"]
 
 
 @pytest.mark.parametrize("gaps", [False, True])
@@ -163,13 +154,9 @@ def test_a_stack_is_compared_with_its_own_out_of_bag_rows():
 def test_training_rows_are_compared_by_position_if_only_one_of_both_has_names():
     """Rows of the same label, but other values, were not trained on."""
     rows = score_rows(small_forest(10).fit(X[:300], Y[:300]), X[300:], Y[300:], None)
-    frame = pd.DataFrame(X[:300], columns=[f"x{k}" for k in range(X.shape[1])])
-    text, _ = check_training(rows, Training(frame, Y[:300], Y[:300], None, None))
-    assert text == "No row of this report has the same label and values as a training row."
-
-
-def test_training_rows_must_have_the_columns_of_the_model():
     frame = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+    text, _ = check_training(rows, Training(frame[:300], Y[:300], Y[:300], None, None))
+    assert text == "No row of this report has the same label and values as a training row."
     rows = score_rows(small_forest(10).fit(frame[:300], Y[:300]), frame[300:], Y[300:], None)
     renamed = frame[:300].rename(columns={"x1": "z"})
     with pytest.raises(ValueError, match="X_train lacks the column 'x1', which the model was fitted to"):

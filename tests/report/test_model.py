@@ -29,6 +29,8 @@ ALONE = "The stack and its forest alone, on these rows"
 def test_the_stack_stands_beside_its_forest(stack, weighted):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 200) if weighted else None
     (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], weights), 200, 0)
+    assert [row[0] for row in section.tables[0].rows] == list(stack.members_)
+    assert [printed(row[1]) for row in section.tables[0].rows] == pytest.approx(stack.weights_, abs=5e-3)
     shown, alone = {row[0]: row[1:] for row in section.tables[1].rows}, stack.members_["forest"].predict_proba(X[TEST])
     proba, y = stack.predict_proba(X[TEST]), Y[TEST]
     for name, metric in {"ROC AUC": lambda p: roc_auc_score(y, p[:, 1], sample_weight=weights),
@@ -44,12 +46,6 @@ def test_the_stack_stands_beside_its_forest(stack, weighted):
         error = 1.96 * falls.std() / np.sqrt(200)
         ends = list(map(printed, shown["log loss"][3].split(" to ")))
         assert ends == pytest.approx([falls.mean() - error, falls.mean() + error], rel=0.2)
-
-
-def test_the_weights_of_members(stack):
-    (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], None), 200, 0)
-    assert [row[0] for row in section.tables[0].rows] == list(stack.members_)
-    assert [printed(row[1]) for row in section.tables[0].rows] == pytest.approx(stack.weights_, abs=5e-3)
 
 
 def test_a_stack_that_is_its_forest():

@@ -8,7 +8,7 @@ import pytest
 from aucforest.report import report
 from aucforest.report.page import estimate, number, numbers, percent, shorten, shortened, signed
 from tests.estimators.data import small_forest
-from tests.report.pages import QUICK, TEST, TRAIN, Page, X, Y
+from tests.report.pages import BARE, TEST, TRAIN, Page, X, Y
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_names_of_strangers_are_text():
     x[300:350, 2] = np.nan
     classes = np.array(["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)> & $x_{$"])
     model = small_forest().fit(x[TRAIN], classes[Y[TRAIN]])
-    html = report(model, x[TEST], classes[Y[TEST]], title="<i>t</i>", **QUICK).html
+    html = report(model, x[TEST], classes[Y[TEST]], title="<i>t</i>", **BARE).html
     page = Page(html)
     assert page.headings[0] == "<i>t</i>"
     assert {tag for tag, _ in page.tags} & {"img", "i"} == set()

@@ -1,6 +1,7 @@
 """The sections on the performance of a model against scikit-learn and plain counting."""
 
 import re
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -59,16 +60,7 @@ def test_the_explorer_counts_as_scikit_learn_does(forest, forest_page):
     own = confusion_matrix(y, forest.predict(X[TEST]))
     assert [data["fp"][data["own"]], data["tp"][data["own"]]] == own[:, 1].tolist()
     assert data["cost"] == [1.0, 7.0]
-
-
-def test_costs_that_nobody_gave_are_none(model):
-    section = threshold_section(score_rows(model, X[TEST], Y[TEST], None), None)
-    assert section.explorer["data"]["cost"] is None
-    assert section.lead == "Metrics and alerts at any threshold, on these rows."
-
-
-def test_the_interval_of_the_auc(forest, forest_page):
-    interval = auc_confidence_interval(Y[TEST], forest.predict_proba(X[TEST])[:, 1])
+    interval = auc_confidence_interval(y, scores)
     shown = figures(Page(forest_page.html), SCORES)["ROC AUC"]
     assert shown[:2] == [f"{interval[0]:.3f}", f"{interval[1]:.3f} to {interval[2]:.3f}"]
 
@@ -87,11 +79,8 @@ def test_more_classes_are_judged_each_against_the_rest(forest_of_three, page_of_
     matrix = [list(map(printed, cells[1:])) for cells in page.tables[MATRIX][1:]]
     assert matrix == confusion_matrix(y, forest_of_three.predict(X3[TEST])).tolist()
     assert page.explorer is None
-
-
-def test_a_class_without_test_rows_is_left_out(forest_of_three):
-    rows = np.flatnonzero(Y3[TEST] != 1)
-    section, _ = summary_of(score_rows(forest_of_three, X3[TEST][rows], Y3[TEST][rows], None))
+    rows = np.flatnonzero(y != 1)  # a class without test rows is left out
+    section, _ = summary_of(score_rows(forest_of_three, X3[TEST][rows], y[rows], None))
     assert [cells[0] for cells in section.tables[1].rows] == ["0", "2"]
 
 
@@ -119,10 +108,15 @@ def test_the_positive_class_may_be_the_first():
 
 
 def test_the_explorer_begins_with_the_bounds_of_the_model():
+    model = small_forest(5).fit(X[TRAIN], Y[TRAIN])
+    rows = score_rows(model, X[TEST], Y[TEST], None)
+    section = threshold_section(rows, None)
+    assert section.explorer["data"]["cost"] is None
+    assert section.lead == "Metrics and alerts at any threshold, on these rows."
+
     def aims(rule):
-        model = small_forest(5).fit(X[TRAIN], Y[TRAIN])
         model.threshold = rule  # threshold_ does not matter
-        return threshold_section(score_rows(model, X[TEST], Y[TEST], None), None).explorer["aims"]
+        return threshold_section(rows, None).explorer["aims"]
 
     assert aims("gmean") == aims({"alerts": 30}) == {"alerts": 10.0, "precision": 0.5, "recall": 0.8}
     assert aims({"recall": 0.9}) == {"alerts": 10.0, "precision": 0.5, "recall": 0.9}
@@ -183,6 +177,7 @@ def test_alerts_are_counted_as_they_are_sorted():
         # recall at the top varies with the number of positives and little else
         wilson = binomtest(hits, int(RARE_Y.sum())).proportion_ci(method="wilson")
         assert top.recall[2] - top.recall[1] < wilson.high - wilson.low
+    assert alert_depths(250) == {5: 1, 10: 2, 20: 5, 50: 12, 100: 25, 200: 50, 500: 125}
 
 
 def test_equal_scores_count_by_their_mean():
@@ -202,10 +197,6 @@ def test_weights_count_as_copies():
     expected = top_rows(copied, round(copied.labels.size / 10))
     assert weighted.precision[0] == pytest.approx(expected.precision[0], abs=2e-3)
     assert np.ptp(weighted.precision) > np.ptp(expected.precision)
-
-
-def test_depths_are_those_of_at_least_a_row():
-    assert alert_depths(250) == {5: 1, 10: 2, 20: 5, 50: 12, 100: 25, 200: 50, 500: 125}
 
 
 def table_of(model, by, weight=None):
@@ -230,6 +221,8 @@ def test_metrics_are_those_of_the_rows_of_a_group(model):
             assert " to " in cell
     assert found["missing"][0] == "15"
     assert found["missing"][2] == "too few"
+    found = table_of(model, {"site": SITE}, np.where(np.arange(500) < 200, 0.0, 1.0))
+    assert {name: int(cells[0]) for name, cells in found.items()} == {"south": 200, "north": 100}
 
 
 def test_differences_of_groups_are_those_of_group_rates(model):
@@ -246,11 +239,9 @@ def test_differences_of_groups_are_those_of_group_rates(model):
             assert cell.endswith(" *") == rate.differs
             assert cell == "–" or printed(cell.split()[0]) == pytest.approx(rate.difference, abs=6e-4)
     assert section.points[0].startswith(f"By site: {rates.verdict()[:12]}")
-
-
-def test_a_value_that_is_called_missing_is_not_the_missing_ones(model):
-    values = np.array(["missing", None, "here"], dtype=object)[np.arange(500) % 3]
-    assert list(table_of(model, {"place": values})) == ["missing", "here", "missing (4)"]
+    calibration = "Calibration is the mean predicted probability of 1 minus its frequency in the group"
+    assert calibration in section.lead
+    assert calibration not in subgroups_section(replace(rows, is_probability=False), {"site": site}).lead
 
 
 def test_groups_are_quarters_of_numbers_or_frequent_values(model):
@@ -260,10 +251,19 @@ def test_groups_are_quarters_of_numbers_or_frequent_values(model):
     codes = table_of(model, {"code": np.array([f"v{min(row // 30, 14)}" for row in range(500)])})
     assert len(codes) == 11
     assert int(codes["all others"][0]) == 500 - 9 * 30 - 80
+    values = np.array(["missing", None, "here"], dtype=object)[np.arange(500) % 3]
+    assert list(table_of(model, {"place": values})) == ["missing", "here", "missing (4)"]
 
 
-@pytest.mark.parametrize("unit", ["D", "s", "ns"])
-@pytest.mark.parametrize("holds", [np.asarray, pd.Series, lambda values: pl.Series(values.astype("M8[ns]"))])
+@pytest.mark.parametrize(
+    ("unit", "holds"),
+    [
+        ("D", np.asarray),
+        ("ns", np.asarray),
+        ("s", pd.Series),
+        ("ns", lambda values: pl.Series(values.astype("M8[ns]"))),
+    ],
+)
 def test_groups_of_dates_are_dates(model, unit, holds):
     """The values of nanoseconds are integers in Python, and pandas has no days."""
     week = np.datetime64("2024-03-01") + 7 * (np.arange(500) % 4).astype("m8[D]")
@@ -292,12 +292,6 @@ def test_groups_are_told_apart_by_their_whole_name(model):
     assert max(map(len, found)) <= 40
     close = table_of(model, {"size": 0.12341 + 1e-5 * (np.arange(500) // 40)})
     assert len(close) == 4
-
-
-def test_rows_of_weight_zero_are_in_no_group(model):
-    weight = np.where(np.arange(500) < 200, 0.0, 1.0)
-    found = table_of(model, {"site": SITE}, weight)
-    assert {name: int(cells[0]) for name, cells in found.items()} == {"south": 200, "north": 100}
 
 
 def test_columns_are_named_or_are_the_most_important_categories():

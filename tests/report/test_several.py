@@ -113,10 +113,15 @@ def test_paired_intervals_of_three_classes_are_those_of_brute_force():
     assert list(check_paired(three_models(24, 3), of_metrics, None)) == list(of_metrics)
 
 
-def test_a_model_does_not_differ_from_itself():
+def test_models_that_are_the_same_and_scores_that_are_no_probabilities():
     first = three_models(40, 2)["first"]
     for rows in compare_models({"a": first, "b": first}, N_SAMPLES, SEED).values():
         assert rows[1][5:] == (0.0, 0.0, 0.0, 1.0, 1.0)
+    models = {"svm": LinearSVC().fit(X[TRAIN], Y[TRAIN]), "logit": LogisticRegression().fit(X[TRAIN], Y[TRAIN])}
+    html = report(models, X[TEST], Y[TEST], **BARE).html
+    assert "The scores of svm are no probabilities: log loss and Brier score are left out." in html
+    assert "Brier score" not in Page(html).tables["Metrics by model"][0]
+    assert html.count("<svg") == 3  # the calibration of one
 
 
 def row_of(model, auc, difference, low, high, pvalue):
@@ -186,14 +191,6 @@ def test_three_classes_are_compared_by_hand_and_till():
     without_a_class = Y3 != 1
     html = report([skilled, guessing], X3[without_a_class], Y3[without_a_class], **BARE).html
     assert html.count("<svg") == 4
-
-
-def test_scores_that_are_no_probabilities(frame):
-    models = {"svm": LinearSVC().fit(X[TRAIN], Y[TRAIN]), "logit": LogisticRegression().fit(X[TRAIN], Y[TRAIN])}
-    html = report(models, X[TEST], Y[TEST], **BARE).html
-    assert "The scores of svm are no probabilities: log loss and Brier score are left out." in html
-    assert "Brier score" not in Page(html).tables["Metrics by model"][0]
-    assert html.count("<svg") == 3  # the calibration of one
 
 
 def test_rows_that_were_trained_on_are_said_once_or_of_each_model(models, frame):

@@ -11,7 +11,8 @@ from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_
 
 from aucforest.metrics import optimal_threshold
 from aucforest.report import report
-from tests.estimators.data import make_table, small_forest
+from tests.estimators.data import small_forest
+from tests.report.pages import QUICK, TEST, TRAIN, X3, Y3, X, Y
 
 webdriver = pytest.importorskip("selenium.webdriver")
 keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
@@ -27,8 +28,6 @@ SWITCHES = [
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
     "--window-size=1200,900",
 ]  # fmt: skip
-X, Y = make_table(n_rows=500, missing=0.0, seed=3)
-TRAIN, TEST = slice(0, 300), slice(300, 500)
 
 
 @cache
@@ -182,14 +181,20 @@ def test_aims_are_those_of_the_rules(page):
     assert not page.find_element("css selector", "[data-best=alerts]").is_enabled()
 
 
-def test_a_precision_that_is_not_reached_is_the_highest(page):
-    field = page.find_element("id", "aim-precision")
+def test_a_precision_that_is_not_reached_is_the_highest_and_said(page):
+    field, note = (page.find_element("id", name) for name in ("aim-precision", "unreached"))
+    button = page.find_element("css selector", "[data-best=precision]")
+    button.send_keys(keys.ENTER)
+    assert note.text == ""
     field.clear()
     field.send_keys("2")
-    page.find_element("css selector", "[data-best=precision]").send_keys(keys.ENTER)
+    button.send_keys(keys.ENTER)
     y, scores = Y[TEST], fitted().predict_proba(X[TEST])[:, 1]
     highest = max(precision_score(y, scores >= cut) for cut in scores)
     assert value(page, "[data-metric=precision]") == pytest.approx(highest)
+    assert note.text == f"No threshold reaches a precision of 2. This one has the highest, {highest:.3f}."
+    move(page, 3)
+    assert note.text == ""
 
 
 @pytest.mark.parametrize("name", ["gmean", "f1"])
@@ -262,7 +267,6 @@ def test_the_page_prints(path, tmp_path):
 
 
 def test_a_page_without_explorer_does_not_complain(browser, tmp_path):
-    x, y = make_table(n_rows=300, n_classes=3, missing=0.0)
-    report(LogisticRegression().fit(x, y), x, y, n_bootstrap=5, n_repeats=1).save(tmp_path / "three.html")
+    report(LogisticRegression().fit(X3, Y3), X3, Y3, **QUICK).save(tmp_path / "three.html")
     browser.get((tmp_path / "three.html").as_uri())
     assert browser.get_log("browser") == []

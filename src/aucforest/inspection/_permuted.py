@@ -1,8 +1,8 @@
 """Sums of out-of-bag predictions with the values of one feature permuted.
 
-A row stays in its leaf if no split on the path to it is on the permuted feature. So the leaves of out-of-bag rows are
-found once, with the features on the paths to them, and for each permuted column only the other rows descend again.
-Features that are made of one column are permuted together, and count as one here.
+A row stays in its leaf if no split on the path to the leaf uses the permuted feature. Therefore the leaves of
+out-of-bag rows are found once, with the features on their paths. For each permuted feature, only rows with the feature
+on their path descend again. A categorical feature and its target rates are permuted together, and are one feature here.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.prediction import PackedTrees, add_leaf, find_leaves, nodes_of, walk
+from aucforest.tree.prediction import PackedTrees, add_leaf, nodes_of, walk
 from aucforest.tree.tree import LEAF, Tree
 
 BLOCK_ROWS = 512  # rows that descend a tree together
@@ -26,16 +26,11 @@ class PathFeatures(NamedTuple):
     bits: NDArray[np.uint64]  # bit b is set if the feature first_feature + b is on the path, (n_all_nodes,)
 
     @classmethod
-    def of(cls, trees: Sequence[Tree], first_feature: int, numbers: NDArray[np.int64] | None = None) -> "PathFeatures":
-        """Return the features from `first_feature` on that are on the paths in trees.
-
-        `numbers` are what each feature of the trees counts as, by default itself.
-        """
-        numbers, bits = np.arange(trees[0].n_features) if numbers is None else numbers, []
-        for tree in trees:
-            of_nodes, feature = np.empty(tree.n_nodes, dtype=np.uint64), np.append(numbers, LEAF)[tree.feature]
-            _find_path_features(feature, tree.left_child, first_feature, of_nodes)
-            bits.append(of_nodes)
+    def find(cls, trees: Sequence[Tree], first_feature: int, inputs: NDArray[np.int64]) -> "PathFeatures":
+        """Find the features from `first_feature` on; `inputs` maps target rates to their categorical feature."""
+        bits = [np.empty(tree.n_nodes, dtype=np.uint64) for tree in trees]
+        for tree, tree_bits in zip(trees, bits):
+            _find_path_features(np.append(inputs, LEAF)[tree.feature], tree.left_child, first_feature, tree_bits)
         return cls(first_feature, np.concatenate(bits))
 
 
@@ -46,28 +41,26 @@ def _find_path_features(feature, left_child, first_feature, bits):
     for node in range(len(feature)):
         if feature[node] == LEAF:
             continue
-        of_children, bit = bits[node], feature[node] - first_feature
+        child_bits, bit = bits[node], feature[node] - first_feature
         if 0 <= bit < MOST_FEATURES:
-            of_children |= np.uint64(1) << np.uint64(bit)
-        bits[left_child[node]] = bits[left_child[node] + 1] = of_children
+            child_bits |= np.uint64(1) << np.uint64(bit)
+        bits[left_child[node]] = bits[left_child[node] + 1] = child_bits
 
 
 class OutOfBagLeaves(NamedTuple):
     """The leaves of out-of-bag rows, sorted by block of BLOCK_ROWS rows, then by tree, then by row."""
 
-    starts: NDArray[np.int64]  # the first entry of each tree in each block, and the number of entries
-    rows: NDArray[np.uint32]  # positions of rows in their block
-    leaves: NDArray[np.uint32]  # nodes of the trees
-    path_features: NDArray[np.uint64]  # bits of `PathFeatures`
+    starts: NDArray[np.int64]  # index of the first entry of each tree in each block, then the number of entries
+    rows: NDArray[np.uint32]  # indices of rows in their block
+    leaves: NDArray[np.uint32]  # indices of the leaves in their trees
+    path_features: NDArray[np.uint64]  # bits of `PathFeatures` at the leaves
 
     @classmethod
     def find(
         cls, packed: PackedTrees, paths: PathFeatures, X: NDArray[np.float64], counts: NDArray[np.uint16]
     ) -> "OutOfBagLeaves":
-        """Return the leaves of rows; `counts` is how often each is in the sample of a tree, (n_trees, n_rows)."""
-        leaves = np.empty(counts.shape, dtype=np.int64)
-        active, nodes = np.empty(len(X), dtype=np.uint64), np.empty(len(X), dtype=np.uint32)
-        find_leaves(packed.nodes, packed.first, X, counts, active, nodes, leaves)
+        """Find leaves; `counts` is how often each row is in the bootstrap sample of each tree, (n_trees, n_rows)."""
+        leaves = packed.find_leaves(X, counts)
         n_entries, blocks = [0], []
         for start in range(0, len(X), BLOCK_ROWS):
             tree, row = np.nonzero(counts[:, start : start + BLOCK_ROWS] == 0)
@@ -78,10 +71,10 @@ class OutOfBagLeaves(NamedTuple):
 
 
 class PermutedRows:
-    """Some rows, to sum their out-of-bag predictions with other values of a feature.
+    """Rows, and a method that sums their out-of-bag predictions with changed values of one feature.
 
-    `counts` is how often each row is in the bootstrap sample of each tree, (n_trees, n_rows), and `any_missing` says
-    whether values are missing in the rows or in the columns that are put in. One thread changes X and restores it.
+    `counts` is how often each row is in the bootstrap sample of each tree, (n_trees, n_rows). `any_missing` is whether
+    the rows or the changed values have missing values. X is changed and restored, so only one thread can use it.
     """
 
     def __init__(
@@ -95,52 +88,48 @@ class PermutedRows:
         self._packed, self._paths, self._X, self._any_missing = packed, paths, X, any_missing
         self._leaves = OutOfBagLeaves.find(packed, paths, X, counts)
 
-    def sums(
-        self, feature: int, columns: NDArray[np.float64], indices: NDArray[np.int64] | None = None
-    ) -> NDArray[np.float64]:
-        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with other values of a feature.
+    def sums(self, feature: int, columns: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with changed values of a feature.
 
-        `columns`, (n_rows, n_places), are those of the columns `places` of X, by default of the feature itself.
+        `columns` are the columns of the feature and its target rates; `values` replace them, (n_rows, n_columns).
         """
-        indices = np.array([feature]) if indices is None else indices
-        columns = columns.reshape(len(self._X), -1)
         packed, X = self._packed, self._X
         total = np.zeros((len(X), packed.values.shape[1]))
         buffers = np.empty(BLOCK_ROWS, dtype=np.uint64), np.empty(BLOCK_ROWS, dtype=np.uint32)
-        before = X[:, indices]
+        before = X[:, columns]
         # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
-        is_changed = (before != columns).any(axis=1)
+        is_changed = (before != values).any(axis=1)
         changed_bits = is_changed.astype(np.uint64) << np.uint64(feature - self._paths.first_feature)
-        X[:, indices] = columns
-        trees = packed.arguments(packed.values)
+        X[:, columns] = values
+        trees = packed.arrays_for(X)
         _sum_out_of_bag(trees, X, self._any_missing, self._leaves, changed_bits, buffers, total)
-        X[:, indices] = before
+        X[:, columns] = before
         return total
 
 
 @bare_kernel
 def _sum_out_of_bag(trees, X, any_missing, out_of_bag, changed_bits, buffers, total):
-    """Add the leaf frequencies of all trees for which a row is out of bag, in order.
+    """Add the class frequencies of the leaves of rows to `total`, in order, for all trees with the row out of bag.
 
     A row descends a tree again if the path to its leaf has a feature whose bit is set in `changed_bits`, (n_rows,).
     """
-    nodes, first_node, values, first_leaf = trees
     active, leaves = buffers
     index = 0
     for start in range(0, len(X), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
         block, block_bits, sums = X[rows], changed_bits[rows], total[rows]
-        for tree in range(len(first_node) - 1):
+        for tree in range(len(trees.first) - 1):
             entries = range(np.uint64(out_of_bag.starts[index]), np.uint64(out_of_bag.starts[index + 1]))
             index += 1
             n_active = np.uint64(0)
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])
                 leaves[row] = out_of_bag.leaves[entry]
-                # Each row is written, and stays if it is counted: a branch would be unpredictable.
+                # A row is always written, and kept by incrementing n_active: a branch would be unpredictable.
                 active[n_active] = row
                 n_active += np.uint64((out_of_bag.path_features[entry] & block_bits[row]) != np.uint64(0))
-            tree_nodes, leaf_values = nodes_of(nodes, first_node, tree), values[first_leaf[tree] : first_leaf[tree + 1]]
+            tree_nodes = nodes_of(trees.nodes, trees.first, tree)
+            leaf_values = trees.values[trees.first_leaf[tree] : trees.first_leaf[tree + 1]]
             walk(tree_nodes, block, any_missing, active[:n_active], leaves)
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])

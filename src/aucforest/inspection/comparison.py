@@ -21,7 +21,7 @@ from aucforest.metrics.intervals import require_level, score_interval, t_quantil
 from aucforest.tables.rows import indexable_rows
 
 BASELINE = "gini"
-# The name of a stack of the forest "auto" beside the criteria.
+# The name, among the criteria, of a stack with a forest that has criterion="auto".
 STACK = "stack"
 
 
@@ -40,11 +40,11 @@ def compare_criteria(
     verbose: int = 1,
     **forest_params: Any,
 ) -> "CriteriaComparison":
-    """Compare split criteria, and the stack, with Gini by cross-validation of forests that are otherwise the same.
+    """Compare split criteria, and optionally a stack, with Gini by cross-validation with equal other parameters.
 
-    All criteria use the same samples and the same seed in each fold. Fits run one after another, the criterion that
-    comes first changes from fold to fold, and each criterion is compiled beforehand, so that fit times are comparable.
-    ``aucforest compare`` is this function with 100 trees, and with three repeats where folds can be repeated.
+    All criteria use the same samples and the same seed in each fold. To make fit times comparable, fits run one after
+    another, the order of criteria changes from fold to fold, and the code for each criterion is compiled beforehand.
+    The command ``aucforest compare`` uses 100 trees, and three repeats if the folds can be repeated.
 
     Parameters
     ----------
@@ -54,19 +54,19 @@ def compare_criteria(
         Class labels.
     criteria : sequence of str or compiled functions, default=("auto", "auc", "gini")
         Split criteria of AUCForestClassifier, including "auto" for a mixed forest. The baseline "gini" is added if it
-        is missing. A function f is shown as "f()". "stack" is an AUCStackingClassifier of the forest "auto".
+        is missing. A function f is shown as "f()". "stack" is an AUCStackingClassifier with a mixed forest.
     cv : int or scikit-learn splitter, default=5
-        The number of stratified, shuffled folds, or a splitter. With groups, folds have whole groups.
+        The number of stratified, shuffled folds, or a splitter. With groups, each group is in one fold.
     n_repeats : int, default=1
         The number of times the cross-validation is repeated. Must be 1 if `cv` is a splitter.
     groups : array-like of shape (n_samples,), default=None
-        The group of each sample, such as a customer who has several, for the folds; a splitter gets them. Forests are
-        fitted without groups.
+        The group of each sample, such as a customer with several samples. Groups are used to make the folds, and passed
+        to a splitter, but not to the `fit` of the models.
     metrics : sequence of str
-        Any of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision", "g_mean", "brier",
-        "log_loss", "fit_seconds", "n_nodes" and "depth", which is the default, and of "precision_at_K", "recall_at_K"
-        and "lift_at_K", where K is a proportion of the test samples such as 0.01, or a number of them such as 100. With
-        more than two classes these are means over classes.
+        By default all of "roc_auc" (Hand and Till's extension for more than two classes), "average_precision",
+        "g_mean", "brier", "log_loss", "fit_seconds", "n_nodes" and "depth". "precision_at_K", "recall_at_K" and
+        "lift_at_K" are also possible, where K is a proportion of the test samples, such as 0.01, or a number of
+        samples, such as 100. With more than two classes, they are means over classes.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights for fitting and for the metrics.
     random_state : int, RandomState instance or None, default=None
@@ -76,8 +76,8 @@ def compare_criteria(
     verbose : int, default=1
         Whether to show a progress bar.
     **forest_params
-        Other parameters of AUCForestClassifier. The default of `threshold` is "prevalence", because the class with the
-        highest probability is hardly ever a rare one, and the G-mean of such labels is 0.
+        Other parameters of AUCForestClassifier. The default of `threshold` is "prevalence", because a rare class hardly
+        ever has the highest probability, and the G-mean is 0 if a class is never predicted.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def compare_criteria(
     by_name.setdefault(BASELINE, BASELINE)
     metrics = check_names("metrics", metrics)
     for name in metrics:
-        find_metric(name)  # refuses an unknown one
+        find_metric(name)  # raises ValueError for an unknown metric
     X = indexable_rows(X)
     forest_params = {"threshold": "prevalence"} | forest_params | {"n_jobs": n_jobs}
     forests = {name: _make_model(criterion, **forest_params) for name, criterion in by_name.items()}
@@ -124,14 +124,14 @@ def compare_criteria(
 def _make_model(
     criterion: Any, threshold: Any, oob_score: Any = False, **params: Any
 ) -> AUCForestClassifier | AUCStackingClassifier:
-    """Return the forest of a criterion, or a stack, which has a threshold and a score in place of its forest."""
+    """Return a forest with a criterion, or a stack; a stack gets the threshold and score itself, not its forest."""
     if criterion == STACK:
         return AUCStackingClassifier(AUCForestClassifier(**params), threshold=threshold, oob_score=oob_score)
     return AUCForestClassifier(criterion=criterion, threshold=threshold, oob_score=oob_score, **params)
 
 
 def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:
-    """Return the names of criteria."""
+    """Return the names of criteria; raise TypeError if one of the criteria is a list."""
     if isinstance(criteria, str):
         return criteria
     for criterion in criteria:
@@ -161,14 +161,14 @@ class ComparisonRow(NamedTuple):
 
     @property
     def pvalue_text(self) -> str:
-        """The adjusted p-value of a score as text; empty for Gini, for a cost, and if it is undefined."""
+        """The adjusted p-value as text; empty for Gini, for fit time and sizes of trees, and if it is undefined."""
         if self.criterion == BASELINE or find_metric(self.metric).of == "cost" or np.isnan(self.adjusted_pvalue):
             return ""
         return f"p = {self.adjusted_pvalue:.2g}" if self.adjusted_pvalue >= 0.001 else "p < 0.001"
 
     @property
     def is_better(self) -> bool:
-        """Whether the mean is better than that of Gini."""
+        """Whether the mean is better than the mean of the baseline."""
         return (self.difference > 0) == find_metric(self.metric).higher_is_better and self.difference != 0
 
 
@@ -197,15 +197,14 @@ class CriteriaComparison(HtmlTable):
         """Return the mean of each metric and the corrected resampled t-test of each criterion against Gini.
 
         Training sets of the folds overlap, so the variance of a mean over J folds is larger than s^2 / J. Intervals and
-        the paired test use the variance (1 / J + n_test / n_train) s^2 of Nadeau and Bengio with J - 1 degrees of
-        freedom, which is more than the variance where forests differ mostly by their random numbers: the test then
-        rejects in fewer cases than its level says (table in the documentation). Adjusted p-values allow for the number
-        of criteria, by the method of Holm (1979), but not for the number of metrics; intervals are not adjusted.
-
-        Intervals stay within the range of the metric, 0 to u. For a mean m they are Wilson intervals: the values t that
-        are within a quantile of standard errors of m, with the variance at m times t (1 - t / u) / (m (1 - m / u)).
-        For a difference they are clipped to -u and u. They are NaN if all folds have the same value, and so is the
-        p-value unless the difference is 0.
+        the paired test use Nadeau and Bengio's variance (1 / J + n_test / n_train) s^2 with J - 1 degrees of freedom.
+        This estimate is too large if forests differ mostly by their random numbers; the test then rejects less often
+        than its level (table in the documentation). Adjusted p-values allow for the number of criteria by the method of
+        Holm (1979), but not for the number of metrics. Intervals are not adjusted.
+        Intervals are within the range of the metric, 0 to u. For a mean m they are Wilson intervals: they contain each
+        t that differs from m by at most a quantile times the standard error at t. The squared standard error at t is
+        its value at m times t (1 - t / u) / (m (1 - m / u)). For a difference, intervals are clipped to -u and u. If
+        all folds have the same value, intervals are NaN, and the p-value is NaN unless the difference is 0.
 
         Parameters
         ----------
@@ -215,7 +214,7 @@ class CriteriaComparison(HtmlTable):
         Returns
         -------
         rows : list of ComparisonRow
-            One row for each metric and criterion. The difference of Gini itself is 0 with p-value 1.
+            One row for each metric and criterion. For Gini, the difference is 0 and the p-value is 1.
 
         Raises
         ------
@@ -233,30 +232,31 @@ class CriteriaComparison(HtmlTable):
 
     def _rows(self, metric: str, level: float) -> list[ComparisonRow]:
         """Return the rows of one metric."""
-        rows, values, upper = [], self.folds[metric], find_metric(metric).greatest(self.n_classes)
-        of_baseline = values[:, self.criteria.index(BASELINE)]
-        for k, criterion in enumerate(self.criteria):
-            mean, low, high = resampled_mean(values[:, k], self.folds, upper, level)
-            row = ComparisonRow(criterion, metric, mean, low, high, 0.0, 0.0, 0.0, 1.0, 1.0)
+        rows, upper = list[ComparisonRow](), find_metric(metric).greatest(self.n_classes)
+        baseline = self._values(metric, BASELINE)
+        for criterion in self.criteria:
+            values, difference = self._values(metric, criterion), (0.0, 0.0, 0.0, 1.0)
             if criterion != BASELINE:
-                difference, low, high, pvalue = _resampled_difference(
-                    values[:, k], of_baseline, self.folds, upper, level
-                )
-                row = row._replace(difference=difference, difference_low=low, difference_high=high, pvalue=pvalue)
-            rows.append(row)
+                difference = _resampled_difference(values, baseline, self.folds, upper, level)
+            mean = resampled_mean(values, self.folds, upper, level)
+            rows.append(ComparisonRow(criterion, metric, *mean, *difference, adjusted_pvalue=1.0))
         adjusted = iter(holm([row.pvalue for row in rows if row.criterion != BASELINE]))
         return [row if row.criterion == BASELINE else row._replace(adjusted_pvalue=next(adjusted)) for row in rows]
+
+    def _values(self, metric: str, criterion: str) -> NDArray[np.float64]:
+        """Return a metric of a criterion on each fold."""
+        return self.folds[metric][:, self.criteria.index(criterion)]
 
     def verdict(self, metric: str | None = None, *, level: float = 0.95) -> str:
         """Return one sentence on which criteria are significantly better than Gini by a metric, and which is best.
 
-        Significant is an adjusted p-value below ``1 - level``. The interval of a difference may leave out 0 although it
-        is not significant, because intervals are not adjusted for the number of criteria.
+        A difference is significant if its adjusted p-value is below ``1 - level``. Its interval may exclude 0 even if
+        it is not significant, because intervals are not adjusted for the number of criteria.
 
         Parameters
         ----------
         metric : str, default=None
-            One of the metrics. None is the first one that is not fit time or size of trees.
+            The metric. None uses the first metric that is neither fit time nor size of trees.
         level : float, default=0.95
             Confidence level.
 
@@ -267,7 +267,7 @@ class CriteriaComparison(HtmlTable):
         Raises
         ------
         ValueError
-            If the comparison lacks the metric, no metric is of quality, or `level` is not between 0 and 1.
+            If the metric is not in the comparison, all metrics are costs, or `level` is not between 0 and 1.
 
         Examples
         --------
@@ -301,8 +301,8 @@ class CriteriaComparison(HtmlTable):
     def plot(self, metrics: Sequence[str] | None = None, *, level: float = 0.95) -> Any:
         """Plot the paired differences from Gini, with one panel for each metric.
 
-        A panel shows the difference on each fold, its mean, and the confidence interval of the mean, which allows for
-        overlapping training sets as the p-values do. An interval that holds 0 is no evidence of a difference.
+        A panel shows the difference on each fold, and the mean with its confidence interval, corrected for overlapping
+        training sets like the p-values. An interval that contains 0 is not evidence of a difference.
 
         Parameters
         ----------
@@ -320,6 +320,7 @@ class CriteriaComparison(HtmlTable):
         ImportError
             If matplotlib is not installed.
         """
+        require_level(level)
         metrics = check_names("metrics", self.metrics if metrics is None else metrics, self.metrics)
         n_columns = min(4, len(metrics))
         n_rows = -(-len(metrics) // n_columns)
@@ -328,8 +329,7 @@ class CriteriaComparison(HtmlTable):
         figure = pyplot.figure(figsize=size, layout="constrained")
         panels = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True).ravel()
         for panel, metric in zip(panels, metrics):
-            rows = [row for row in self.summary(level) if row.metric == metric and row.criterion != BASELINE]
-            self._draw(panel, metric, rows)
+            self._draw(panel, metric, [row for row in self._rows(metric, level) if row.criterion != BASELINE])
         for panel in panels[len(metrics) :]:
             panel.set_axis_off()
         return figure
@@ -338,12 +338,11 @@ class CriteriaComparison(HtmlTable):
         """Draw one metric with a line for each criterion other than Gini, the first at the top."""
         panel.axvline(0.0, color="0.45", linestyle="--", linewidth=1)
         for k, row in enumerate(rows):
-            folds = self.folds[metric][:, self.criteria.index(row.criterion)]
-            folds = folds - self.folds[metric][:, self.criteria.index(BASELINE)]
+            folds = self._values(metric, row.criterion) - self._values(metric, BASELINE)
             panel.scatter(folds, np.full(len(folds), k + 0.2), s=14, color=f"C{k}", alpha=0.35, linewidths=0)
             panel.plot([row.difference_low, row.difference_high], [k, k], color=f"C{k}", linewidth=2)
             panel.plot(row.difference, k, "o", color=f"C{k}", markersize=7)
-            # beside the panel, where no point and no line crosses it
+            # beside the panel, so that no point or line crosses the text
             style = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": f"C{k}"}
             panel.annotate(row.pvalue_text, (1.0, k), (3, 0), xycoords=panel.get_yaxis_transform(), **style)
         better = "→" if find_metric(metric).higher_is_better else "←"
@@ -380,40 +379,35 @@ class CriteriaComparison(HtmlTable):
 
 
 def _verdict(rows: list[ComparisonRow], level: float) -> str:
-    """Return a sentence on the rows of a metric, those of Gini left out."""
+    """Return a sentence on the rows of a metric, without the row of Gini."""
     if not rows:
         return f"There is no criterion to compare with {BASELINE}."
     metric = find_metric(rows[0].metric)
     verbs = ("ranks", "rank") if metric.of == "ranking" else ("does", "do")
     significant = [row for row in rows if row.adjusted_pvalue < 1.0 - level]
-    better = [row.criterion for row in significant if row.is_better]
-    worse = [row.criterion for row in significant if not row.is_better]
-    sentence = f"{_subject(better, verbs) or f'No criterion {verbs[0]}'} significantly better than {BASELINE}"
-    sentence += " on these folds"
-    if worse:
-        sentence += f", and {_subject(worse, verbs)} significantly worse"
+    better = _subject([row.criterion for row in significant if row.is_better], verbs) or f"No criterion {verbs[0]}"
+    worse = _subject([row.criterion for row in significant if not row.is_better], verbs)
+    but = f", and {worse} significantly worse" if worse else ""
     best = max(rows, key=lambda row: row.difference if metric.higher_is_better else -row.difference)
-    sentence += f"; {best.criterion if best.is_better else BASELINE} has the"
-    sentence += f" {'highest' if metric.higher_is_better else 'lowest'} {metric.title}, "
-    if not best.is_better:
-        sentence += f"then {best.criterion}, "
-    digits = decimals(best.difference_low, best.difference_high)
-    sentence += f"{best.difference:+.{digits}f}"
-    if not np.isnan(best.difference_low):
-        low, high = f"{best.difference_low:+.{digits}f}", f"{best.difference_high:+.{digits}f}"
-        sentence += f", {100 * level:g} % interval {low} to {high}"
-    return f"{sentence}."
+    first, second = (best.criterion, "") if best.is_better else (BASELINE, f"then {best.criterion}, ")
+    extreme, digits = "highest" if metric.higher_is_better else "lowest", decimals(*best[6:8])
+    difference, low, high = (f"{value:+.{digits}f}" for value in best[5:8])
+    interval = "" if np.isnan(best.difference_low) else f", {100 * level:g} % interval {low} to {high}"
+    return (
+        f"{better} significantly better than {BASELINE} on these folds{but}; {first} has the {extreme} {metric.title}, "
+        f"{second}{difference}{interval}."
+    )
 
 
 def _subject(names: Sequence[str], verbs: tuple[str, str]) -> str:
-    """Return names as the subject of a sentence, with the verb in singular or plural; nothing without names."""
+    """Return names as the subject of a sentence, with the verb in singular or plural; an empty string without names."""
     if len(names) < 2:
         return "".join(f"{name} {verbs[0]}" for name in names)
     return f"{', '.join(names[:-1])} and {names[-1]} {verbs[1]}"
 
 
 def check_names(parameter: str, names: Sequence[str], allowed: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return names as a tuple; raise ValueError if there are none, duplicates or unknown ones."""
+    """Return names as a tuple; raise ValueError if there are no names, duplicates or unknown names."""
     if isinstance(names, str) or not len(names):
         raise ValueError(f"{parameter} must be a non-empty list of names, got {names!r}")
     for name in names:
@@ -427,13 +421,13 @@ def check_names(parameter: str, names: Sequence[str], allowed: Sequence[str] | N
 def resampled_mean(
     values: NDArray[np.float64], folds: NDArray[np.void], upper: float, level: float
 ) -> tuple[float, float, float]:
-    """Return the mean of a metric over overlapping folds, one value each, and its interval by Nadeau and Bengio.
+    """Return the mean over folds of a metric, and its interval with Nadeau and Bengio's correction for overlap.
 
-    The metric is between 0 and `upper`. The interval is NaN where the folds do not vary.
+    The metric is between 0 and `upper`. The interval is NaN if all folds have the same value.
     """
     mean, variance, quantile = _corrected(values, folds, level, _rounding(values))
     if np.isnan(variance):
-        return mean, variance, variance
+        return mean, np.nan, np.nan
     return mean, *score_interval(mean, variance / (mean * (1.0 - mean / upper)), quantile, upper)
 
 
@@ -451,7 +445,7 @@ def _resampled_difference(
 
 
 def holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
-    """Return p-values adjusted for their number by Holm's method; those that are NaN stay so and do not count."""
+    """Return p-values adjusted for their number by Holm's method. NaN values remain NaN and are not counted."""
     adjusted = np.array(pvalues, dtype=np.float64)
     order = np.argsort(adjusted)[: np.count_nonzero(~np.isnan(adjusted))]  # NaN comes last
     times = np.arange(len(order), 0, -1)
@@ -460,14 +454,14 @@ def holm(pvalues: Sequence[float]) -> NDArray[np.float64]:
 
 
 def decimals(low: float, high: float, value: float = 0.0) -> int:
-    """Return how many decimals show half the width of an interval with two digits; without one, a value with four."""
+    """Return the number of decimals for two digits of half an interval, or for four digits of a value without one."""
     if low < high:
         return max(0, 1 - math.floor(math.log10((high - low) / 2.0)))
     return 4 if abs(value) <= 1.0 else max(0, 3 - math.floor(math.log10(abs(value))))
 
 
 def _rounding(values: NDArray[np.float64]) -> float:
-    """Return the largest difference between values, or of their mean, that may be a rounding error."""
+    """Return an upper bound of the differences between values, and of errors of their mean, that rounding can cause."""
     return float(4 * len(values) * np.finfo(np.float64).eps * values.max())
 
 
@@ -476,7 +470,7 @@ def _corrected(
 ) -> tuple[float, float, float]:
     """Return the mean over folds, its variance with Nadeau and Bengio's correction, and the quantile of Student's t.
 
-    The variance is NaN where the values do not differ by more than `rounding`.
+    The variance is NaN if the values do not differ by more than `rounding`.
     """
     n_folds, test_to_train = len(values), float(np.mean(folds["n_test"] / folds["n_train"]))
     variance = float((1 / n_folds + test_to_train) * values.var(ddof=1))

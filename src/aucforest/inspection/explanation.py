@@ -14,20 +14,17 @@ from aucforest._progress import progress_bar
 from aucforest.estimators.log_odds import StepsOfMean, explained_members, log_odds
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.growing import thread_map
-from aucforest.inspection.models import category_names_of, check_count, input_names_of, inputs_of
+from aucforest.inspection.models import category_names_of, check_count, input_names_of
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
 from aucforest.tables.dates import format_time, times_in
 from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
-# Trees between two steps of the progress, and class frequencies of their nodes that are kept at a time, 128 MiB.
-_MOST_TREES, _MOST_PREDICTED = 16, 2**24
-# Rows whose log odds are divided at a time.
-_BLOCK = 2**10
-# In how many steps values of log odds are computed: with more they hardly change.
-_N_STEPS = 4
-# The scales, and what the values add up to.
+_MOST_TREES, _MOST_PREDICTED = 16, 2**24  # limits of trees prepared at a time, and of their class frequencies (128 MiB)
+_BLOCK = 2**10  # number of rows for which log odds are attributed to features at a time
+_N_STEPS = 4  # number of steps in which log odds are attributed; with more, values hardly change
+# What the values add up to on each scale, in words.
 _WORDS = {"log_odds": "log odds of", "probability": "mean probability of the trees of"}
 _MOST_DOTS = 2_000  # maximum number of rows in a plot, since more dots would hide each other
 
@@ -40,7 +37,7 @@ class Reason(NamedTuple):
     feature : str
         Name of the feature.
     value : float, str or None
-        A number, a category, or a date as text; None where it is missing, or a category that was not seen in `fit`.
+        A number, a category, or a date as text; None for a missing value or a category that was not seen in `fit`.
     contribution : float
         What the feature adds to the prediction.
     """
@@ -68,14 +65,14 @@ class Reason(NamedTuple):
 class Explanation:
     """The contribution of each feature to the prediction of each row, by `explain`. ``explanation[rows]`` selects rows.
 
-    ``shap.Explanation(e.values, e.base_values, e.data, feature_names=e.feature_names)`` is the same for shap's plots.
+    ``shap.Explanation(e.values, e.base_values, e.data, feature_names=e.feature_names)`` converts e for shap's plots.
 
     Attributes
     ----------
     values : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes), float64
-        The values of the second of two classes, or of each of more classes.
+        The values for the second of two classes, or for each of more than two classes.
     base_values : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
-        What is predicted when no feature is known.
+        The prediction when no feature is known.
     probabilities : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
         The probabilities of ``predict_proba``.
     data : ndarray of shape (n_samples, n_features)
@@ -83,7 +80,7 @@ class Explanation:
     feature_names : tuple of str
         Names of the features.
     classes : ndarray of shape (n_classes,)
-        Class labels; none after `of_class`.
+        Class labels; empty after `of_class`.
     target : str
         What the values add up to, in words.
     scale : "log_odds" or "probability"
@@ -119,13 +116,8 @@ class Explanation:
 
     def __getitem__(self, rows: Any) -> "Explanation":
         rows = np.atleast_1d(np.arange(len(self))[rows])
-        return replace(
-            self,
-            values=self.values[rows],
-            base_values=self.base_values[rows],
-            probabilities=self.probabilities[rows],
-            data=self.data[rows],
-        )
+        by_row = ("values", "base_values", "probabilities", "data")
+        return replace(self, **{name: getattr(self, name)[rows] for name in by_row})
 
     def of_class(self, label: Any) -> "Explanation":
         """Return the explanation of one class, with `values` of shape (n_samples, n_features).
@@ -133,12 +125,12 @@ class Explanation:
         Parameters
         ----------
         label : label, or array-like of shape (n_samples,)
-            A class, or one for each row, such as the predicted ones.
+            A class label, or one label for each row, such as the predicted labels.
 
         Raises
         ------
         ValueError
-            If a label is not a class, if there is not one for each row, or if a class was chosen before.
+            If a label is not a class, the number of labels is not the number of rows, or a class was chosen before.
         """
         if len(self.classes) == 0:
             raise ValueError(f"a class was chosen before: this is the {self.target}")
@@ -155,9 +147,8 @@ class Explanation:
             base = np.where(is_second, base, (0.0 if self.scale == "log_odds" else 1.0) - base)
             proba = np.where(is_second, proba, 1.0 - proba)
         target = f"{_WORDS[self.scale]} {label if is_one else 'a class of each row'}"
-        return replace(
-            self, values=values, base_values=base, probabilities=proba, target=target, classes=self.classes[:0]
-        )
+        chosen: dict[str, Any] = {"values": values, "base_values": base, "probabilities": proba}
+        return replace(self, **chosen, target=target, classes=self.classes[:0])
 
     def top(self, k: int = 3) -> list[list[Reason]]:
         """Return the reasons for the prediction of each row: the features of greatest absolute value, greatest first.
@@ -170,7 +161,7 @@ class Explanation:
         Raises
         ------
         ValueError
-            If `k` is below 1, or there are values for each of several classes: choose one by `of_class`.
+            If `k` is below 1, or there are more than two classes: choose one by `of_class`.
         """
         check_count("k", k, 1)
         values = self._values_of_one()
@@ -196,9 +187,7 @@ class Explanation:
         Raises
         ------
         ValueError
-            If there are no rows, or values for each of several classes: choose one by `of_class`.
-        ImportError
-            If matplotlib is not installed (extra ``plot``).
+            If there are no rows, or more than two classes: choose one by `of_class`.
         """
         check_count("max_features", max_features, 1)
         if len(self._values_of_one()) == 0:
@@ -206,19 +195,17 @@ class Explanation:
         return ExplanationDisplay(self, max_features=max_features).plot(ax)
 
     def _values_of_one(self) -> NDArray[np.float64]:
-        """Return the values of one class."""
+        """Return the values, or raise ValueError if they are for several classes."""
         if self.values.ndim == 3:
             raise ValueError(f"the explanation is of {len(self.classes)} classes: choose one by of_class(label)")
         return self.values
 
     def _reason(self, row: int, feature: int) -> Reason:
-        """Return the reason for a feature."""
-        number, names = float(self.data[row, feature]), self.categories.get(feature)
-        value: float | str | None = None if np.isnan(number) else number
-        if value is not None and feature in self.times:
-            value = format_time(number)
-        if value is not None and names is not None:
-            value = names[int(number)]
+        """Return the `Reason` of a feature for a row."""
+        number, value = float(self.data[row, feature]), None
+        if not np.isnan(number):
+            value = format_time(number) if feature in self.times else number
+            value = self.categories[feature][int(number)] if feature in self.categories else value
         return Reason(self.feature_names[feature], value, float(self.values[row, feature]))
 
 
@@ -228,8 +215,8 @@ class ExplanationDisplay(Display):
 
     The plot of one row has the features of greatest absolute value, and below them the sum of all others. The plot of
     many rows has the features of greatest mean absolute value with a dot for each row, or for a random sample of 2,000
-    rows. The color of a dot is the rank of the row among the values of the feature, from blue to red; it is grey for
-    missing values and categories.
+    rows. The color of a dot shows the rank of its value among all values of the feature, from blue (low) to red (high);
+    it is grey for missing values and categories.
 
     Parameters
     ----------
@@ -244,8 +231,6 @@ class ExplanationDisplay(Display):
         The bars of one row.
     points_ : list of matplotlib PathCollection
         The dots of each feature of many rows.
-    ax_, figure_ : matplotlib Axes and Figure
-        The axes and figure of the plot.
 
     Examples
     --------
@@ -309,22 +294,22 @@ class ExplanationDisplay(Display):
 
 
 def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None = None, verbose: int = 0) -> Explanation:
-    """Explain predictions by the contribution of each feature to the log odds, in the manner of Shapley values.
+    """Explain predictions by the contribution of each feature to the log odds, based on Shapley values.
 
-    ``base_values`` and ``values`` of a row add up to the log odds of ``predict_proba``, of a class against all others,
-    after calibration, and for a stack with all its members; probabilities below 1e-9 are replaced by this.
+    The base value and the values of a row add up to the log odds of ``predict_proba``, for a class against all others,
+    after calibration, and for a stack with all members. Probabilities below 1e-9 are replaced by 1e-9.
 
-    Where a feature is not known, a row goes both ways at a split on it, in proportion to the training weight, as in
-    the path-dependent TreeSHAP [1]_; the additive member of a stack has the mean effect of the training samples. Trees
-    are explained as they predict, with hierarchical shrinkage, missing values and sets of categories. Let each feature
-    be known with chance t. As t goes from 0 to 1 the mean of the trees goes from its base value to what is predicted,
-    and its changes divide exactly among the features: their sums are the Shapley values of ``scale="probability"``.
-    Those of log odds, a function of such means, are summed up along the same way, in four steps [2]_, [3]_. They are
-    close to the Shapley values of log odds over subsets of known features, but not the same, which would take a
-    prediction for each subset; "Say why a row ranks high" in the documentation measures the difference.
-
-    A column of categories has one value, also where trees read target rates of it (see ``target_rates_`` of the
-    forest): the column and its rates, those of its interactions included, are known together.
+    If a feature is unknown, a row goes both ways at a split on it, in proportion to the training weight, as in the
+    path-dependent TreeSHAP [1]_. In the additive member of a stack, an unknown column has its mean effect on the
+    training samples. Hierarchical shrinkage, missing values and sets of categories are taken into account. Let each
+    feature be known with probability t. As t increases from 0 to 1, the mean of the trees changes from the base value
+    to the prediction, and each change is the sum of one change per feature. Added up over t, the changes per feature
+    are the Shapley values of ``scale="probability"``. Log odds are a function of such means, and their changes are
+    added up along the same path in four steps [2]_, [3]_. The results are close to the Shapley values of log odds over
+    subsets of known features, but not equal. Exact values would need a prediction for each subset; "Say why a row ranks
+    high" in the documentation measures the difference.
+    A categorical column has one value, even if trees read its target rates (see ``target_rates_`` of the forest). The
+    column and its target rates, including the rates of its interactions, are known or unknown together.
 
     Parameters
     ----------
@@ -333,8 +318,8 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     X : array-like of shape (n_samples, n_features)
         The samples to explain, as in ``predict_proba``.
     scale : "log_odds" or "probability", default="log_odds"
-        What the values add up to: the log odds, or the mean probability of the trees before calibration, whose Shapley
-        values are exact. A stack has log odds only.
+        What the values add up to: the log odds, or the mean probability of the trees before calibration, for which
+        Shapley values are exact. A stack only has log odds.
     n_jobs : int or None, default=None
         The number of threads, as in joblib. The result does not depend on it.
     verbose : int, default=0
@@ -348,12 +333,12 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     Raises
     ------
     ValueError
-        If X does not fit the model, if `scale` is another one, or "probability" for a stack, if a stack is from a model
-        file of before, or if the values would take more than half of the machine's memory: 40 bytes for each row and
-        feature, 72 for a stack with two forests, 8 on the scale of probabilities, times the number of classes if there
-        are more than two.
+        If X does not match the model, `scale` is unknown or "probability" for a stack, a stack is from an older model
+        file, or the values need more than half of the machine's memory. They need 40 bytes for each row and feature, 72
+        for a stack with two forests, or 8 with ``scale="probability"``, times the number of classes if there are more
+        than two.
     TypeError
-        If the model is not supported, such as a stack with a linear model of your own.
+        If the model is not supported, for example a stack with a custom linear model.
 
     See Also
     --------
@@ -386,25 +371,29 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     forests = {name: member for name, member in explained_members(model).items() if name != "linear"}
     if scale == "probability" and isinstance(model, AUCStackingClassifier):
         raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
-    X, classes, names, inputs = model._features_of(X), model.classes_, input_names_of(model), inputs_of(model)
+    X, classes, names = model._features_of(X), model.classes_, input_names_of(model)
     n_columns = 1 if len(classes) == 2 else len(classes)
     what = f"Shapley values of {len(X):,} rows, {len(names):,} features and {len(classes):,} classes"
     n_steps = _N_STEPS if scale == "log_odds" else 1
     n_arrays = n_steps * len(forests) + (scale == "log_odds")
     check_memory(8.0 * len(X) * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
-    X, n_trees = as_dense(X), sum(len(forest.trees_) for forest in forests.values())
+    X, means = as_dense(X), dict[str, StepsOfMean]()
+    inputs, n_trees = np.array(model._inputs_of_features), sum(len(forest.trees_) for forest in forests.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
-        means = {
-            name: _divide_mean(forest.trees_, X, inputs, (n_steps, n_columns), n_jobs, progress.update)
-            for name, forest in forests.items()
-        }
+        for name, forest in forests.items():
+            sums, bases = np.zeros((n_steps, n_columns, len(X), len(names))), np.zeros(n_columns)
+            for trees in _in_steps(forest.trees_):
+                _add_trees(trees, X, inputs, sums, bases, n_jobs)
+                progress.update(len(trees))
+            sums /= len(forest.trees_)
+            means[name] = sums, bases / len(forest.trees_)
     proba = model._predict_valid(X)
     total, base = means["forest"] if scale == "probability" else _divide_log_odds(model, means, X, proba)
     total = total.reshape(n_columns, len(X), len(names))
-    values, bases = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)
+    values, base = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)
     return Explanation(
         values=values,
-        base_values=np.broadcast_to(bases, (len(X), *np.shape(bases))),
+        base_values=np.broadcast_to(base, (len(X), *np.shape(base))),
         probabilities=proba[:, 1] if n_columns == 1 else proba,
         data=X[:, : len(names)],
         feature_names=tuple(names),
@@ -419,35 +408,22 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 def _divide_log_odds(
     model: Any, means: Mapping[str, StepsOfMean], X: NDArray[Any], proba: NDArray[np.float64]
 ) -> StepsOfMean:
-    """Return the values of the log odds, (n_columns, n_samples, n_inputs), and their base values."""
+    """Return the values of the log odds, (n_columns, n_samples, n_inputs), and their base values, (n_columns,)."""
     steps, base = means["forest"]
     total = np.empty(steps.shape[1:])
     for start in range(0, len(X), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        of_rows = {name: (values[:, :, rows], mean) for name, (values, mean) in means.items()}
-        found = log_odds(model, of_rows, X[rows], proba[rows])
+        block = {name: (values[:, :, rows], mean) for name, (values, mean) in means.items()}
+        found = log_odds(model, block, X[rows], proba[rows])
         total[:, rows], base = found.values[-len(total) :], found.base[-len(total) :, 0]
     return total, base
 
 
-def _divide_mean(
-    trees: list[Tree],
-    X: NDArray[Any],
-    inputs: NDArray[np.int64],
-    n_each: tuple[int, int],
-    n_jobs: int | None,
-    advance: Callable[[int], Any],
-) -> StepsOfMean:
-    """Return the steps of the Shapley values of the mean of trees; `n_each` are the numbers of steps and columns."""
-    total, base = np.zeros((*n_each, len(X), len(set(inputs.tolist())))), np.zeros(n_each[1])
+def _in_steps(trees: list[Tree]) -> list[list[Tree]]:
+    """Divide the trees into lists that are small enough to be prepared at a time."""
     most_predicted = max(tree.n_nodes * tree.prediction.shape[1] for tree in trees)
     step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
-    for start in range(0, len(trees), step):
-        some = trees[start : start + step]
-        _add_trees(some, X, inputs, total, base, n_jobs)
-        advance(len(some))
-    total /= len(trees)
-    return total, base / len(trees)
+    return [trees[start : start + step] for start in range(0, len(trees), step)]
 
 
 def _add_trees(
@@ -458,15 +434,15 @@ def _add_trees(
     base: NDArray[np.float64],
     n_jobs: int | None,
 ) -> None:
-    """Add values of some trees to total, (n_steps, n_columns, n_samples, n_inputs), and their base values to base.
+    """Add the values of trees to total, (n_steps, n_columns, n_samples, n_inputs), and their base values to base.
 
-    A block of rows sees the trees in their order, so sums do not depend on n_jobs.
+    The trees are processed in order for each block of rows, so sums do not depend on n_jobs.
     """
     n_steps, n_columns, _, n_inputs = total.shape
-    prepared, predicted = [ShapleyTree.of(tree, inputs, n_steps) for tree in trees], []
-    for tree in trees:
-        predicted.append(np.array(tree.prediction.T[-n_columns:], order="C"))
-        base += predicted[-1][:, tree.is_leaf] @ tree.weight[tree.is_leaf] / tree.weight[0]
+    prepared = [ShapleyTree.of(tree, inputs, n_steps) for tree in trees]
+    predicted = [np.array(tree.prediction.T[-n_columns:], order="C") for tree in trees]
+    for tree, values in zip(trees, predicted):
+        base += values[:, tree.is_leaf] @ tree.weight[tree.is_leaf] / tree.weight[0]
     shape = scratch_shape(prepared)
 
     def add(start: int) -> None:

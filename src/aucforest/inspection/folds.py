@@ -38,21 +38,21 @@ def run_folds(
 ) -> NDArray[np.void]:
     """Return a record for each fold and forest: "fold", "criterion", "n_train", "n_test" and a field for each metric.
 
-    The shape is (n_folds, n_forests), and "criterion" is the name of a forest. Every fold gives all forests the same
-    rows and the same seed; `groups` are those that the trees sample.
+    The shape is (n_folds, n_forests), and "criterion" is the name of a forest. In each fold, all forests get the same
+    rows and the same seed. `groups` are passed to `fit`, for sampling.
     """
     y = np.asarray(column_or_1d(y))
     check_consistent_length(X, y, sample_weight)
-    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
 
-    def weight_of(rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        return None if weight is None else weight[rows]
+    def rows_of(values: Any, rows: NDArray[np.int64]) -> Any:
+        return None if values is None else values[rows]
 
     def fit(forest: Any, rows: NDArray[np.int64]) -> float:
-        """Fit a forest to some rows and return the seconds that it took."""
-        X_train, groups_train = safe_indexing(X, rows), None if groups is None else groups[rows]
+        """Fit a forest to the given rows and return the fit time in seconds."""
+        data = {"X": safe_indexing(X, rows), "y": y[rows], "sample_weight": rows_of(weights, rows)}
         start = perf_counter()
-        forest.fit(X_train, y[rows], sample_weight=weight_of(rows), groups=groups_train)
+        forest.fit(**data, groups=rows_of(groups, rows))
         return perf_counter() - start
 
     seeds = check_random_state(random_state).randint(np.iinfo(np.int32).max, size=len(folds))
@@ -60,7 +60,7 @@ def run_folds(
     for forest in forests.values():
         forest._validate_params()  # before the first fit, so that errors come at once
     for forest in progress_bar(forests.values(), desc="compile", leave=False, verbose=verbose):
-        # one tree leaves too few rows out of bag for a score or a threshold, of which a stack warns
+        # One tree has too few out-of-bag rows for a score or a threshold. A stack warns about this.
         forest = clone(forest).set_params(oob_score=False, threshold=None)
         _forest_in(forest).set_params(n_estimators=1)
         with warnings.catch_warnings():
@@ -74,7 +74,7 @@ def run_folds(
         train, test = folds[fold]
         forest = clone(forests[names[k]])
         _forest_in(forest).set_params(random_state=seeds[fold])
-        fitted = FittedFold(forest, fit(forest, train), safe_indexing(X, test), y[test], weight_of(test))
+        fitted = FittedFold(forest, fit(forest, train), safe_indexing(X, test), y[test], rows_of(weights, test))
         scores = (find_metric(metric).measure(fitted) for metric in metrics)
         table[fold, k] = (fold, names[k], len(train), len(test), *scores)
     return table
@@ -88,7 +88,7 @@ def _forest_in(model: Any) -> Any:
 def make_folds(
     X: Any, y: ArrayLike, *, cv: Any, n_repeats: int = 1, groups: Any = None, random_state: Any = None
 ) -> list[Fold]:
-    """Return training and test rows of every fold, each with rows of all classes; see `compare_criteria`."""
+    """Return training and test rows of every fold of `compare_criteria`; raise ValueError if some lack a class."""
     y = np.asarray(column_or_1d(unmask(y)))
     code_classes(y)  # raises ValueError for labels that `fit` would not accept
     check_consistent_length(X, y)
@@ -102,15 +102,15 @@ def make_folds(
             samples = "1 sample" if counts.min() == 1 else f"{counts.min()} samples"
             raise ValueError(f"class {rarest} has {samples}, too few for {cv} folds")
         random = check_random_state(random_state)
-        if groups is not None:
+        if groups is None:
+            repeated = RepeatedStratifiedKFold(n_splits=int(cv), n_repeats=n_repeats, random_state=random)
+            folds = list(repeated.split(X, y))
+        else:
             if (n_groups := len(set(groups.tolist()))) < int(cv):
                 raise ValueError(f"{cv} folds need at least {cv} groups, found {n_groups}")
             splitter = StratifiedGroupKFold(int(cv), shuffle=True, random_state=random)
-            numbers = number_groups(groups)  # groups can be of any type
-            folds = [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, numbers)]
-        else:
-            repeated = RepeatedStratifiedKFold(n_splits=int(cv), n_repeats=n_repeats, random_state=random)
-            folds = list(repeated.split(X, y))
+            codes = number_groups(groups)  # integers, because groups can be of any type
+            folds = [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, codes)]
     elif n_repeats != 1:
         raise ValueError(f"n_repeats={n_repeats} needs an integer cv: set the repeats of a splitter itself")
     else:
@@ -126,10 +126,10 @@ def make_folds(
 
 
 def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
-    """Return folds whose test rows are later than their training rows.
+    """Return folds with test rows that are later than the training rows.
 
-    Rows in the order of time are divided into blocks of about equal size, one more than folds; rows of equal times are
-    in one block. Each block but the first is tested on forests of all rows before it.
+    Rows in the order of time are divided into n_folds + 1 blocks of about equal size; rows of equal times are in one
+    block. Each block except the first is the test set of a fold, and all rows before it are the training set.
     """
     order = np.argsort(times, kind="stable")
     changes = np.flatnonzero(times[order][1:] != times[order][:-1]) + 1
@@ -138,7 +138,7 @@ def time_folds(times: NDArray[Any], n_folds: int) -> list[Fold]:
     indices = [-1]
     for k in range(n_folds):
         nearest = int(np.argmin(np.abs(changes - (k + 1) * len(order) / (n_folds + 1))))
-        # The times of the folds differ, and leave at least one for each later fold.
+        # Each fold begins at a later time, and leaves at least one time for each later fold.
         indices.append(min(max(nearest, indices[-1] + 1), len(changes) - n_folds + k))
     ends = [*changes[indices[1:]].tolist(), len(order)]
     return [(np.sort(order[:start]), np.sort(order[start:end])) for start, end in pairwise(ends)]

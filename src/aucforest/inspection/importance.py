@@ -1,8 +1,10 @@
 """Out-of-bag permutation importance: computation, table and plot."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from itertools import cycle
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,17 +17,16 @@ from aucforest._sklearn import safe_indexing
 from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, is_roc_auc, training_rows
 from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.bootstrap import BLOCK_ROWS
-from aucforest.fitting.growing import thread_map
+from aucforest.fitting.growing import ParallelMap, thread_map
 from aucforest.fitting.out_of_bag import RatedRows, TrainingRows, sum_out_of_bag, warn_of_never_out
 from aucforest.inspection._permuted import MOST_FEATURES, PathFeatures, PermutedRows
-from aucforest.inspection.models import check_count, check_forest, input_names_of, inputs_of
+from aucforest.inspection.models import check_count, check_forest, input_names_of, name_of_score
 from aucforest.metrics.intervals import require_level, t_quantile
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import as_dense
 
-T = TypeVar("T")
-_MOST_PARTS = 10  # how many random parts of the rows are scored; fewer only when a class has fewer rows
-_TASK_COLUMNS = 32  # permuted columns of one task: finding the leaves of the data as they are is shared among them
+_MOST_PARTS = 10  # maximum number of random parts of the rows; fewer if a class has fewer rows
+_TASK_COLUMNS = 32  # permuted columns of one task; each task finds the leaves of the unpermuted rows once
 _MOST_BYTES = 2**28  # bytes of sums and permuted columns that are kept at a time
 
 
@@ -36,7 +37,7 @@ class PermutationImportance(HtmlTable):
     Attributes
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
-        The score without permutation minus the score with the feature permuted, both by sample.
+        The score without permutation minus the score with the feature permuted. Each sample has one prediction in both.
     importances_mean : ndarray of shape (n_features,), float64
         Mean importance over repeats.
     importances_std : ndarray of shape (n_features,), float64
@@ -45,9 +46,9 @@ class PermutationImportance(HtmlTable):
         Standard error of the mean, which also reflects the finite number of samples. NaN if a class has fewer than two
         scored samples.
     baseline_score : float
-        The out-of-bag score without permutation; ROC AUC is by pairs of samples, as `oob_score_`.
+        The out-of-bag score without permutation. ROC AUC compares two samples by trees that both are out of bag for.
     n_scored : int
-        Number of samples that were scored: those out of bag for at least one tree.
+        Number of scored samples, which are out of bag for at least one tree.
     scoring : str
         Name of the score.
     feature_names : tuple of str
@@ -120,12 +121,6 @@ class PermutationImportance(HtmlTable):
         Returns
         -------
         ImportanceDisplay
-            The plotted display.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         return ImportanceDisplay(self, max_features=max_features).plot(ax)
 
@@ -153,8 +148,6 @@ class ImportanceDisplay(Display):
     ----------
     container_ : matplotlib ErrorbarContainer
         The points and intervals, the most important feature first.
-    ax_, figure_ : matplotlib Axes and Figure
-        The axes and figure of the plot.
 
     Examples
     --------
@@ -205,8 +198,8 @@ def oob_permutation_importance(
     The importance of a feature is the drop in the out-of-bag score when its values are permuted over the training
     samples. No held-out data are needed, because each sample is predicted by the trees that it is out of bag for. With
     ROC AUC this is the importance of [1]_ for rare classes, computed for the forest instead of for each tree. Unlike
-    ``feature_importances_``, which is by impurity, it does not favour features of many values. A column of categories
-    is permuted together with the target rates that trees read of it, those of its interactions included.
+    the impurity-based ``feature_importances_``, it does not favour features with many values. A categorical column is
+    permuted together with its target rates, including the target rates of its interactions.
 
     Parameters
     ----------
@@ -283,52 +276,43 @@ def oob_permutation_importance(
         raise ValueError(f"no sample is out of bag: all {len(forest.trees_)} trees use all {len(scored)} samples")
     warn_of_never_out(int(np.count_nonzero(~scored)), len(scored), len(forest.trees_), "the importances")
 
-    def scores(total: NDArray[np.float64], parts: list[Part]) -> list[float]:
-        proba = forest._mean_of_trees(total[scored], sums.n_trees[scored, None])
-        return [part.score(proba[part.indices]) for part in parts]
+    def proba_of(total: NDArray[np.float64]) -> NDArray[np.float64]:
+        return forest._mean_of_trees(total[scored], sums.n_trees[scored, None])
 
-    parts = split_into_parts(X, rows, rows.bags.all_kept[scored], score, seed)
-    baseline = scores(sums.baseline, parts)
-    parts_of_repeats, before = by_repeat(parts, n_repeats), by_repeat(baseline, n_repeats)
-    importances, errors = np.empty((sums.n_features, n_repeats)), np.empty(sums.n_features)
+    indices, proba = rows.bags.all_kept[scored], proba_of(sums.baseline)
+    parts = split_into_parts(X, rows, indices, score, seed)
     with progress_bar(total=sums.n_features, desc="features", verbose=verbose) as progress:
-        for features, totals in sums.permuted():
-            tasks = zip(totals, parts_of_repeats * len(features))
-            after = iter(thread_map(n_jobs)(lambda task: scores(*task), tasks))
-            for feature in features:
-                importances[feature], errors[feature] = score_drops(before, after)
-                progress.update()
-    baseline_score = baseline[0]
+
+        def permuted() -> Iterator[list[Callable[[], NDArray[np.float64]]]]:
+            for features, totals in sums.permuted():
+                yield [partial(proba_of, total) for total in totals]
+                progress.update(len(features))
+
+        names = input_names_of(forest)
+        result = measure_importance(parts, proba, permuted(), n_repeats, names, thread_map(n_jobs))
+    baseline_score = result.baseline_score
     if is_roc_auc(scoring):
-        found = rows.bags.all_kept[scored], forest._mean_of_trees(sums.baseline[scored], sums.n_trees[scored, None])
-        baseline_score = pairs_of(forest, rows, n_jobs).correct(baseline_score, len(forest.trees_), *found)
-    return PermutationImportance(
-        importances=importances,
-        importances_stderr=errors,
-        baseline_score=baseline_score,
-        n_scored=int(np.count_nonzero(scored)),
-        scoring=scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score"),
-        feature_names=tuple(input_names_of(forest)),
-        n_parts=len(parts) - 1,
-    )
+        pairs = pairs_of(forest, rows, n_jobs)
+        baseline_score = pairs.correct(baseline_score, len(forest.trees_), indices, proba)
+    return replace(result, baseline_score=baseline_score, scoring=name_of_score(scoring))
 
 
 class Part(NamedTuple):
-    """Some of the scored rows: their positions, and the function that scores their class probabilities."""
+    """Indices of scored rows, and the function that scores their class probabilities."""
 
     indices: NDArray[np.int64]
     score: Callable[[NDArray[np.float64]], float]
 
 
 def split_into_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer, seed: int) -> list[Part]:
-    """Return all scored rows, then random parts with equal class frequencies, if there can be at least two.
+    """Return a part with all scored rows, then 2 to 10 random parts with equal class frequencies if that is possible.
 
     `rows` has labels and sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
     """
     labels = rows.labels[scored]
     counts = np.bincount(labels)
     n_parts = min(_MOST_PARTS, int(counts[counts > 0].min())) if len(labels) else 0
-    # Rows in random order within their classes are assigned to the parts in turn.
+    # Rows are in random order within their classes; part k gets every n_parts-th row, starting at row k.
     order = np.random.default_rng(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
     indices = [np.arange(len(labels))]
@@ -344,29 +328,47 @@ def split_into_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer
     return [part(each) for each in indices]
 
 
-def by_repeat(of_parts: list[T], n_repeats: int) -> list[list[T]]:
-    """Return the items for each repeat: the first item, of all rows, in each of them, and that of each part in one."""
-    whole, *parts = of_parts
-    return [[whole, *parts[repeat::n_repeats]] for repeat in range(n_repeats)]
+def measure_importance(
+    parts: list[Part],
+    proba: NDArray[np.float64],
+    permuted: Iterable[Sequence[Callable[[], NDArray[np.float64]]]],
+    n_repeats: int,
+    names: Sequence[str],
+    run: ParallelMap = map,
+) -> PermutationImportance:
+    """Return permutation importances from the scores of the parts and the class probabilities of the scored rows.
 
-
-def score_drops(before: list[list[float]], after: Iterable[list[float]]) -> tuple[NDArray[np.float64], float]:
-    """Return the drop of the score in each repeat, and the standard error of their mean, from scores `by_repeat`."""
-    drops = [np.subtract(*scores) for scores in zip(before, after)]
-    of_repeats = np.array([drop[0] for drop in drops])
-    return of_repeats, standard_error(of_repeats, np.concatenate([drop[1:] for drop in drops]))
-
-
-def standard_error(of_repeats: NDArray[np.float64], of_parts: NDArray[np.float64]) -> float:
-    """Return the standard error of a mean over repeats, given the values of the parts, each for one repeat.
-
-    The values of parts vary with their rows and one permutation; the mean over repeats varies less with permutations.
+    `permuted` yields lists of functions that return class probabilities with a feature permuted. A list has all repeats
+    of one or more features. All repeats are scored on all rows (the first part), but only one on each further part.
     """
-    if len(of_parts) < 2:
+
+    def scores(indices: Sequence[int], proba: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.array([parts[i].score(proba[parts[i].indices]) for i in indices])
+
+    scored = [[0, *range(repeat + 1, len(parts), n_repeats)] for repeat in range(n_repeats)]
+    baseline, drops = scores(range(len(parts)), proba), list[NDArray[np.float64]]()
+    for block in permuted:
+        after = run(lambda task: scores(task[0], task[1]()), zip(cycle(scored), block))
+        drops += [baseline[indices] - found for indices, found in zip(cycle(scored), after)]
+    importances = np.array([drop[0] for drop in drops]).reshape(-1, n_repeats)
+    errors = np.empty(len(importances))
+    for feature, in_repeats in enumerate(importances):
+        in_parts = [drop[1:] for drop in drops[feature * n_repeats : (feature + 1) * n_repeats]]
+        errors[feature] = standard_error(in_repeats, np.concatenate(in_parts))
+    score = float(baseline[0])
+    return PermutationImportance(importances, errors, score, len(proba), "roc_auc", tuple(names), len(parts) - 1)
+
+
+def standard_error(in_repeats: NDArray[np.float64], in_parts: NDArray[np.float64]) -> float:
+    """Return the standard error of the mean over repeats. Each value of `in_parts` is of one part in one repeat only.
+
+    Each part has one permutation, so values of parts vary more with permutations than the mean over repeats does.
+    """
+    if len(in_parts) < 2:
         return np.nan
-    n_repeats = len(of_repeats)
-    by_permutation = float(of_repeats.var(ddof=1)) if n_repeats > 1 else 0.0
-    variance = of_parts.var(ddof=1) / len(of_parts) - (1 - 1 / n_repeats) * by_permutation
+    n_repeats = len(in_repeats)
+    by_permutation = float(in_repeats.var(ddof=1)) if n_repeats > 1 else 0.0
+    variance = in_parts.var(ddof=1) / len(in_parts) - (1 - 1 / n_repeats) * by_permutation
     return float(np.sqrt(max(variance, by_permutation / n_repeats)))
 
 
@@ -374,34 +376,33 @@ class _OutOfBagSums:
     """Sums of predictions over the trees for which a row is out of bag, with and without permuted features."""
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
-        self.forest, self.rows, self.n_repeats, self.seed = forest, rows, n_repeats, seed
-        self.run = thread_map(n_jobs)
-        self._copies: dict[int, list[NDArray[np.float64]]] = {}  # of the rows of a block, one for each thread
-        self.inputs = inputs_of(forest)
+        self.forest, self.rows, self.n_repeats, self.seed, self.run = forest, rows, n_repeats, seed, thread_map(n_jobs)
+        self._copies: dict[int, list[NDArray[np.float64]]] = {}  # copies of the rows of each block for threads
+        self.inputs = np.array(forest._inputs_of_features)
         self.n_features = int(self.inputs.max()) + 1
         trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
-        # Only rows of positive weight have target rates out of bag.
+        # Out-of-bag target rates exist only for rows of positive weight.
         self.X = rows.X if isinstance(rows.X, np.ndarray) and rows.bags.kept is None else rows.X[kept]
         self.any_missing = bool(np.isnan(self.X).any())
         (sums,) = sum_out_of_bag(rows, [(trees, forest._pack())], [trees], len(forest.classes_), n_jobs)
         self.baseline, self.n_trees = sums.total[kept], sums.n_trees[kept]
 
     def permuted(self) -> Iterator[tuple[range, NDArray[np.float64]]]:
-        """Yield some features at a time, and their sums, (n_features * n_repeats, n_rows, n_classes)."""
+        """Yield ranges of features and the sums of their permutations, (n_features * n_repeats, n_rows, n_classes)."""
         per_feature = self.n_repeats * len(self.baseline) * (self.baseline.shape[1] + 1) * 8
         size = min(max(1, _MOST_BYTES // per_feature), MOST_FEATURES)
+
+        def permutations(feature: int) -> NDArray[np.int64]:
+            random = np.random.default_rng([self.seed, feature])
+            return np.stack([random.permutation(len(self.X)) for _ in range(self.n_repeats)])
+
         for start in range(0, self.n_features, size):
             features = range(start, min(start + size, self.n_features))
-            orders = np.concatenate(list(self.run(self._permute, features)))
+            orders = np.concatenate(list(self.run(permutations, features)))
             yield features, self._sums(features, orders)
 
-    def _permute(self, feature: int) -> NDArray[np.int64]:
-        """Return the permutations of the rows for a feature, (n_repeats, n_rows)."""
-        random = np.random.default_rng([self.seed, feature])
-        return np.stack([random.permutation(len(self.X)) for _ in range(self.n_repeats)])
-
     def _copy(self, block: int, indices: slice) -> NDArray[np.float64]:
-        """Return a copy of the rows of a block that no other thread has; to make one takes the time of all features."""
+        """Return a copy of a block's rows for one thread. Copies are reused, because copying all features is slow."""
         for other in list(self._copies):
             if other != block:
                 self._copies.pop(other, None)
@@ -411,10 +412,10 @@ class _OutOfBagSums:
             return np.array(self.X[indices], dtype=np.float64, order="C")
 
     def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the sums for every permutation."""
+        """Return the sums for every permutation. A categorical feature and its target rates are permuted together."""
         packed, bags = self.forest._pack(), self.rows.bags
-        paths = PathFeatures.of(self.forest.trees_, features.start, self.inputs)
-        made_of = [np.flatnonzero(self.inputs == feature) for feature in features]
+        paths = PathFeatures.find(self.forest.trees_, features.start, self.inputs)
+        columns = [np.flatnonzero(self.inputs == feature) for feature in features]
         totals = np.empty((len(orders), *self.baseline.shape))
 
         def fill(task: tuple[int, int]) -> None:
@@ -423,9 +424,9 @@ class _OutOfBagSums:
             X = self._copy(block, indices)
             rows = PermutedRows(packed, paths, X, bags.counts(block, range(len(bags.keys))), self.any_missing)
             for i in range(first_column, min(first_column + _TASK_COLUMNS, len(orders))):
-                made = made_of[i // self.n_repeats]
-                columns = self.X[orders[i, indices][:, None], made].astype(np.float64, copy=False)
-                totals[i, indices] = rows.sums(features[i // self.n_repeats], columns, made)
+                k = i // self.n_repeats
+                values = self.X[orders[i, indices][:, None], columns[k]].astype(np.float64, copy=False)
+                totals[i, indices] = rows.sums(features[k], columns[k], values)
             self._copies.setdefault(block, []).append(X)
 
         tasks = [(block, i) for block in range(bags.sampler.n_blocks) for i in range(0, len(orders), _TASK_COLUMNS)]

@@ -15,8 +15,8 @@ from aucforest.inspection.models import check_forest
 class MixtureDisplay(Display):
     """Bar plot of the proportion of trees of each variant of a mixed forest, labeled with its out-of-bag ROC AUC.
 
-    Where columns have so many categories that trees differ in the encoding of these, the encodings follow, with
-    proportions of their own.
+    If trees also differ in the encoding of columns with many categories, further bars show the proportion of trees of
+    each encoding.
 
     The proportions depend on what additional trees of a variant contribute to the ROC AUC of the whole forest, not on
     the score of the variant alone.
@@ -36,8 +36,6 @@ class MixtureDisplay(Display):
     ----------
     bars_ : matplotlib BarContainer
         One bar for each variant, the first at the top, and one for each encoding.
-    ax_, figure_ : matplotlib Axes and Figure
-        The axes and figure of the plot.
 
     Examples
     --------
@@ -63,13 +61,12 @@ class MixtureDisplay(Display):
         ----------
         forest : AUCForestClassifier
             A fitted mixed forest: ``criterion="auto"`` or several criteria, splitters or encodings.
-        ax : matplotlib Axes, optional
-            The axes to plot on. By default a new figure is created.
+        ax
+            As in `plot`.
 
         Returns
         -------
         MixtureDisplay
-            The plotted display.
 
         Raises
         ------
@@ -77,8 +74,6 @@ class MixtureDisplay(Display):
             If `forest` is not a fitted forest.
         ValueError
             If the forest has a single variant.
-        ImportError
-            If matplotlib is not installed.
         """
         check_forest(forest)
         mixtures = [getattr(forest, name) for name in ("mixture_", "encoding_mixture_") if hasattr(forest, name)]
@@ -90,10 +85,8 @@ class MixtureDisplay(Display):
                 names += [f"encoding: {name}" for name in mixture["encoding"].tolist()]
             else:
                 names += map(", ".join, zip(mixture["criterion"].tolist(), mixture["splitter"].tolist()))
-        numbers = (
-            np.concatenate([one[name] for one in mixtures]) for name in ("proportion", "oob_score", "oob_score_std")
-        )
-        return cls(names, *numbers).plot(ax)
+        columns = ("proportion", "oob_score", "oob_score_std")
+        return cls(names, *(np.concatenate([mixture[name] for mixture in mixtures]) for name in columns)).plot(ax)
 
     def _size(self) -> tuple[float, float]:
         return 6.4, 0.8 + 0.32 * len(self.names)

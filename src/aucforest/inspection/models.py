@@ -5,40 +5,36 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.tables.dates import format_time
-from aucforest.tables.target_rates import TargetRates
 from aucforest.tables.values import readable
 from aucforest.tree.tree import MISSING_CODE, Tree
 
 
 def trees_of(model: Any) -> list[Tree]:
-    """Return the trees of a fitted classifier, or a tree itself as the only one."""
+    """Return the trees of a fitted classifier, or a list with the given Tree."""
     if isinstance(model, Tree):
         return [model]
-    if not isinstance(model, TreeBasedClassifier):
-        raise TypeError(f"expected an AUCForestClassifier, an AUCTreeClassifier or a Tree, got {name_of_class(model)}")
-    check_is_fitted(model, "trees_")
-    return model.trees_
+    expected = "expected an AUCForestClassifier, an AUCTreeClassifier or a Tree"
+    return _check_fitted(model, TreeBasedClassifier, expected).trees_
 
 
 def check_forest(model: Any) -> AUCForestClassifier:
     """Return a fitted forest, or raise an error."""
-    if not isinstance(model, AUCForestClassifier):
-        raise TypeError(f"forest must be an AUCForestClassifier, got {name_of_class(model)}")
+    return _check_fitted(model, AUCForestClassifier, "forest must be an AUCForestClassifier")
+
+
+def _check_fitted(model: Any, kind: type, expected: str) -> Any:
+    """Return a fitted model of a type, or raise an error, with advice if the model is a stack."""
+    if not isinstance(model, kind):
+        advice = """: pass its forest, stack.members_["forest"]""" if isinstance(model, AUCStackingClassifier) else ""
+        raise TypeError(f"{expected}, got {type(model).__name__}{advice}")
     check_is_fitted(model, "trees_")
     return model
-
-
-def name_of_class(model: Any) -> str:
-    """Return the name of the class of a model that has no trees itself, with advice for a stack."""
-    advice = """: pass its forest, stack.members_["forest"]""" if isinstance(model, AUCStackingClassifier) else ""
-    return f"{type(model).__name__}{advice}"
 
 
 def forest_of(model: Any) -> AUCForestClassifier | None:
@@ -58,50 +54,45 @@ class _NumberedNames(Sequence[str]):
         return len(self._indices)
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [f"feature_{i}" for i in self._indices[index]]
-        return f"feature_{self._indices[index]}"
+        found = self._indices[index]
+        return [f"feature_{i}" for i in found] if isinstance(index, slice) else f"feature_{found}"
 
 
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the names of the features: those given, else those seen in `fit`, else feature_0, feature_1, ...
+    """Return the names of the features: the given names, else the names seen in `fit`, else feature_0, feature_1, ...
 
-    Those of target rates are made of names that are given without them.
+    If `given` has no names for target rates, they are derived from the given names.
     """
-    names, rates = getattr(model, "feature_names_in_", None) if given is None else given, target_rates_of(model)
-    if given is None and (getattr(model, "dates_", {}) or rates is not None):
-        names = model.split_features_
-    elif given is not None and rates is not None and len(given) + rates.n_features == n_features:
-        names = [*given, *rates.names(given, model.classes_)]
+    names, rates = given, getattr(model, "target_rates_", None)
+    if names is None:
+        has_more = rates is not None or getattr(model, "dates_", {})
+        names = model.split_features_ if has_more else getattr(model, "feature_names_in_", None)
+    elif rates is not None and len(names) + rates.n_features == n_features:
+        names = [*names, *rates.names(names, model.classes_)]
     if names is None:
         return _NumberedNames(n_features)
     return _check_number("feature_names", names, n_features, "features")
 
 
-def target_rates_of(model: Any) -> TargetRates | None:
-    """Return the target rates of a model, None without any, as of a tree that is no classifier."""
-    return getattr(model, "target_rates_", None)
-
-
-def inputs_of(model: Any) -> NDArray[np.int64]:
-    """Return the feature of X that each feature of the trees is; of target rates the column of categories."""
-    return np.array(model._inputs_of_features)
-
-
 def input_names_of(model: Any) -> Sequence[str]:
-    """Return the names of the features of X, without those of target rates."""
+    """Return the names of the features of X, without the names of target rates."""
     inputs = model._inputs_of_features
     return feature_names_of(model, len(inputs))[: len(set(inputs))]
 
 
+def name_of_score(scoring: Any) -> str:
+    """Return the name of a scorer, which is a string or a function."""
+    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+
+
 def class_names_of(model: Any, n_classes: int, given: Sequence[str] | None = None) -> list[str]:
-    """Return the names of the classes: those given, else the labels seen in `fit`, else their numbers."""
+    """Return the names of the classes: the given names, else the labels seen in `fit`, else indices."""
     names = getattr(model, "classes_", range(n_classes)) if given is None else given
     return _check_number("class_names", names, n_classes, "classes")
 
 
 def _check_number(parameter: str, names: Any, n_expected: int, plural: str) -> list[str]:
-    """Return names as strings; raise ValueError for a wrong number of them."""
+    """Return names as strings; raise ValueError if their number is wrong."""
     if len(names) != n_expected:
         raise ValueError(f"{parameter} has {len(names)} names, but the model has {n_expected} {plural}")
     return [str(name) for name in np.asarray(names).tolist()]
@@ -124,8 +115,8 @@ def conditions(
 ) -> tuple[str, str]:
     """Return the conditions of the left and the right child of a split.
 
-    For a categorical split the categories on the side without missing values are listed. The thresholds of the features
-    `times` are dates.
+    For a categorical split, the categories on the side without missing values are listed, at most `most_names`.
+    Thresholds of the features in `times` are shown as dates.
     """
     feature, threshold, missing_left = int(tree.feature[node]), tree.threshold[node], bool(tree.missing_left[node])
     name = feature_names[feature]
@@ -150,7 +141,7 @@ def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: b
     goes_left = tree.goes_left(node) if tree.has_set(node) else np.arange(MISSING_CODE) <= tree.threshold[node]
     categories: Sequence[Any] = range(MISSING_CODE) if names is None else names
     for code in np.flatnonzero(goes_left != missing_left).tolist():
-        # The last code is shared by all categories from there on.
+        # The last code is shared by all remaining categories.
         stop = len(categories) if code == MISSING_CODE - 1 else code + 1
         yield from map(str, categories[code:stop])
 

@@ -1,4 +1,4 @@
-"""Notes on the columns of a table, on request."""
+"""Notes on suspicious columns of a table."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ from aucforest.tables.notes import suspicious_columns, unseen_categories
 
 
 def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> list[str]:
-    """Describe suspicious columns: what the command line says of a table in ``fit``, ``evaluate`` and ``predict``.
+    """Describe suspicious columns, like the notes of the commands ``fit``, ``evaluate`` and ``predict``.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        The features: a pandas, polars or pyarrow table, or an array, whose columns are called feature_0, feature_1 and
-        so on.
+        The features: a pandas, polars or pyarrow table, or an array, for which columns are named feature_0, feature_1
+        and so on.
     y : array-like of shape (n_samples,), default=None
-        Class labels, for columns that separate the classes alone: their values, or the frequency of the positive class
-        for each category, have a ROC AUC of at least 0.999, as a mean over pairs of up to ten classes.
-    model : estimator, default=None
-        A fitted tree, forest or stack. With it, categories that it has not seen are noted, which count as missing
-        values; X has the columns of its `fit`.
+        Class labels, to find columns that separate the classes alone. The ROC AUC of their values, or of the frequency
+        of the positive class for each category, is at least 0.999, as a mean over pairs of up to ten classes. With more
+        classes, this is not checked.
+        A fitted tree, forest or stack, to find categories that were not seen in `fit`, which count as missing values. X
+        must have the columns of `fit`.
 
     Returns
     -------

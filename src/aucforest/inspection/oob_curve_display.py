@@ -13,7 +13,7 @@ from aucforest._sklearn import safe_indexing
 from aucforest.estimators.out_of_bag import OutOfBagScorer, is_roc_auc, training_rows
 from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection.models import check_count, check_forest
+from aucforest.inspection.models import check_count, check_forest, name_of_score
 from aucforest.tables.rows import indexable_rows
 
 
@@ -36,8 +36,6 @@ class OOBCurveDisplay(Display):
     ----------
     line_ : matplotlib line
         The curve.
-    ax_, figure_ : matplotlib Axes and Figure
-        The axes and figure of the plot.
 
     Examples
     --------
@@ -73,7 +71,7 @@ class OOBCurveDisplay(Display):
         """Plot the out-of-bag score of the first trees of a fitted forest.
 
         A score uses the samples that are out of bag for at least one of the trees, so the first scores use fewer
-        samples. The `shrinkage_`, `calibration_` and `threshold_` are those of the whole forest.
+        samples. All scores use the `shrinkage_`, `calibration_` and `threshold_` of the whole forest.
 
         Parameters
         ----------
@@ -81,20 +79,17 @@ class OOBCurveDisplay(Display):
             As in `oob_permutation_importance`.
         n_points : int, default=30
             The maximum number of points, spaced geometrically from one tree to all trees.
-        ax : matplotlib Axes, optional
-            The axes to plot on. By default a new figure is created.
+        ax
+            As in `plot`.
 
         Returns
         -------
         OOBCurveDisplay
-            The plotted display.
 
         Raises
         ------
         ValueError, TypeError
             As in `oob_permutation_importance`, or if there are fewer than two points.
-        ImportError
-            If matplotlib is not installed.
         """
         check_forest(forest)
         check_count("n_points", n_points, 2)
@@ -108,8 +103,7 @@ class OOBCurveDisplay(Display):
             scores.append(scorer.score(X_seen, rows.labels[part.seen], part.proba, weights))
             if pairs is not None:
                 scores[-1] = pairs.correct(scores[-1], *part)
-        name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
-        return cls(np.array(n_trees), np.array(scores), scoring=name).plot(ax)
+        return cls(np.array(n_trees), np.array(scores), scoring=name_of_score(scoring)).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         (self.line_,) = ax.plot(self.n_trees, self.scores, "o-", markersize=4, linewidth=1.0)
@@ -122,7 +116,7 @@ class FirstTrees(NamedTuple):
 
     n_trees: int
     seen: NDArray[np.int64]  # the rows that are out of bag for at least one tree
-    proba: NDArray[np.float64]  # their class probabilities
+    proba: NDArray[np.float64]  # class probabilities of these rows
 
 
 def first_trees(forest: Any, rows: TrainingRows, n_points: int) -> Iterator[FirstTrees]:

@@ -31,36 +31,36 @@ class FittedFold:
 
     @cached_property
     def is_class(self) -> NDArray[np.bool_]:
-        """Whether a row is of a class, shape (n_samples, n_classes)."""
+        """Whether each row is of each class, shape (n_samples, n_classes)."""
         return self.y[:, None] == self.forest.classes_
 
     def score(self, metric: Callable[..., float]) -> float:
-        """Return a metric of class codes, class probabilities and weights; of two classes the positive one is last."""
+        """Return a metric of class indices, probabilities and weights; of two classes the positive one is last."""
         order = positive_last(self.forest)
         return metric(self.is_class[:, order].argmax(axis=1), self.proba[:, order], self.sample_weight)
 
 
 def _g_mean(fold: FittedFold) -> float:
-    """Return the geometric mean of the recalls of the classes, at the forest's own threshold."""
+    """Return the geometric mean of the recalls of the classes, for the labels that the forest predicts."""
     predicted = (fold.forest.predict(fold.X)[:, None] == fold.forest.classes_).argmax(axis=1)
     return g_mean(fold.is_class.argmax(axis=1), predicted, fold.sample_weight)
 
 
 def _mean_of_trees(fold: FittedFold, name: str) -> float:
-    """Return the mean of an attribute of the trees, which for a stack are those of all its forests."""
+    """Return the mean of an attribute over all trees; for a stack, over the trees of all its forests."""
     members = getattr(fold.forest, "members_", {"forest": fold.forest}).values()
     return float(np.mean([getattr(tree, name) for member in members for tree in getattr(member, "trees_", ())]))
 
 
 class Metric(NamedTuple):
-    """Title of a metric, whether higher is better, how to compute it on a fold, its upper bound, and what it is of."""
+    """Title of a metric, whether higher is better, function that computes it on a fold, upper bound, and kind."""
 
     title: str
     higher_is_better: bool
     measure: Callable[[FittedFold], float]
     upper: float = np.inf
     upper_of_many: float | None = None  # the upper bound for more than two classes if it differs
-    of: Literal["ranking", "quality", "cost"] = "quality"  # a ranking is of quality, too; fit time and sizes are a cost
+    of: Literal["ranking", "quality", "cost"] = "quality"  # rankings are of quality, too; fit time and sizes are costs
 
     def greatest(self, n_classes: int) -> float:
         """Return the upper bound of the metric for a number of classes."""
@@ -73,9 +73,7 @@ METRICS = {
         "average precision", True, lambda fold: fold.score(class_average_precision), 1.0, of="ranking"
     ),
     "g_mean": Metric("G-mean", True, _g_mean, 1.0),
-    "brier": Metric(
-        "Brier score", False, lambda fold: fold.score(brier_score), 1.0, 2.0
-    ),  # of two classes it is halved
+    "brier": Metric("Brier score", False, lambda fold: fold.score(brier_score), 1.0, 2.0),  # halved for two classes
     "log_loss": Metric("log loss", False, lambda fold: fold.score(log_loss)),
     "fit_seconds": Metric("fit time in seconds", False, lambda fold: fold.seconds, of="cost"),
     "n_nodes": Metric("nodes per tree", False, lambda fold: _mean_of_trees(fold, "n_nodes"), of="cost"),

@@ -13,8 +13,7 @@ from aucforest.tree.tree import LEAF, Tree
 
 _STEP = "|   "
 _TURN = "|--- "
-# Of all trees together. Lines are indented, so the text of a deep tree takes much more room than the tree.
-_MOST_CHARACTERS = 2**28
+_MOST_CHARACTERS = 2**28  # limit for all trees; indented lines make the text of a deep tree much larger than the tree
 
 
 def export_text(
@@ -29,7 +28,7 @@ def export_text(
 ) -> str:
     """Build a text report of the rules of a tree or a forest, like scikit-learn's `export_text`.
 
-    The report shows on which side of a split missing values go; a split that only separates missing values from the
+    The report shows to which side of a split missing values go; a split that only separates missing values from the
     others reads "is missing" and "is not missing". For a categorical split it lists the categories on the side without
     missing values. All other categories, including unseen ones, go to the other side.
 
@@ -38,7 +37,7 @@ def export_text(
     model : AUCTreeClassifier, AUCForestClassifier or Tree
         A fitted model. The trees of a forest are printed one after another with their numbers.
     feature_names : sequence of str of length n_features, default=None
-        Names of the features. None uses those seen in `fit`, or else feature_0, feature_1, ...
+        Names of the features. None uses the names seen in `fit`, or else feature_0, feature_1, ...
     class_names : sequence of str of length n_classes, default=None
         Names of the classes. None uses the labels seen in `fit`.
     max_depth : int, default=10
@@ -99,7 +98,7 @@ def export_text(
     def lines_of(tree: Tree) -> Iterator[str]:
         """Yield lines depth first and left before right."""
         depths, height, prediction = tree.depth.tolist(), _heights(tree), tree.prediction
-        # What is still to be written: the condition that leads to a node, and the node.
+        # Nodes that are still to be written, each with the condition that leads to the node.
         waiting: list[tuple[str | None, int]] = [(None, 0)]
         while waiting:
             condition, node = waiting.pop()
@@ -115,7 +114,7 @@ def export_text(
                 child = int(tree.left_child[node])
                 waiting += [(right, child + 1), (left, child)]
 
-    titles = [[f"\ntree {i}" if i > 0 else "tree 0"] if len(trees) > 1 else [] for i in range(len(trees))]
+    titles = [["tree 0"], *([f"\ntree {i}"] for i in range(1, len(trees)))] if len(trees) > 1 else [[]]
     for line in chain.from_iterable(chain(title, lines_of(tree)) for title, tree in zip(titles, trees)):
         lines.append(line)
         n_characters += len(line) + 1

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._display import Display
+from aucforest.metrics.curve_displays import positive_scores
 from aucforest.metrics.ranking import cumulate
-from aucforest.metrics.roc_display import positive_scores
 from aucforest.metrics.thresholds import check_cost, gain_at_thresholds
 from aucforest.metrics.validation import class_codes, positive_last, two_classes
 
@@ -36,8 +36,6 @@ class ThresholdCurveDisplay(Display):
         The curves by name, including "cost" if there is one.
     mark_ : matplotlib line or None
         The line of the marked threshold.
-    ax_, figure_ : matplotlib Axes and Figure
-        The axes and figure of the plot.
     cost_ax_ : matplotlib Axes or None
         The axes of the cost, on the right.
 
@@ -84,13 +82,12 @@ class ThresholdCurveDisplay(Display):
         cost : array-like of shape (2, 2), optional
             ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. The
             mean cost is plotted as well.
-        ax : matplotlib Axes, optional
-            The axes to plot on. By default a new figure is created.
+        ax
+            As in `plot`.
 
         Returns
         -------
         ThresholdCurveDisplay
-            The plotted display.
 
         Raises
         ------
@@ -99,21 +96,19 @@ class ThresholdCurveDisplay(Display):
             matrix, or labels are not binary with positive weight for both classes.
         TypeError
             If scores are not real numbers or labels cannot be sorted.
-        ImportError
-            If matplotlib is not installed.
         """
         matrix = None if cost is None else check_cost(cost, 2)
         tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
-        of_classes = np.array([fps[-1], tps[-1]])
-        if of_classes.min() <= 0.0:
+        totals = np.array([fps[-1], tps[-1]])
+        if totals.min() <= 0.0:
             raise ValueError("y_true must have two classes with positive total weight, but one has none")
-        # from the greatest score on: at infinity nothing is positive, and precision is not defined
-        rising = {name: curve[::-1] for name, curve in threshold_curves(tps[1:], fps[1:]).items()}
-        of_rows = None
+        # The threshold infinity is left out: without positive predictions, precision is undefined.
+        curves = {name: curve[::-1] for name, curve in threshold_curves(tps[1:], fps[1:]).items()}
+        mean_cost = None
         if matrix is not None:
-            of_errors = -gain_at_thresholds(tps[1:], fps[1:], "cost", matrix)[::-1]
-            of_rows = (np.diag(matrix) @ of_classes + of_errors) / of_classes.sum()
-        return cls(thresholds[:0:-1].astype(np.float64), rising, cost=of_rows, threshold=threshold).plot(ax)
+            error_cost = -gain_at_thresholds(tps[1:], fps[1:], "cost", matrix)[::-1]
+            mean_cost = (np.diag(matrix) @ totals + error_cost) / totals.sum()
+        return cls(thresholds[:0:-1].astype(np.float64), curves, cost=mean_cost, threshold=threshold).plot(ax)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y_true: ArrayLike, **options: Any) -> Self:
@@ -125,24 +120,21 @@ class ThresholdCurveDisplay(Display):
             A fitted classifier with `predict_proba` or `decision_function`. Its ``threshold_``, if it is a number, is
             marked.
         X : array-like or frame of shape (n_samples, n_features)
-            Held-out samples. Training samples give optimistic curves; for a forest use `from_predictions` with
-            its column of ``oob_decision_function_``.
+            Held-out samples. Training samples give optimistic curves; for a forest use `from_predictions` with the
+            column of the positive class of ``oob_decision_function_``.
         y_true : array-like of shape (n_samples,)
-            The true labels. The class ``pos_label_`` is positive or, if the classifier has none, the second.
+            The true labels. The positive class is ``pos_label_`` or, without this attribute, the second class.
         **options
             Other parameters of `from_predictions`.
 
         Returns
         -------
         ThresholdCurveDisplay
-            The plotted display.
 
         Raises
         ------
         ValueError
             If the classifier is not binary, if a label is unknown, and as in `from_predictions`.
-        ImportError
-            If matplotlib is not installed.
         """
         scores = positive_scores(estimator, X)
         codes, _ = class_codes(y_true, len(scores), labels=estimator.classes_[positive_last(estimator)])
@@ -151,7 +143,7 @@ class ThresholdCurveDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         self.cost_ax_, self.mark_, self.lines_ = None, None, {}
-        # a label changes above a score, not below it
+        # predictions change just above a score, because a score equal to the threshold is positive
         for name, curve in self.curves.items():
             (self.lines_[name],) = ax.plot(self.thresholds, curve, drawstyle="steps-pre", label=name)
         if self.cost is not None:

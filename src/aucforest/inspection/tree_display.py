@@ -13,8 +13,8 @@ from aucforest.inspection import models
 from aucforest.tables.dates import times_in
 from aucforest.tree.tree import LEAF, Tree
 
-_MOST_CATEGORIES = 4  # categories that a box names
-_MOST_NODES = 10_000  # boxes take a millisecond or so each, and nobody reads more of them
+_MOST_CATEGORIES = 4  # maximum number of categories in a box
+_MOST_NODES = 10_000  # maximum number of boxes; each takes about a millisecond, and nobody reads more
 
 
 @dataclass(repr=False, eq=False)
@@ -38,12 +38,10 @@ class TreeDisplay(Display):
     decimals : int, default=2
         The number of decimal places of thresholds and probabilities.
     times : collection of int, default=()
-        The features that are times of dates, whose thresholds are shown as dates.
+        The features that are times of dates. Their thresholds are shown as dates.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        The axes and figure of the plot.
     annotations_ : dict of int to matplotlib Text
         The box of each node by node index.
 
@@ -90,16 +88,15 @@ class TreeDisplay(Display):
         tree : int, default=0
             The index of the tree in a forest.
         feature_names, class_names : sequence of str, default=None
-            Names of the features and classes. None uses those seen in `fit`.
+            Names of the features and classes. None uses the names seen in `fit`.
         max_depth, decimals
             As in `TreeDisplay`, but ``max_depth=3`` by default.
-        ax : matplotlib Axes, optional
-            The axes to plot on. By default a new figure is created.
+        ax
+            As in `plot`.
 
         Returns
         -------
         TreeDisplay
-            The plotted display.
 
         Raises
         ------
@@ -108,8 +105,6 @@ class TreeDisplay(Display):
             nodes would be plotted.
         TypeError
             If the model is not supported.
-        ImportError
-            If matplotlib is not installed.
         """
         trees = models.trees_of(estimator)
         models.check_count("tree", tree, 0)
@@ -131,13 +126,13 @@ class TreeDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         nodes = self._drawn()
-        n_across, n_down = _indices(self.tree, nodes)[nodes].max() + 1, self.tree.depth[nodes].max() + 1
+        n_across, n_down = _horizontal_positions(self.tree, nodes)[nodes].max() + 1, self.tree.depth[nodes].max() + 1
         return max(4.0, 1.6 * n_across), max(2.0, 1.4 * n_down)
 
     def _draw(self, ax: Any) -> None:
         pyplot = import_optional("matplotlib.pyplot", purpose="plotting", extra="plot")
         nodes = self._drawn()
-        across, depth, prediction = _indices(self.tree, nodes), self.tree.depth, self.tree.prediction
+        across, depth, prediction = _horizontal_positions(self.tree, nodes), self.tree.depth, self.tree.prediction
         self.annotations_ = {}
         drawn = set(nodes.tolist())
         for node in nodes.tolist():
@@ -161,9 +156,9 @@ class TreeDisplay(Display):
         return nodes
 
     def _draw_node(self, node: int, x: float, is_cut: bool, prediction: NDArray[np.float64]) -> Any:
-        """Draw the box of a node in the color of the class with the highest ratio of probability to that of the root.
+        """Draw the box of a node, colored by the class with the greatest ratio of probabilities at node and root.
 
-        By probability alone, the color would never be that of a rare class.
+        By probability alone, a rare class would never determine the color.
         """
         tree, root, value = self.tree, prediction[0], prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{p:.{self.decimals}f}" for p in value)]
@@ -190,21 +185,20 @@ def _mixed(number: int, strength: float) -> NDArray[np.float64]:
     return 1.0 - strength * (1.0 - np.array(colors.to_rgb(f"C{number % 10}")))
 
 
-def _indices(tree: Tree, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the horizontal positions of nodes: terminal ones side by side, parents midway between their children."""
-    drawn = np.zeros(tree.n_nodes, dtype=np.bool_)
-    drawn[nodes] = True
-    across = np.full(tree.n_nodes, np.nan)
-    n_ends, waiting = 0, [0]
+def _horizontal_positions(tree: Tree, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the horizontal positions of nodes: ends of plotted paths side by side, parents midway between children."""
+    drawn, ends, waiting = set(nodes.tolist()), list[int](), [0]
     while waiting:
         node = waiting.pop()
         child = int(tree.left_child[node])
-        if child >= 0 and drawn[child]:
+        if child in drawn:
             waiting += [child + 1, child]
         else:
-            across[node] = n_ends
-            n_ends += 1
-    for node in nodes[::-1]:  # children come behind their parents
+            ends.append(node)
+    across = np.full(tree.n_nodes, np.nan)
+    across[ends] = range(len(ends))
+    for node in nodes[::-1]:  # children come after their parents
         if np.isnan(across[node]):
-            across[node] = across[[tree.left_child[node], tree.left_child[node] + 1]].mean()
+            child = tree.left_child[node]
+            across[node] = across[child : child + 2].mean()
     return across

@@ -1,6 +1,6 @@
-"""The section on the data: classes, columns, missing values, and rows that were trained on.
+"""The section on the data (classes, columns, missing values), and a check whether rows were used for training.
 
-`tables.notes` has the suspicious columns.
+Suspicious columns are found by `tables.notes`.
 """
 
 from collections import Counter
@@ -17,21 +17,21 @@ from scipy.sparse import issparse
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.models import forest_of
+from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import is_missing
-from aucforest.report.metrics import auc_interval
 from aucforest.report.page import Section, Table, number, percent, shortened
 from aucforest.report.rows import FloatArray, ScoredRows, check_rows, classes_of, encode_labels
 from aucforest.tables.columns import names_of, read_table
 from aucforest.tables.dates import as_datetimes, format_duration, format_time, in_seconds
 from aucforest.tables.notes import suspicious_columns
 
-_MOST_COLUMNS = 200
-_MOST_VALUES = 3
-_LEVEL = 0.999  # confidence level: an AUC whose interval is above the out-of-bag AUC is suspicious
+_MOST_COLUMNS = 200  # maximum number of columns in the table
+_MOST_VALUES = 3  # number of frequent values shown for a categorical column
+_LEVEL = 0.999  # confidence level of the interval of an AUC, which is suspicious above the out-of-bag AUC
 
 
 class Training(NamedTuple):
-    """The training data and, for a forest or a stack with bootstrap samples, which rows are in them."""
+    """The training data. `rows` has the bootstrap samples of a forest or stack if they are known, else it is None."""
 
     X: Any
     y: NDArray[Any]
@@ -43,7 +43,7 @@ class Training(NamedTuple):
 def read_training(
     model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, finds_samples: bool = True
 ) -> Training | None:
-    """Return the training data if they are given; `finds_samples` looks for the bootstrap samples of a forest."""
+    """Return the training data, or None without them; `finds_samples`: whether to find a forest's bootstrap samples."""
     if X is None and y is None and sample_weight is None:
         return None
     if X is None or y is None:
@@ -66,7 +66,7 @@ def data_section(rows: ScoredRows, training: Training | None) -> Section:
         notes = suspicious_columns(rows.X, rows.labels)
         sentences = [f"{note[0].upper()}{note[1:]}{'' if note.endswith('?') else '.'}" for note in notes]
     lead = f"The {rows.labels.size:,} rows that the model was evaluated on."
-    return Section("data", "Data", lead, [], tables, points=sentences)
+    return Section("data", "Data", lead, tables=tables, points=sentences)
 
 
 def _class_table(
@@ -81,7 +81,7 @@ def _class_table(
         by_weight = np.bincount(labels, weights, minlength=len(classes)) / weights.sum()
         for cells, frequency in zip(body, by_weight.tolist()):
             cells.append(percent(frequency))
-    return Table(caption, columns, body, "lrrr"[: len(columns)])
+    return Table(caption, columns, body)
 
 
 def column_table(X: Any) -> Table | None:
@@ -90,14 +90,13 @@ def column_table(X: Any) -> Table | None:
     if not body:
         return None
     n_columns = len(column_names(X) or ())
-    left_out = n_columns - len(body)
-    caption = f"The {n_columns} columns" + (f"; {left_out} more are not listed" if left_out > 0 else "")
+    rest = f"; {n_columns - len(body)} more are not listed" if n_columns > len(body) else ""
     columns = ["column", "type", "missing", "distinct", "usual values"]
-    return Table(caption, columns, body, "llrrl")
+    return Table(f"The {n_columns} columns{rest}", columns, body, "llrrl")
 
 
 def column_names(X: Any) -> list[str] | None:
-    """Return the names of the columns of X, or None if it has no columns to permute."""
+    """Return the names of the columns of X, or None for sparse or one-dimensional input."""
     if hasattr(X, "columns"):
         return [str(name) for name in names_of(X)]
     if issparse(X) or np.ndim(X) != 2:
@@ -110,32 +109,30 @@ def columns_of(X: Any) -> dict[str, NDArray[Any]]:
     return {name: _values(column) for name, column in _series(X)}
 
 
-def numbers_in(values: NDArray[Any]) -> FloatArray | None:
-    """Return the values of a column as numbers with NaN for missing ones, or None if they are not numeric."""
-    try:
-        return values.astype(np.float64) if values.dtype.kind in "fiuO" else None
-    except (TypeError, ValueError):
-        return None
-
-
 def as_dates(values: Any) -> NDArray[Any]:
     """Return values as an array, dates as datetime64 and durations as timedelta64."""
     listed = np.asarray(values)
-    with suppress(ValueError):  # dates among other values
+    with suppress(ValueError):  # raised for dates among other values
         dates = as_datetimes(listed)
         return listed if dates is None else dates
     return listed
 
 
 def order_of(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
-    """Return the values of a column as numbers, and the function that formats them; None if they have no order.
+    """Return a column as numbers, and the function that formats them; None for categories, which have no order.
 
     Dates and durations are in seconds. Missing values are NaN.
     """
     if values.dtype.kind in "Mm":
         return in_seconds(values), format_time if values.dtype.kind == "M" else format_duration
-    numbers = numbers_in(values)
-    return None if numbers is None else (numbers, number)
+    with suppress(TypeError, ValueError):
+        return (values.astype(np.float64), number) if values.dtype.kind in "fiuO" else None
+    return None
+
+
+def as_categories(values: NDArray[Any]) -> list[str]:
+    """Return each value as a string with the prefix "=", and each missing value as an empty string."""
+    return ["" if is_missing(value) else f"={value}" for value in values.tolist()]
 
 
 def _series(X: Any) -> Iterator[tuple[str, Any]]:
@@ -177,7 +174,7 @@ def _describe(name: str, column: Any) -> list[str]:
             levels = np.array([0.05, 0.5, 0.95])
             if kind == "number":
                 low, middle, high = map(form, np.quantile(present, levels))
-            else:  # dates that occur
+            else:  # these quantiles are values of the column
                 low, middle, high = map(form, present[(levels * (present.size - 1)).astype(int)])
             usual = f"{middle} (90 % from {low} to {high})"
     missing = 1.0 - n_present / max(len(values), 1)
@@ -185,7 +182,7 @@ def _describe(name: str, column: Any) -> list[str]:
 
 
 def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
-    """Return the number of distinct values; integers are not converted to float64, which merges large ones."""
+    """Return the number of distinct values. Large integers remain distinct: they are not converted to float64."""
     if isinstance(column, nw.Series) and column.dtype.is_integer():
         return column.drop_nulls().n_unique()
     if values.dtype.kind == "O":
@@ -194,11 +191,11 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
 
 
 def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
-    """Return a sentence on whether rows were trained on, and a warning or None.
+    """Return a sentence that says whether rows were used for training, and a warning or None.
 
-    If the training data are given, the warning is for a proportion of rows with a duplicate in the training data that
-    is larger than that within the training data by three standard errors. Otherwise it is for a ROC AUC far above the
-    out-of-bag AUC.
+    Given the training data, there is a warning if the proportion of rows with a duplicate in the training data exceeds
+    the proportion of training rows with a duplicate by more than three standard errors. Otherwise there is a warning if
+    the ROC AUC is far above the out-of-bag AUC.
     """
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
@@ -219,9 +216,9 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
 
 
 def same_columns(rows: ScoredRows, training: Training) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the columns of rows and training rows in pairs: by name if both have names, else by position.
+    """Return pairs of columns of rows and training rows, matched by name if both have names, else by position.
 
-    There are none if X has no columns. Raises ValueError if the training rows lack a column of the model.
+    The result is empty if X has no columns. Raises ValueError if the training rows lack a column of the model.
     """
     test, train = columns_of(rows.X), columns_of(training.X)
     if not (names_of(rows.X) and names_of(training.X)):
@@ -235,22 +232,18 @@ def same_columns(rows: ScoredRows, training: Training) -> dict[str, tuple[NDArra
 def _count_seen(pairs: list[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[int, float]:
     """Return the number of rows equal to a training row, and the proportion of training rows with a duplicate."""
     n_rows, n_trained = map(len, pairs[0])
-    generator, hashes = np.random.default_rng(0), np.zeros(n_rows + n_trained, dtype=np.uint64)
-    for of_test, of_train in pairs:
-        if "O" in (of_test.dtype.kind, of_train.dtype.kind):
-            values = [*of_test.tolist(), *of_train.tolist()]
-            both = np.array(["" if is_missing(value) else f"={value}" for value in values])
-        else:
-            both = np.concatenate([of_test, of_train])
-        distinct, codes = np.unique(both, return_inverse=True)
-        # The hash of a row is the sum of a random word for each of its values (Zobrist hashing).
-        hashes += generator.integers(2**64, size=distinct.size, dtype=np.uint64)[codes]
-    trained, counts = np.unique(hashes[n_rows:], return_counts=True)
-    return int(np.isin(hashes[:n_rows], trained).sum()), float(counts[counts > 1].sum() / n_trained)
+    group = np.zeros(n_rows + n_trained, dtype=np.int64)  # rows of a group are equal in all columns so far
+    for pair in pairs:
+        is_object = any(values.dtype.kind == "O" for values in pair)
+        values = np.concatenate([as_categories(values) if is_object else values for values in pair])
+        codes = np.unique(values, return_inverse=True)[1]
+        group = np.unique(group * len(group) + codes, return_inverse=True)[1]
+    counts = np.bincount(group[n_rows:])
+    return int(np.isin(group[:n_rows], group[n_rows:]).sum()), float(counts[counts > 1].sum() / n_trained)
 
 
 def trained_on(model: Any, X: Any, y: NDArray[Any], sample_weight: FloatArray | None, proba: FloatArray) -> str | None:
-    """Return a sentence if rows are the training data of a forest or a stack, or probably were part of them."""
+    """Return a warning if rows are, or probably are part of, the training data of a forest or stack, else None."""
     forest = forest_of(model)
     if forest is None:
         return None
@@ -267,7 +260,7 @@ def _beyond_out_of_bag(
     """Return a warning if a forest or a stack of two classes ranks rows far better than its out-of-bag rows."""
     if proba.shape[1] != 2 or forest_of(model) is None or model.oob_score is not True:
         return None
-    auc, low, _ = auc_interval(labels == 1, proba[:, 1], sample_weight, _LEVEL)
+    auc, low, _ = auc_with_interval(labels == 1, proba[:, 1], sample_weight, _LEVEL)
     if not low > model.oob_score_:
         return None
     return (

@@ -8,23 +8,22 @@ from scipy.stats import chi2
 
 from aucforest.inspection.comparison import holm
 from aucforest.metrics.intervals import normal_quantile
-from aucforest.metrics.validation import is_missing
 from aucforest.monitoring.shift import MOST_ROWS, N_BINS, index_of_counts, tell_apart
-from aucforest.report.data import Training, order_of, same_columns
+from aucforest.report.data import Training, as_categories, order_of, same_columns
 from aucforest.report.metrics import LEVEL
 from aucforest.report.page import Section, Table, number, percent
 from aucforest.report.rows import ScoredRows
 
-_MOST_LISTED = 10
-_MOST_COLUMNS = 200  # for the forest that tells rows apart
+_MOST_LISTED = 10  # maximum number of columns in the table
+_MOST_COLUMNS = 200  # maximum number of features of the forest that separates the rows from the training rows
 
-Pair = tuple[NDArray[Any], NDArray[Any]]  # of the rows and of the training rows
+Pair = tuple[NDArray[Any], NDArray[Any]]  # a column of the rows, and the same column of the training rows
 
 
 def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> list[Section]:
-    """Return the section on drift, or none without training rows or columns; dates, which always drift, are left."""
-    columns = {} if training is None else same_columns(rows, training)
-    columns = {name: pair for name, pair in columns.items() if "M" not in (pair[0].dtype.kind, pair[1].dtype.kind)}
+    """Return the section on drift, if there are training rows and columns; dates always drift and are left out."""
+    pairs = {} if training is None else same_columns(rows, training)
+    columns = {name: pair for name, pair in pairs.items() if all(values.dtype.kind != "M" for values in pair)}
     if training is None or not columns:
         return []
     found = np.array([measure_drift(_as_bins(pair)) for pair in columns.values()])
@@ -38,20 +37,20 @@ def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> li
     )
     body = [[names[j], *map(number, found[j].tolist())] for j in order[:_MOST_LISTED]]
     caption = "The columns that drifted most; p-values are adjusted for the number of columns by Holm's method"
-    table = Table(caption, ["column", "PSI", "95 % limit without drift", "p"], body, "lrrr")
+    table = Table(caption, ["column", "PSI", "95 % limit without drift", "p"], body)
     points = [
         _tell_apart(list(columns.values())[:_MOST_COLUMNS], seed),
         _labels_sentence(rows, training),
         "Rows count once each, whatever their weights. Columns of dates are left out.",
     ]
-    return [Section("drift", "Drift", lead, [], [table], points=points)]
+    return [Section("drift", "Drift", lead, tables=[table], points=points)]
 
 
 def measure_drift(pair: Pair) -> tuple[float, float, float]:
-    """Return the PSI of a column, given as bins, its 95 % limit without drift, and the p-value of no drift.
+    """Return the PSI of a binned column, the 95 % limit of the PSI without drift, and the p-value for no drift.
 
-    Without drift the PSI of B bins is about chi-squared with B - 1 degrees of freedom times 1 / n0 + 1 / n1 (Yurdakul:
-    Statistical properties of population stability index. Western Michigan University, 2018).
+    Without drift, PSI / (1 / n0 + 1 / n1) is about chi-squared with B - 1 degrees of freedom, for B bins and samples of
+    n0 and n1 rows (Yurdakul: Statistical properties of population stability index. Western Michigan University, 2018).
     """
     new, old = (np.bincount(bins, minlength=1 + max(map(np.max, pair))) for bins in pair)
     freedom, scale = np.count_nonzero(new + old) - 1, 1.0 / new.sum() + 1.0 / old.sum()
@@ -62,10 +61,10 @@ def measure_drift(pair: Pair) -> tuple[float, float, float]:
 
 
 def _as_bins(pair: Pair) -> Pair:
-    """Return the bin of each value: a decile of the training rows, or a category; missing values are one more."""
+    """Return the bin of each value: a decile of the training rows or a category. Missing values have another bin."""
     numbers = _as_numbers(pair)
     if numbers is None:
-        return _as_categories(pair)
+        return _category_codes(pair)
     known = np.sort(numbers[1][~np.isnan(numbers[1])])
     edges = np.unique(known[np.arange(1, N_BINS) * (known.size - 1) // N_BINS]) if known.size else known
     new, old = (np.where(np.isnan(values), N_BINS, np.searchsorted(edges, values)) for values in numbers)
@@ -73,27 +72,26 @@ def _as_bins(pair: Pair) -> Pair:
 
 
 def _as_numbers(pair: Pair) -> Pair | None:
-    """Return numbers with NaN for missing ones, or None if one of the columns holds anything else."""
+    """Return both columns as numbers, with NaN for missing values, or None if either column is categorical."""
     new, old = map(order_of, pair)
     return None if new is None or old is None else (new[0], old[0])
 
 
-def _as_categories(pair: Pair) -> Pair:
-    """Return the number of the category of each value; missing ones are a category."""
-    texts = ["" if is_missing(value) else f"={value}" for values in pair for value in values.tolist()]
-    codes = np.unique(texts, return_inverse=True)[1]
+def _category_codes(pair: Pair) -> Pair:
+    """Return the code of the category of each value; missing values are a category."""
+    codes = np.unique([text for values in pair for text in as_categories(values)], return_inverse=True)[1]
     return codes[: len(pair[0])], codes[len(pair[0]) :]
 
 
 def _tell_apart(pairs: list[Pair], seed: int) -> str:
-    """Return the sentence on the domain AUC."""
+    """Return the sentence on the ROC AUC of a forest that separates the rows from the training rows."""
     random = np.random.default_rng(seed)
     here, there = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
     if min(here.size, there.size) < 2:
         return "There are too few rows for a forest that tells them from the training rows."
     pairs = [(new[here], old[there]) for new, old in pairs]
     numbers = [_as_numbers(pair) for pair in pairs]
-    read = [_as_categories(pair) if each is None else each for pair, each in zip(pairs, numbers)]
+    read = [_category_codes(pair) if each is None else each for pair, each in zip(pairs, numbers)]
     X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*read))
     categorical = [j for j, each in enumerate(numbers) if each is None]
     auc, error, *_ = tell_apart(X_train, X, random, categorical=categorical)
@@ -105,7 +103,7 @@ def _tell_apart(pairs: list[Pair], seed: int) -> str:
 
 
 def _labels_sentence(rows: ScoredRows, training: Training) -> str:
-    """Return the sentence on the frequency of the positive class, or of the class that changed most."""
+    """Return the sentence on the frequency of the positive class or, of many classes, the class that changed most."""
     pair, n_classes = (rows.labels, training.labels), len(rows.classes)
     new, old = (np.bincount(labels, minlength=n_classes) / labels.size for labels in pair)
     k = 1 if n_classes == 2 else int(np.argmax(np.abs(new - old)))

@@ -36,7 +36,7 @@ from aucforest.report.rows import FloatArray, ScoredRows, score_rows
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """A page made by `report`, which notebooks display.
+    """A page that `report` returns. Notebooks display it.
 
     Attributes
     ----------
@@ -82,60 +82,61 @@ def report(
 ) -> Report:
     """Write a report on fitted classifiers, or on a comparison of criteria, as one self-contained HTML page.
 
-    Of a model: a summary in plain words, metrics beside those of a model without skill, ROC and precision-recall
-    curves, calibration, permutation importances, partial dependence, performance in subgroups, and the data. Of two
-    classes also gains, lift, precision at k, and an explorer of thresholds and costs. Of a forest also its trees, the
-    reasons for the highest scores and, given its training rows, its out-of-bag AUC by the number of trees. Of a stack
-    also the weights of its members, its metrics beside those of its forest alone, and the trees of the forest.
+    The page on one model has a summary in plain words, metrics compared with a model without skill, ROC and
+    precision-recall curves, calibration, permutation importances, partial dependence, performance in subgroups, and the
+    data. For two classes it also has gains, lift, precision at k, an explorer of thresholds and costs, and the reasons
+    for the highest scores of a tree, forest or stack. For a forest, or the forest of a stack, it has the trees and,
+    given the training rows, the out-of-bag AUC by the number of trees. For a stack it also has the weights of the
+    members, and compares the metrics with the forest alone.
 
-    Of several models: which rank the rows better or worse than the first by the ROC AUC, their metrics with paired
-    intervals of the differences from the first, p-values adjusted for the number of models, their ROC, gains and
-    calibration curves in one picture each, and the data.
+    The page on several models says which models have a higher or lower ROC AUC than the first. It has their metrics,
+    paired intervals of the differences from the first, p-values adjusted for the number of models, the data, and plots
+    of the ROC, gains and calibration curves.
 
-    Given training rows, the page also says whether the columns and classes of the test rows have drifted from them.
+    Given training rows, the page also says whether the columns and classes of the test rows have drifted.
 
     Parameters
     ----------
     model_or_comparison : classifier, sequence or mapping of classifiers, or CriteriaComparison
-        Any fitted scikit-learn classifier; without `predict_proba` its `decision_function` is evaluated, and there is
-        no calibration. Or two to ten of them, with the same classes: ``{"champion": a, "challenger": b}``, or a list,
-        which names models by their types. Each reads the columns of a frame that it was fitted to. Or what
-        `compare_criteria` returned, without any rows.
+        A fitted scikit-learn classifier; or two to ten with the same classes, as ``{"champion": a, "challenger": b}``
+        or as a list, which names models by their types; or the result of `compare_criteria`, which needs no rows.
+        Without `predict_proba`, `decision_function` is evaluated and there is no calibration. Each of several models
+        gets the columns of a frame that it was fitted to.
     X_test : array-like or frame of shape (n_samples, n_features)
         Rows that the model was not trained on.
     y_test : array-like of shape (n_samples,)
-        Their labels, of at least two classes. Classes that are numbers or truth values go by the name of a Series, such
-        as "cancelled = 1".
+        Labels of `X_test`, of at least two classes. If `y_test` is a named Series of numbers or booleans, classes are
+        shown with this name, such as "cancelled = 1".
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of these rows, not negative. With weights the ROC curve has no band.
+        Non-negative weights of the test rows. With weights the ROC curve has no confidence band.
     X_train, y_train : array-like, default=None
-        The training rows and labels. The page then warns where test rows are among them, and has a section on drift;
-        importances of a forest with ``bootstrap=True`` are those of its out-of-bag rows instead of `X_test`.
+        The training rows and labels. With them, the page warns if test rows are training rows, and has a section on
+        drift. Importances of a forest with ``bootstrap=True`` then use out-of-bag rows instead of `X_test`.
     sample_weight_train : array-like, default=None
-        The weights of the training.
+        Weights of the training rows.
     title : str, default=None
         Title of the page; None names the model.
     facts : mapping of str to str, default=None
-        What else stands below the title, such as ``{"Target": "fraud", "Data": "payments of May"}``; entries of the
-        same name, such as "Date", are replaced. The date is that of `SOURCE_DATE_EPOCH`, where that variable is set.
+        Additional entries below the title, such as ``{"Target": "fraud", "Data": "payments of May"}``. They replace
+        entries of the same name, such as "Date", which is today or given by the variable `SOURCE_DATE_EPOCH`.
     intended_use : str, default=None
-        For which decisions, and on which rows, the model is meant.
+        The decisions and the rows that the model is meant for.
     by : str, sequence of str, or frame or mapping of arrays, default=None
-        Columns whose values make subgroups: names of columns of `X_test`, or columns of their own, which the model need
-        not know. None takes the two most important columns of at most ten categories. Not for several models.
+        Names of columns of `X_test`, or arrays by name, which define subgroups and need not be features of the model.
+        None uses the two most important categorical columns with at most ten categories. Not for several models.
     cost : array-like of shape (n_classes, n_classes), default=None
-        ``cost[i][j]`` is the cost of predicting class j where i is true. Of two classes the explorer starts with what
-        errors cost more than right predictions; None takes those of the forest's `threshold`, or else the explorer
-        shows no costs until its reader enters them. Not for several models.
+        ``cost[i][j]`` is the cost of predicting class j if class i is true. For two classes the explorer starts with
+        the costs of errors minus the costs of correct predictions. None uses the costs of the forest's `threshold`;
+        without them, the explorer shows costs only after its reader enters them. Not for several models.
     n_bootstrap : int, default=500
-        Number of stratified bootstrap samples for percentile intervals; that of the ROC AUC of two classes is a score
-        interval with DeLong's variance.
+        Number of stratified bootstrap samples for percentile intervals. For two classes, the ROC AUC has a score
+        interval with DeLong's variance instead.
     n_repeats : int, default=5
-        How often each column is permuted; 0 leaves importances and partial dependence out.
+        Number of permutations of each column; 0 omits importances and partial dependence.
     n_jobs : int or None, default=None
-        Number of threads of out-of-bag importances.
+        Number of threads for out-of-bag importances and for the reasons for the highest scores.
     random_state : int, RandomState instance or None, default=None
-        Controls bootstrap samples and permutations; equal seeds give equal pages of the same date.
+        Controls bootstrap samples, permutations and the drift forest. Equal seeds and dates give equal pages.
     verbose : int, default=0
         1 shows progress.
 
@@ -147,15 +148,14 @@ def report(
     Raises
     ------
     ValueError
-        For rows that a model cannot read, lengths that differ, labels that the model does not know, a single class,
-        training rows that are not those of the forest, unknown columns in `by`, models of different classes, or an
-        option out of its range.
+        If a model cannot read the rows, lengths differ, a label or a column in `by` is unknown, there is one class,
+        `X_train` is not the training data of the forest, classes of models differ, or an option is out of range.
     TypeError
-        For what is neither a classifier nor a comparison.
+        If the first argument is neither a classifier nor a comparison.
     sklearn.exceptions.NotFittedError
-        For a model that is not fitted.
+        If a model is not fitted.
     ImportError
-        Without jinja2 or matplotlib (extra ``report``).
+        If jinja2 or matplotlib (extra ``report``) is not installed.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def report(
     >>> "Old abalone" in page.html, page.html.count("<svg")
     (True, 15)
     """
-    for module in ("jinja2", "matplotlib"):  # before all that takes long
+    for module in ("jinja2", "matplotlib"):  # raises ImportError before slow computations
         import_optional(module, purpose="a report", extra="report")
     if isinstance(model_or_comparison, CriteriaComparison):
         if any(given is not None for given in (X_test, y_test, sample_weight, X_train, y_train)):
@@ -215,7 +215,7 @@ def report(
 
 
 class _Request(NamedTuple):
-    """The arguments of `report` for a model, validated."""
+    """The validated arguments of `report` for one model."""
 
     rows: ScoredRows
     training: Training | None
@@ -257,25 +257,18 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
 
 
 def _has_bags(request: _Request) -> bool:
-    """Return whether the model is a forest whose out-of-bag rows are known; a stack is none."""
+    """Return whether the model is a forest with known out-of-bag rows; False for a stack."""
     training = request.training
     return isinstance(request.rows.model, AUCForestClassifier) and training is not None and training.rows is not None
 
 
 def _importance(request: _Request) -> PermutationImportance | None:
-    """Return permutation importances, out of bag if possible, or None if X has no columns to permute."""
-    training = request.training
+    """Return permutation importances, on out-of-bag rows if known, else on test rows; None if X has no columns."""
+    training, n_repeats, seed = request.training, request.n_repeats, request.seed
     if training is None or not _has_bags(request):
-        return held_out_importance(request.rows, request.n_repeats, request.seed)
-    return oob_permutation_importance(
-        request.rows.model,
-        training.X,
-        training.y,
-        n_repeats=request.n_repeats,
-        sample_weight=training.sample_weight,
-        n_jobs=request.n_jobs,
-        random_state=request.seed,
-    )
+        return held_out_importance(request.rows, n_repeats, seed)
+    options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": request.n_jobs, "random_state": seed}
+    return oob_permutation_importance(request.rows.model, training.X, training.y, n_repeats=n_repeats, **options)
 
 
 def report_on_models(
@@ -288,7 +281,7 @@ def report_on_models(
     n_bootstrap: int = 500,
     random_state: Any = None,
 ) -> Report:
-    """Return the report on several models that have scored the same rows, perhaps each in types of its own."""
+    """Return the report on several models that scored the same rows; the types of X may differ between models."""
     check_count("n_bootstrap", n_bootstrap, 2)
     first = next(iter(scored.values()))
     if any(not np.array_equal(rows.labels, first.labels) for rows in scored.values()):
@@ -308,20 +301,22 @@ def report_on_models(
 
 
 def _title(rows: ScoredRows, names: str) -> str:
-    """Return the title of a page on models with these names."""
+    """Return the title of a page: the names of models, and the classes."""
     of = " against ".join(rows.classes[::-1]) if len(rows.classes) == 2 else f"{len(rows.classes)} classes"
     return f"{names}: {of}"
 
 
 def _facts(rows: ScoredRows, models: dict[str, str]) -> dict[str, str]:
-    """Return the subtitle, beginning with the names of models; the date is that of SOURCE_DATE_EPOCH if it is set."""
-    facts = models | {"Rows evaluated": f"{rows.labels.size:,}"}
-    if len(rows.classes) == 2:
-        facts["Positive class"] = rows.classes[1]
-        facts["Positive rows"] = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
-    else:
-        facts["Classes"] = str(len(rows.classes))
+    """Return the facts of the subtitle: models, rows, classes, date (SOURCE_DATE_EPOCH if it is set), and version."""
     seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
-    facts["Date"] = datetime.fromtimestamp(seconds, UTC).date().isoformat()
-    facts["Written by"] = f"aucforest {version('aucforest')}"
-    return facts
+    classes = {"Classes": str(len(rows.classes))}
+    if len(rows.classes) == 2:
+        positive = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
+        classes = {"Positive class": rows.classes[1], "Positive rows": positive}
+    return {
+        **models,
+        "Rows evaluated": f"{rows.labels.size:,}",
+        **classes,
+        "Date": datetime.fromtimestamp(seconds, UTC).date().isoformat(),
+        "Written by": f"aucforest {version('aucforest')}",
+    }

@@ -1,6 +1,5 @@
-"""The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds, numbers of trees."""
+"""The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds, AUC by trees."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
@@ -10,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import entr
-from sklearn.exceptions import UndefinedMetricWarning
 
 from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.estimators.thresholds import takes_costs
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.oob_curve_display import first_trees
-from aucforest.metrics import auc_confidence_interval, average_precision_score
+from aucforest.metrics import average_precision_score
 from aucforest.metrics.classification import brier_losses, g_mean, log_losses
-from aucforest.metrics.confidence import interval_around
+from aucforest.metrics.confidence import auc_with_interval, interval_around
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
@@ -26,10 +24,10 @@ from aucforest.metrics.thresholds import error_costs, find_best
 from aucforest.report.rows import FloatArray, ScoredRows
 
 LEVEL = 0.95  # confidence level of all intervals and bands of the page
-_MOST_GROUPS = 2000  # maximum number of distinct scores for bootstrapped curves; others are merged
-_MOST_THRESHOLDS = 500
-_MOST_TREE_POINTS = 12
-_BINS = 10
+_MOST_GROUPS = 2000  # maximum number of distinct scores for bootstrapped curves; more are merged into groups
+_MOST_THRESHOLDS = 500  # approximate number of thresholds of the explorer
+_MOST_TREE_POINTS = 12  # maximum number of points of the curve of the out-of-bag AUC
+_BINS = 10  # number of calibration bins
 _ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a rounding error
 RECALLS = np.linspace(0.0, 1.0, 101)
 _MEANINGS = {
@@ -55,17 +53,17 @@ class Score(NamedTuple):
 class Resamples(NamedTuple):
     """Metrics of bootstrap samples."""
 
-    scores: dict[str, FloatArray]  # by name
-    precision: FloatArray  # at `RECALLS`, (n_bootstrap, len(RECALLS)); only for two classes
+    scores: dict[str, FloatArray]  # values of each metric, (n_bootstrap,)
+    precision: FloatArray  # precision at `RECALLS`, (n_bootstrap, len(RECALLS)); only for two classes
 
 
 def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
-    """Return the weights of class k and of the rest with at least each distinct score, in descending order."""
+    """Return the cumulative weights of class k and of all other classes at each distinct score, in descending order."""
     return cumulate(rows.labels == k, np.ascontiguousarray(rows.scores[:, k]), rows.sample_weight)
 
 
 def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return the indices of about `most` thresholds, evenly spaced in the rows of both classes, with both ends."""
+    """Return indices of about `most` thresholds, evenly spaced by rows of both classes, with both ends and `keep`."""
     n_values = cumulated.tps.size
     if n_values <= most:
         return np.arange(n_values)
@@ -83,23 +81,22 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
     """Return the metrics of stratified bootstrap samples."""
-    is_binary = len(rows.classes) == 2
-    losses, group = row_losses(rows), group_by_score(rows, 1, _MOST_GROUPS) if is_binary else None
-    names = [*losses, "G-mean", "average precision" if is_binary else "ROC AUC"]
-    scores, precision = {name: np.empty(n_bootstrap) for name in names}, np.empty((n_bootstrap, RECALLS.size))
+    losses = row_losses(rows)
+    group = group_by_score(rows, 1, _MOST_GROUPS) if len(rows.classes) == 2 else None
+    scores, precision = list[dict[str, float]](), np.empty((n_bootstrap, RECALLS.size))
     for i, weights in enumerate(bootstrap_weights(rows, n_bootstrap, seed)):
-        for name, values in losses.items():
-            scores[name][i] = values @ weights / weights.sum()
-        scores["G-mean"][i] = g_mean(rows.labels, rows.predicted, weights)
+        found = {name: float(values @ weights / weights.sum()) for name, values in losses.items()}
+        found["G-mean"] = g_mean(rows.labels, rows.predicted, weights)
         if group is None:
-            scores["ROC AUC"][i] = class_roc_auc(rows.labels, rows.scores, weights)
+            found["ROC AUC"] = class_roc_auc(rows.labels, rows.scores, weights)
         else:
-            scores["average precision"][i], precision[i] = precision_curve(rows, group, weights)
-    return Resamples(scores, precision)
+            found["average precision"], precision[i] = precision_curve(rows, group, weights)
+        scores.append(found)
+    return Resamples({name: np.array([found[name] for found in scores]) for name in scores[0]}, precision)
 
 
 def bootstrap_weights(rows: ScoredRows, n_bootstrap: int, seed: int) -> Iterator[FloatArray]:
-    """Yield the weights of the rows in stratified bootstrap samples, which depend on the labels and not on a model."""
+    """Yield row weights of stratified bootstrap samples. They depend on the labels and the seed, not on a model."""
     generator = np.random.default_rng(seed)
     by_class = [np.flatnonzero(rows.labels == k) for k in rows.present]
     for _ in range(n_bootstrap):
@@ -110,7 +107,7 @@ def bootstrap_weights(rows: ScoredRows, n_bootstrap: int, seed: int) -> Iterator
 
 
 def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
-    """Return the group of each row by descending score of class k; there are about `most` groups."""
+    """Assign rows to about `most` groups of equal or adjacent scores of class k, in descending order of the score."""
     cumulated = cumulate_class(rows, k)
     # a threshold separates whole groups
     ends = cumulated.thresholds[thin(cumulated, most)[1:]]
@@ -118,30 +115,21 @@ def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
 
 
 def cumulate_groups(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[Any, Any, Any]:
-    """Return the weights of positives and of all rows down to each group, and the precisions."""
+    """Return the cumulative weights of positive rows and of all rows at the end of each group, and the precisions."""
     tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
     called = np.cumsum(np.bincount(group, weights))
     return tps, called, np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
 
 
 def precision_curve(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[float, FloatArray]:
-    """Return average precision, and precision at `RECALLS`, of grouped rows for some weights of them."""
+    """Return the average precision, and the precision at `RECALLS`, from groups of rows and row weights."""
     tps, _, precision = cumulate_groups(rows, group, weights)
     recall = tps / tps[-1]
     return float(precision_area(tps, precision)), precision[np.searchsorted(recall, RECALLS - _ROUNDING)]
 
 
-def auc_interval(
-    positive: NDArray[np.bool_], score: FloatArray, weights: FloatArray | None, level: float = LEVEL
-) -> tuple[float, float, float]:
-    """Return ROC AUC and its interval, which is NaN if a class has a single row."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        return auc_confidence_interval(positive, score, level=level, sample_weight=weights)
-
-
 def summarize(rows: ScoredRows, resamples: Resamples) -> list[Score]:
-    """Return the metrics of all rows, with those of a model that predicts the class frequencies."""
+    """Return the metrics on all rows, each with its value for a model that always predicts the class frequencies."""
     frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
     values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}
     values["G-mean"] = g_mean(rows.labels, rows.predicted, rows.sample_weight)
@@ -149,7 +137,7 @@ def summarize(rows: ScoredRows, resamples: Resamples) -> list[Score]:
     no_skill = {"ROC AUC": 0.5, "Brier score": brier, "log loss": float(entr(frequencies).sum()), "G-mean": 0.0}
     if len(rows.classes) == 2:
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
-        auc, low, high = auc_interval(is_positive, score, rows.sample_weight)
+        auc, low, high = auc_with_interval(is_positive, score, rows.sample_weight)
         meaning = f"Probability that a random row {rows.of_classes[1]} has a higher score than a random other row."
         scores.append(Score("ROC AUC", auc, low, high, 0.5, meaning))
         precision = float(average_precision_score(is_positive, score, sample_weight=rows.sample_weight))
@@ -176,9 +164,9 @@ class Bin(NamedTuple):
 
 
 def reliability(rows: ScoredRows, k: int) -> list[Bin]:
-    """Return bins of the probability of class k with about equal proportions of class k and of the rest.
+    """Return bins of the probability of class k, evenly spaced by rows of class k and of all other classes.
 
-    Intervals are Wilson's; with weights, they are for the effective number of rows.
+    Intervals are Wilson's. With weights, they use the effective number of rows.
     """
     group = group_by_score(rows, k, _BINS + 1)
     bins, quantile = [], normal_quantile(LEVEL)
@@ -197,15 +185,15 @@ def reliability(rows: ScoredRows, k: int) -> list[Bin]:
 class Thresholds:
     """Thresholds in ascending order; a row is predicted positive if its score is at least the threshold."""
 
-    thresholds: FloatArray  # scores of rows, and infinity, with which no row is predicted positive
+    thresholds: FloatArray  # scores of rows, then infinity, at which no row is predicted positive
     tp: FloatArray  # weight of true positives
     fp: FloatArray  # weight of false positives
     own: int | None  # index of the model's threshold, None if its labels do not follow a threshold
-    own_threshold: float | None  # the value of the threshold of the model
+    own_threshold: float | None  # value of the model's threshold, or None like `own`
     best_g_mean: int  # index of the threshold with the best G-mean
 
     def as_json(self, cost: FloatArray | None) -> dict[str, Any]:
-        """Return the data for the script of the page as JSON values; None stands for infinity, and unknown costs."""
+        """Return the data for the script of the page; None stands for the threshold infinity and for unknown costs."""
         return {
             "thresholds": [*self.thresholds[:-1].tolist(), None],
             "tp": self.tp.tolist(),
@@ -216,17 +204,17 @@ class Thresholds:
 
 
 def find_thresholds(rows: ScoredRows) -> Thresholds:
-    """Return about 500 thresholds, including the model's own and all that are optimal by G-mean, F1 or any costs."""
+    """Return about 500 thresholds, with the model's threshold and each optimal one for G-mean, F1 or any costs."""
     cumulated = cumulate_class(rows, 1)
     own_score, own_threshold = _own_threshold(rows)
     best = find_best(cumulated.tps, cumulated.fps, "gmean")
     own = best if own_score is None else int(np.searchsorted(-cumulated.thresholds, -own_score))
-    # every linear cost is least at a corner of the ROC curve's convex hull: an end of a block of a falling isotonic
-    # regression of the labels on the rank
+    # Every linear cost has its minimum at a vertex of the convex hull of the ROC curve. The vertices are the ends of
+    # the blocks of a decreasing isotonic regression of the labels on the rank.
     positives, called = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
     hull = isotonic_regression(positives / called, weights=called, increasing=False).blocks
     indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, own]))[::-1]
-    best_index, own_index = (indices.tolist().index(index) for index in (best, own))
+    best_index, own_index = map(indices.tolist().index, (best, own))
     return Thresholds(
         thresholds=np.asarray(cumulated.thresholds[indices], dtype=np.float64),
         tp=cumulated.tps[indices],
@@ -240,8 +228,8 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
 def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
     """Return the lowest score of a row that the model predicts positive (infinity if none), and the threshold to show.
 
-    The threshold is that of the model if its labels agree with it, else the lowest score. Both are None if labels do
-    not follow a threshold.
+    The threshold to show is the model's threshold if the predicted labels agree with it, else the lowest score. Both
+    are None if the predicted labels do not follow a threshold.
     """
     score, positive = rows.scores[:, 1], rows.predicted == 1
     highest_negative = float(score[~positive].max(initial=-np.inf))
@@ -255,7 +243,7 @@ def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
 
 
 def costs_of(model: Any) -> FloatArray | None:
-    """Return the cost matrix in a forest's threshold parameter, the mean of several, or None without costs."""
+    """Return the cost matrix of the `threshold` of a forest (the mean of several matrices), or None without costs."""
     rule = getattr(model, "threshold", None)
     if not (isinstance(rule, dict) and "cost" in rule) or takes_costs(rule):
         return None
@@ -264,7 +252,7 @@ def costs_of(model: Any) -> FloatArray | None:
 
 
 def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
-    """Return up to twelve numbers of trees, their out-of-bag ROC AUC and its bounds, NaN for more than two classes."""
+    """Return up to 12 rows: number of trees, out-of-bag ROC AUC and its bounds (NaN for more than two classes)."""
     points, pairs = [], pairs_of(forest, training, forest.n_jobs)
     for part in first_trees(forest, training, _MOST_TREE_POINTS):
         labels = training.labels[part.seen]

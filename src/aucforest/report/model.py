@@ -22,13 +22,13 @@ from aucforest.report.page import Plot, Section, Table, estimate, number, shorte
 from aucforest.report.rows import ScoredRows, classes_of, scores_of
 from aucforest.report.several import compare_models
 
-_MOST_FEATURES = 30
-_MOST_DEPENDENCES = 6
-_MOST_LETTERS = 200
-_OF_THE_MACHINE = ("n_jobs", "verbose")
-_N_ROWS = 10  # with reasons
-_N_REASONS = 3
-_FEWEST_TREES = 3  # of a curve
+_MOST_FEATURES = 30  # maximum number of features in the table of importances
+_MOST_DEPENDENCES = 6  # maximum number of plots of partial dependence
+_MOST_LETTERS = 200  # maximum length of the value of a parameter
+_OF_THE_MACHINE = ("n_jobs", "verbose")  # parameters that do not change the model and are not shown
+_N_ROWS = 10  # number of rows with reasons
+_N_REASONS = 3  # maximum number of reasons for each row
+_FEWEST_TREES = 3  # minimum number of trees for a curve of the out-of-bag AUC
 _MEMBERS = {
     "old": "the model that was refreshed",
     "forest": "the forest",
@@ -38,7 +38,7 @@ _MEMBERS = {
 
 
 def importance_section(importance: PermutationImportance, *, out_of_bag: bool) -> Section:
-    """Return the permutation importance of each feature."""
+    """Return the section on the permutation importances of the features."""
     source = "out-of-bag training rows" if out_of_bag else "rows of this report"
     mean, intervals = importance.importances_mean, np.clip(importance.importances_interval(LEVEL), -1.0, 1.0)
     caption = "Decrease of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
@@ -48,7 +48,7 @@ def importance_section(importance: PermutationImportance, *, out_of_bag: bool) -
         [importance.feature_names[j], *estimate(mean[j], intervals[j, 0], intervals[j, 1], signed, width)]
         for j in np.argsort(-mean, kind="stable")[:_MOST_FEATURES]
     ]
-    table = Table("Decrease of the ROC AUC by column", ["column", "mean decrease", "95 % interval"], body, "lrr")
+    table = Table("Decrease of the ROC AUC by column", ["column", "mean decrease", "95 % interval"], body)
     lead = (
         f"How much the ROC AUC, {number(importance.baseline_score)} on {importance.n_scored:,} {source}, decreases "
         "when one column is permuted. Columns with the same information can replace each other: each seems unimportant."
@@ -58,8 +58,9 @@ def importance_section(importance: PermutationImportance, *, out_of_bag: bool) -
 
 
 def dependence_sections(rows: ScoredRows, importance: PermutationImportance, seed: int) -> list[Section]:
-    """Return the section on partial dependence with plots of equal scale, or none if all features are constant."""
-    order = columns_in_order(importance, rows.model, len(column_names(rows.X) or ()))
+    """Return the section on partial dependence with plots of equal scale, or an empty list if all are constant."""
+    names = column_names(rows.X)
+    order = [] if names is None else columns_in_order(importance, rows.model, len(names))
     dependences = partial_dependence(rows, order[:_MOST_DEPENDENCES], seed)
     if not dependences:
         return []
@@ -77,11 +78,11 @@ def dependence_sections(rows: ScoredRows, importance: PermutationImportance, see
         f"The {label}{of} if all rows had the same value of one column and kept their other values: the average "
         "effect of the column in the model. It shows no combinations of columns, and is unsure where values are rare."
     )
-    return [Section("dependence", "Partial dependence", lead, drawn, [])]
+    return [Section("dependence", "Partial dependence", lead, drawn)]
 
 
 def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
-    """Return the section on the rows with the highest scores, or none for other models and more than two classes."""
+    """Return the section on reasons for the highest scores; only for two classes and a model that can be explained."""
     if len(rows.classes) != 2 or not can_be_explained(rows.model):
         return []
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
@@ -91,7 +92,8 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     body = []
     for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS)):
         texts = [f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons]
-        cells = [_row_name(names[row]), number(rows.scores[row, 1]), rows.classes[rows.labels[row]]]
+        row_name = str(names[row]).removesuffix(" 00:00:00")  # that of a date has no time of day at midnight
+        cells = [row_name, number(rows.scores[row, 1]), rows.classes[rows.labels[row]]]
         body.append([*cells, "; ".join(texts)])
     lead = (
         f"The {len(body)} rows with the highest scores. The number in brackets is the contribution of the feature: "
@@ -100,16 +102,11 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     )
     columns = ["row", "score", "true class", "features that move the prediction most"]
     table = Table("Rows and reasons", columns, body, "lrll")
-    return [Section("reasons", "Reasons for the highest scores", lead, [], [table])]
-
-
-def _row_name(name: Any) -> str:
-    """Return the name of a row; that of a date has no time of day at midnight."""
-    return str(name).removesuffix(" 00:00:00")
+    return [Section("reasons", "Reasons for the highest scores", lead, tables=[table])]
 
 
 def members_sections(rows: ScoredRows, n_bootstrap: int, seed: int) -> list[Section]:
-    """Return the section on the members of a stack, or none for other models."""
+    """Return the section on the members of a stack, or an empty list for other models."""
     stack = rows.model
     if not isinstance(stack, AUCStackingClassifier):
         return []
@@ -124,16 +121,16 @@ def members_sections(rows: ScoredRows, n_bootstrap: int, seed: int) -> list[Sect
             difference = estimate(after.difference, after.difference_low, after.difference_high, signed)
             body.append([find_metric(metric).title, number(before.mean), number(after.mean), *difference])
         columns = ["metric", "forest alone", "stack", "difference", "95 % interval"]
-        tables.append(Table("The stack and its forest alone, on these rows", columns, body, "lrrrr"))
+        tables.append(Table("The stack and its forest alone, on these rows", columns, body))
     lead = (
         "The score of a class is the sum of the scores of the members, with two classes of log odds, times their "
         "weights. A member of weight 0 did not help on the out-of-bag samples, and is not used."
     )
-    return [Section("members", "What each member adds", lead, [], tables)]
+    return [Section("members", "What each member adds", lead, tables=tables)]
 
 
 def model_section(model: Any, training: TrainingRows | None) -> Section:
-    """Return the section on parameters; for a forest, or that of a stack, also on trees and whether more would help."""
+    """Return the section on parameters and, for a forest or the forest of a stack, on the trees and their number."""
     lead, drawn, tables = "How the model was fitted.", [], []
     changed = sorted(changed_params(model).items())
     body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _OF_THE_MACHINE]
@@ -143,10 +140,9 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
     if forest is not None:
         of_stack = "" if forest is model else " of the stack's forest"
         tables.append(_forest_table(f"The trees{of_stack}", forest))
-        if hasattr(forest, "mixture_") or hasattr(forest, "encoding_mixture_"):
-            encoding = (
-                ", and by the encoding of columns of many categories" if hasattr(forest, "encoding_mixture_") else ""
-            )
+        is_mixed, mixes_encodings = hasattr(forest, "mixture_"), hasattr(forest, "encoding_mixture_")
+        if is_mixed or mixes_encodings:
+            encoding = ", and by the encoding of columns of many categories" if mixes_encodings else ""
             caption = (
                 f"Trees{of_stack} by split criterion and splitter{encoding}, with the out-of-bag ROC AUC of each kind "
                 "alone. A kind gets more trees if they raise the ROC AUC of the whole forest, which need not be the "
@@ -160,7 +156,7 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
 
 
 def _curve(forest: AUCForestClassifier, training: TrainingRows, of_stack: str) -> tuple[list[Plot], str]:
-    """Return the curve of the out-of-bag AUC by the number of trees, and the sentence on it or on why there is none."""
+    """Plot the out-of-bag AUC by the number of trees; return it with a sentence that explains or replaces the plot."""
     n_trees = len(forest.trees_)
     if n_trees < _FEWEST_TREES:
         trees = "A single tree is" if n_trees == 1 else f"{n_trees} trees are"
@@ -178,12 +174,13 @@ def _curve(forest: AUCForestClassifier, training: TrainingRows, of_stack: str) -
 
 
 def _forest_table(caption: str, forest: AUCForestClassifier) -> Table:
-    """Return a table of the sizes of the trees."""
+    """Return a table of the properties of the trees: number, criteria, splitters, encodings, sizes and shrinkage."""
     size = forest_summary(forest)
+    criteria, splitters = (", ".join(dict.fromkeys(names)) for names in zip(*forest.variants_))
     body = [
         ["trees", f"{size.n_trees:,}"],
-        ["split criteria", ", ".join(dict.fromkeys(criterion for criterion, _ in forest.variants_))],
-        ["splitters", ", ".join(dict.fromkeys(splitter for _, splitter in forest.variants_))],
+        ["split criteria", criteria],
+        ["splitters", splitters],
         *([["encodings", ", ".join(dict.fromkeys(forest.encodings_))]] if forest.encodings_ else []),
         ["nodes of a tree, mean", number(float(size.n_nodes.mean()))],
         ["depth of a tree, mean", number(float(size.max_depth.mean()))],
@@ -191,4 +188,4 @@ def _forest_table(caption: str, forest: AUCForestClassifier) -> Table:
         ["size of all trees, MiB", number(float(size.n_bytes.sum() / 2**20))],
         ["shrinkage (lambda)", number(float(forest.shrinkage_))],
     ]
-    return Table(caption, ["property", "value"], body, "lr")
+    return Table(caption, ["property", "value"], body)

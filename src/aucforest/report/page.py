@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 from aucforest._optional import import_optional
 from aucforest.inspection.comparison import decimals
 
-_LEAST_DECIMALS, _MOST_DECIMALS = 3, 5  # of estimates
+_LEAST_DECIMALS, _MOST_DECIMALS = 3, 5  # minimum and maximum number of decimals of an estimate
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Table(NamedTuple):
-    """A table with row headers in the first column; `align` has an "l" or "r" for each column."""
+    """A table with row headers in the first column; `align` is "l" or "r" for the first columns, others are "r"."""
 
     caption: str
     columns: list[str]
     rows: list[list[str]]
-    align: str
+    align: str = "l"
 
 
 class Plot(NamedTuple):
@@ -30,28 +30,24 @@ class Plot(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A section of the page: a heading, an introductory sentence, and elements.
-
-    `points` are sentences in a list. `explorer` has the data of the threshold explorer if it is part of the section.
-    """
+    """A section of the page: a heading, an introductory sentence, a list of sentences (`points`), plots and tables."""
 
     id: str
     heading: str
     lead: str
-    plots: list[Plot]
-    tables: list[Table]
-    explorer: dict[str, Any] | None = None
+    plots: Sequence[Plot] = ()
+    tables: Sequence[Table] = ()
+    explorer: dict[str, Any] | None = None  # the data of the threshold explorer
     points: Sequence[str] = ()
 
 
 def number(value: float, decimals: int | None = None) -> str:
-    """Return a number with some decimals, by default with about three digits; a dash if it is NaN.
-
-    Without decimals, numbers below 0.0001 are multiples of a power of ten.
-    """
+    """Return a number with some decimals, by default with about three digits; a dash if it is NaN."""
     size = abs(value)
-    if not math.isfinite(value):
-        return "–" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     if decimals is not None:
         text = f"{round(value, decimals) or 0.0:,.{decimals}f}"  # without the sign of a zero
     elif size >= 1000 or value == int(value):
@@ -66,14 +62,14 @@ def number(value: float, decimals: int | None = None) -> str:
 
 
 def _spell(text: str) -> str:
-    """Return a number that Python has formatted, with a minus sign and powers of ten."""
+    """Return a number that Python has formatted, with a real minus sign and a power of ten as its exponent."""
     digits, is_power, exponent = text.partition("e")
     raised = f" × 10{str(int(exponent)).translate(_RAISED)}" if is_power else ""
     return digits.replace("-", "−") + raised
 
 
 def numbers(values: Sequence[float]) -> list[str]:
-    """Return numbers like `number`, with more digits where those of two different ones are the same."""
+    """Format numbers like `number`, with more digits if two different numbers would otherwise look equal."""
     texts, n_digits = [number(value) for value in values], 4
     while len(set(texts)) < len(set(values)):
         n_digits += 1
@@ -101,17 +97,15 @@ def estimate(
     form: Callable[[float, int | None], str] = number,
     width: float | None = None,
 ) -> list[str]:
-    """Return the cells of an estimate and of its interval, a dash if it is NaN.
+    """Return two table cells: an estimate, and its interval, which is a dash if the interval is NaN.
 
-    The decimals are those with which half the width of the interval has two digits, three at least; `width` is in place
-    of it for estimates in one column. Where they are more than five, or the interval has no width, each number is
-    formatted by its size.
+    The number of decimals shows half of `width` (by default the width of the interval) with two digits, and is at least
+    three. If it would be more than five, or the width is 0, each number is formatted by its size instead.
     """
-    if width is None:
-        width = high - low
-    digits = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else None
-    digits = None if digits is None or digits > _MOST_DECIMALS else digits
-    return [form(value, digits), "–" if math.isnan(low) else f"{form(low, digits)} to {form(high, digits)}"]
+    width = high - low if width is None else width
+    digits = max(decimals(0.0, width), _LEAST_DECIMALS) if width > 0.0 else _MOST_DECIMALS + 1
+    shown = None if digits > _MOST_DECIMALS else digits
+    return [form(value, shown), "–" if math.isnan(low) else f"{form(low, shown)} to {form(high, shown)}"]
 
 
 def shortened(text: str, most: int) -> str:
@@ -120,7 +114,7 @@ def shortened(text: str, most: int) -> str:
 
 
 def shorten(texts: Sequence[str], most: int) -> list[str]:
-    """Return texts like `shortened`, but if the same is left of some, what follows the beginning that these have."""
+    """Shorten texts like `shortened`; texts that would look equal are cut so that their first difference is shown."""
     short = [shortened(text, most) for text in texts]
     for index, (text, brief) in enumerate(zip(texts, list(short))):
         alike = {other for other in texts if shortened(other, most) == brief}
@@ -133,7 +127,7 @@ def shorten(texts: Sequence[str], most: int) -> list[str]:
 
 
 def render(title: str, facts: dict[str, str], sections: list[Section], warnings: Sequence[str] = ()) -> str:
-    """Return the page. All text is escaped, and the content security policy allows no other scripts."""
+    """Return the HTML page. All text is escaped, and the content security policy allows only the script of the page."""
     jinja2 = import_optional("jinja2", purpose="a report", extra="report")
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("aucforest.report"),
@@ -143,13 +137,7 @@ def render(title: str, facts: dict[str, str], sections: list[Section], warnings:
         lstrip_blocks=True,
     )
     style, program = (environment.loader.get_source(environment, name)[0] for name in ("style.css", "explorer.js"))
-    page: str = environment.get_template("page.html").render(
-        title=title,
-        facts=facts,
-        warnings=warnings,
-        sections=sections,
-        style=style,
-        program=program,
-        program_hash=b64encode(sha256(program.encode()).digest()).decode(),
-    )
-    return page
+    digest = b64encode(sha256(program.encode()).digest()).decode()
+    content = {"title": title, "facts": facts, "warnings": warnings, "sections": sections}
+    page = environment.get_template("page.html")
+    return str(page.render(content, style=style, program=program, program_hash=digest))

@@ -9,34 +9,34 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.inspection import PermutationImportance
 from aucforest.metrics import GroupRates, MetricsAtK, average_precision_score, metrics_at_k, roc_confidence_band
+from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.group_rates import rate_estimate, rates_of_groups
 from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
-from aucforest.report.data import as_dates, columns_of, numbers_in, order_of
+from aucforest.report.data import as_dates, columns_of, order_of
 from aucforest.report.importance import columns_in_order
-from aucforest.report.metrics import LEVEL, Resamples, auc_interval, find_thresholds, reliability, summarize
+from aucforest.report.metrics import LEVEL, Resamples, find_thresholds, reliability, summarize
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
 from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
 
 _INTERVAL = "95 % interval"
-_PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # alerts
-_MOST_GROUPS = 10
-_MOST_GROUPED = 2  # columns, if none are given
-_MOST_LETTERS = 40  # of the name of a group
+_PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # numbers of alerts per 1,000 rows in the table
+_MOST_GROUPS = 10  # maximum number of groups of a column
+_MOST_GROUPED = 2  # maximum number of grouping columns if none are given
+_MOST_LETTERS = 40  # maximum length of the name of a group
 _FEW = 10  # minimum number of rows of a class for its metrics in a group
 
 Groups = dict[str, NDArray[Any]]
 
 
 def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
-    """Return the section on scores, compared with those of a model without skill."""
+    """Return the section with a headline, and with metrics compared with the metrics of a model without skill."""
     scores = summarize(rows, resamples)
     auc = scores[0]
-    sources = "Intervals are"
-    if len(rows.classes) == 2:
-        sources = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
+    delong = "The interval of the ROC AUC is a score interval with DeLong's variance, the others are"
+    sources = delong if len(rows.classes) == 2 else "Intervals are"
     value, interval = estimate(auc.value, auc.low, auc.high)
     confidence = "" if np.isnan(auc.low) else f", with 95 % confidence {interval}"
     points = [
@@ -54,11 +54,10 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     tables = [Table(caption, columns, body, "lrrrl")]
     if len(rows.classes) > 2:
         tables.append(_by_class(rows))
-        body = [[rows.classes[k], *map(number, cells)] for k, cells in enumerate(rows.confusion)]
+        body = [[name, *map(number, cells)] for name, cells in zip(rows.classes, rows.confusion)]
         columns = ["true class", *(f"predicted {name}" for name in rows.classes)]
-        caption = "Confusion matrix of the labels that the model predicts"
-        tables.append(Table(caption, columns, body, "l" + "r" * len(rows.classes)))
-    return Section("summary", "Summary", _headline(rows, auc.value), [], tables, points=points)
+        tables.append(Table("Confusion matrix of the labels that the model predicts", columns, body))
+    return Section("summary", "Summary", _headline(rows, auc.value), tables=tables, points=points)
 
 
 def _headline(rows: ScoredRows, auc: float) -> str:
@@ -104,7 +103,7 @@ def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_group
     if not has_groups:
         points.append("Performance in subgroups was not evaluated.")
     lead = "What the model is for, and what this page does not say."
-    return Section("use", "Intended use and limits", lead, [], [], points=points)
+    return Section("use", "Intended use and limits", lead, points=points)
 
 
 def _by_class(rows: ScoredRows) -> Table:
@@ -113,13 +112,13 @@ def _by_class(rows: ScoredRows) -> Table:
     called = confusion.sum(axis=0)
     for k in rows.present:
         is_class, score = rows.labels == k, rows.scores[:, k]
-        auc, low, high = auc_interval(is_class, score, rows.sample_weight)
+        auc, low, high = auc_with_interval(is_class, score, rows.sample_weight)
         area, hit = average_precision_score(is_class, score, sample_weight=rows.sample_weight), confusion[k, k]
         recall, precision = float(hit / rows.totals[k]), float(hit / called[k]) if called[k] else np.nan
         cells = [rows.classes[k], percent(float(rows.frequencies[k])), *estimate(auc, low, high)]
         body.append([*cells, number(area), number(recall), number(precision)])
     columns = ["class", "frequency", "ROC AUC", _INTERVAL, "average precision", "recall", "precision"]
-    return Table("Each class against all others", columns, body, "lrrrrrr")
+    return Table("Each class against all others", columns, body)
 
 
 def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
@@ -141,30 +140,31 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
                 "ends, it has no limit because there are too few rows."
             )
         captions = [f"{caption} The dot is at the threshold that is chosen below." for caption in captions]
-    cursor = "point" if is_binary else None
     lead = "How well the scores rank the rows, at all thresholds."
     if not is_binary and len(classes) < len(rows.present):
         lead += f" The {len(classes)} most frequent classes are drawn."
+    cursor = "point" if is_binary else None
+    roc, pr = plots.roc_plot(rows, classes, roc_band), plots.precision_recall_plot(rows, classes, precision_band)
     drawn = [
-        plots.picture(plots.roc_plot(rows, classes, roc_band), "roc", captions[0], cursor=cursor),
-        plots.picture(plots.precision_recall_plot(rows, classes, precision_band), "pr", captions[1], cursor=cursor),
+        plots.picture(roc, "roc", captions[0], cursor=cursor),
+        plots.picture(pr, "pr", captions[1], cursor=cursor),
     ]
-    return Section("ranking", "Ranking", lead, drawn, [])
+    return Section("ranking", "Ranking", lead, drawn)
 
 
 def top_rows(rows: ScoredRows, k: int) -> MetricsAtK:
-    """Return the metrics of the k rows with the highest scores; with weights, of the same proportion of the weight."""
+    """Return metrics of the k rows with the highest scores; with weights, k / n_rows is a proportion of the weight."""
     proportion = k / rows.labels.size
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
 
 
 def usual_proportion(rows: ScoredRows) -> float:
-    """Return the proportion of rows with the highest scores that sentences are on, which is less for a rare class."""
+    """Return the proportion of rows in sentences on top scores: 0.01 for a rare class and many rows, else 0.1."""
     return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
 
 
 def alert_depths(n_rows: int, per_1000: Iterable[int] = _PER_1000) -> dict[int, int]:
-    """Return pairs of alerts per 1,000 rows and the corresponding number of rows, if it is at least one."""
+    """Return the number of rows for each number of alerts per 1,000 rows, without numbers below one."""
     return {rate: round(n_rows * rate / 1000) for rate in per_1000 if n_rows * rate >= 1000}
 
 
@@ -174,12 +174,10 @@ def alerts_section(rows: ScoredRows) -> Section:
     body = []
     for per_1000, k in alert_depths(rows.labels.size).items():
         top = top_rows(rows, k)
-        cells = [f"{k:,}"]
-        for found in (top.precision, top.recall):
-            cells += estimate(*found, percent)
-        body.append([f"{per_1000}", *cells, f"{top.lift[0]:.1f}", number(top.threshold)])
+        cells = [*estimate(*top.precision, percent), *estimate(*top.recall, percent)]
+        body.append([f"{per_1000}", f"{k:,}", *cells, f"{top.lift[0]:.1f}", number(top.threshold)])
     columns = ["alerts per 1,000 rows", "k", "precision at k", _INTERVAL, "recall at k", _INTERVAL]
-    table = Table("The k rows with the highest scores", [*columns, "lift", "lowest score"], body, "lrrrrrrr")
+    table = Table("The k rows with the highest scores", [*columns, "lift", "lowest score"], body)
     gains = (
         f"Cumulative gains: the proportion of all rows {of} found among the rows with the highest scores. The dot is "
         "the threshold chosen below."
@@ -190,7 +188,7 @@ def alerts_section(rows: ScoredRows) -> Section:
         plots.picture(plots.lift_plot(rows), "lift", lift),
     ]
     lead = f"What is found if only the rows with the highest scores are alerted on; {positive} is the positive class."
-    return Section("alerts", "Alerts", lead, drawn, [table] if body else [])
+    return Section("alerts", "Alerts", lead, drawn, [table] if body else ())
 
 
 def calibration_section(rows: ScoredRows) -> Section:
@@ -199,19 +197,19 @@ def calibration_section(rows: ScoredRows) -> Section:
     bins = {rows.classes[k]: reliability(rows, k) for k in classes}
     caption = "Observed frequencies against mean predicted probabilities; on the diagonal they agree."
     if is_binary:
-        caption += " Whiskers are 95 % intervals. Each bin holds about the same proportion of each class."
+        caption += " Whiskers are 95 % intervals. Each bin holds about the same sum of the proportions of both classes."
     drawn = [plots.picture(plots.reliability_plot(bins), "reliability", caption)]
     tables = []
     if is_binary:
         caption = "Distribution of the predicted probabilities of each class."
         drawn.append(plots.picture(plots.score_plot(rows), "scores", caption))
         body = [
-            [f"{number(of_bin.least)} to {number(of_bin.most)}", f"{of_bin.n_rows:,}", number(of_bin.mean),
-             *estimate(of_bin.observed, of_bin.low, of_bin.high)]
-            for of_bin in bins[rows.classes[1]]
+            [f"{number(bin_.least)} to {number(bin_.most)}", f"{bin_.n_rows:,}", number(bin_.mean),
+             *estimate(bin_.observed, bin_.low, bin_.high)]
+            for bin_ in bins[rows.classes[1]]
         ]  # fmt: skip
         columns = ["probability", "rows", "mean probability", "observed frequency", _INTERVAL]
-        tables.append(Table("The bins of the calibration curve", columns, body, "lrrrr"))
+        tables.append(Table("The bins of the calibration curve", columns, body))
     mean = np.average(rows.scores[:, classes], axis=0, weights=rows.weights)
     k = int(np.argmax(np.abs(mean - rows.frequencies[classes])))
     name, share = rows.classes[classes[k]], float(rows.frequencies[classes[k]])
@@ -233,9 +231,8 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
     thresholds, order = find_thresholds(rows), positive_last(rows.model)
     negative, positive = rows.classes
     alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {thresholds.tp.size} thresholds."
-    if thresholds.own_threshold is None:
-        own_sentence = "The labels that the model predicts follow no single threshold."
-    else:
+    own_sentence = "The labels that the model predicts follow no single threshold."
+    if thresholds.own_threshold is not None:
         own_sentence = f"The model's own threshold is {number(thresholds.own_threshold)}."
     explorer = {
         "svg": plots.as_svg(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line"),
@@ -248,24 +245,23 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
         "of_positive": rows.of_classes[1],
     }
     lead = f"Metrics{' and alerts' if cost is None else ', alerts and costs'} at any threshold, on these rows."
-    return Section("thresholds", "Thresholds", lead, [], [], explorer)
+    return Section("thresholds", "Thresholds", lead, explorer=explorer)
 
 
 def _aims(model: Any) -> dict[str, float]:
-    """Return the values that the explorer begins with: alerts per 1,000 rows, precision and recall, those of a rule."""
+    """Return the explorer's initial alerts per 1,000 rows, precision and recall, from the threshold rule if given."""
     rule, aims = getattr(model, "threshold", None), {"alerts": 10.0, "precision": 0.5, "recall": 0.8}
     for name, bound in rule.items() if isinstance(rule, dict) else ():
-        if name in aims and isinstance(bound, float):  # a number of alerts is one of the training rows
+        if name in aims and isinstance(bound, float):  # integer alerts refer to the training rows
             aims[name] = 1000.0 * bound if name == "alerts" else bound
     return aims
 
 
 def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> Groups | None:
-    """Return the grouping columns, which are given by name or as arrays."""
+    """Return the grouping columns, given by name or as arrays, without rows of weight 0; None if `by` is None."""
     if by is None:
         return None
-    if isinstance(by, str):
-        by = [by]
+    by = [by] if isinstance(by, str) else by
     if not (isinstance(by, Mapping) or hasattr(by, "columns")):
         columns = columns_of(rows.X)
         for name in by:
@@ -273,24 +269,21 @@ def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> G
                 raise ValueError(f"by names {name!r}, which is no column of X_test")
         return {name: columns[name] for name in by}
     groups = {str(name): as_dates(by[name]) for name in names_of(by) or by}
-    kept = slice(None) if sample_weight is None else np.asarray(sample_weight) != 0.0
-    n_rows = rows.labels.size if sample_weight is None else np.size(sample_weight)
+    kept = np.ones(rows.labels.size, np.bool_) if sample_weight is None else np.asarray(sample_weight) != 0.0
     for name, values in groups.items():
-        if len(values) != n_rows:
-            raise ValueError(f"by has {len(values)} values of {name!r}, but y_test has {n_rows} rows")
+        if len(values) != len(kept):
+            raise ValueError(f"by has {len(values)} values of {name!r}, but y_test has {len(kept)} rows")
     return {name: values[kept] for name, values in groups.items()}
 
 
 def default_groups(rows: ScoredRows, importance: PermutationImportance | None) -> Groups:
-    """Return the most important columns with few categories, or the first such columns."""
-    columns = columns_of(rows.X)
-    order: Iterable[int] = range(len(columns))
+    """Return the most important columns with few categories or, without importances, the first such columns."""
+    columns, groups = list(columns_of(rows.X).items()), Groups()
     if importance is not None and columns:
-        order = columns_in_order(importance, rows.model, len(columns))
-    names, groups = list(columns), {}
-    for name in (names[j] for j in order):
-        values = columns[name]
-        if numbers_in(values) is None and 2 <= len({str(value) for value in values.tolist()}) <= _MOST_GROUPS:
+        columns = [columns[j] for j in columns_in_order(importance, rows.model, len(columns))]
+    for name, values in columns:
+        is_number = values.dtype.kind not in "Mm" and order_of(values) is not None
+        if not is_number and 2 <= len({str(value) for value in values.tolist()}) <= _MOST_GROUPS:
             groups[name] = values
         if len(groups) == _MOST_GROUPED:
             break
@@ -304,15 +297,20 @@ def subgroups_section(rows: ScoredRows, groups: Groups) -> Section:
         "performance apart."
     )
     if len(rows.classes) > 2:
-        return Section("subgroups", "Subgroups", lead, [], [_accuracies(rows, *item) for item in groups.items()])
+        return Section("subgroups", "Subgroups", lead, tables=[_accuracies(rows, *item) for item in groups.items()])
     lead += f" The ROC AUC is not given for fewer than {_FEW} rows of a class; rates are of the labels of the model."
+    if rows.is_probability:
+        lead += (
+            f" Calibration is the mean predicted probability of {rows.classes[1]} minus its frequency in the group: "
+            "above 0, probabilities are too high."
+        )
     tables, points = [], []
     proba = rows.scores[:, 1] if rows.is_probability else None
     for name, values in groups.items():
         rates = rates_by(values, rows.labels == 1, rows.predicted == 1, proba, rows.sample_weight)
         tables += _rate_tables(rows, name, values, rates)
         points.append(f"By {name}: {rates.verdict()}")
-    return Section("subgroups", "Subgroups", lead, [], tables, points=points)
+    return Section("subgroups", "Subgroups", lead, tables=tables, points=points)
 
 
 def rates_by(
@@ -322,58 +320,52 @@ def rates_by(
     proba: FloatArray | None,
     weights: FloatArray | None,
 ) -> GroupRates:
-    """Return the rates by quarters of many numbers or dates, or by the most frequent values of a column."""
-    names, indices = [], np.empty(len(values), dtype=np.int64)
-    for index, (name, inside) in enumerate(_group(values)):
-        names.append(name)
-        indices[inside] = index
-    return rates_of_groups(names, indices, positive, selected, proba, weights, level=LEVEL)
+    """Return the rates of groups: quartile groups of many numbers or dates, or the most frequent values of a column."""
+    names, masks = zip(*_group(values))
+    return rates_of_groups(list(names), np.argmax(masks, axis=0), positive, selected, proba, weights, level=LEVEL)
 
 
 def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
     """Return the accuracy in each group of a column."""
     is_hit, body = rows.predicted == rows.labels, []
     for group, inside in _group(values):
-        cells = ["too few", "–"]
-        if np.count_nonzero(inside) >= _FEW:
+        n_rows, cells = np.count_nonzero(inside), ["too few", "–"]
+        if n_rows >= _FEW:
             hits = rate_estimate(is_hit[inside], rows.weights[inside])
             cells = estimate(*hits.interval(normal_quantile(LEVEL)), percent)
-        body.append([group, f"{np.count_nonzero(inside):,}", *cells])
-    return Table(f"Performance by {name}", [name, "rows", "accuracy", _INTERVAL], body, "lrrr")
+        body.append([group, f"{n_rows:,}", *cells])
+    return Table(f"Performance by {name}", [name, "rows", "accuracy", _INTERVAL], body)
 
 
 def _rate_tables(rows: ScoredRows, name: str, values: NDArray[Any], rates: GroupRates) -> list[Table]:
     """Return the ROC AUC and the rates of each group of a column, and the differences from the reference group."""
-    body: dict[str, list[str]] = {}
-    differences: dict[str, list[str]] = {}
+    body, differences = dict[str, list[str]](), dict[str, list[str]]()
     positive, titles = rows.labels == 1, list(dict.fromkeys(rate.title for rate in rates.rates))
     for group, inside in _group(values):
-        of_positive, n_rows, auc = np.count_nonzero(positive[inside]), np.count_nonzero(inside), ["too few", "–"]
-        if min(of_positive, n_rows - of_positive) >= _FEW:
+        n_positive, n_rows, auc = np.count_nonzero(positive[inside]), np.count_nonzero(inside), "too few"
+        if min(n_positive, n_rows - n_positive) >= _FEW:
             weights = None if rows.sample_weight is None else rows.sample_weight[inside]
-            auc = estimate(*auc_interval(positive[inside], rows.scores[inside, 1], weights))
-        body[group] = [group, f"{n_rows:,}", f"{of_positive:,} ({percent(of_positive / n_rows)})", _joined(*auc)]
+            auc = _in_one_cell(*auc_with_interval(positive[inside], rows.scores[inside, 1], weights))
+        body[group] = [group, f"{n_rows:,}", f"{n_positive:,} ({percent(n_positive / n_rows)})", auc]
     for rate in rates.rates:
-        body[rate.group].append(_joined(*estimate(rate.value, rate.low, rate.high)))
-        cells = estimate(rate.difference, rate.difference_low, rate.difference_high, signed)
+        body[rate.group].append(_in_one_cell(rate.value, rate.low, rate.high))
         if rate.group != rates.reference:
-            start = differences.setdefault(rate.group, [rate.group])
-            start.append(f"{_joined(*cells)}{' *' if rate.differs else ''}")
+            cell = _in_one_cell(rate.difference, rate.difference_low, rate.difference_high, signed)
+            differences.setdefault(rate.group, [rate.group]).append(f"{cell}{' *' if rate.differs else ''}")
     columns = [name, "rows", f"rows {rows.of_classes[1]}", "ROC AUC", *titles]
     caption = f"Differences from {rates.reference}; a star marks those whose intervals, which hold together, exclude 0"
-    tables = [Table(f"Performance by {name}", columns, list(body.values()), "l" + "r" * (len(columns) - 1))]
-    if differences:
-        tables.append(Table(caption, [name, *titles], list(differences.values()), "l" + "r" * len(titles)))
-    return tables
+    tables = [Table(f"Performance by {name}", columns, list(body.values()))]
+    return [*tables, Table(caption, [name, *titles], list(differences.values()))] if differences else tables
 
 
-def _joined(value: str, interval: str) -> str:
-    """Return an estimate and its interval in one cell."""
+def _in_one_cell(*arguments: Any) -> str:
+    """Return an `estimate` with its interval in brackets."""
+    value, interval = estimate(*arguments)
     return value if interval == "–" else f"{value} ({interval})"
 
 
 def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
-    """Return groups by quartile of many numbers or dates, or by the most frequent values, and one of missing values."""
+    """Return names and masks of groups: quartile groups or the most frequent values, and a group of missing values."""
     ordered, missing = order_of(values), np.array([is_missing(value) for value in values.tolist()])
     if ordered is None or (values.dtype == object and np.unique(ordered[0][~missing]).size <= _MOST_GROUPS):
         names, indices = _most_frequent([str(value) for value in values.tolist()], missing)
@@ -388,22 +380,20 @@ def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
 def _in_order(
     values: FloatArray, form: Callable[[float], str], missing: NDArray[np.bool_]
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the names of groups, which are the quarters of many values or each of a few, and the group of each row."""
-    distinct = np.unique(values[~missing])
-    is_few, is_number = distinct.size <= _MOST_GROUPS, form is number
-    ends = distinct
-    if not is_few:  # of dates, those that occur
+    """Return group names and the group of each row: one group per distinct value or, for many values, per quarter."""
+    ends, is_number = np.unique(values[~missing]), form is number
+    is_few = ends.size <= _MOST_GROUPS
+    if not is_few:  # quartiles of dates are dates that occur
         quarters = np.array([0.25, 0.5, 0.75])
-        ends = np.quantile(values[~missing], quarters, method="linear" if is_number else "lower")
-        ends = np.unique(ends)
+        ends = np.unique(np.quantile(values[~missing], quarters, method="linear" if is_number else "lower"))
     texts = numbers(ends.tolist()) if is_number else list(map(form, ends.tolist()))
-    beyond = "above" if is_number else "after"
-    names = texts if is_few else [*(f"to {text}" for text in texts), f"{beyond} {texts[-1]}"]
-    return names, np.searchsorted(ends, values)
+    if not is_few:
+        texts = [*(f"to {text}" for text in texts), f"{'above' if is_number else 'after'} {texts[-1]}"]
+    return texts, np.searchsorted(ends, values)
 
 
 def _most_frequent(texts: list[str], missing: NDArray[np.bool_]) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the names of groups, which are the most frequent values and all others, and the group of each row."""
+    """Return group names and the group of each row: a group for each frequent value, and one for all others."""
     counts = Counter(text for text, is_none in zip(texts, missing) if not is_none)
     chosen = [text for text, _ in counts.most_common(_MOST_GROUPS)]
     index_of = {text: index for index, text in enumerate(chosen)}

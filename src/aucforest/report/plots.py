@@ -21,7 +21,7 @@ from aucforest.report.rows import FloatArray, ScoredRows
 # Okabe and Ito's palette for color-blind readers, with the light colors darkened for a white background.
 COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b5b5b", "#7a3e9d", "#8c2d19", "#2c6e2f"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
-_LEADER = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0.0, 0.5)}  # from the left of a name to its curve
+_LEADER = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0.0, 0.5)}  # line from a model's name to its curve
 _AXES = {
     "roc": ("false positive rate", "true positive rate"),
     "gains": ("proportion of rows alerted", "recall"),
@@ -32,7 +32,7 @@ _MOST_CURVES = 10
 _WIDTH = 4.6  # inches, so that text is large enough on a phone
 _MOST_FEATURES = 20
 _PIXELS_PER_POINT = 1.5
-# Control characters, which matplotlib cannot draw.
+# Characters that XML does not allow, such as control characters.
 _NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STYLE = {
     "svg.fonttype": "none",
@@ -73,10 +73,10 @@ def _panels(width: float, height: float, rows: int = 1, **options: Any) -> tuple
 
 
 def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> str:
-    """Return a figure as an SVG element whose ids begin with `name`, with a cursor for the script of the page."""
+    """Return a figure as an SVG element whose ids begin with `name`, and with data for the kind of cursor `cursor`."""
     content = BytesIO()
     with warnings.catch_warnings():
-        # Text stays text, for which the browser finds a font.
+        # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         figure.savefig(content, format="svg", metadata={"Date": None})
     root = ElementTree.fromstring(_NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", content.getvalue().decode()))
@@ -105,7 +105,7 @@ def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) 
 
 
 def _rename(value: str, key: str, name: str) -> str:
-    """Return the value of an attribute with ids that begin with the name of the picture."""
+    """Return the value of an attribute, with the name of the picture added to ids and references to ids."""
     if key == "id":
         return f"{name}-{value}"
     if value.startswith("#") and key.endswith("href"):
@@ -114,7 +114,7 @@ def _rename(value: str, key: str, name: str) -> str:
 
 
 def drawn_classes(rows: ScoredRows, most: int = _MOST_CURVES) -> list[int]:
-    """Return the classes with curves: the second of two classes, or the most frequent ones."""
+    """Return the indices of classes with curves: the second of two, or the most frequent ones, at most `most`."""
     if len(rows.classes) == 2:
         return [1]
     frequent = np.argsort(-rows.totals, kind="stable")[:most]
@@ -126,9 +126,7 @@ def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> 
     figure, axes = _panels(_WIDTH, 4.4)
     entries = {}
     for k in classes:
-        cumulated = cumulate_class(rows, k)
-        indices = thin(cumulated, _MOST_POINTS)
-        fpr, tpr = cumulated.fps[indices] / cumulated.fps[-1], cumulated.tps[indices] / cumulated.tps[-1]
+        fpr, tpr = _curve(rows, k, "roc")
         entries[rows.classes[k]] = RocEntry(fpr, tpr, (np.nan, np.nan, np.nan), band, None)
     display = RocCurveDisplay(entries).plot(axes)
     axes.legend(display.lines_, list(entries), loc="lower right")
@@ -175,7 +173,7 @@ def gains_plot(rows: ScoredRows) -> Any:
 
 
 def lift_plot(rows: ScoredRows) -> Any:
-    """Draw the lift against the proportion of rows with the highest scores, from five rows on."""
+    """Draw the lift against the proportion of rows with the highest scores, starting at five rows."""
     figure, axes, line = _gains(rows, "lift", min(5.0 / rows.labels.size, 0.5))
     axes.set(xscale="log", xlabel="rows alerted, % (logarithmic)", ylabel="lift")
     # the curve of a perfect model may be far above the limit of the axis
@@ -186,25 +184,25 @@ def lift_plot(rows: ScoredRows) -> Any:
 
 
 def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
-    """Draw a curve of a class for each model, its name below the diagonal with a leader to a dot on the curve."""
+    """Draw one curve for each model; a line connects each name, below the diagonal, with a dot on the curve."""
     figure, axes = _panels(_WIDTH, 4.4)
-    curves = [_model_curve(rows, k, kind) for rows in scored.values()]
+    curves = [_curve(rows, k, kind) for rows in scored.values()]
     top = min(1.0, 1.05 * max(map(np.max, curves))) or 1.0
     axes.plot([0, top], [0, top], color="#6b747d", linestyle=":", linewidth=1.2)
     for i, (name, curve) in enumerate(zip(shorten(list(scored), 24), curves)):
         color, dash = COLORS[i], DASHES[i % len(DASHES)]
         axes.plot(*curve, color=color, linestyle=dash, marker="." if kind == "reliability" else "")
         at = np.interp(0.06 + 0.34 * i / len(curves), [0, 1], curve[0][[0, -1]])
-        index, leader = (at, np.interp(at, *curve)), _LEADER | {"color": color}
-        axes.plot(*index, "o", color=color, markersize=4.5)
+        point, leader = (at, np.interp(at, *curve)), _LEADER | {"color": color}
+        axes.plot(*point, "o", color=color, markersize=4.5)
         text = 0.56, 0.05 + i * min(0.06, 0.4 / len(curves))
-        axes.annotate(name, index, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=leader)
+        axes.annotate(name, point, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=leader)
     x, y = _AXES[kind]
     axes.set(xlabel=x, ylabel=y, xlim=(0, top), ylim=(0, top), aspect="equal")
     return figure
 
 
-def _model_curve(rows: ScoredRows, k: int, kind: str) -> FloatArray:
+def _curve(rows: ScoredRows, k: int, kind: str) -> FloatArray:
     """Return the points of a ROC, gains or calibration curve of a class, shape (2, n_points)."""
     if kind == "reliability":
         return np.array([(each.mean, each.observed) for each in reliability(rows, k)]).T
@@ -217,22 +215,22 @@ def _model_curve(rows: ScoredRows, k: int, kind: str) -> FloatArray:
 def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tuple[float, float], label: str) -> Any:
     """Draw the partial dependence on one feature: a curve for a numeric one, dots for categories."""
     figure, axes = _panels(3.4, 2.7)
-    is_number = not isinstance(dependence.values[0], str)
-    indices = np.asarray(dependence.values) if is_number else np.arange(len(dependence.values))
-    for color, (name, k) in zip(COLORS, classes.items()):
-        if is_number:
-            axes.plot(indices, dependence.means[:, k], "o-", markersize=3, color=color, label=name)
+    is_number, name = not isinstance(dependence.values[0], str), shortened(dependence.name, 32)
+    curves = list(zip(COLORS, classes, classes.values(), dependence.means[:, list(classes.values())].T))
+    if is_number:
+        for color, class_name, k, means in curves:
+            axes.plot(dependence.values, means, "o-", markersize=3, color=color, label=class_name)
             if dependence.of_missing is not None:
                 axes.axhline(dependence.of_missing[k], color=color, linestyle=":", linewidth=1.2, label="where missing")
-        else:
-            axes.plot(dependence.means[:, k], indices, "o", color=color, label=name)
-    if is_number:
-        axes.set(xlabel=shortened(dependence.name, 32), ylabel=label, ylim=limits)
+        axes.set(xlabel=name, ylabel=label, ylim=limits)
         axes.locator_params(axis="x", nbins=5)
     else:
+        indices = range(len(dependence.values))
+        for color, class_name, _, means in curves:
+            axes.plot(means, indices, "o", color=color, label=class_name)
         axes.set_yticks(indices, shorten(list(map(str, dependence.values)), 16))
         axes.set(xlabel=label, xlim=limits)
-        axes.set_title(shortened(dependence.name, 32), fontsize=9)
+        axes.set_title(name, fontsize=9)
         axes.locator_params(axis="x", nbins=4)
         axes.margins(y=0.1)
         axes.invert_yaxis()
@@ -244,18 +242,18 @@ def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tup
 def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
     """Draw observed frequencies against mean probabilities, with intervals if there is one class."""
     figure, axes = _panels(_WIDTH, 4.4)
-    drawn = [of_bin for bins in by_class.values() for of_bin in bins]
-    top = max(max(of_bin.high if len(by_class) == 1 else of_bin.observed, of_bin.mean) for of_bin in drawn)
+    has_intervals, drawn = len(by_class) == 1, [bin_ for bins in by_class.values() for bin_ in bins]
+    top = max(max(bin_.high if has_intervals else bin_.observed, bin_.mean) for bin_ in drawn)
     top = min(1.0, 1.05 * top) or 1.0
     axes.plot([0, top], [0, top], color="#6b747d", linestyle=":", linewidth=1.2, label="calibrated")
     for color, (name, bins) in zip(COLORS, by_class.items()):
-        means, observed = np.array([of_bin.mean for of_bin in bins]), np.array([of_bin.observed for of_bin in bins])
-        if len(by_class) == 1:
-            ends = [observed - [of_bin.low for of_bin in bins], [of_bin.high for of_bin in bins] - observed]
-            axes.errorbar(means, observed, np.maximum(ends, 0.0), color=color, linewidth=1.2, capsize=2.5)
+        means, observed, low, high = np.transpose([(bin_.mean, bin_.observed, bin_.low, bin_.high) for bin_ in bins])
+        if has_intervals:
+            whiskers = np.maximum([observed - low, high - observed], 0.0)
+            axes.errorbar(means, observed, whiskers, color=color, linewidth=1.2, capsize=2.5)
         axes.plot(means, observed, "o-", color=color, markersize=4.5, linewidth=1.2, label=name)
     axes.set(xlabel="mean predicted probability", ylabel="observed frequency", xlim=(0, top), ylim=(0, top))
-    axes.locator_params(nbins=6)  # of a rare class, numbers at the ticks are long
+    axes.locator_params(nbins=6)  # tick labels of a rare class are long
     axes.set_aspect("equal")
     axes.legend(loc="upper left")
     return figure
@@ -277,7 +275,7 @@ def score_plot(rows: ScoredRows) -> Any:
 
 
 def thresholds_plot(thresholds: Thresholds) -> Any:
-    """Draw metrics at the thresholds, evenly spaced like on the slider below the plot."""
+    """Draw metrics against the thresholds, which are evenly spaced as on the slider below the plot."""
     figure, axes = _panels(5.0, 3.6)
     indices = np.arange(thresholds.thresholds.size, dtype=np.float64)
     falling = threshold_curves(thresholds.tp[::-1], thresholds.fp[::-1])
@@ -295,7 +293,7 @@ def thresholds_plot(thresholds: Thresholds) -> Any:
 
 
 def importance_plot(importance: PermutationImportance) -> Any:
-    """Draw the importances of the first features with their intervals."""
+    """Draw the importances of the most important features with their intervals."""
     figure, axes = _panels(_WIDTH, 0.8 + 0.27 * min(_MOST_FEATURES, len(importance.feature_names)))
     importance.plot(axes, max_features=_MOST_FEATURES)
     axes.set_xlim(max(axes.get_xlim()[0], -1.0), min(axes.get_xlim()[1], 1.0))
@@ -305,7 +303,7 @@ def importance_plot(importance: PermutationImportance) -> Any:
 
 
 def mixture_plot(forest: Any) -> Any:
-    """Draw the variants of a mixed forest, and the encodings."""
+    """Draw the proportions of the variants of a mixed forest, and of the encodings."""
     n_bars = sum(len(getattr(forest, name, {"n_trees": ()})["n_trees"]) for name in ("mixture_", "encoding_mixture_"))
     figure, axes = _panels(_WIDTH, 0.8 + 0.3 * n_bars)
     MixtureDisplay.from_estimator(forest, ax=axes)
@@ -313,7 +311,7 @@ def mixture_plot(forest: Any) -> Any:
 
 
 def trees_plot(points: FloatArray) -> Any:
-    """Draw the out-of-bag AUC of the first trees with its intervals."""
+    """Draw the out-of-bag AUC against the number of trees, with its intervals."""
     figure, axes = _panels(_WIDTH, 2.9)
     numbers, scores, low, high = points.T
     OOBCurveDisplay(numbers, scores, scoring="ROC AUC").plot(axes)

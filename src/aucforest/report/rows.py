@@ -23,13 +23,13 @@ class ScoredRows:
     """Rows, their labels, and the predictions of a model."""
 
     model: Any
-    X: Any  # in a form whose rows can be taken, without rows of weight 0
-    # names, of two classes the positive one last; those of numbers have the target's name: "cancelled = 1"
+    X: Any  # supports row indexing; rows of weight 0 are removed
+    # Class names; of two classes the positive one is last. Numbers include the name of the target: "cancelled = 1".
     classes: tuple[str, ...]
-    of_classes: tuple[str, ...]  # which rows are of each class: "with cancelled = 1", "of class genuine"
+    of_classes: tuple[str, ...]  # phrases for the rows of each class: "with cancelled = 1", "of class genuine"
     labels: NDArray[np.int64]  # indices of the true classes
     predicted: NDArray[np.int64]  # indices of the predicted classes
-    scores: FloatArray  # (n_rows, n_classes): probabilities, or decision values of a model that has none
+    scores: FloatArray  # (n_rows, n_classes): probabilities, or decision values if the model has no probabilities
     is_probability: bool
     sample_weight: FloatArray | None
 
@@ -64,9 +64,9 @@ class ScoredRows:
 def score_rows(
     model: Any, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, name: str | None = None
 ) -> ScoredRows:
-    """Predict labeled rows with a fitted classifier; raise ValueError or TypeError if X, y and the model do not fit.
+    """Predict labeled rows with a fitted classifier; raise ValueError or TypeError if X, y and the model do not match.
 
-    One of several models has a name, and reads the columns of X that it was fitted to, in any order and among others.
+    `name` is given for one of several models. Its columns are then selected from X, which may have others in any order.
     """
     check_classifier(model)
     if X is None or y is None:
@@ -97,7 +97,7 @@ def score_rows(
 
 
 def check_classifier(model: Any) -> None:
-    """Raise an error if a model is no classifier, or not fitted."""
+    """Raise TypeError if a model is not a classifier, or NotFittedError if it is not fitted."""
     if not (hasattr(model, "predict") and is_classifier(model)):
         raise TypeError(f"report needs a fitted classifier or a CriteriaComparison, but got a {type(model).__name__}")
     check_is_fitted(model)
@@ -106,7 +106,7 @@ def check_classifier(model: Any) -> None:
 def check_rows(
     X: Any, y: ArrayLike, sample_weight: ArrayLike | None, name: str
 ) -> tuple[Any, NDArray[Any], FloatArray | None]:
-    """Return X in a form whose rows can be taken, its labels and its weights; `name` is "test" or "train"."""
+    """Validate and return X, which gets row indexing, labels and weights; `name` is "test" or "train"."""
     X, labels = indexable_rows(X), column_or_1d(y)
     if num_samples(X) != len(labels):
         raise ValueError(f"X_{name} has {num_samples(X)} rows, but y_{name} has {len(labels)}")
@@ -114,7 +114,7 @@ def check_rows(
 
 
 def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the classes, and the words for their rows; numbers and truth values get the target's name."""
+    """Return class names, and phrases for their rows. Numbers and booleans include the name of the target."""
     names = tuple(map(str, classes.tolist()))
     if target in (None, "") or classes.dtype.kind not in "biuf":
         return names, tuple(f"of class {name}" for name in names)
@@ -123,12 +123,12 @@ def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], 
 
 
 def classes_of(model: Any) -> NDArray[Any]:
-    """Return the labels of the classes, of two the positive one last."""
+    """Return the class labels of a model; of two classes the positive one is last."""
     return np.asarray(model.classes_)[positive_last(model)]
 
 
 def scores_of(model: Any, X: Any) -> FloatArray:
-    """Return probabilities of `classes_of`, or decision values if the model has none, (n_rows, n_classes)."""
+    """Return probabilities, or decision values without `predict_proba`, (n_rows, n_classes), like `classes_of`."""
     method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
     scores = np.asarray(method(X), dtype=np.float64)
     scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
@@ -147,6 +147,6 @@ def _predict(method: Callable[[Any], Any], X: Any, called: str) -> Any:
 
 def encode_labels(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Return the index of the class of each label; raise ValueError if a label is unknown to the model."""
-    strangers_are = f"none of the {len(classes)} classes of the model"
-    codes, _ = class_codes(labels, len(labels), labels=classes, name=name, strangers_are=strangers_are)
+    unknown_is = f"none of the {len(classes)} classes of the model"
+    codes, _ = class_codes(labels, len(labels), labels=classes, name=name, unknown_is=unknown_is)
     return codes.astype(np.int64)

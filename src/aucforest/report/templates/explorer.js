@@ -21,8 +21,8 @@
   const [now, own] = [cells("metric"), cells("own")];
 
   const ratio = (part, whole) => (whole > 0 ? part / whole : NaN);
-  const metricsAt = (place) => {
-    const tp = data.tp[place], fp = data.fp[place];
+  const metricsAt = (index) => {
+    const tp = data.tp[index], fp = data.fp[index];
     const fn = positives - tp, tn = negatives - fp;
     const recall = ratio(tp, positives), specificity = ratio(tn, negatives);
     const [costFp, costFn] = costs.map((input) => Math.max(0, input.valueAsNumber));
@@ -65,11 +65,11 @@
     gains: (metrics) => [metrics["per-1000"] / 1000, metrics.recall],
     roc: (metrics) => [1 - metrics.specificity, metrics.recall],
     pr: (metrics) => [metrics.recall, metrics.precision],
-    cuts: (_, place) => [place, 0],
+    cuts: (_, index) => [index, 0],
   };
-  const mark = (svg, marker, place, metrics) => {
+  const mark = (svg, marker, index, metrics) => {
     const [left, right, bottom, top, xLow, xHigh, yLow, yHigh] = svg.dataset.axes.split(" ").map(Number);
-    const [x, y] = where[svg.dataset.name](metrics, place);
+    const [x, y] = where[svg.dataset.name](metrics, index);
     const px = left + ((x - xLow) / (xHigh - xLow)) * (right - left);
     const py = bottom + ((y - yLow) / (yHigh - yLow)) * (top - bottom);
     marker.style.display = Number.isNaN(px + py) ? "none" : "";
@@ -86,7 +86,7 @@
   };
 
   const show = () => {
-    const place = slider.valueAsNumber, metrics = metricsAt(place), threshold = data.thresholds[place];
+    const index = slider.valueAsNumber, metrics = metricsAt(index), threshold = data.thresholds[index];
     shown.textContent = threshold === null ? "none is predicted" : threshold.toLocaleString("en", { minimumSignificantDigits: 4, maximumSignificantDigits: 4 }).replace("-", "−");
     shown.dataset.value = threshold === null ? "Infinity" : threshold;
     slider.setAttribute("aria-valuetext",
@@ -101,19 +101,19 @@
     for (const [name, lacks] of Object.entries(lacking)) document.querySelector(`[data-best=${name}]`).disabled = lacks;
     fill(now, "metric", metrics);
     if (data.own !== null) fill(own, "own", metricsAt(data.own));
-    svgs.forEach((svg, i) => mark(svg, markers[i], place, metrics));
+    svgs.forEach((svg, i) => mark(svg, markers[i], index, metrics));
   };
 
   // the highest threshold of equally good ones, whose scores may differ by rounding errors
   const best = (score) => {
-    const scores = data.tp.map((_, place) => score(metricsAt(place))), greatest = Math.max(...scores);
+    const scores = data.tp.map((_, index) => score(metricsAt(index))), greatest = Math.max(...scores);
     const least = greatest - 1e-12 * Math.abs(greatest);
     return scores.length - 1 - scores.reverse().findIndex((value) => value >= least);
   };
   const atMost = (value, limit) => value <= limit * (1 + 1e-12), atLeast = (value, limit) => value >= limit * (1 - 1e-12);
   const isInBudget = (metrics) =>
     atMost(metrics[Number.isNaN(day.valueAsNumber) ? "per-1000" : "per-day"], aims[0].valueAsNumber);
-  const greatestPrecision = () => Math.max(...data.tp.map((_, place) => metricsAt(place).precision || 0));
+  const greatestPrecision = () => Math.max(...data.tp.map((_, index) => metricsAt(index).precision || 0));
   // the highest recall with that precision, or with the greatest there is
   const ofPrecision = (least) => best((metrics) => (atLeast(metrics.precision, least) ? metrics.recall : -1));
   const choices = {
@@ -126,13 +126,22 @@
     f1: () => best((metrics) => metrics.f1),
     cost: () => best((metrics) => -metrics.cost),
   };
+  const unreached = document.getElementById("unreached");
   for (const button of document.querySelectorAll("[data-best]")) {
     button.addEventListener("click", () => {
       slider.value = choices[button.dataset.best]();
       show();
+      const isReached = button.dataset.best !== "precision" || atLeast(greatestPrecision(), aims[1].valueAsNumber);
+      unreached.textContent = isReached ? "" :
+        `No threshold reaches a precision of ${aims[1].value}. This one has the highest, ${text("", greatestPrecision())}.`;
     });
   }
-  for (const input of [slider, day, ...aims, ...costs]) input.addEventListener("input", show);
+  for (const input of [slider, day, ...aims, ...costs]) {
+    input.addEventListener("input", () => {
+      unreached.textContent = "";
+      show();
+    });
+  }
   alignSlider(svgs.find((svg) => svg.dataset.name === "cuts"));
   show();
 })();
