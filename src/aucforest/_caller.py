@@ -3,8 +3,8 @@
 import sys
 import warnings
 
-# Calls through these packages are not those of the user: scikit-learn decorates `fit`, joblib calls in threads.
-_BETWEEN = {"aucforest", "sklearn", "joblib"}
+# Calls in these packages and modules are not by the user: scikit-learn decorates `fit`, others call in threads.
+_BETWEEN = {"aucforest", "sklearn", "joblib", "concurrent", "threading", "contextlib"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -1,7 +1,7 @@
-"""The objects of numba behind the functions of `aucforest._compile`: what needs numba to be imported.
+"""The dispatchers of compiled functions, and everything else that `aucforest._compile` takes from numba.
 
 ``nogil`` lets a forest grow trees in threads. ``error_model="numpy"`` avoids a branch per division; callers exclude
-division by zero. ``fastmath`` is never used: it would reorder sums, which changes ties, and remove checks for NaN.
+division by zero. ``fastmath`` is never used, because it reorders sums, which changes ties, and removes checks for NaN.
 """
 
 import gc
@@ -31,26 +31,26 @@ except ImportError as changed:
         stacklevel=2,
     )
 
-# Seconds of compiling before a notice; seconds of pause after which a new notice is due.
+# Seconds of compiling before a notice is printed, and seconds without compiling before it may be printed again.
 _NOTICEABLE, _PAUSE = 1.0, 3.0
 
 
 def _is_ours(event: Any) -> bool:
-    """Return whether the function that numba compiles is one of the package; others may be of no module."""
+    """Return whether numba compiles a function of this package; other functions may have no module."""
     return str(event.data["dispatcher"].py_func.__module__).startswith("aucforest.")
 
 
 class _Watch(event.Listener):
-    """Prints a notice if compiling kernels takes long, and keeps the garbage collector off meanwhile.
+    """Listener that prints a notice if compiling takes long, and disables the garbage collector during compiling.
 
-    The collector finds little and scans all objects of numba each time. Numba lets one thread compile at a time.
+    The collector would scan all objects of numba repeatedly and free few. Numba compiles in one thread at a time.
     """
 
     def __init__(self) -> None:
         self._depth, self._is_said, self._started, self._ended = 0, False, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
-        """Take note that a function is compiled, perhaps while one that calls it is."""
+        """Handle the start of compiling a function, which may happen while its caller is compiled."""
         if not _is_ours(event):
             return
         now = time.monotonic()
@@ -66,7 +66,7 @@ class _Watch(event.Listener):
             say(f"aucforest is compiled for this machine, which takes a minute or two, {how_often}")
 
     def on_end(self, event: Any) -> None:
-        """Take note of the end."""
+        """Handle the end of compiling a function."""
         if not _is_ours(event):
             return
         self._depth -= 1
@@ -82,9 +82,9 @@ event.register("numba:compile", _watch)
 
 @cache
 def _device_compiler() -> Any:
-    """Return what compiles devices; numba's own compiler if private parts of it are not as they were.
+    """Return the compiler class for devices: `DeviceCompiler`, or numba's own if its private parts have changed.
 
-    It is called when the first device is compiled: code from disk needs no compiler.
+    This is called when the first device is compiled, because code that is loaded from disk needs no compiler.
     """
     try:
         from aucforest._numba_private import DeviceCompiler
@@ -102,12 +102,12 @@ def _device_compiler() -> Any:
 
 
 def _compile_device(*arguments: Any) -> Any:
-    """Return the compiler of a device, as numba makes it of its arguments."""
+    """Return a compiler for devices; numba calls this as the ``pipeline_class`` with its arguments."""
     return _device_compiler()(*arguments)
 
 
 _PLAIN = {"nogil": True, "error_model": "numpy"}
-# Without `_nrt` there is no reference counting: atomic counts of passed arrays cost more than the work on a small node.
+# `_nrt` is off to avoid reference counting: atomic counts of array arguments take longer than the work on a small node.
 _BARE = {**_PLAIN, "_nrt": False, "no_cfunc_wrapper": True}
 _BARE_DEVICE = {**_BARE, "no_cpython_wrapper": True, "pipeline_class": _compile_device}
 _OPTIONS = {
@@ -120,7 +120,7 @@ _OPTIONS = {
 
 
 def _try_compiler(device_compiler: Any) -> None:
-    """Raise an exception if the compiler of devices does not compile a small one for a kernel."""
+    """Raise an exception if the compiler class fails for a small kernel that calls a device."""
 
     @numba.njit(**{**_BARE_DEVICE, "pipeline_class": device_compiler})
     def read(values, index):
@@ -135,9 +135,9 @@ def _try_compiler(device_compiler: Any) -> None:
 
 
 def make(function: Callable[..., Any], kind: str) -> Any:
-    """Return the object of numba for a function of a kind of `_compile`.
+    """Return the dispatcher of a function, or the function if numba is disabled; `kind` is listed in `_compile`.
 
-    The code of a kernel is kept on disk if it has a name in the package, whose sources are in the name of its file.
+    The machine code of kernels is stored on disk, except for lambdas, local functions and functions of other packages.
     """
     if numba.config.DISABLE_JIT:
         return function
@@ -149,16 +149,16 @@ def make(function: Callable[..., Any], kind: str) -> Any:
 
 
 def type_of(made: Any) -> Any:
-    """Return the type of an object of numba for type inference."""
+    """Return the numba type of a dispatcher or intrinsic for type inference."""
     return cpu_target.typing_context.resolve_value_type(made)
 
 
-# The parts of numba that make no machine code by themselves are made before anything is compiled.
+# Intrinsics are defined at import, because they generate no machine code until a function that uses them is compiled.
 
 
 @intrinsic
 def lowest_bit(typing_context, word):
-    """Return the position of the lowest set bit of a uint64 that is not zero."""
+    """Return the index of the lowest set bit of a nonzero uint64."""
 
     def generate(context, builder, signature, arguments):
         is_zero_undefined = context.get_constant(numba.types.boolean, True)
@@ -169,7 +169,7 @@ def lowest_bit(typing_context, word):
 
 @intrinsic
 def prefetch(typing_context, array, index):
-    """Prefetch an item of an array into the caches, given its index in C order."""
+    """Prefetch an element of an array into the CPU caches, given its index in C order."""
 
     def generate(context, builder, signature, arguments):
         given = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -186,7 +186,7 @@ def prefetch(typing_context, array, index):
 
 @intrinsic
 def call_scorer(typing_context, address, lefts, totals, scores, n_splits):
-    """Call the C function at an address from `compile_scorer`; `lefts` has a row of class totals for each split."""
+    """Call the C function of `compile_scorer` at `address`; `lefts` has a row of class totals for each split."""
 
     def generate(context, builder, signature, arguments):
         word, doubles = ir.IntType(64), ir.DoubleType().as_pointer()

@@ -24,7 +24,7 @@ class HtmlTable:
 
 
 class Display:
-    """Base of the matplotlib visualizations."""
+    """Base of the matplotlib visualizations; `plot` sets ``ax_``, ``figure_`` and further attributes."""
 
     _draw: Callable[..., None]  # draws on the axes, given the options of the plot
 

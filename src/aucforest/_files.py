@@ -20,7 +20,7 @@ except ImportError:  # not a POSIX system
 def file_beside(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path in the folder of `path`; the file is renamed to `path` at the end, or removed on error.
 
-    Errors of the operating system name `path`, not the temporary one.
+    Errors of the operating system refer to `path`, not to the temporary path.
     """
     target = Path(path)
     if target.is_dir():
@@ -52,7 +52,7 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def half_written(path: Path) -> str | None:
-    """Return the name of the file for which `path` is a temporary file of `file_beside`, or None if it is not one."""
+    """Return the file name for which `file_beside` made the temporary name `path`, or None for other names."""
     match = re.fullmatch(r"\.(.+)\.[0-9a-f]{32}", path.name)
     return match and match[1]
 
@@ -60,9 +60,9 @@ def half_written(path: Path) -> str | None:
 def lock(path: str | os.PathLike[str]) -> IO[bytes]:
     """Lock a file until it is closed or the process ends; BlockingIOError if another process has the lock.
 
-    The file is created if it does not exist, contains the process that has the lock, and is not deleted. Forked
-    processes that do not start another program keep the lock. If the operating system or the file system does not
-    support locks, none is taken.
+    The file is created if it does not exist, and is not deleted. Its content names the process that has the lock. A
+    forked process also keeps the lock, unless it starts another program. Nothing is locked if the operating system or
+    the file system does not support locks.
     """
     file = open(path, "ab+", buffering=0)  # noqa: SIM115
     try:

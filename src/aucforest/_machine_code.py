@@ -1,7 +1,7 @@
-"""The machine code of kernels on disk: what a wheel brings, and what is compiled on this machine.
+"""The machine code of kernels on disk: shipped in a wheel, or compiled on this machine.
 
-A wheel has code for some levels of processors in the folder ``compiled``. The build hook compiles it, with
-``NUMBA_CPU_NAME`` set to the level. Code that is compiled on this machine is in numba's folder for its cache.
+A wheel contains code for several processor levels, such as x86-64-v3, in the folder ``compiled``. The build hook
+compiles it with ``NUMBA_CPU_NAME`` set to the level. Code that is compiled on this machine is in numba's cache folder.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _V2 = frozenset({"cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"})
 _V3 = _V2 | {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"}
 _X86: dict[str, frozenset[str]] = {"x86-64-v3": _V3, "x86-64-v2": _V2}
 _ARM: dict[str, frozenset[str]] = {"generic": frozenset()}
-# Levels by the architecture, the best first, and the features that a processor of a level has.
+# The processor levels of each architecture, the best first, and the processor features that they require.
 LEVELS = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
 
 SHIPPED_FOLDER = Path(__file__).with_name("compiled")
@@ -51,7 +51,7 @@ _VERSION = f"{_PYTHON}.{_digest(digest_sources(), numba.__version__)}"
 
 
 class Shipped(NamedTuple):
-    """The code that came with the package: the level that this processor can run; none for the reason `why_not`."""
+    """The processor level of the shipped code that can be used; if `level` is empty, `why_not` may give the reason."""
 
     level: str = ""
     why_not: str = ""
@@ -59,13 +59,13 @@ class Shipped(NamedTuple):
 
 def levels() -> list[str]:
     """Return the levels that this processor can run, the best first."""
-    # those of LLVM, without what NUMBA_ENABLE_AVX=0 takes away
+    # the features by LLVM's names, without AVX if NUMBA_ENABLE_AVX is 0
     features = {name[1:] for name in get_host_cpu_features().split(",") if name.startswith("+")}
     return [level for level, needed in LEVELS.get(platform.machine().lower(), {}).items() if needed <= features]
 
 
 def compiled_with() -> dict[str, str]:
-    """Return what all shipped machine code depends on."""
+    """Return the versions, the machine and the sources that shipped machine code depends on, by name."""
     return {"Python": _PYTHON, "numba": numba.__version__, "machine": _MACHINE, "sources": digest_sources()}
 
 
@@ -76,7 +76,7 @@ def is_set(variable: str) -> bool:
 
 @cache
 def shipped() -> Shipped:
-    """Return which of the shipped code this process can use; none at all if AUCFOREST_NATIVE is set."""
+    """Return the shipped code that this process can use; there is none if AUCFOREST_NATIVE is set."""
     if is_set("AUCFOREST_NATIVE"):
         return Shipped()
     try:
@@ -98,12 +98,12 @@ def shipped() -> Shipped:
 
 
 def _locate() -> None:
-    """Let numba say where it would keep the code of this function."""
+    """Do nothing; numba chooses a cache folder for this function, which is used for all kernels."""
 
 
 @cache
 def _own_folder(setting: str) -> Path | None:
-    """Return the folder for code that is compiled here, given NUMBA_CACHE_DIR; None if none can be written to."""
+    """Return `own_folder` for a value of NUMBA_CACHE_DIR, which is the key of the cache."""
     try:
         return Path(FunctionCache(_locate).cache_path)
     except RuntimeError:
@@ -111,17 +111,17 @@ def _own_folder(setting: str) -> Path | None:
 
 
 def own_folder() -> Path | None:
-    """Return the folder for code that is compiled on this machine; None if numba finds none that can be written to."""
+    """Return the folder for code that is compiled on this machine, or None if numba finds no writable folder."""
     return _own_folder(numba.config.CACHE_DIR)
 
 
 def _processor(name: str, features: str) -> str:
-    """Return what the names of files have of the processor."""
+    """Return the part of file names that identifies the processor."""
     return _digest(_MACHINE, name, features, numba.config.BOUNDSCHECK)
 
 
 def _own_processor() -> str:
-    """Return the same for the processor that numba compiles for."""
+    """Return the part of file names that identifies the processor for which numba compiles."""
     return _processor(*cpu_target.target_context.codegen().magic_tuple()[1:])
 
 
@@ -149,11 +149,11 @@ def how_often() -> str:
 
 
 class KernelCode(NullCache):
-    """The machine code of a kernel, one file for each signature: what numba asks of a cache.
+    """The cache of a kernel for numba, which stores the machine code of each signature in one file.
 
-    It replaces the files that numba keeps for a kernel, which depend on the file of the kernel only, so that edits of
-    the functions that it calls would be missed, and whose index two processes could overwrite at once. Here, the names
-    of files have a digest of all sources, the processor and the signature.
+    numba's cache only checks the source file of the kernel, so it would miss edits of functions that the kernel calls,
+    and two processes could overwrite its index at the same time. Here, file names contain digests of all sources, the
+    processor and the signature.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -170,19 +170,19 @@ class KernelCode(NullCache):
         return folder and folder / f"{self._name}.{_own_processor()}.{_digest(signature)}.nbc"
 
     def _files(self, signature: Any) -> Iterator[Path]:
-        """Yield the files that may have the code for a signature, the best first."""
+        """Yield the files that may contain the code for a signature, the best first."""
         if own := self._own_file(signature):
             yield own
         if level := shipped().level:
             yield SHIPPED_FOLDER / level / f"{self._name}.{_processor(level, '')}.{_digest(signature)}.nbc"
 
     def load_overload(self, signature: Any, context: Any) -> Any:
-        """Return the code for a signature, or None if there is none that can be read; then it is compiled."""
+        """Return the code for a signature, or None if no file can be read, so that numba compiles the kernel."""
         context.refresh()
         for path in self._files(signature):
             with suppress(Exception):
                 content = path.read_bytes()
-                # Damaged code would end the process.
+                # Damaged code would crash the process.
                 if hashlib.sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]:
                     return CompileResult._rebuild(context, *pickle.loads(content[_DIGEST_BYTES:]))
         return None
@@ -201,13 +201,13 @@ class KernelCode(NullCache):
         with suppress(OSError):  # without a file, the kernel is compiled again
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, hashlib.sha256(saved).digest() + saved)
-            # with what was half written; code of other versions of Python stays
+            # This includes partially written files, but not the code for other versions of Python.
             for other in path.parent.glob(f"*.{_PYTHON}.*.nbc*"):
                 if f".{_VERSION}." not in other.name:
                     other.unlink(missing_ok=True)
 
     def flush(self) -> None:
-        """Remove all code of the kernel that was compiled on this machine, as `recompile` of numba asks for."""
+        """Remove all code of the kernel that was compiled on this machine; numba calls this in `recompile`."""
         if folder := own_folder():
             for path in folder.glob(f"{self._name}.*.nbc"):
                 path.unlink(missing_ok=True)

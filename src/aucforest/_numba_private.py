@@ -1,7 +1,7 @@
-"""The compiler of the functions that only kernels call, on private parts of numba, which it can do without.
+"""An optional, faster compiler for the functions that only kernels call, which uses private parts of numba.
 
-It saves time only: with numba's own compiler, kernels are the same, but compiled in twice the time. `_dispatchers` does
-without it if numba has changed such that it fails when the first function is compiled.
+With numba's compiler kernels are the same, but take twice the time to compile. `_dispatchers` uses numba's compiler if
+this one fails for the first function because numba has changed.
 """
 
 from typing import Any
@@ -11,14 +11,14 @@ from numba.core.compiler import Compiler
 
 
 class _NoMachineCode:
-    """Stands for the machine code of a function that is never called from Python."""
+    """Replacement for the machine code of a function that is never called from Python."""
 
     def set_env(self, *_: object) -> None:
         """Do nothing."""
 
 
 class _DeviceLibrary(JITCodeLibrary):
-    """The code of a device, which is neither optimized nor made into machine code before it is part of a kernel."""
+    """The code of a device, which is optimized and compiled to machine code only as a part of kernels."""
 
     codegen = _NoMachineCode()
 
@@ -35,7 +35,7 @@ class _DeviceLibrary(JITCodeLibrary):
 
 
 class DeviceCompiler(Compiler):
-    """Compiles functions that only kernels call: numba would make machine code of each, in twice the time."""
+    """Compiler of devices that generates no machine code for them; numba would generate it, in twice the time."""
 
     def __init__(self, typing_context: Any, target_context: Any, _: None, *others: Any) -> None:
         library = _DeviceLibrary(target_context.codegen(), "device")

@@ -1,4 +1,4 @@
-"""Progress bars, and sentences for whoever watches standard error: a terminal or a notebook, not a log."""
+"""Progress bars, and messages that are only shown if standard error is a terminal or a notebook."""
 
 import sys
 from multiprocessing import parent_process
@@ -6,14 +6,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-# Seconds between two states of a bar in a log, where every state takes room.
+# Seconds between two updates of a bar in a log, because a log keeps every update.
 _LOG_INTERVAL = 60.0
 
 
 def is_watched() -> bool:
     """Return whether standard error is a terminal or the output of a notebook, and not a file or a pipe.
 
-    That of a process which another one has started is watched by nobody, as many would write the same.
+    It is False in a process that multiprocessing has started, because many processes would write the same message.
     """
     stream = sys.stderr
     if stream is None or parent_process() is not None:
@@ -28,6 +28,6 @@ def say(sentence: str) -> None:
 
 
 def progress_bar(*iterable: Any, verbose: int, **options: Any) -> Any:
-    """Return a tqdm bar, which is not shown if `verbose` is 0; a log gets its state once a minute and at the end."""
+    """Return a tqdm bar, which is not shown if `verbose` is 0; in a log it is updated once a minute and at the end."""
     interval = {} if is_watched() else {"mininterval": _LOG_INTERVAL, "maxinterval": _LOG_INTERVAL}
     return tqdm(*iterable, disable=not verbose, **interval, **options)

@@ -1,4 +1,4 @@
-"""What the package uses of scikit-learn that scikit-learn does not promise to keep, in one file."""
+"""All private parts of scikit-learn that the package uses, which may change in any version."""
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
