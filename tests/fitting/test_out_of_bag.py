@@ -6,7 +6,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score
 
 from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
-from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
+from aucforest.fitting.out_of_bag import Bags, parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import tree_keys
 from tests.estimators.data import make_table, small_forest
 
@@ -130,3 +130,13 @@ def test_parts_hold_equal_numbers_of_each_class_and_whole_groups():
     assert all(len(set(parts[groups == group])) == 1 for group in range(40))
     assert np.bincount(parts[labels == 1], minlength=10).tolist() == [2] * 10
     assert np.bincount(parts, minlength=10).tolist() == [12] * 10
+
+
+@pytest.mark.parametrize("kept", [None, np.arange(0, 20_000, 2)])
+def test_counts_of_some_rows_are_those_of_all(kept):
+    """Also of no rows, and of rows at both ends of a block."""
+    rows = np.arange(20_000) if kept is None else kept
+    bags = Bags(BootstrapSampler.of_all(len(rows), 9_000, replace=True), [1, 2, 3], kept)
+    counts = bags.counts_at(rows, range(3), 1)
+    for first, stop in ((0, 0), (0, 5), (4_095, 4_097), (len(rows) - 1, len(rows))):
+        np.testing.assert_array_equal(bags.counts_at(rows[first:stop], range(3), 1), counts[:, first:stop])

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, wait
+from functools import cache
 from itertools import count
 from typing import Any
 from uuid import uuid4
@@ -221,6 +222,7 @@ def default_client(client: Any) -> Any:
         raise ClusterError("there is no Dask client: create a distributed.Client, or pass one as client") from None
 
 
+@cache  # every task compares it
 def describe_code() -> dict[str, str]:
     """Return the versions of the packages that determine the trees, and a digest of all sources of this one."""
     return {**find_versions(), "the code of aucforest": digest_sources(b"")[:12]}

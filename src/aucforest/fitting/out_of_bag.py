@@ -62,8 +62,8 @@ class Bags:
     def counts_at(self, rows: NDArray[np.int64], trees: Iterable[int], n_jobs: int | None) -> NDArray[np.uint16]:
         """Return how often rows, in ascending order, are in the samples of trees, (n_trees, n_rows)."""
         trees = list(trees)
-        n_before = rows[[0, -1]] if self.kept is None else np.searchsorted(self.kept, rows[[0, -1]])
-        first, last = n_before // BLOCK_ROWS
+        ends = rows[[0, -1]] if len(rows) > 0 else np.zeros(2, dtype=np.int64)
+        first, last = (ends if self.kept is None else np.searchsorted(self.kept, ends)) // BLOCK_ROWS
 
         def count(block: int) -> NDArray[np.uint16]:
             found = self.find(block, rows)

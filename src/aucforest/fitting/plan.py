@@ -52,7 +52,9 @@ COUNT_BYTES, _SAMPLE_BYTES = np.dtype(np.uint16).itemsize, 24
 # Bytes of a copied row besides its codes and its weight: its index, its label and its count.
 _COPIED_BYTES = np.dtype("i8, u2, u2").itemsize
 # Bytes of a node besides its classes, and of each class that is present in a node.
-_NODE_BYTES = _item_bytes(*_NODES[:-2], _NODES.totals.starts)
+_NODE_BYTES = _item_bytes(
+    _NODES.totals.starts, *[getattr(_NODES, n) for n in _NODES._fields if n not in ("sets", "totals")]
+)
 _CLASS_BYTES = _item_bytes(_NODES.totals.labels, _NODES.totals.values)
 # Bytes of a thread for the weight of a row, and for a weight that depends on the sample of the tree (measured).
 _WEIGHT_BYTES, _BALANCED_BYTES = np.dtype(np.float64).itemsize, 12
