@@ -2,7 +2,7 @@
 
     make demo
 
-Everything it writes goes to out/. At the end it shows the table of the README and says how its figures are measured.
+Everything it writes goes to out/.
 """
 
 import json
@@ -14,17 +14,21 @@ import pandas as pd
 from lightgbm import LGBMClassifier
 from rich.console import Console
 from rich.table import Table
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.metrics import average_precision_score, precision_recall_curve, roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
-from aucforest import AUCForestClassifier
+from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.datasets import load_flights
 from aucforest.inspection import compare_criteria
 from aucforest.report import report
 
 HERE = Path(__file__).parent
-OUT, REAL_TABLES = HERE / "out", HERE / "docs" / "real_tables.csv"
+OUT = HERE / "out"
 PRECISION = 0.2
 N_TREES = 300
 CRITERIA = ["auto", "auc", "entropy", "gini"]
@@ -34,18 +38,20 @@ plt.switch_backend("agg")
 console = Console()
 
 
-def make_models():
-    """Return the models, and whether each takes categories as they are."""
+def make_models(X):
+    """Return the models. Only the forests of scikit-learn need the categories as zeros and ones."""
+    one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    categorical = list(X.select_dtypes("category"))
+    columns = make_column_transformer((one_hot, categorical), remainder="passthrough")
+    peer = RandomForestClassifier(N_TREES, n_jobs=-1, random_state=0)
     return {
-        "aucforest": (AUCForestClassifier(n_jobs=-1, random_state=0), True),
-        "scikit-learn's forest": (RandomForestClassifier(N_TREES, n_jobs=-1, random_state=0), False),
-        "LightGBM": (LGBMClassifier(n_jobs=-1, random_state=0, verbose=-1), True),
+        "aucforest": AUCForestClassifier(n_jobs=-1, random_state=0),
+        "aucforest's stack": AUCStackingClassifier(n_jobs=-1, random_state=0),
+        "scikit-learn's forest": make_pipeline(columns, peer),
+        "scikit-learn's forest, leaves of 5": make_pipeline(columns, clone(peer).set_params(min_samples_leaf=5)),
+        "scikit-learn's HistGradientBoosting": HistGradientBoostingClassifier(random_state=0),
+        "LightGBM": LGBMClassifier(n_jobs=-1, random_state=0, verbose=-1),
     }
-
-
-def with_codes(X):
-    """Return the frame with integers in place of categories."""
-    return X.assign(**{name: X[name].cat.codes for name in X.select_dtypes("category")})
 
 
 def recall_at(precision, y, score):
@@ -58,13 +64,12 @@ def compare_models(X, y, test):
     """Fit all models on the same rows, print how well each ranks the test rows, and return the rows of the table."""
     rows = []
     with console.status("") as status:
-        for name, (model, takes_categories) in make_models().items():
+        for name, model in make_models(X).items():
             status.update(f"fitting {name}")
-            data = X if takes_categories else with_codes(X)
             start = perf_counter()
-            model.fit(data[~test], y[~test])
+            model.fit(X[~test], y[~test])
             seconds = perf_counter() - start
-            score = model.predict_proba(data[test])[:, 1]
+            score = model.predict_proba(X[test])[:, 1]
             scores = roc_auc_score(y[test], score), average_precision_score(y[test], score)
             rows.append((name, *map(float, scores), float(recall_at(PRECISION, y[test], score)), seconds))
     table = Table("model", "ROC AUC", "average precision", f"recall at precision {PRECISION}", "fit, seconds")
@@ -115,19 +120,6 @@ def write_report(X, y, test):
     page.save(OUT / "report.html")
 
 
-def show_readme_table():
-    """Print the means of docs/real_tables.csv as the README has them, and the commands that measure its figures."""
-    groups = pd.read_csv(REAL_TABLES).groupby("model")
-    means, seconds = groups[["auc", "log_loss"]].mean(), groups["fit_seconds"].sum()
-    table = Table("17 real tables, means", "ROC AUC", "log loss", "one fit of every table, seconds")
-    for name in ("aucforest", "scikit-learn", "CatBoost"):
-        table.add_row(name, *(f"{value:.3f}" for value in means.loc[name]), f"{seconds[name]:.1f}")
-    console.print(table)
-    console.print("python benchmarks/real_tables.py --folds 0 1 measures it in half an hour (extra bench)")
-    console.print("the KEEL sets: python benchmarks/ranking.py --held-out --folds 0 1")
-    console.print("the performance: the commands in the table of the README")
-
-
 def main():
     """Run the demo."""
     start = perf_counter()
@@ -150,8 +142,6 @@ def main():
     console.rule("report")
     with console.status("writing the report"):
         write_report(X, y, test)
-    console.rule("the table of the README")
-    show_readme_table()
     for name in ("report.html", "criteria.png", "demo.json", "flights.aucforest"):
         console.print(f"out/{name}")
     console.print(f"{perf_counter() - start:.0f} seconds")

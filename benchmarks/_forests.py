@@ -1,7 +1,7 @@
 """Random forests of the peers with the parameters of scikit-learn's defaults: deep trees, sqrt features, bootstrap.
 
-Ours with its defaults does more, as no peer chooses how much nodes lean on their ancestors: without shrinkage it does
-what they do.
+Ours with its defaults does more, as no peer mixes criteria or chooses how much nodes lean on their ancestors: with one
+criterion and without shrinkage it does what they do.
 """
 
 from collections.abc import Callable
@@ -21,10 +21,8 @@ N_JOBS = cpu_count()
 
 
 def fit_ours(X: np.ndarray, y: np.ndarray, n_trees: int, **options: Any) -> Any:
-    """Fit AUCForestClassifier of one criterion, by default "auc", and otherwise of default settings."""
-    return AUCForestClassifier(n_trees, **{"criterion": "auc", "n_jobs": N_JOBS, "random_state": 0, **options}).fit(
-        X, y
-    )
+    """Fit AUCForestClassifier."""
+    return AUCForestClassifier(n_trees, n_jobs=N_JOBS, random_state=0, **options).fit(X, y)
 
 
 def fit_scikit_learn(X: np.ndarray, y: np.ndarray, n_trees: int) -> Any:
@@ -77,8 +75,9 @@ class YdfForest:
 
 
 FITS: dict[str, Callable[[np.ndarray, np.ndarray, int], Any]] = {
-    "aucforest, defaults": fit_ours,
-    "aucforest, shrinkage off": partial(fit_ours, shrinkage=None),
+    "aucforest": fit_ours,
+    "aucforest, auc": partial(fit_ours, criterion="auc"),
+    "aucforest, auc, shrinkage off": partial(fit_ours, criterion="auc", shrinkage=None),
     "aucforest, gini, shrinkage off": partial(fit_ours, criterion="gini", shrinkage=None),
     "scikit-learn": fit_scikit_learn,
     "scikit-learn-intelex": fit_intel,

@@ -51,10 +51,10 @@ def status(name):
 
 X = np.random.default_rng(0).normal(size=(3000, 3))
 small = pa.table({{"a": X[:, 0], "b": X[:, 1], "c": X[:, 2], "target": (X[:, 0] > 0).astype(np.int64)}})
-fit_out_of_core(AUCForestClassifier(5, criterion="auc", n_jobs=-1, random_state=0), small, "target")  # compiles
+fit_out_of_core(AUCForestClassifier(5, n_jobs=-1, random_state=0), small, "target")  # compiles
 Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
 before, start = status("VmRSS"), time.perf_counter()
-forest = AUCForestClassifier({n_trees}, criterion="auc", n_jobs=-1, random_state=0, **{options!r})
+forest = AUCForestClassifier({n_trees}, n_jobs=-1, random_state=0, **{options!r})
 fit_out_of_core(forest, {file!r}, "target", memory_limit={limit!r})
 seconds, peak = time.perf_counter() - start, status("VmHWM") - before
 trees = sum(v.nbytes for tree in forest.trees_ for v in vars(tree).values() if isinstance(v, np.ndarray))

@@ -4,11 +4,11 @@
                                      [--csv FILE] [--reference NAME] [--report]
 
 The tables of _real_tables.py, of a larger one a random sample of N rows (20,000) with the class frequencies of all.
-Every model gets the categories in its own way: scikit-learn's forest as zeros and ones, CatBoost as strings, all others
-as categories of pandas. Stratified folds, one thread, default parameters but where a name says otherwise. Results that
-are already in the CSV are not measured again, so an interrupted run can be continued; rows of another N belong in
-another CSV. `python -m aucforest warm-up` compiles beforehand, which otherwise counts in the first fit. Needs the extra
-bench.
+Every model gets the categories in its own way: forests of scikit-learn as zeros and ones, CatBoost as strings, all
+others as categories of pandas. Stratified folds, one thread, default parameters but where a name says otherwise.
+Results that are already in the CSV are not measured again, so an interrupted run can be continued; rows of another N
+belong in another CSV. `python -m aucforest warm-up` compiles beforehand, which otherwise counts in the first fit. Needs
+the extra bench.
 """
 
 import argparse
@@ -19,13 +19,11 @@ from functools import partial
 import numpy as np
 import pandas as pd
 from _real_tables import real_tables
-from ranking import Makers, Task, make_models, make_parser, report, run
+from ranking import MODELS, Makers, Task, make_models, make_parser, report, run
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
-
-MODELS = ["aucforest", "aucforest, stack", "scikit-learn", "LightGBM", "LightGBM, tuned", "XGBoost", "CatBoost"]
 
 
 def tasks(most_rows: int) -> Iterator[Task]:
@@ -54,8 +52,11 @@ def make_table_models(options: argparse.Namespace, one: Task, seed: int) -> Make
     one_hot = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
     chosen = make_column_selector(dtype_include="category")
     columns = make_column_transformer((one_hot, chosen), remainder="passthrough")
-    encoded = {
-        "scikit-learn": lambda: make_pipeline(columns, models["scikit-learn"]()),
+    with_indicators = {
+        name: lambda name=name: make_pipeline(columns, models[name]())
+        for name in ("scikit-learn", "scikit-learn, leaves of 5")
+    }
+    encoded = with_indicators | {
         "XGBoost": partial(models["XGBoost"], enable_categorical=True),
         "CatBoost": lambda: make_pipeline(FunctionTransformer(with_text), models["CatBoost"](cat_features=categorical)),
     }
@@ -64,7 +65,7 @@ def make_table_models(options: argparse.Namespace, one: Task, seed: int) -> Make
 
 def main() -> None:
     """Run what the command line asks for."""
-    parser = make_parser(__doc__.splitlines()[0], MODELS, "aucforest", "real_tables.csv")
+    parser = make_parser(__doc__.splitlines()[0], list(MODELS), "aucforest", "real_tables.csv")
     parser.add_argument("--rows", type=int, default=20_000, help="at most so many of a table")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
