@@ -20,7 +20,7 @@ help:
 	@echo "make slow    the tests marked slow"
 	@echo "make lint    ruff, mypy, notebooks without outputs, the workflow file; make format repairs what can be repaired"
 	@echo "make bench   the benchmarks, each against its named peer"
-	@echo "make picture the pictures of the README and of the page on criteria"
+	@echo "make picture the pictures of the README and of the pages"
 	@echo "make package the sdist, and the wheel with machine code, checked in a clean environment; in dist"
 	@echo "make docs    the documentation, in docs/_build/html, notebooks run anew; a warning is an error"
 
@@ -77,8 +77,8 @@ package: .venv/.dev
 	ls -l dist
 
 picture: .venv/.cli
-	$(bin)/python docs/readme_picture.py
-	$(bin)/python docs/criteria_picture.py
+	$(bin)/python benchmarks/front_page.py --draw
+	$(bin)/python docs/draw_pages.py
 
 clean:
 	rm -rf .venv out build dist $(pages)

@@ -1,17 +1,17 @@
 """Sphinx: pages in Markdown, the reference from docstrings, formulas as MathML. Nothing is fetched, at no time."""
 
-import ast
 import re
 import shutil
 from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.nodes import make_refnode
 
 import aucforest
 
 PAGES = Path(__file__).parent
-ROOT = PAGES.parent
 
 project, author, release = "aucforest", "The aucforest developers", aucforest.__version__
 copyright = author
@@ -21,9 +21,8 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
-    "matplotlib.sphinxext.plot_directive",
 ]
-exclude_patterns = ["_build", "generated", "peers.md"]
+exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 # single backticks name objects where there is one of that name, and parameters
 default_role = "autolink"
@@ -31,7 +30,7 @@ nitpicky = True
 # other libraries' names are in their own documentation, which is not fetched
 nitpick_ignore_regex = [("py:obj", r"(dask|joblib|matplotlib|numpy|onnx|pandas|scipy|shap|sklearn|treelite)\w*\..*")]
 
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 # notebooks are stored without outputs: the pages show what they print now, and one that fails fails the build
 nb_execution_mode = "force"
@@ -47,12 +46,6 @@ autodoc_typehints = "none"
 autodoc_default_options = {"members": True, "inherited-members": "BaseEstimator,ClassifierMixin,tuple,object"}
 autosummary_generate = True
 numpydoc_show_class_members = False
-
-plot_include_source = True
-plot_html_show_formats = False
-plot_html_show_source_link = False
-plot_formats = [("png", 110)]
-plot_rcparams = {"figure.figsize": (6.4, 3.8), "axes.spines.top": False, "axes.spines.right": False}
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"aucforest {release}"
@@ -97,21 +90,38 @@ def link_notebooks(app, page, source):
     source[0] = re.sub(r"\]\(\.\./((\.\./)*notebooks/)", r"](\1", source[0])
 
 
-def describe_benchmarks():
-    """Return a section for each benchmark: its command, and what its docstring says that it asks."""
-    sections = []
-    for path in sorted((ROOT / "benchmarks").glob("[!_]*.py")):
-        text = ast.get_docstring(ast.parse(path.read_text()))
-        sections.append(f"### {path.stem}\n\n{text}\n\n```console\n$ python benchmarks/{path.name}\n```\n")
-    return "\n".join(sections)
+class LinkNames(SphinxPostTransform):
+    """Link code in the text of Markdown pages to the reference, where it is the name of one object there.
+
+    Such pages are also read where a role is shown as it is written, so names are in plain backticks.
+    """
+
+    default_priority = 500
+
+    def run(self):
+        if self.env.doc2path(self.env.docname).suffix != ".md":
+            return
+        for code in list(self.document.findall(nodes.literal)):
+            text = code.astext()
+            name = text.removesuffix("()")
+            # all objects of this name, or whose name ends with it after a dot; aliases are where classes are defined
+            found = self.env.domains["py"].find_obj(self.env, None, None, name, None, 1)
+            found = [(full_name, entry) for full_name, entry in found if not entry.aliased]
+            if len(found) != 1 or isinstance(code.parent, (nodes.reference, nodes.title)):
+                continue
+            ((full_name, entry),) = found
+            # a word alone may be a parameter or a command, as `report`, and an attribute that of another object
+            public = entry.objtype in ("class", "exception", "function") and not re.fullmatch("[a-z]+", text)
+            if public or "." in name:
+                place = self.env.docname, entry.docname, entry.node_id
+                code.replace_self(make_refnode(self.app.builder, *place, code.deepcopy(), full_name))
 
 
 def setup(app):
-    """Register the above; bring the notebooks, and what benchmarks say, among the pages."""
-    shutil.copytree(ROOT / "notebooks", PAGES / "notebooks", dirs_exist_ok=True)
-    (PAGES / "generated").mkdir(exist_ok=True)
-    (PAGES / "generated" / "benchmarks.md").write_text(describe_benchmarks())
+    """Register the above; bring the notebooks among the pages."""
+    shutil.copytree(PAGES.parent / "notebooks", PAGES / "notebooks", dirs_exist_ok=True)
     app.add_html_math_renderer("mathml", (formula, None), (formula, None))
     app.config.html_math_renderer = "mathml"
+    app.add_post_transform(LinkNames)
     app.connect("autodoc-skip-member", skip_member)
     app.connect("source-read", link_notebooks)

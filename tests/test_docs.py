@@ -20,7 +20,7 @@ plt.switch_backend("agg")
 
 ROOT = Path(__file__).parents[1]
 PAGES = {
-    str(path.relative_to(ROOT)): path.read_text()
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/[hmr]*/*.md")])
 }
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -47,7 +47,7 @@ LONG = {
 )
 def test_the_examples_print_what_they_say(page):
     # without its fences, which would be taken for output
-    text = re.sub(r"^(```|:::).*$", "", PAGES[page], flags=re.MULTILINE)
+    text = re.sub(r"^```.*$", "", PAGES[page], flags=re.MULTILINE)
     examples = doctest.DocTestParser().get_doctest(text, {}, page, page, 0)
     said: list[str] = []
     doctest.DocTestRunner(optionflags=OPTIONS).run(examples, out=said.append)
@@ -90,6 +90,26 @@ def test_links_to_files_lead_somewhere():
     assert [(file, link) for file, link in links if not ((ROOT / file).parent / link).exists()] == []
 
 
+def anchors(text):
+    """Return the anchors of headings, which Sphinx gives the first three levels only."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#{1,3} (.+)$", text, flags=re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def test_links_to_headings_lead_somewhere():
+    n_links, dead = 0, []
+    for page, text in PAGES.items():
+        for file, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
+            n_links += 1
+            target = (ROOT / page).parent.joinpath(file).read_text() if file else text
+            # of two headings of one name the first one would be found
+            if anchors(target).count(anchor) != 1:
+                dead.append((page, f"{file}#{anchor}"))
+    assert n_links > 20
+    assert dead == []
+
+
 def test_links_between_built_pages_lead_somewhere():
     """What is not in `docs` is no page, but for the notebooks, to which the links are led."""
     (function,) = (
@@ -100,7 +120,7 @@ def test_links_between_built_pages_lead_somewhere():
     exec(ast.unparse(function), names)
     n_notebooks, outside = 0, []
     for page, text in PAGES.items():
-        if not page.startswith("docs/") or page == "docs/peers.md":
+        if not page.startswith("docs/"):
             continue
         source = [text]
         names["link_notebooks"](None, page, source)
@@ -170,10 +190,16 @@ def test_every_extra_is_in_the_table():
     assert sorted(extras) == sorted(re.findall(r"^\| `(\w+)` \|", PAGES["docs/install.md"], flags=re.MULTILINE))
 
 
-def test_every_picture_has_a_name():
-    # without one, pictures of a page in Markdown overwrite each other
-    names = [re.findall(r"\.\. plot::\n(?:   :filename-prefix: (.+)\n)?", text) for text in PAGES.values()]
-    names = [name for of_page in names for name in of_page]
-    assert len(names) > 5
-    assert "" not in names
-    assert len(set(names)) == len(names)
+def test_pages_that_a_repository_shows_have_no_syntax_of_sphinx():
+    """It would be shown as it is written. Those left out are contents and inclusions for the built pages only."""
+    built = re.compile(r"docs/(index|notebooks|changes|contributing|(howto|mathematics)/index|reference/\w+)\.md")
+    syntax = re.compile(r"\{[\w:-]+\}`|^`{3,}\{|^:::|^\.\. [\w-]+::", flags=re.MULTILINE)
+    found = {page: syntax.findall(text) for page, text in PAGES.items() if not built.fullmatch(page)}
+    assert len(found) > 40
+    assert {page: some for page, some in found.items() if some} == {}
+
+
+def test_pictures_have_a_text_and_a_page():
+    pictures = [picture for text in PAGES.values() for picture in re.findall(r"!\[([^\]]*)\]\(\S*?([^/\s]+)\)", text)]
+    assert "" not in {text for text, _ in pictures}
+    assert {name for _, name in pictures} == {path.name for path in (ROOT / "docs" / "images").iterdir()}
