@@ -27,7 +27,7 @@ from aucforest.tables import csv
 from tests.cli.data import succeed
 from tests.estimators.data import small_forest
 
-N_COLUMNS, N_ROWS, N_TEXTS = 1000, 60, 3
+N_COLUMNS, N_ROWS, N_TEXTS = 500, 60, 3
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.permutation(N_ROWS) % 2
 
