@@ -30,7 +30,7 @@ PICTURE = HERE.parent / "docs" / "images" / "ranking.png"
 COMMANDS = {"real_tables": ["real_tables.py", "--folds", "0", "1"], "keel": ["ranking.py", "--held-out"]}
 TITLES = {"real_tables": "real tables", "keel": "small KEEL sets"}
 REFERENCE = "aucforest"
-SINGLE_CRITERIA = "aucforest, auc", "aucforest, gini"  # not in the README
+SINGLE_CRITERIA = ["aucforest, auc", "aucforest, gini"]  # not in the README
 NAMES = {
     "aucforest, stack": "aucforest's stack",
     "aucforest, auc": 'aucforest, `criterion="auc"`',
@@ -109,7 +109,7 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
             "average_precision": wide["average_precision"].mean(),
             "brier": wide["brier"].mean(),
             "log_loss": log_loss.mean(),
-            "log_loss_elsewhere": log_loss.drop(find_dominating(log_loss)).mean(),
+            "log_loss_elsewhere": log_loss.drop(find_dominating(table)).mean(),
             "loss": loss.mean(),
             "loss_error": loss.std() / np.sqrt(len(loss)),
             "fit_seconds": wide["fit_seconds"].sum(),
@@ -117,9 +117,10 @@ def summarize(table: pd.DataFrame) -> pd.DataFrame:
     ).sort_values("auc", ascending=False)
 
 
-def find_dominating(log_loss: pd.DataFrame) -> str:
+def find_dominating(table: pd.DataFrame) -> str:
     """Return the data set on which the models' log losses differ most."""
-    return str((log_loss.max(axis=1) - log_loss.min(axis=1)).idxmax())
+    log_loss = table.groupby("set")["log_loss"]
+    return str((log_loss.max() - log_loss.min()).idxmax())
 
 
 def print_header(*names: str) -> None:
@@ -133,9 +134,14 @@ def format_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def format_difference(name: str, mean: float, error: float, digits: int) -> str:
+def format_name(model: object) -> str:
+    """Return the name of a model in the tables."""
+    return NAMES.get(str(model), str(model))
+
+
+def format_difference(model: object, mean: float, error: float, digits: int) -> str:
     """Return a mean difference and its standard error, but nothing for the reference itself."""
-    return "" if name == REFERENCE else f"{mean:+.{digits}f} ± {error:.{digits}f}"
+    return "" if model == REFERENCE else f"{mean:+.{digits}f} ± {error:.{digits}f}"
 
 
 def format_seconds(seconds: float) -> str:
@@ -146,16 +152,15 @@ def format_seconds(seconds: float) -> str:
 def print_short_table(name: str) -> None:
     """Print the table of the README."""
     table = read(name)
-    log_loss = table.pivot(index="set", columns="model", values="log_loss")
     print(f"\n{table['set'].nunique()} {TITLES[name]}\n")
-    losses = "log loss", f"log loss without `{find_dominating(log_loss)}`"
+    losses = "log loss", f"log loss without `{find_dominating(table)}`"
     print_header("model", "ROC AUC", "difference from aucforest", "ROC AUC, rare class", *losses, "time to fit")
-    for model, row in summarize(table).drop(list(SINGLE_CRITERIA)).iterrows():
-        gain = format_difference(str(model), row["gain"], row["gain_error"], 3)
+    for model, row in summarize(table).drop(SINGLE_CRITERIA).iterrows():
+        gain = format_difference(model, row["gain"], row["gain_error"], 3)
         auc, rare = f"{row['auc']:.3f}", f"{row['rare']:.3f}"
         losses = f"{row['log_loss']:.3f}", f"{row['log_loss_elsewhere']:.3f}"
         seconds = f"{format_seconds(row['fit_seconds'])} s"
-        print(format_row([NAMES.get(str(model), str(model)), auc, gain, rare, *losses, seconds]))
+        print(format_row([format_name(model), auc, gain, rare, *losses, seconds]))
 
 
 def print_long_table(name: str) -> None:
@@ -164,21 +169,17 @@ def print_long_table(name: str) -> None:
     kinds = [kind for kind in ("rare", "binary", "multiclass") if kind in set(table["kind"])]
     counts = table.groupby("kind")["set"].nunique()
     print(f"\n{table['set'].nunique()} {TITLES[name]}, {table['folds'].max()} folds\n")
-    ranking = [f"{kind} ({counts[kind]})" for kind in kinds] + [
-        f"all ({counts.sum()})",
-        "AUC difference",
-        "better, worse",
-    ]
+    ranking = [*(f"{kind} ({counts[kind]})" for kind in kinds), f"all ({counts.sum()})"]
     others = "rank", "average precision", "Brier", "log loss", "log loss difference", "fit, s"
-    print_header("model", *ranking, *others)
+    print_header("model", *ranking, "AUC difference", "better, worse", *others)
     for model, row in summarize(table).iterrows():
         ranking = [f"{row[kind]:.4f}" for kind in [*kinds, "auc"]]
-        gain = format_difference(str(model), row["gain"], row["gain_error"], 4)
+        gain = format_difference(model, row["gain"], row["gain_error"], 4)
         sets = "" if model == REFERENCE else f"{row['better']:.0f}, {row['worse']:.0f}"
-        loss = format_difference(str(model), row["loss"], row["loss_error"], 4)
+        loss = format_difference(model, row["loss"], row["loss_error"], 4)
         others = f"{row['rank']:.2f}", f"{row['average_precision']:.3f}", f"{row['brier']:.3f}"
         losses = f"{row['log_loss']:.4f}", loss, format_seconds(row["fit_seconds"])
-        print(format_row([NAMES.get(str(model), str(model)), *ranking, gain, sets, *others, *losses]))
+        print(format_row([format_name(model), *ranking, gain, sets, *others, *losses]))
 
 
 def describe_runs() -> str:
@@ -195,10 +196,10 @@ def describe_runs() -> str:
 def draw() -> None:
     """Draw the differences in AUC from the reference with their standard errors; fit times are written beside them."""
     figure, panels = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True, layout="constrained")
-    names = summarize(read("real_tables")).drop(list(SINGLE_CRITERIA)).index[::-1]
+    models = summarize(read("real_tables")).drop(SINGLE_CRITERIA).index[::-1]
     for name, panel in zip(COMMANDS, panels):
         table = read(name)
-        means = summarize(table).loc[names]
+        means = summarize(table).loc[models]
         for height, (model, row) in enumerate(means.iterrows()):
             color = "C0" if str(model).startswith(REFERENCE) else "0.4"
             panel.errorbar(row["gain"], height, xerr=row["gain_error"], fmt="o", color=color, elinewidth=1, capsize=2)
@@ -207,9 +208,9 @@ def draw() -> None:
         panel.axvline(0, color="C0", linewidth=0.5)
         low, high = panel.get_xlim()
         panel.set_xlim(low, high + 0.2 * (high - low))  # room for the fit times
-        panel.set_yticks(range(len(names)), [NAMES.get(name, name).replace("`", "") for name in names])
+        panel.set_yticks(range(len(models)), [format_name(model).replace("`", "") for model in models])
         panel.set_title(f"{table['set'].nunique()} {TITLES[name]}", fontsize=10)
-        panel.text(1, len(names) - 0.4, "time to fit", transform=panel.get_yaxis_transform(), ha="right", fontsize=9)
+        panel.text(1, len(models) - 0.4, "time to fit", transform=panel.get_yaxis_transform(), ha="right", fontsize=9)
         panel.spines[["top", "right", "left"]].set_visible(False)
         panel.tick_params(axis="y", length=0)
     figure.supxlabel("difference in test ROC AUC from aucforest, mean and standard error", fontsize=10)
