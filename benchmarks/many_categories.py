@@ -88,7 +88,7 @@ def make_models(categorical: list[str]) -> dict[str, Callable[[], Any]]:
     def catboost() -> Any:
         from catboost import CatBoostClassifier
 
-        return CatBoostClassifier(cat_features=categorical, random_seed=0, verbose=False, thread_count=2)
+        return CatBoostClassifier(cat_features=categorical, random_seed=0, verbose=False, thread_count=1)
 
     models: dict[str, Callable[[], Any]] = {
         "forest": lambda: AUCForestClassifier(random_state=0),
@@ -111,7 +111,7 @@ def score_table(name: str, X: pd.DataFrame, y: np.ndarray, options: argparse.Nam
         for train, test in folds:
             model, rows = maker(), X
             if model_name == "CatBoost":
-                rows = X.astype(dict.fromkeys(categorical, str))
+                rows = X.assign(**{name: X[name].astype(object).fillna("missing").astype(str) for name in categorical})
             start = time.perf_counter()
             model.fit(rows.iloc[train], y[train])
             seconds, proba = time.perf_counter() - start, model.predict_proba(rows.iloc[test])

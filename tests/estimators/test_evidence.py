@@ -11,6 +11,7 @@ from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES, OutOfBagScores
 from aucforest.estimators._forest_fit import _Variants
 from aucforest.estimators.out_of_bag import training_rows
+from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.tables.target_rates import SETS
 from tests.estimators.data import digest, make_table, small_forest
 from tests.reference import shrinkage as reference
@@ -131,12 +132,8 @@ def choice_by_hand(table, labels, weight, n_classes, params):
 
     best = int(np.argmax([extrapolated(amount, kept) for amount in range(len(AMOUNTS))]))
     prior = list(AMOUNTS).index(PRIOR)
-    n_before = dict.fromkeys(range(n_classes), 0)
-    parts = []
-    for row in kept:
-        parts.append(n_before[labels[row]] % 10)
-        n_before[labels[row]] += 1
-    without = [kept[np.array(parts) != part] for part in range(10)]
+    parts = parts_of_rows(labels[kept], None)
+    without = [kept[parts != part] for part in range(10)]
     gains = [extrapolated(best, rows) - extrapolated(prior, rows) for rows in without]
     error = np.sqrt(9 / 10 * np.sum((np.array(gains) - np.mean(gains)) ** 2))
     gain = extrapolated(best, kept) - extrapolated(prior, kept)

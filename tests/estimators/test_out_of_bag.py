@@ -17,6 +17,7 @@ from sklearn.metrics import (
 from aucforest import AUCStackingClassifier
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators.out_of_bag import training_rows
+from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.inspection import oob_permutation_importance
 from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
 from tests.estimators.data import make_table, small_forest, walk
@@ -67,9 +68,7 @@ MANY = {
 
 def cross_fitted(y, scores, weight):
     """Return labels by the best threshold for the geometric mean of recalls on the rows of nine other parts."""
-    parts, labels = np.empty(len(y), dtype=int), np.empty(len(y), dtype=int)
-    for k in (0, 1):
-        parts[y == k] = np.arange(np.count_nonzero(y == k)) % 10
+    parts, labels = parts_of_rows(y.astype(np.uint16), None), np.empty(len(y), dtype=int)
     for part in range(10):
         rest = parts != part
         gains = {}

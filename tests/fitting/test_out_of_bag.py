@@ -132,6 +132,19 @@ def test_parts_hold_equal_numbers_of_each_class_and_whole_groups():
     assert np.bincount(parts, minlength=10).tolist() == [12] * 10
 
 
+def test_other_parts_do_not_predict_noise_of_rows_sorted_by_category():
+    """Assigned in turn, the rows of each category in a part would have the same class frequencies as all its rows."""
+    labels, category = np.random.default_rng(0).integers(0, 2, 4000), np.repeat(np.arange(200), 20)
+    parts, scores = parts_of_rows(labels, None) % 5, np.empty(4000)
+    for part in range(5):
+        is_out = parts == part
+        rates = np.bincount(category, labels * ~is_out) / np.bincount(category, ~is_out)
+        scores[is_out] = rates[category[is_out]]
+    # Of a part alone, because the class frequencies of all others are a little lower for parts with more positives.
+    aucs = [roc_auc_score(labels[parts == part], scores[parts == part]) for part in range(5)]
+    assert abs(np.mean(aucs) - 0.5) < 0.03
+
+
 @pytest.mark.parametrize("kept", [None, np.arange(0, 20_000, 2)])
 def test_counts_of_some_rows_are_those_of_all(kept):
     """Also of no rows, and of rows at both ends of a block."""

@@ -47,7 +47,7 @@ _MANIFEST, _LOCK = "manifest.json", "lock"
 _TREES = re.compile(r"trees-(\d+)-(\d+)-[0-9a-f]{8}\.safetensors")
 _WRITTEN_WHOLE = re.compile(rf"{_MANIFEST}|{_LOCK}|co(ding|des)\.safetensors|{_TREES.pattern}")
 # Increase it if these files, or the trees that a fit grows, change without a new version of the package.
-_FORMAT = 3
+_FORMAT = 4
 # Maximum number of characters of a value in an error message.
 _MOST_SHOWN = 80
 # Parameters that the trees do not depend on, except for their shrinkage.

@@ -15,6 +15,7 @@ from aucforest.fitting.target_rates import OwnTotalsOf
 from aucforest.tables.sparse import SparseRows
 from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
+from aucforest.tree.random import PARTS_OF_ROWS
 
 # Number of parts of the rows for a jackknife, and for estimates of a row that leave out its part.
 N_PARTS = 10
@@ -85,11 +86,15 @@ def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDA
 
 
 def _assign_parts(classes: NDArray[Any]) -> NDArray[np.int8]:
-    """Return the part of each item. The items of each class are assigned to the parts in turn."""
-    parts = np.empty(len(classes), dtype=np.int8)
+    """Return the part of each item. The items of each class are assigned to the parts at random, in equal numbers.
+
+    Tables are often sorted by customer. If rows were assigned to the parts in turn, each part would contain the same
+    proportion of the positive rows of a customer, so the other parts would predict a part better than new rows.
+    """
+    parts, generator = np.empty(len(classes), dtype=np.int8), np.random.default_rng(PARTS_OF_ROWS)
     for k in np.unique(classes):
         is_class = classes == k
-        parts[is_class] = np.arange(np.count_nonzero(is_class)) % N_PARTS
+        parts[is_class] = generator.permutation(np.arange(np.count_nonzero(is_class)) % N_PARTS)
     return parts
 
 

@@ -31,7 +31,7 @@ MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
 # Maximum number of cells of all interactions together, and minimum gain in log likelihood of an interaction.
 MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
 # In an interaction, a numeric feature is divided at its quantiles into one of these numbers of parts.
-PARTS = (2, 4)
+PARTS = (2, 4, 8, 16)
 # Approximate maximum number of pairs of a column and another feature that are tried as interactions.
 _MOST_CANDIDATES = 512
 # The candidates for smoothing, which is the weight of the prior as a number of samples.
