@@ -222,7 +222,7 @@ def test_values_that_cannot_be_stored_are_refused(tmp_path):
         (
             "manifest.json",
             '{"checkpoint": 2, "fit": {}}',
-            r"is of format 2, .* knows 3: use a new or empty",
+            r"is of format 2, .* knows 4: use a new or empty",
         ),
     ],
 )
