@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from aucforest.tree.ordered_rates import (
     RateRule,
+    SampleColumns,
     encode_rates,
     read_categories,
     sample_order,
@@ -43,16 +44,17 @@ def encoded(rule, key, categories, codes, labels, groups=None, weights=None):
     """Return the codes of the ordered rates."""
     order = sample_order(key, len(labels), groups)
     found = np.empty((rule.n_features, len(labels)), dtype=np.uint8)
-    encode_rates(rule, sort_by_category(categories, N_CATEGORIES, order, labels), codes, groups, weights, found)
+    by_category = sort_by_category(categories, N_CATEGORIES, order, labels)
+    encode_rates(rule, SampleColumns.of(codes, groups, weights), by_category, found)
     return found
 
 
 @pytest.mark.parametrize("n_groups", [None, 1, 12])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("classes", [[1], [0, 2]])
-def test_codes_by_definition(n_groups, weighted, classes):
-    rng, (categories, codes, labels) = np.random.default_rng(1), make_samples(3)
-    n = len(labels)
+@pytest.mark.parametrize("n", [70, 1100])  # up to 512 samples are encoded together
+def test_codes_by_definition(n_groups, weighted, classes, n):
+    rng, (categories, codes, labels) = np.random.default_rng(1), make_samples(3, n)
     groups = None if n_groups is None else rng.integers(0, n_groups, n)
     weights, rule = rng.uniform(0.5, 2.0, n) if weighted else None, make_rule(classes, rng)
     found = encoded(rule, 5, categories, codes, labels, groups, weights)

@@ -6,7 +6,7 @@ unbiased boosting with categorical features, NeurIPS). All columns have the same
 rates of two samples could each reveal the label of the other one. Samples of the same group are not used either.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.random import RATE_ORDER, bounded, derive_key
 
+# Number of samples whose rates are computed and encoded together.
+_TILE = 512
 _LOW_32 = np.uint64(0xFFFFFFFF)
 _LABEL_SHIFT = np.uint64(32)
 
@@ -107,99 +109,147 @@ def sort_by_category(
     return CategorySamples(starts, samples)
 
 
+class SampleColumns(NamedTuple):
+    """The other features, groups and weights of samples; without groups or weights, these arrays are empty."""
+
+    codes: NDArray[np.unsignedinteger]  # (n_rows_of_codes, n_samples), the codes of the other features
+    groups: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        codes: NDArray[np.unsignedinteger],
+        groups: NDArray[np.int64] | None,
+        weights: NDArray[np.float64] | None,
+    ) -> Self:
+        """Return the columns; `groups` and `weights`, (n_samples,), may be None."""
+        return cls(
+            codes,
+            np.empty(0, dtype=np.int64) if groups is None else groups,
+            np.empty(0) if weights is None else weights,
+        )
+
+
+class _Buffers(NamedTuple):
+    """The totals of the preceding samples of a category, and the parts and rates of some consecutive samples."""
+
+    totals: NDArray[np.float64]  # (n_tables, n_parts)
+    counts: NDArray[np.float64]  # (n_tables, n_parts, n_classes)
+    last: NDArray[np.int64]  # (n_tables, 2) the last category, and the first of its samples that is not in the totals
+    parts: NDArray[np.int64]  # (_TILE,)
+    rates: NDArray[np.float64]  # (n_features, _TILE)
+    indices: NDArray[np.uint64]  # (_TILE,)
+
+    @classmethod
+    def of(cls, rule: RateRule) -> Self:
+        """Return the buffers before the first sample."""
+        n_tables, n_parts = len(rule.smoothing), int(rule.parts.max(initial=0)) + 1
+        return cls(
+            totals=np.empty((n_tables, n_parts)),
+            counts=np.empty((n_tables, n_parts, len(rule.classes))),
+            last=np.tile(np.array([-1, 0]), (n_tables, 1)),
+            parts=np.empty(_TILE, dtype=np.int64),
+            rates=np.empty((rule.n_features, _TILE)),
+            indices=np.empty(_TILE, dtype=np.uint64),
+        )
+
+
 @bare_device
-def _part_of(rule, codes, table, sample):
+def _part_of(rule, columns, table, sample):
     """Return the part of a sample in a table: 0 in the table of categories alone, -1 if no part contains its code."""
-    return np.int64(0) if table == 0 else rule.parts[table, codes[rule.others[table], sample]]
+    return np.int64(0) if table == 0 else rule.parts[table, columns.codes[rule.others[table], sample]]
 
 
 @bare_device
-def _encode_sample(rule, codes, sample, totals, counts, encoded):
-    """Write the codes of the rates of a sample."""
-    n_classes = len(rule.classes)
-    for c in range(n_classes):
-        prior, smoothing = rule.prior[c], rule.smoothing[0]
-        alone = (counts[0, 0, c] + smoothing * prior) / (totals[0, 0] + smoothing)
-        for table in range(len(rule.smoothing)):
-            part, rate = _part_of(rule, codes, table, sample), alone
-            if table > 0 and part >= 0:
-                smoothing = rule.smoothing[table]
-                rate = (counts[table, part, c] + smoothing * alone) / (totals[table, part] + smoothing)
-            feature = table * n_classes + c
-            first, stop = rule.first_edge[feature], rule.first_edge[feature + 1]
-            encoded[feature, sample] = np.searchsorted(rule.edges[first:stop], rate)
+def _count_sample(rule, columns, table, part, sample, buffers):
+    """Add a sample of a part to the totals."""
+    if part >= 0:
+        weight = columns.weights[sample & _LOW_32] if len(columns.weights) > 0 else 1.0
+        label = np.int64(sample >> _LABEL_SHIFT)
+        buffers.totals[table, part] += weight
+        for c in range(len(rule.classes)):
+            buffers.counts[table, part, c] += weight * (label == rule.classes[c])
 
 
 @bare_device
-def _count_sample(rule, codes, sample, label, weight, totals, counts):
-    """Add a sample to the totals of its category and of its parts."""
-    for table in range(len(rule.smoothing)):
-        part = _part_of(rule, codes, table, sample)
-        if part >= 0:
-            totals[table, part] += weight
-            for c in range(len(rule.classes)):
-                counts[table, part, c] += weight * (label == rule.classes[c])
+def _find_rates(rule, columns, by_category, table, first, stop, buffers):
+    """Write the rates of consecutive samples in a table; the rates in table 0 must be known for any other table."""
+    starts, samples = by_category
+    category, counted = buffers.last[table]
+    smoothing, has_groups = rule.smoothing[table], len(columns.groups) > 0
+    for index in range(first, stop):
+        buffers.parts[index - first] = _part_of(rule, columns, table, samples[index] & _LOW_32)
+    for index in range(first, stop):
+        sample, part, place = samples[index], buffers.parts[index - first], index - first
+        if index == starts[category + 1]:
+            while index == starts[category + 1]:
+                category += 1
+            buffers.totals[table] = 0.0
+            buffers.counts[table] = 0.0
+            counted = index
+        elif has_groups and columns.groups[samples[counted] & _LOW_32] != columns.groups[sample & _LOW_32]:
+            while counted < index:
+                of_group = samples[counted]
+                part_of_group = _part_of(rule, columns, table, of_group & _LOW_32)
+                _count_sample(rule, columns, table, part_of_group, of_group, buffers)
+                counted += 1
+        for c in range(len(rule.classes)):
+            rate = rule.prior[c] if table == 0 else buffers.rates[c, place]
+            if part >= 0:
+                rate = (buffers.counts[table, part, c] + smoothing * rate) / (buffers.totals[table, part] + smoothing)
+            buffers.rates[table * len(rule.classes) + c, place] = rate
+        if not has_groups:
+            _count_sample(rule, columns, table, part, sample, buffers)
+    buffers.last[table, 0], buffers.last[table, 1] = category, counted
 
 
 @bare_device
-def _forget_sample(rule, codes, sample, totals, counts):
-    """Set the totals of the category of a sample and of its parts to 0."""
-    for table in range(len(rule.smoothing)):
-        part = _part_of(rule, codes, table, sample)
-        if part >= 0:
-            totals[table, part] = 0.0
-            for c in range(len(rule.classes)):
-                counts[table, part, c] = 0.0
+def _encode(rule, samples, buffers, encoded):
+    """Write the codes of rates by binary search: a code is the number of edges below the rate.
+
+    Each step of the search is done for all samples in a loop without branches, which the compiler vectorizes.
+    """
+    rates, indices, edges = buffers.rates, buffers.indices, rule.edges
+    for feature in range(len(rule.first_edge) - 1):
+        # Indices are unsigned, because kernels must check whether a signed index counts from the end.
+        first, stop = np.uint64(rule.first_edge[feature]), np.uint64(rule.first_edge[feature + 1])
+        size = stop - first
+        for i in range(len(samples)):
+            indices[i] = first
+        while size > np.uint64(1):
+            half = size >> np.uint64(1)
+            for i in range(len(samples)):
+                index = indices[i]
+                indices[i] = index + half * np.uint64(edges[index + half - np.uint64(1)] < rates[feature, i])
+            size -= half
+        for i in range(len(samples)):
+            code = indices[i] - first
+            if size > np.uint64(0):
+                code += np.uint64(edges[indices[i]] < rates[feature, i])
+            encoded[feature, samples[i] & _LOW_32] = code
 
 
 @bare_kernel
-def _encode_rates(rule, starts, samples, codes, groups, weights, totals, counts, encoded):
-    """Write the codes of the rates of all samples with a category; `groups` and `weights` may be empty."""
-    for category in range(len(starts) - 1):
-        start, end = starts[category], starts[category + 1]
-        while start < end:
-            stop = start + 1
-            if len(groups) > 0:
-                group = groups[samples[start] & _LOW_32]
-                while stop < end and groups[samples[stop] & _LOW_32] == group:
-                    stop += 1
-            for index in range(start, stop):
-                _encode_sample(rule, codes, np.int64(samples[index] & _LOW_32), totals, counts, encoded)
-            for index in range(start, stop):
-                sample, label = np.int64(samples[index] & _LOW_32), np.int64(samples[index] >> _LABEL_SHIFT)
-                weight = weights[sample] if len(weights) > 0 else 1.0
-                _count_sample(rule, codes, sample, label, weight, totals, counts)
-            start = stop
-        for index in range(starts[category], end):
-            _forget_sample(rule, codes, np.int64(samples[index] & _LOW_32), totals, counts)
+def _encode_rates(rule, columns, by_category, buffers, encoded):
+    """Write the codes of the rates of all samples with a category."""
+    samples = by_category.samples
+    for first in range(0, len(samples), _TILE):
+        stop = min(first + _TILE, len(samples))
+        for table in range(len(rule.smoothing)):
+            _find_rates(rule, columns, by_category, table, first, stop, buffers)
+        _encode(rule, samples[first:stop], buffers, encoded)
 
 
 def encode_rates(
-    rule: RateRule,
-    sorted_samples: CategorySamples,
-    codes: NDArray[np.unsignedinteger],
-    groups: NDArray[np.int64] | None,
-    weights: NDArray[np.float64] | None,
-    encoded: NDArray[np.unsignedinteger],
+    rule: RateRule, columns: SampleColumns, by_category: CategorySamples, encoded: NDArray[np.unsignedinteger]
 ) -> None:
     """Write the codes of the ordered rates of a column to `encoded`, (rule.n_features, n_samples).
 
-    The samples are in the order of the tree, which is the same for all columns. `codes`, (n_rows_of_codes, n_samples),
-    has the codes of the other features. `groups` and `weights`, (n_samples,), may be None.
+    The samples of a category are in the order of the tree, which is the same for all columns.
     """
-    n_tables, n_classes = len(rule.smoothing), len(rule.classes)
     for feature in range(rule.n_features):
         edges = rule.edges[rule.first_edge[feature] : rule.first_edge[feature + 1]]
         # Samples without a category get the code of the prior.
-        encoded[feature] = np.searchsorted(edges, rule.prior[feature % n_classes])
-    n_parts = int(rule.parts.max(initial=0)) + 1
-    _encode_rates(
-        rule,
-        *sorted_samples,
-        codes,
-        np.empty(0, dtype=np.int64) if groups is None else groups,
-        np.empty(0) if weights is None else weights,
-        np.zeros((n_tables, n_parts)),
-        np.zeros((n_tables, n_parts, n_classes)),
-        encoded,
-    )
+        encoded[feature] = np.searchsorted(edges, rule.prior[feature % len(rule.classes)])
+    _encode_rates(rule, columns, by_category, _Buffers.of(rule), encoded)
