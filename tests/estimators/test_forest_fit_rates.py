@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from aucforest import AUCForestClassifier
+from aucforest.estimators._evidence import PRIOR, PRIOR_WITH_RATES
 from aucforest.inspection import oob_permutation_importance
 
 
@@ -90,6 +91,14 @@ def test_a_column_with_the_name_of_a_rate(strong):
 def test_wrong_encodings(strong, encoding):
     with pytest.raises(ValueError, match="categorical_encoding"):
         AUCForestClassifier(10, categorical_encoding=encoding).fit(*strong)
+
+
+@pytest.mark.parametrize(("encoding", "amount"), [("sets", PRIOR), ("rates", PRIOR_WITH_RATES)])
+def test_shrinkage_without_clear_evidence(encoding, amount):
+    random = np.random.default_rng(2)
+    X = pd.DataFrame({"shop": pd.Categorical(random.integers(0, 200, 400))})
+    forest = AUCForestClassifier(40, categorical_encoding=encoding, random_state=0).fit(X, random.integers(0, 2, 400))
+    assert forest.shrinkage_ == amount
 
 
 def test_noise_of_many_categories_does_not_look_good_out_of_bag():

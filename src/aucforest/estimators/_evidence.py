@@ -23,12 +23,12 @@ from aucforest.tree.tree import Tree
 # All constants were chosen with benchmarks/ranking.py and benchmarks/noisy_sets.py.
 # The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
-# The amount for small sets, where out-of-bag scores have large errors. Another amount is chosen only if its AUC is
-# better by _STANDARD_ERRORS standard errors of the difference.
-PRIOR = 5.0
+# The amount for small sets, where out-of-bag scores have large errors, and the one for forests with trees on target
+# rates, chosen with benchmarks/many_categories.py. Another amount is chosen only if its AUC is better by
+# _STANDARD_ERRORS standard errors of the difference.
+PRIOR, PRIOR_WITH_RATES = 5.0, 200.0
 # The amount for comparing variants. It is small, because few trees need more shrinkage than the whole forest.
 WEIGHED_BY = 1.0
-_PRIOR_INDEX = int(np.searchsorted(AMOUNTS, PRIOR))
 _STANDARD_ERRORS = 1.5
 _LEAST_ERROR = 1e-6  # minimum standard error of a difference in AUC
 # Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
@@ -353,17 +353,17 @@ class OutOfBagScores:
         n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(n_added), len(self._truth)).sum(axis=0)
         return [Sums(total[..., index], weights @ n_trees) for index in range(len(self._amounts))]
 
-    def choose_amount(self, n_trees: int) -> float:
+    def choose_amount(self, n_trees: int, prior: float) -> float:
         """Return the amount of shrinkage with the best estimated AUC for a forest of n_trees trees.
 
         A row is out of bag for only about a third of the trees, and fewer trees need more shrinkage. The AUC is
         therefore extrapolated linearly in 1 / n_trees from the AUCs of all scored trees and of the two halves. The
-        result is `PRIOR` unless another amount is better by `_STANDARD_ERRORS` standard errors.
+        result is `prior`, one of the amounts, unless another amount is better by `_STANDARD_ERRORS` standard errors.
         """
         halves = self._halves()
         whole = Sums(*(first + second for first, second in zip(*halves)))
         if np.sort(np.bincount(self._truth[whole.n_trees > 0], minlength=self._n_classes))[-2] < 2:
-            return PRIOR
+            return prior
         further = 1.0 - float(whole.n_trees.mean()) / n_trees
 
         def score(amounts: Sequence[int], weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -373,8 +373,8 @@ class OutOfBagScores:
 
         scores = score(range(len(AMOUNTS)), self._weights[None])[:, 0]
         # The AUC of a half is undefined if the half has no trees, or if its out-of-bag rows have only one class.
-        best, prior = int(np.argmax(scores)), _PRIOR_INDEX
-        if best == prior or np.any(np.isnan(scores)):
-            return PRIOR
-        error = np.sqrt((N_PARTS - 1) * np.var(np.subtract(*score([best, prior], self._jackknife()))))
-        return float(AMOUNTS[best]) if scores[best] - scores[prior] > _STANDARD_ERRORS * error else PRIOR
+        best, index = int(np.argmax(scores)), int(np.searchsorted(AMOUNTS, prior))
+        if best == index or np.any(np.isnan(scores)):
+            return prior
+        error = np.sqrt((N_PARTS - 1) * np.var(np.subtract(*score([best, index], self._jackknife()))))
+        return float(AMOUNTS[best]) if scores[best] - scores[index] > _STANDARD_ERRORS * error else prior

@@ -15,6 +15,7 @@ from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._evidence import (
     PRIOR,
+    PRIOR_WITH_RATES,
     OutOfBagScores,
     amounts_to_score,
     bytes_of_sums,
@@ -52,7 +53,7 @@ from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import encodings_of
 from aucforest.tables.columns import Categories, check_same_categories
 from aucforest.tables.dates import Dates, check_same_dates
-from aucforest.tables.target_rates import TargetRates
+from aucforest.tables.target_rates import SETS, TargetRates
 from aucforest.tree.random import HALF_SAMPLES, SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
@@ -380,7 +381,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         else:
-            self.shrinkage_ = before if scores is None else scores.choose_amount(len(self.trees_))
+            prior = PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
+            self.shrinkage_ = before if scores is None else scores.choose_amount(len(self.trees_), prior)
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:
