@@ -23,6 +23,7 @@ def column_notes(X: Any, y: ArrayLike | None = None, *, model: Any = None) -> li
         Class labels, to find columns that separate the classes alone. The ROC AUC of their values, or of the frequency
         of the positive class for each category, is at least 0.999, as a mean over pairs of up to ten classes. With more
         classes, this is not checked.
+    model : estimator, default=None
         A fitted tree, forest or stack, to find categories that were not seen in `fit`, which count as missing values. X
         must have the columns of `fit`.
 
