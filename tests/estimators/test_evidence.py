@@ -204,7 +204,7 @@ def test_sums_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
 
 
 def test_a_warm_start_chooses_anew():
-    table, labels = noisy(600)
+    table, labels = noisy(1200)
     forest = small_forest(1, warm_start=True, max_features=None, random_state=1).fit(table, labels)
     first = forest.shrinkage_
     whole = small_forest(20, max_features=None, random_state=1).fit(table, labels)

@@ -1,8 +1,11 @@
 """The choice of target rates, their totals and those of training rows, against their definitions."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from aucforest import AUCForestClassifier
+from aucforest.fitting import target_rates
 from aucforest.fitting.target_rates import (
     Digits,
     OwnTotalsOf,
@@ -142,3 +145,21 @@ def test_no_interaction_is_found_in_a_sample_with_other_class_frequencies():
     totals = np.zeros((300, 2, 2))
     np.add.at(totals, (category, part, label), 1.0)
     assert interaction_gain(totals, np.array([0.9, 0.1]), 8.0)[1] < 10.0
+
+
+def test_interactions_that_fit_into_the_memory_for_cells(monkeypatch):
+    """Both numbers have effects that differ between 16 parts; where these do not fit, fewer parts do."""
+    random = np.random.default_rng(0)
+    shop, day, hour = random.integers(0, 60, 12_000), *random.random((2, 12_000))
+    effects = 3.0 * random.normal(size=(2, 60, 16))
+    logit = effects[0, shop, (16 * day).astype(int)] + effects[1, shop, (16 * hour).astype(int)]
+    X = pd.DataFrame({"day": day, "hour": hour, "shop": pd.Categorical(shop)})
+    y = random.logistic(size=12_000) < logit
+
+    def parts():
+        forest = AUCForestClassifier(5, categorical_encoding="interactions", random_state=0).fit(X, y)
+        return {table.other: table.n_parts for table in forest.target_rates_.tables if table.is_interaction}
+
+    assert parts() == {0: 16, 1: 16}
+    monkeypatch.setattr(target_rates, "MOST_CELLS", 60 * 20)
+    assert sorted(parts().values()) == [4, 16]

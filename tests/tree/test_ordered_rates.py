@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aucforest.tree.ordered_rates import (
     RateRule,
-    SampleColumns,
+    SampleData,
     encode_rates,
     read_categories,
     sample_order,
@@ -21,7 +21,7 @@ N_CATEGORIES, N_PARTS = 7, 3
 def make_rule(classes, rng):
     """Return a rule of one column alone and with another feature, whose last code has no part."""
     n_features = 2 * len(classes)
-    edges = [np.sort(rng.uniform(0.0, 1.0, 40)) for _ in range(n_features)]
+    edges = [np.sort(rng.uniform(0.0, 1.0, n_edges)) for n_edges in (40, 2, 0, 1)[:n_features]]
     return RateRule(
         classes=np.array(classes),
         prior=np.full(len(classes), 0.3),
@@ -29,7 +29,7 @@ def make_rule(classes, rng):
         others=np.array([0, 1]),
         parts=np.array([[0, 0, 0, 0], [0, 1, 2, -1]]),
         edges=np.concatenate(edges),
-        first_edge=np.arange(n_features + 1) * 40,
+        first_edge=np.cumsum([0, *map(len, edges)]),
     )
 
 
@@ -45,7 +45,7 @@ def encoded(rule, key, categories, codes, labels, groups=None, weights=None):
     order = sample_order(key, len(labels), groups)
     found = np.empty((rule.n_features, len(labels)), dtype=np.uint8)
     by_category = sort_by_category(categories, N_CATEGORIES, order, labels)
-    encode_rates(rule, SampleColumns.of(codes, groups, weights), by_category, found)
+    encode_rates(rule, SampleData.of(codes, groups, weights), by_category, found)
     return found
 
 

@@ -215,7 +215,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         named = _Variants.of(spec.variant_names, encodings, start)
         scores = None if rows is None else self._score_rows(rows, target, spec, named, unit)
         self.trees_ = self._grow(table, named, start, scores, keep=len(records) > 1)
-        self._shrink(scores, unit, start.shrinkage if len(records) > 1 else PRIOR)
+        self._shrink(scores, unit, start.shrinkage if len(records) > 1 else None)
         self._calibrate(scores, spec)
         if rows is not None and records[0].n_halves:
             self.dispersion_ = self._estimate_dispersion(rows)
@@ -376,13 +376,18 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if len(encoding_mixture.weights) > 1:
             encoding_mixture.weigh(scores.encoding_gains(), ENCODING_STRENGTH)
 
-    def _shrink(self, scores: OutOfBagScores | None, unit: float, before: float) -> None:
-        """Shrink the trees by the amount given, chosen out of bag, or `before`; `unit` is the weight of a sample."""
+    def _shrink(self, scores: OutOfBagScores | None, unit: float, before: float | None) -> None:
+        """Shrink the trees by the amount given, or by one chosen out of bag; `unit` is the weight of a sample.
+
+        `before` is the amount of existing trees that were sampled in another way, which is not changed, or None.
+        """
+        prior = PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
+        elif before is not None:
+            self.shrinkage_ = before
         else:
-            prior = PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
-            self.shrinkage_ = before if scores is None else scores.choose_amount(len(self.trees_), prior)
+            self.shrinkage_ = prior if scores is None else scores.choose_amount(len(self.trees_), prior)
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
     def _calibrate(self, scores: OutOfBagScores | None, spec: FitSpec) -> None:

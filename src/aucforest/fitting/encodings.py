@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE, Digits
 from aucforest.tables.target_rates import INTERACTIONS, SETS, TargetRates
-from aucforest.tree.ordered_rates import RateRule, SampleColumns, encode_rates, sample_order, shuffle, sort_by_category
+from aucforest.tree.ordered_rates import RateRule, SampleData, encode_rates, sample_order, shuffle, sort_by_category
 
 # The first index of the random numbers for interactions. Smaller indices are for the order of samples.
 _FIRST_OF_INTERACTIONS = 2**32
@@ -63,12 +63,12 @@ def _write_rates(growth: Growth, part: Part, key: int, tables: list[int], codes:
     """Write the codes of the rates of tables; a sample's rates are computed from earlier samples in random order."""
     rates, digits = _rates_and_digits(growth)
     groups = None if part.groups is None else np.unique(part.groups, return_inverse=True)[1].astype(np.int64)
-    columns = SampleColumns.of(part.codes, groups, part.rate_weights)
+    data = SampleData.of(part.codes, groups, part.rate_weights)
     order, first = sample_order(key, part.n_rows, groups), 0
     for feature, n_categories in digits.n_categories.items():
         rule = _rule_of(growth, [number for number in tables if rates.tables[number].feature == feature])
         by_category = sort_by_category(digits.decode(part.codes, feature), n_categories, order, part.labels)
-        encode_rates(rule, columns, by_category, codes[first : first + rule.n_features])
+        encode_rates(rule, data, by_category, codes[first : first + rule.n_features])
         first += rule.n_features
 
 

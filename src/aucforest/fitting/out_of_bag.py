@@ -86,15 +86,19 @@ def parts_of_rows(labels: NDArray[Any], groups: NDArray[np.int64] | None) -> NDA
 
 
 def _assign_parts(classes: NDArray[Any]) -> NDArray[np.int8]:
-    """Return the part of each item. The items of each class are assigned to the parts at random, in equal numbers.
+    """Return the part of each item. Items are assigned at random, and about as many of each class to every part.
 
     Tables are often sorted by customer. If rows were assigned to the parts in turn, each part would contain the same
     proportion of the positive rows of a customer, so the other parts would predict a part better than new rows.
     """
-    parts, generator = np.empty(len(classes), dtype=np.int8), np.random.default_rng(PARTS_OF_ROWS)
+    parts, generator = np.empty(len(classes), dtype=np.int8), np.random.default_rng([0, PARTS_OF_ROWS])
+    n_assigned = 0
     for k in np.unique(classes):
         is_class = classes == k
-        parts[is_class] = generator.permutation(np.arange(np.count_nonzero(is_class)) % N_PARTS)
+        # Continued from the class before, so that rare classes do not all have their items in the first parts.
+        numbers = np.arange(n_assigned, n_assigned + np.count_nonzero(is_class))
+        parts[is_class] = generator.permutation((numbers % N_PARTS).astype(np.int8))
+        n_assigned += len(numbers)
     return parts
 
 

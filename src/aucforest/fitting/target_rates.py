@@ -30,6 +30,8 @@ _MOST_CLASSES = 6
 MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
 # Maximum number of cells of all interactions together, and minimum gain in log likelihood of an interaction.
 MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
+# Minimum increase of the gain by more parts of a number, without which no more parts are tried.
+_LEAST_INCREASE = 1.0
 # In an interaction, a numeric feature is divided at its quantiles into one of these numbers of parts.
 PARTS = (2, 4, 8, 16)
 # Approximate maximum number of pairs of a column and another feature that are tried as interactions.
@@ -252,8 +254,10 @@ class RateRows:
             totals += count_totals(self.cells(table, block.codes), n_cells, block, n_classes)
         return totals
 
-    def candidates(self, feature: int, codes_of: Callable[[int], NDArray[Any]]) -> Iterator[tuple[RateTable, Any]]:
-        """Yield candidate interactions, with codes of the other feature; numeric features are divided at quantiles."""
+    def candidates(
+        self, feature: int, codes_of: Callable[[int], NDArray[Any]]
+    ) -> Iterator[tuple[NDArray[Any], list[RateTable]]]:
+        """Yield codes of other features and candidate interactions, for numbers with increasing numbers of parts."""
         nothing, n_features = np.empty((0, 0), dtype=np.int64), len(self.by_set)
         # Try all other features, or every step-th feature if there are many.
         step = -(-n_features * len(self.digits.n_categories) // _MOST_CANDIDATES)
@@ -263,16 +267,17 @@ class RateRows:
                 continue
             codes = codes_of(other)
             if self.by_set[other]:
-                yield RateTable(feature, other, np.empty(0), n_bins, 0.0, nothing), codes
+                yield codes, [RateTable(feature, other, np.empty(0), n_bins, 0.0, nothing)]
                 continue
-            known = np.sort(codes[codes < n_bins])
+            known, tables = np.sort(codes[codes < n_bins]), []
             for n_parts in PARTS if len(known) > 0 else ():
                 cuts = known[len(known) * np.arange(1, n_parts) // n_parts].astype(np.int64)
                 cuts = np.unique(np.minimum(cuts, n_bins - 2))
                 if len(cuts) == n_parts - 1:
                     at = self.values.first[other] + cuts
                     edges = np.array([midway(self.values.upper[i], self.values.lower[i + 1]) for i in at.tolist()])
-                    yield RateTable(feature, other, edges, n_parts, 0.0, nothing), codes
+                    tables.append(RateTable(feature, other, edges, n_parts, 0.0, nothing))
+            yield codes, tables
 
 
 def leave_one_out(totals: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float) -> float:
@@ -323,19 +328,23 @@ def choose_tables(
     smoothing, _ = choose_smoothing(alone, frequencies)
     nothing = np.empty((0, n_classes), dtype=np.int64)
     table, found = RateTable(feature, -1, np.empty(0), 1, smoothing, nothing), []
-    for candidate, others in rows.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ():
-        n_parts = candidate.n_parts
-        n_cells = n_categories * n_parts
-        if rows.digits.n_categories[feature] * n_parts > MOST_CELLS or n_cells * n_classes > 4 * MOST_CELLS:
-            continue
-        parts = candidate.parts_of_codes(rows.values)[others]
-        totals = count_totals(candidate.cells(categories, parts), n_cells, taken, n_classes) * factors
-        amount, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
-        if gain >= _LEAST_GAIN:
-            found.append((gain, candidate._replace(smoothing=amount, totals=nothing)))
-    # For each other feature, keep only the interaction with the greatest gain.
-    best = {table.other: (gain, table) for gain, table in sorted(found, key=lambda item: item[0])}
-    return table, list(best.values())
+    for others, candidates in rows.candidates(feature, lambda other: codes[other][chosen]) if with_interactions else ():
+        before = -np.inf
+        for candidate in candidates:
+            n_cells = n_categories * candidate.n_parts
+            n_all_cells = rows.digits.n_categories[feature] * candidate.n_parts
+            if n_all_cells > MOST_CELLS or n_cells * n_classes > 4 * MOST_CELLS:
+                break
+            parts = candidate.parts_of_codes(rows.values)[others]
+            totals = count_totals(candidate.cells(categories, parts), n_cells, taken, n_classes) * factors
+            amount, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
+            if gain >= _LEAST_GAIN:
+                found.append((gain, candidate._replace(smoothing=amount, totals=nothing)))
+            # More parts take longer, so they are tried only as long as the gain increases.
+            if gain < before + _LEAST_INCREASE:
+                break
+            before = gain
+    return table, found
 
 
 def interaction_gain(
@@ -372,14 +381,15 @@ def choose_rates(
     frequencies = class_frequencies(labels, None, by_class)
     chosen = [choose_tables(rows, sample, frequencies, by_class, with_interactions) for sample in samples]
     gains = sorted((item for _, found in chosen for item in found), key=lambda item: -item[0])
-    kept: list[RateTable] = []
-    for _, table in gains[:MOST_INTERACTIONS]:
-        n_cells = sum(rows.digits.n_categories[one.feature] * one.n_parts for one in (*kept, table))
-        if n_cells <= MOST_CELLS:
-            kept.append(table)
+    kept: dict[tuple[int, int], RateTable] = {}
+    for _, table in gains:
+        n_cells = sum(rows.digits.n_categories[one.feature] * one.n_parts for one in (*kept.values(), table))
+        # Of several interactions with the same feature, the first one has the greatest gain.
+        if n_cells <= MOST_CELLS and len(kept) < MOST_INTERACTIONS:
+            kept.setdefault((table.feature, table.other), table)
     tables: list[RateTable] = []
     for alone, _ in chosen:
-        own = [table for table in kept if table.feature == alone.feature]
+        own = [table for table in kept.values() if table.feature == alone.feature]
         tables += [alone, *sorted(own, key=lambda table: table.other)]
     classes = np.array([1])
     if len(frequencies) > 2:

@@ -109,12 +109,12 @@ def sort_by_category(
     return CategorySamples(starts, samples)
 
 
-class SampleColumns(NamedTuple):
+class SampleData(NamedTuple):
     """The other features, groups and weights of samples; without groups or weights, these arrays are empty."""
 
     codes: NDArray[np.unsignedinteger]  # (n_rows_of_codes, n_samples), the codes of the other features
-    groups: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    groups: NDArray[np.int64]  # (n_samples,)
+    weights: NDArray[np.float64]  # (n_samples,)
 
     @classmethod
     def of(
@@ -123,7 +123,7 @@ class SampleColumns(NamedTuple):
         groups: NDArray[np.int64] | None,
         weights: NDArray[np.float64] | None,
     ) -> Self:
-        """Return the columns; `groups` and `weights`, (n_samples,), may be None."""
+        """Return the data; `groups` and `weights`, (n_samples,), may be None."""
         return cls(
             codes,
             np.empty(0, dtype=np.int64) if groups is None else groups,
@@ -132,14 +132,17 @@ class SampleColumns(NamedTuple):
 
 
 class _Buffers(NamedTuple):
-    """The totals of the preceding samples of a category, and the parts and rates of some consecutive samples."""
+    """The totals of preceding samples of a category, and what is computed for some consecutive samples.
+
+    `last` has the category of the last sample, and, with groups, the first of its samples that is not in the totals.
+    """
 
     totals: NDArray[np.float64]  # (n_tables, n_parts)
     counts: NDArray[np.float64]  # (n_tables, n_parts, n_classes)
-    last: NDArray[np.int64]  # (n_tables, 2) the last category, and the first of its samples that is not in the totals
+    last: NDArray[np.int64]  # (n_tables, 2)
     parts: NDArray[np.int64]  # (_TILE,)
     rates: NDArray[np.float64]  # (n_features, _TILE)
-    indices: NDArray[np.uint64]  # (_TILE,)
+    indices: NDArray[np.uint64]  # (_TILE,) of edges, during the search
 
     @classmethod
     def of(cls, rule: RateRule) -> Self:
@@ -156,52 +159,51 @@ class _Buffers(NamedTuple):
 
 
 @bare_device
-def _part_of(rule, columns, table, sample):
+def _part_of(rule, data, table, sample):
     """Return the part of a sample in a table: 0 in the table of categories alone, -1 if no part contains its code."""
-    return np.int64(0) if table == 0 else rule.parts[table, columns.codes[rule.others[table], sample]]
+    return np.int64(0) if table == 0 else rule.parts[table, data.codes[rule.others[table], sample]]
 
 
 @bare_device
-def _count_sample(rule, columns, table, part, sample, buffers):
-    """Add a sample of a part to the totals."""
+def _count_sample(rule, data, table, part, packed, buffers):
+    """Add a sample of a part, given its packed index and class, to the totals."""
     if part >= 0:
-        weight = columns.weights[sample & _LOW_32] if len(columns.weights) > 0 else 1.0
-        label = np.int64(sample >> _LABEL_SHIFT)
+        weight = data.weights[packed & _LOW_32] if len(data.weights) > 0 else 1.0
+        label = np.int64(packed >> _LABEL_SHIFT)
         buffers.totals[table, part] += weight
         for c in range(len(rule.classes)):
             buffers.counts[table, part, c] += weight * (label == rule.classes[c])
 
 
 @bare_device
-def _find_rates(rule, columns, by_category, table, first, stop, buffers):
-    """Write the rates of consecutive samples in a table; the rates in table 0 must be known for any other table."""
+def _find_rates(rule, data, by_category, table, first, stop, buffers):
+    """Write the rates of consecutive samples in a table. Table 0 must be first: its rates are the priors of others."""
     starts, samples = by_category
-    category, counted = buffers.last[table]
-    smoothing, has_groups = rule.smoothing[table], len(columns.groups) > 0
+    category, uncounted = buffers.last[table]
+    smoothing, has_groups = rule.smoothing[table], len(data.groups) > 0
     for index in range(first, stop):
-        buffers.parts[index - first] = _part_of(rule, columns, table, samples[index] & _LOW_32)
+        buffers.parts[index - first] = _part_of(rule, data, table, samples[index] & _LOW_32)
     for index in range(first, stop):
-        sample, part, place = samples[index], buffers.parts[index - first], index - first
+        packed, part, in_tile = samples[index], buffers.parts[index - first], index - first
         if index == starts[category + 1]:
             while index == starts[category + 1]:
                 category += 1
             buffers.totals[table] = 0.0
             buffers.counts[table] = 0.0
-            counted = index
-        elif has_groups and columns.groups[samples[counted] & _LOW_32] != columns.groups[sample & _LOW_32]:
-            while counted < index:
-                of_group = samples[counted]
-                part_of_group = _part_of(rule, columns, table, of_group & _LOW_32)
-                _count_sample(rule, columns, table, part_of_group, of_group, buffers)
-                counted += 1
+            uncounted = index
+        elif has_groups and data.groups[samples[uncounted] & _LOW_32] != data.groups[packed & _LOW_32]:
+            while uncounted < index:
+                part_of_group = _part_of(rule, data, table, samples[uncounted] & _LOW_32)
+                _count_sample(rule, data, table, part_of_group, samples[uncounted], buffers)
+                uncounted += 1
         for c in range(len(rule.classes)):
-            rate = rule.prior[c] if table == 0 else buffers.rates[c, place]
+            rate = rule.prior[c] if table == 0 else buffers.rates[c, in_tile]
             if part >= 0:
                 rate = (buffers.counts[table, part, c] + smoothing * rate) / (buffers.totals[table, part] + smoothing)
-            buffers.rates[table * len(rule.classes) + c, place] = rate
+            buffers.rates[table * len(rule.classes) + c, in_tile] = rate
         if not has_groups:
-            _count_sample(rule, columns, table, part, sample, buffers)
-    buffers.last[table, 0], buffers.last[table, 1] = category, counted
+            _count_sample(rule, data, table, part, packed, buffers)
+    buffers.last[table, 0], buffers.last[table, 1] = category, uncounted
 
 
 @bare_device
@@ -212,7 +214,7 @@ def _encode(rule, samples, buffers, encoded):
     """
     rates, indices, edges = buffers.rates, buffers.indices, rule.edges
     for feature in range(len(rule.first_edge) - 1):
-        # Indices are unsigned, because kernels must check whether a signed index counts from the end.
+        # Unsigned, because compiled code checks whether a signed index is negative.
         first, stop = np.uint64(rule.first_edge[feature]), np.uint64(rule.first_edge[feature + 1])
         size = stop - first
         for i in range(len(samples)):
@@ -231,25 +233,25 @@ def _encode(rule, samples, buffers, encoded):
 
 
 @bare_kernel
-def _encode_rates(rule, columns, by_category, buffers, encoded):
+def _encode_rates(rule, data, by_category, buffers, encoded):
     """Write the codes of the rates of all samples with a category."""
     samples = by_category.samples
     for first in range(0, len(samples), _TILE):
         stop = min(first + _TILE, len(samples))
         for table in range(len(rule.smoothing)):
-            _find_rates(rule, columns, by_category, table, first, stop, buffers)
+            _find_rates(rule, data, by_category, table, first, stop, buffers)
         _encode(rule, samples[first:stop], buffers, encoded)
 
 
 def encode_rates(
-    rule: RateRule, columns: SampleColumns, by_category: CategorySamples, encoded: NDArray[np.unsignedinteger]
+    rule: RateRule, data: SampleData, by_category: CategorySamples, encoded: NDArray[np.unsignedinteger]
 ) -> None:
     """Write the codes of the ordered rates of a column to `encoded`, (rule.n_features, n_samples).
 
-    The samples of a category are in the order of the tree, which is the same for all columns.
+    The samples of a category are in the order of the tree, which is the same for all data.
     """
     for feature in range(rule.n_features):
         edges = rule.edges[rule.first_edge[feature] : rule.first_edge[feature + 1]]
         # Samples without a category get the code of the prior.
         encoded[feature] = np.searchsorted(edges, rule.prior[feature % len(rule.classes)])
-    _encode_rates(rule, columns, by_category, _Buffers.of(rule), encoded)
+    _encode_rates(rule, data, by_category, _Buffers.of(rule), encoded)

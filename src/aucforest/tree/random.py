@@ -26,7 +26,7 @@ ATTEMPT, CATEGORY = 6, 7  # random sets of categories: an attempt to sample a se
 BLOCK_SIZES, SCORED_SAMPLE, PAIRED_SAMPLE, PAIRED_TREES, SPREAD_SAMPLE, RESAMPLED_TREES, STACK_SAMPLE = range(8, 15)
 RATE_ORDER = 15  # of a tree: the order of samples for target rates, and the choice of interactions
 HALF_SAMPLES = 16  # of NumPy's generators: half-samples shared by trees, and rows that measure the dispersion of trees
-PARTS_OF_ROWS = 17  # of NumPy's generators: the parts of rows for cross-validation and the jackknife
+PARTS_OF_ROWS = 17  # of NumPy's generators: the parts of rows for cross-validation and the jackknife, for every seed
 # For each purpose of a key, indices are less than 2**48.
 _INDEX_BITS = np.uint64(48)
 
