@@ -155,7 +155,8 @@ def make_models(categorical: list[str]) -> dict[str, Callable[[], Any]]:
     def catboost() -> Any:
         from catboost import CatBoostClassifier
 
-        return CatBoostClassifier(cat_features=categorical, random_seed=0, verbose=False, thread_count=1)
+        params = {"random_seed": 0, "verbose": False, "thread_count": 1, "allow_writing_files": False}
+        return CatBoostClassifier(cat_features=categorical, **params)
 
     models: dict[str, Callable[[], Any]] = {
         "forest": lambda: AUCForestClassifier(random_state=0),
