@@ -38,6 +38,31 @@ def test_a_model_is_refreshed(files, tmp_path, weight):
     succeed("evaluate", out, files / "new.csv", "--target", "label")
 
 
+def test_groups_are_those_of_a_column(files, tmp_path):
+    rows = mixed(300, 1).assign(customer=[f"c{row // 3}" for row in range(300)])
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    call = [
+        "refresh",
+        files / "old",
+        tmp_path / "new.csv",
+        "--target",
+        "label",
+        "--out",
+        tmp_path / "new",
+        "--json",
+        "-",
+    ]
+    content = json.loads(succeed(*call, "--groups", "customer").stdout)
+    X = rows.drop(columns=["id", "label", "customer"])
+    X = X.astype({"colour": "category", "width": float, "count": float})
+    expected = aucforest.refresh(aucforest.load(files / "old"), X, rows["label"], groups=rows["customer"])
+    assert content["roc_auc"] == expected.roc_auc._asdict()
+    assert content["roc_auc"] != json.loads(succeed(*call).stdout)["roc_auc"]
+    rows["customer"] = rows["customer"].where(rows.index != 7)
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    check_refusal(run(*call, "--groups", "customer"), "'customer' has no value: every row needs a group")
+
+
 def test_refusals(files, tmp_path):
     call = ["--target", "label", "--out", tmp_path / "new"]
     check_refusal(run("refresh", files / "old", files / "old.csv", *call), "pass new ones")
@@ -60,6 +85,12 @@ def test_the_prevalence_of_predictions(files, tmp_path):
     before, after = (column["probability_yes"] for column in columns)
     ratio = 0.02 / 0.98 * (1 - model.class_prior_[1]) / model.class_prior_[1]
     np.testing.assert_allclose(after / (1 - after), ratio * before / (1 - before), rtol=1e-6)
+    told = succeed(
+        "evaluate", files / "old", files / "new.csv", "--target", "label", "--prevalence", 0.02, "--json", "-"
+    )
+    metrics = {metric["metric"]: metric["value"] for metric in json.loads(told.stdout)["metrics"]}
+    is_positive = mixed(300, 1)["label"] == "yes"
+    assert metrics["brier"] == pytest.approx(np.mean((after - is_positive) ** 2))
     onnx = ["export", files / "old", "--onnx", tmp_path / "m.onnx", "--check", files / "new.csv", "--prevalence", 0.02]
     succeed(*onnx)
     check_refusal(

@@ -37,6 +37,7 @@ from aucforest.tables.labels import (
     check_has_rows,
     find_comparison,
     not_label,
+    read_group_column,
     read_labels,
     read_weights,
     refuse_missing,
@@ -239,9 +240,11 @@ def read_for_model(
     positive: str | None = None,
     weight: str | None = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
+    *,
+    groups: str | None = None,
 ) -> Labelled:
     """Read labeled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes."""
-    others = [target, *([] if weight is None else [weight])]
+    others = [name for name in (target, weight, groups) if name is not None]
     table = open_table(file, None, read_options)
     columns, n_rows = ModelColumns(model, table, others), 0
     feature_batches: list[Any] = []
@@ -256,7 +259,8 @@ def read_for_model(
     y = labels_for_model(model, table, content.column(target), target, positive)
     weights = None if weight is None else read_weights(table, content.column(weight), weight)
     X = columns.features(pa.concat_tables(feature_batches, promote_options="permissive"))
-    return Labelled(_title(table, target, positive), X, y, weights, model.classes_)
+    group = None if groups is None else read_group_column(table, content.column(groups), groups).to_pandas().to_numpy()
+    return Labelled(_title(table, target, positive), X, y, weights, model.classes_, group)
 
 
 def _title(table: NamedTable, target: str, positive: str | None) -> str:

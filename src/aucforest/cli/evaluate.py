@@ -8,7 +8,17 @@ import typer
 from sklearn.metrics import confusion_matrix
 
 from aucforest.cli._inputs import Labelled, echo_notes, read_for_model, read_model, read_subgroups
-from aucforest.cli._options import Data, Jobs, JsonOut, Model, PositiveOfModel, TargetColumn, Weight, takes_read_options
+from aucforest.cli._options import (
+    Data,
+    Jobs,
+    JsonOut,
+    Model,
+    PositiveOfModel,
+    Prevalence,
+    TargetColumn,
+    Weight,
+    takes_read_options,
+)
 from aucforest.cli._outputs import (
     NARROW,
     QUALITY,
@@ -76,6 +86,7 @@ def evaluate(
             " calibration of their groups, with intervals. For two classes.",
         ),
     ] = None,
+    prevalence: Prevalence = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     json_out: JsonOut = None,
     jobs: Jobs = -1,
@@ -89,7 +100,7 @@ def evaluate(
     Example: aucforest evaluate model.aucforest test.csv --target label --json metrics.json
     """
     check_outputs(json_out, inputs=[model, data])
-    forest = read_model(model, jobs)
+    forest = read_model(model, jobs, prevalence)
     rule = _check_rule(forest, threshold)
     if by is not None and len(forest.classes_) > 2:
         raise ValueError(f"--by is for two classes, but the model has {len(forest.classes_)}")

@@ -13,6 +13,7 @@ from aucforest.cli._options import Data, Jobs, Model, Prevalence, names_in, take
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
 from aucforest.estimators.log_odds import explained_members
 from aucforest.inspection import explain
+from aucforest.metrics.intervals import require_level
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import n_added
@@ -31,8 +32,9 @@ def predict(
         int, typer.Option(min=0, metavar="K", help="Add columns with the K features that move each prediction most.")
     ] = 0,
     interval: Annotated[
-        bool, typer.Option("--interval", help="Add columns with the 95 % confidence interval of each probability.")
+        bool, typer.Option("--interval", help="Add columns with the confidence interval of each probability.")
     ] = False,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
     prevalence: Prevalence = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     jobs: Jobs = -1,
@@ -58,7 +60,8 @@ def predict(
     forest, kept = read_model(model, jobs, prevalence), names_in(keep)
     table = open_table(data, None, read_options)
     added = _reasons(forest, reasons)
-    predictions, n_rows = Predictions(forest, table, kept, proba, _interval(forest, added) if interval else added), 0
+    added = _interval(forest, level, added) if interval else added
+    predictions, n_rows = Predictions(forest, table, kept, proba, added), 0
     bar = progress_bar(desc="predicting", unit=" rows", leave=False, verbose=is_watched())
     with table_writer(out, predictions.schema) as write, bar as progress:
         for batch in predictions.batches():
@@ -87,16 +90,17 @@ def _reasons(model: Any, k: int) -> AddedColumns:
     return AddedColumns(fields, compute)
 
 
-def _interval(model: Any, others: AddedColumns) -> AddedColumns:
+def _interval(model: Any, level: float, others: AddedColumns) -> AddedColumns:
     """Return columns of the intervals of each row, and then the others."""
     if not hasattr(model, "dispersion_"):
         raise ValueError("--interval needs a forest that was fitted with --sampling half-samples: fit one")
+    require_level(level)
     classes = model.classes_.tolist()
     labels = classes if len(classes) > 2 else [model.pos_label_]
     fields = [pa.field(f"{bound}_{label}", pa.float64()) for label in labels for bound in ("low", "high")]
 
     def compute(X: Any, proba: NDArray[Any]) -> list[Any]:
-        bounds = model.predict_interval(X)
+        bounds = model.predict_interval(X, level)
         return [*bounds.reshape(len(bounds), -1).T, *others.compute(X, proba)]
 
     return AddedColumns([*fields, *others.fields], compute)

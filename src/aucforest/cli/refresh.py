@@ -6,7 +6,16 @@ from typing import Annotated
 import typer
 
 from aucforest.cli._inputs import read_for_model, read_model
-from aucforest.cli._options import Data, Jobs, JsonOut, PositiveOfModel, TargetColumn, Weight, takes_read_options
+from aucforest.cli._options import (
+    Data,
+    Groups,
+    Jobs,
+    JsonOut,
+    PositiveOfModel,
+    TargetColumn,
+    Weight,
+    takes_read_options,
+)
 from aucforest.cli._outputs import check_outputs, console, save_model, write_json
 from aucforest.estimators.refreshing import refresh as refresh_model
 from aucforest.tables.copies import STANDARD
@@ -21,6 +30,7 @@ def refresh(
     out: Annotated[Path, typer.Option(metavar="NEW", help="The model file to write.")],
     positive: PositiveOfModel = None,
     weight: Weight = None,
+    groups: Groups = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     json_out: JsonOut = None,
     jobs: Jobs = -1,
@@ -29,7 +39,8 @@ def refresh(
 
     A model with the same parameters is fitted to the new rows. Both models together are the refreshed one, with weights
     that the new rows choose: few rows change little, and an outdated model is replaced. The ROC AUC of both is that on
-    the new rows, out of bag for what is fitted to them, and the difference has a 95 % interval.
+    the new rows, out of bag for what is fitted to them, and the difference has a 95 % interval. With --groups, trees
+    are out of bag for whole groups, and the interval is that of groups.
 
     Example: aucforest refresh model.aucforest may.csv --target label --out refreshed.aucforest
     """
@@ -37,8 +48,8 @@ def refresh(
         raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
     check_outputs(out, json_out, inputs=[old, data])
     model = read_model(old, jobs)
-    rows = read_for_model(model, data, target, positive, weight, read_options)
-    refreshed = refresh_model(model, rows.X, rows.y, rows.weight)
+    rows = read_for_model(model, data, target, positive, weight, read_options, groups=groups)
+    refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
     save_model(refreshed.model, out)
     console(json_out).print(str(refreshed), markup=False, highlight=False)
     write_json(
