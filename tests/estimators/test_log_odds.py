@@ -4,16 +4,17 @@ from copy import copy
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import roots_legendre
 from sklearn.linear_model import LogisticRegression
 
 import aucforest
-from aucforest import AUCStackingClassifier
+from aucforest import AUCStackingClassifier, refresh
 from aucforest.inspection import explain
 from aucforest.persistence.model_file import write_model
 from tests.estimators.data import make_table, small_forest, small_tree
-from tests.estimators.stacks import DATA, fitted
+from tests.estimators.stacks import DATA, fitted, small_stack
 from tests.estimators.test_model_files import read
 from tests.inspection.test_shapley import sides
 from tests.reference import log_odds as reference
@@ -129,6 +130,50 @@ def test_sums_of_stacks(name, tmp_path):
     loaded = explain(aucforest.load(tmp_path / "stack"), X)
     np.testing.assert_array_equal(found.values, loaded.values)
     np.testing.assert_array_equal(found.base_values, loaded.base_values)
+
+
+def batches_of_towns(n_classes=2):
+    """Return three tables with different categories, and their labels."""
+    X, y = make_table(900, 3, n_classes)
+    numbers, random = pd.DataFrame(X, columns=list("abc")), np.random.default_rng(0)
+    towns = [random.integers(*limits, 900) for limits in ((0, 60), (20, 90), (50, 150))]
+    return [numbers.assign(town=pd.Categorical(town.astype(str))) for town in towns], y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("make", [small_forest, small_stack])
+def test_sums_of_refreshed_models(make, n_classes):
+    batches, y = batches_of_towns(n_classes)
+    model = make(30).fit(batches[0], y)
+    for X in batches[1:]:
+        model = refresh(model, X, y).model
+        assert "old" in model.members_
+        found = check_sums(model, X[:50])
+        assert found.feature_names == ("a", "b", "c", "town")
+    np.testing.assert_array_equal(found.values, explain(model, X[:50], n_jobs=2).values)
+
+
+def test_a_refreshed_model_has_the_values_of_its_members():
+    """Each of them reads its own categories and target rates."""
+    (before, X, _), y = batches_of_towns()
+    model = refresh(small_forest(30).fit(before, y), X, y).model
+    assert list(model.members_) == ["old", "forest"]
+    for weights, member in zip(np.eye(2), model.members_.values()):
+        model.weights_, model.intercepts_ = weights, np.zeros(2)
+        found, expected = explain(model, X[:50]), explain(member, X[:50])
+        np.testing.assert_allclose(found.values, expected.values, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found.base_values, expected.base_values, rtol=0, atol=1e-9)
+
+
+def test_parts_of_dates_that_differ():
+    X, y = make_table(600, 2)
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(600) % 300, unit="D")
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(day=days)
+    old = small_forest(30, date_parts=["time"]).fit(frame[:300], y[:300])
+    refreshed = refresh(old.set_params(date_parts=["time", "day of week"]), frame[300:], y[300:]).model
+    assert "old" in refreshed.members_
+    with pytest.raises(ValueError, match="other parts of dates than the old one"):
+        explain(refreshed, frame[:1])
 
 
 def test_a_confident_stack_of_three_classes():

@@ -9,7 +9,6 @@ from scipy.special import softmax
 
 import aucforest
 from aucforest import LinearAUCClassifier, refresh
-from aucforest.inspection import explain
 from aucforest.metrics import compare_auc, roc_auc_score
 from tests.estimators.data import make_table, small_forest
 from tests.estimators.stacks import small_stack
@@ -90,8 +89,6 @@ def test_probabilities_are_the_combination_of_both_models(make, tmp_path):
     np.testing.assert_array_equal(aucforest.load(tmp_path / "again").predict_proba(X), again.predict_proba(X))
     with pytest.raises(TypeError, match=r"^a refreshed model that keeps an old one cannot be exported to ONNX"):
         refreshed.to_onnx(tmp_path / "model.onnx")
-    with pytest.raises(TypeError, match=r"^a refreshed model that keeps an old one cannot be explained: explain both"):
-        explain(refreshed, X[:1])
 
 
 def test_an_old_model_without_weight_is_no_member():

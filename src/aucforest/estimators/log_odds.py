@@ -106,6 +106,19 @@ def _exp_chord(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[n
     return np.exp(greatest) * np.where(gap == 0.0, 1.0, np.expm1(gap) / np.where(gap == 0.0, 1.0, gap))
 
 
+class InputsOfModel(NamedTuple):
+    """What the log odds of a model depend on."""
+
+    model: Any
+    means: Mapping[str, StepsOfMean]  # means over trees of the forests
+    X: NDArray[np.float64]  # the features of the trees
+
+    def rows(self, rows: slice) -> "InputsOfModel":
+        """Return the inputs of some rows."""
+        means = {name: (values[:, :, rows], base) for name, (values, base) in self.means.items()}
+        return InputsOfModel(self.model, means, self.X[rows])
+
+
 def explained_members(model: Any) -> dict[str, Any]:
     """Return the members that the log odds of a stack depend on; for a forest or a tree, the model as "forest".
 
@@ -121,10 +134,13 @@ def explained_members(model: Any) -> dict[str, Any]:
     weights = zip(model.members_.items(), model.weights_.tolist())
     members = {name: member for (name, member), weight in weights if weight > 0.0 or name == "forest"}
     if "old" in members:
-        raise TypeError(
-            "a refreshed model that keeps an old one cannot be explained: explain both, model.members_['old'] and"
-            " model.members_['forest']"
-        )
+        explained_members(members["old"])
+        parts = [{k: column.parts for k, column in member.dates_.items()} for member in (model, members["old"])]
+        if parts[0] != parts[1]:
+            raise ValueError(
+                "the refreshed model reads other parts of dates than the old one that it keeps, so they cannot be"
+                " explained together: explain both, model.members_['old'] and model.members_['forest']"
+            )
     linear = members.get("linear")
     if not isinstance(linear, AdditiveClassifier | None):
         raise TypeError(
@@ -136,6 +152,17 @@ def explained_members(model: Any) -> dict[str, Any]:
     return members
 
 
+def explained_models(model: Any) -> list[Any]:
+    """Return a model, then the old one that a refreshed model keeps, the one that this keeps, and so on."""
+    old = explained_members(model).get("old")
+    return [model, *([] if old is None else explained_models(old))]
+
+
+def forests_of(model: Any) -> dict[str, Any]:
+    """Return the forests of a model, by the names of the members of a stack."""
+    return {name: member for name, member in explained_members(model).items() if name in ("forest", "residual")}
+
+
 def can_be_explained(model: Any) -> bool:
     """Return whether a fitted model can be explained."""
     try:
@@ -144,24 +171,30 @@ def can_be_explained(model: Any) -> bool:
         return False
 
 
-def log_odds(
-    model: Any, means: Mapping[str, StepsOfMean], X: NDArray[np.float64], proba: NDArray[np.float64]
-) -> Divided:
-    """Return the log odds of a model divided among features, given the means over trees of its forests in steps.
+def log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> Divided:
+    """Return the log odds of a model divided among features; `proba` are the probabilities of the model.
 
-    X are the features of the trees, and `proba` are the probabilities of the model.
+    `inputs` are of the model, and then of the old model that a refreshed model keeps, of the one that this keeps, etc.
     """
-    is_stack, steps = isinstance(model, AUCStackingClassifier), {name: _steps_of_mean(*m) for name, m in means.items()}
-    n_steps, _, _, n_features = means["forest"][0].shape
-    if "linear" in explained_members(model):
-        steps["linear"] = _steps_of_additive(model.members_["linear"], X[:, :n_features], n_steps)
-    found = []
-    for index in range(n_steps):
-        numbers = {name: member_steps[index] for name, member_steps in steps.items()}
-        scores = _scores_of_stack(model, numbers) if is_stack else _scores_of_forest(model, numbers["forest"])
-        found.append(scores.log_odds())
+    found = [scores.log_odds() for scores in _steps_of_scores(inputs)]
     divided = Divided(np.sum([step.values for step in found], axis=0), found[0].base, found[-1].end)
-    return _as_shown(divided, proba) if is_stack else divided
+    return _as_shown(divided, proba) if isinstance(inputs[0].model, AUCStackingClassifier) else divided
+
+
+def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Divided]:
+    """Return the class scores of the first model in each step."""
+    model, means, X = inputs[0]
+    steps = {name: _steps_of_mean(*mean) for name, mean in means.items()}
+    n_steps, _, _, n_features = means["forest"][0].shape
+    members = explained_members(model)
+    if "linear" in members:
+        scores_of_linear = _steps_of_additive(members["linear"], X[:, :n_features], n_steps)
+        steps["linear"] = [scores.proba() for scores in scores_of_linear]
+    if "old" in members:
+        steps["old"] = [scores.proba() for scores in _steps_of_scores(inputs[1:])]
+    if not isinstance(model, AUCStackingClassifier):
+        return [_scores_of_forest(model, step) for step in steps["forest"]]
+    return [_scores_of_stack(model, dict(zip(steps, numbers))) for numbers in zip(*steps.values())]
 
 
 def _as_shown(divided: Divided, proba: NDArray[np.float64]) -> Divided:
@@ -193,19 +226,20 @@ def _steps_of_additive(model: AdditiveClassifier, X: NDArray[np.float64], n_step
 
 
 def _scores_of_stack(stack: Any, numbers: Mapping[str, Divided]) -> Divided:
-    """Return the scores of a stack, whose softmax gives the probabilities."""
+    """Return the scores of a stack, whose softmax gives the probabilities.
+
+    `numbers` are the means over trees of the forests, and the probabilities of other members.
+    """
     weights, proba = dict(zip(stack.members_, stack.weights_.tolist())), {}
     for name, step in numbers.items():
-        if name != "linear":
-            member = stack.members_[name]
-            proba[name] = step if member._calibration is None else _scores_of_forest(member, step).proba()
+        is_calibrated = name in ("forest", "residual") and stack.members_[name]._calibration is not None
+        proba[name] = _scores_of_forest(stack.members_[name], step).proba() if is_calibrated else step
     scores = {"forest": proba["forest"].log(SMALLEST)}
     if "residual" in numbers:
         parts = proba["residual"], proba["forest"], proba["forest"].complement()
         logs = [part.log(SMALLEST) for part in parts]
         scores["residual"] = _weighted_sum((1.0, -1.0, -1.0), logs, np.zeros(len(stack.classes_)))
-    if "linear" in numbers:
-        scores["linear"] = numbers["linear"].proba().log(SMALLEST)
+    scores |= {name: proba[name].log(SMALLEST) for name in ("linear", "old") if name in proba}
     return _weighted_sum([weights[name] for name in scores], list(scores.values()), stack.intercepts_)
 
 

@@ -11,7 +11,7 @@ from aucforest._display import Display
 from aucforest._memory import check_memory
 from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
-from aucforest.estimators.log_odds import StepsOfMean, explained_members, log_odds
+from aucforest.estimators.log_odds import InputsOfModel, StepsOfMean, explained_models, forests_of, log_odds
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.growing import thread_map
 from aucforest.inspection.models import category_names_of, check_count, input_names_of
@@ -334,9 +334,9 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     ------
     ValueError
         If X does not match the model, `scale` is unknown or "probability" for a stack, a stack is from an older model
-        file, or the values need more than half of the machine's memory. They need 40 bytes for each row and feature, 72
-        for a stack with two forests, or 8 with ``scale="probability"``, times the number of classes if there are more
-        than two.
+        file, a refreshed model and its old model read different parts of dates, or the values need more than half of
+        the machine's memory. They need 40 bytes for each row and feature, 72 for a stack with two forests, or 8 with
+        ``scale="probability"``, times the number of classes if there are more than two.
     TypeError
         If the model is not supported, for example a stack with a custom linear model.
 
@@ -368,34 +368,38 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     """
     if scale not in _WORDS:
         raise ValueError(f"scale must be one of {', '.join(map(repr, _WORDS))}, got {scale!r}")
-    forests = {name: member for name, member in explained_members(model).items() if name != "linear"}
+    models = explained_models(model)
+    forests = [forests_of(given) for given in models]
     if scale == "probability" and isinstance(model, AUCStackingClassifier):
         raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
-    X, classes, names = model._features_of(X), model.classes_, input_names_of(model)
-    n_columns = 1 if len(classes) == 2 else len(classes)
-    what = f"Shapley values of {len(X):,} rows, {len(names):,} features and {len(classes):,} classes"
+    valid, classes, names = [given._features_of(X) for given in models], model.classes_, input_names_of(model)
+    n_rows, n_columns = len(valid[0]), 1 if len(classes) == 2 else len(classes)
+    what = f"Shapley values of {n_rows:,} rows, {len(names):,} features and {len(classes):,} classes"
     n_steps = _N_STEPS if scale == "log_odds" else 1
-    n_arrays = n_steps * len(forests) + (scale == "log_odds")
-    check_memory(8.0 * len(X) * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
-    X, means = as_dense(X), dict[str, StepsOfMean]()
-    inputs, n_trees = np.array(model._inputs_of_features), sum(len(forest.trees_) for forest in forests.values())
+    n_arrays = n_steps * sum(map(len, forests)) + (scale == "log_odds")
+    check_memory(8.0 * n_rows * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
+    features, inputs = list(map(as_dense, valid)), []
+    n_trees = sum(len(forest.trees_) for given in forests for forest in given.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
-        for name, forest in forests.items():
-            sums, bases = np.zeros((n_steps, n_columns, len(X), len(names))), np.zeros(n_columns)
-            for trees in _in_steps(forest.trees_):
-                _add_trees(trees, X, inputs, sums, bases, n_jobs)
-                progress.update(len(trees))
-            sums /= len(forest.trees_)
-            means[name] = sums, bases / len(forest.trees_)
-    proba = model._predict_valid(X)
-    total, base = means["forest"] if scale == "probability" else _divide_log_odds(model, means, X, proba)
-    total = total.reshape(n_columns, len(X), len(names))
+        for given, of_model, rows in zip(models, forests, features):
+            means = {}
+            for name, forest in of_model.items():
+                sums, base = np.zeros((n_steps, n_columns, n_rows, len(names))), np.zeros(n_columns)
+                for trees in _in_steps(forest.trees_):
+                    _add_trees(trees, rows, np.array(given._inputs_of_features), sums, base, n_jobs)
+                    progress.update(len(trees))
+                sums /= len(forest.trees_)
+                means[name] = sums, base / len(forest.trees_)
+            inputs.append(InputsOfModel(given, means, rows))
+    proba = model.predict_proba(X)
+    total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
+    total = total.reshape(n_columns, n_rows, len(names))
     values, base = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)
     return Explanation(
         values=values,
-        base_values=np.broadcast_to(base, (len(X), *np.shape(base))),
+        base_values=np.broadcast_to(base, (n_rows, *np.shape(base))),
         probabilities=proba[:, 1] if n_columns == 1 else proba,
-        data=X[:, : len(names)],
+        data=features[0][:, : len(names)],
         feature_names=tuple(names),
         classes=classes,
         target=f"{_WORDS[scale]} {classes[1] if n_columns == 1 else 'each class'}",
@@ -405,16 +409,13 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     )
 
 
-def _divide_log_odds(
-    model: Any, means: Mapping[str, StepsOfMean], X: NDArray[Any], proba: NDArray[np.float64]
-) -> StepsOfMean:
+def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> StepsOfMean:
     """Return the values of the log odds, (n_columns, n_samples, n_inputs), and their base values, (n_columns,)."""
-    steps, base = means["forest"]
+    steps, base = inputs[0].means["forest"]
     total = np.empty(steps.shape[1:])
-    for start in range(0, len(X), _BLOCK):
+    for start in range(0, len(proba), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        block = {name: (values[:, :, rows], mean) for name, (values, mean) in means.items()}
-        found = log_odds(model, block, X[rows], proba[rows])
+        found = log_odds([given.rows(rows) for given in inputs], proba[rows])
         total[:, rows], base = found.values[-len(total) :], found.base[-len(total) :, 0]
     return total, base
 
