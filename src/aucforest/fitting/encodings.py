@@ -1,6 +1,7 @@
 """The features that a tree grows on: sets of categories, or target rates (target encoding) in the tree's sample."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,27 @@ from aucforest.tree.ordered_rates import RateRule, SampleData, encode_rates, sam
 _FIRST_OF_INTERACTIONS = 2**32
 
 
+class TreeFeatures(NamedTuple):
+    """The features of trees that grow on the same tables of rates."""
+
+    growth: Growth  # of trees with these features
+    indices: NDArray[np.int64]  # of these features among all features; rates are last
+    rules: dict[int, RateRule]  # the rule of each column with rates, by the index of the column
+
+    @classmethod
+    def of(cls, growth: Growth, tables: tuple[int, ...]) -> Self:
+        """Return the features of a tree, given the indices of the tables whose rates it grows on."""
+        rates, digits = _rates_and_digits(growth)
+        base, rules = np.arange(digits.first), dict[int, RateRule]()
+        if growth.encoding == SETS:
+            return cls(growth.of_features(base), base, rules)
+        for column in digits.n_categories:
+            rules[column] = _rule_of(growth, [number for number in tables if rates.tables[number].feature == column])
+        base = np.setdiff1d(base, list(rules))
+        indices = np.concatenate((base, _rates_of(growth, tables)))
+        return cls(growth.of_features(indices), indices, rules)
+
+
 class TreeSample(NamedTuple):
     """The sample of a tree with the codes of the features that it grows on."""
 
@@ -24,17 +46,17 @@ class TreeSample(NamedTuple):
 
 def encode_sample(growth: Growth, part: Part, key: int) -> TreeSample:
     """Return the sample of a tree with the codes of its features; target rates are computed from this sample."""
-    rates, digits = _rates_and_digits(growth)
-    base = np.arange(digits.first)
-    if growth.encoding == SETS:
-        return TreeSample(growth.of_features(base), part._replace(codes=part.codes[: digits.first]), base)
-    base = np.setdiff1d(base, list(digits.n_categories))
-    tables = _tables_of_tree(rates, growth.encoding, key)
-    features = np.concatenate((base, _features_of(growth, tables)))
-    codes = np.empty((len(features), part.n_rows), dtype=part.codes.dtype)
-    np.take(part.codes, base, axis=0, out=codes[: len(base)], mode="clip")  # any other mode copies once more
-    _write_rates(growth, part, key, tables, codes[len(base) :])
-    return TreeSample(growth.of_features(features), part._replace(codes=codes), features)
+    tables = _tables_of_tree(growth, key)
+    if tables not in growth.tree_features:  # they take as long as some hundred samples of a tree
+        growth.tree_features[tables] = TreeFeatures.of(growth, tables)
+    of_tree, indices, rules = growth.tree_features[tables]
+    if not rules:
+        return TreeSample(of_tree, part._replace(codes=part.codes[: len(indices)]), indices)
+    n_base = len(indices) - sum(rule.n_features for rule in rules.values())
+    codes = np.empty((len(indices), part.n_rows), dtype=part.codes.dtype)
+    np.take(part.codes, indices[:n_base], axis=0, out=codes[:n_base], mode="clip")  # other modes copy once more
+    _write_rates(growth, part, key, rules, codes[n_base:])
+    return TreeSample(of_tree, part._replace(codes=codes), indices)
 
 
 def _rates_and_digits(growth: Growth) -> tuple[TargetRates, Digits]:
@@ -43,31 +65,34 @@ def _rates_and_digits(growth: Growth) -> tuple[TargetRates, Digits]:
     return growth.rates, growth.digits
 
 
-def _features_of(growth: Growth, tables: list[int]) -> NDArray[np.int64]:
+def _rates_of(growth: Growth, tables: Sequence[int]) -> NDArray[np.int64]:
     """Return the indices of the features that are the rates of tables."""
     rates, digits = _rates_and_digits(growth)
     return digits.first + np.concatenate([np.arange(rates.n_features)[rates.indices(number)] for number in tables])
 
 
-def _tables_of_tree(rates: TargetRates, encoding: str, key: int) -> list[int]:
+def _tables_of_tree(growth: Growth, key: int) -> tuple[int, ...]:
     """Return the indices of the tables whose rates a tree grows on, in ascending order."""
+    rates, _ = _rates_and_digits(growth)
     alone = [i for i, table in enumerate(rates.tables) if not table.is_interaction]
-    if encoding != INTERACTIONS:
-        return alone
+    if growth.encoding != INTERACTIONS:
+        return () if growth.encoding == SETS else tuple(alone)
     others = np.array([i for i, table in enumerate(rates.tables) if table.is_interaction], dtype=np.int32)
     shuffle(np.uint64(key), _FIRST_OF_INTERACTIONS, others)
-    return sorted(alone + others[:INTERACTIONS_OF_TREE].tolist())
+    return tuple(sorted(alone + others[:INTERACTIONS_OF_TREE].tolist()))
 
 
-def _write_rates(growth: Growth, part: Part, key: int, tables: list[int], codes: NDArray[np.unsignedinteger]) -> None:
-    """Write the codes of the rates of tables; a sample's rates are computed from earlier samples in random order."""
-    rates, digits = _rates_and_digits(growth)
+def _write_rates(
+    growth: Growth, part: Part, key: int, rules: dict[int, RateRule], codes: NDArray[np.unsignedinteger]
+) -> None:
+    """Write the codes of rates; the rates of a sample are computed from earlier samples in random order."""
+    _, digits = _rates_and_digits(growth)
     groups = None if part.groups is None else np.unique(part.groups, return_inverse=True)[1].astype(np.int64)
     data = SampleData.of(part.codes, groups, part.rate_weights)
     order, first = sample_order(key, part.n_rows, groups), 0
-    for feature, n_categories in digits.n_categories.items():
-        rule = _rule_of(growth, [number for number in tables if rates.tables[number].feature == feature])
-        by_category = sort_by_category(digits.decode(part.codes, feature), n_categories, order, part.labels)
+    for column, rule in rules.items():
+        categories = digits.decode(part.codes, column)
+        by_category = sort_by_category(categories, digits.n_categories[column], order, part.labels)
         encode_rates(rule, data, by_category, codes[first : first + rule.n_features])
         first += rule.n_features
 
@@ -80,7 +105,7 @@ def _rule_of(growth: Growth, numbers: list[int]) -> RateRule:
     for index, table in enumerate(tables[1:], 1):
         code_parts = table.parts_of_codes(growth.values)
         parts[index, : len(code_parts)] = code_parts
-    edges = [growth.edges_of(feature) for feature in _features_of(growth, numbers).tolist()]
+    edges = [growth.edges_of(feature) for feature in _rates_of(growth, numbers).tolist()]
     return RateRule(
         classes=rates.classes,
         prior=rates.frequencies[rates.classes],

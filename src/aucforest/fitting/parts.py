@@ -180,6 +180,11 @@ class Growth:
         return replace(self, params=params, values=values, kinds=self.kinds[features], variant_of={})
 
     @cached_property
+    def tree_features(self) -> dict[tuple[int, ...], Any]:
+        """The features of trees, by the tables of rates that they grow on; `encodings` writes them here."""
+        return {}
+
+    @cached_property
     def n_bins(self) -> NDArray[np.int64]:
         """Numbers of bins, (n_features,)."""
         return np.diff(self.values.first)
