@@ -6,8 +6,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.losses.pairs import check_eps, check_loss_scores, check_pairs
-from aucforest.losses.pairwise import Loss, evaluate
+from aucforest.losses.pairwise import Loss, check_eps, check_loss_scores, check_pairs, evaluate
 from aucforest.metrics.validation import check_option
 
 
