@@ -165,35 +165,26 @@ def auc_confidence_interval(
 
 
 def auc_with_interval(
-    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None, level: float = 0.95
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    level: float = 0.95,
+    *,
+    auc: float | None = None,
 ) -> tuple[float, float, float]:
-    """Return `auc_confidence_interval` without a warning."""
-    z = normal_quantile(level)
-    auc, factor = _variance_factor(*two_classes(y_true, y_score, sample_weight))
-    return (auc, np.nan, np.nan) if np.isnan(factor) else (auc, *score_interval(auc, factor, z))
-
-
-def interval_around(
-    auc: float, y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None = None, level: float = 0.95
-) -> tuple[float, float]:
-    """Return the interval of `auc_confidence_interval` around another estimate of the AUC, NaN if it is not defined."""
-    factor = _variance_factor(*two_classes(y_true, y_score, sample_weight))[1]
-    return score_interval(auc, factor, normal_quantile(level)) if np.isfinite(factor) else (np.nan, np.nan)
-
-
-def _variance_factor(
-    positive: NDArray[np.bool_], scores: NDArray[np.floating], weights: FloatArray | None
-) -> tuple[float, float]:
-    """Return the AUC, and DeLong's variance over AUC (1 - AUC), NaN if a class has fewer than two samples."""
+    """Return `auc_confidence_interval` without a warning, around another estimate of the AUC if `auc` is given."""
+    quantile = normal_quantile(level)
+    positive, scores, weights = two_classes(y_true, y_score, sample_weight)
     aucs, covariances, n_rows = _delong(positive, scores[:, None], weights)
-    auc, variances = float(aucs[0]), covariances[:, 0, 0]
+    observed, variances = float(aucs[0]), covariances[:, 0, 0]
+    auc = observed if auc is None else auc
     if np.isnan(variances).any():
-        return auc, float("nan")
+        return auc, np.nan, np.nan
     # the variance over AUC (1 - AUC), shrunk such that it is also defined for an AUC of 0 or 1
-    inner = (n_rows.min() * auc + 0.5) / (n_rows.min() + 1.0)
+    inner = (n_rows.min() * observed + 0.5) / (n_rows.min() + 1.0)
     prior = inner * (1.0 - inner)
-    ratios = (n_rows**2 * variances + prior) / (n_rows * auc * (1.0 - auc) + 2.0 * prior)
-    return auc, float(np.sum(np.minimum(ratios, 1.0) / n_rows))
+    ratios = (n_rows**2 * variances + prior) / (n_rows * observed * (1.0 - observed) + 2.0 * prior)
+    return auc, *score_interval(auc, float(np.sum(np.minimum(ratios, 1.0) / n_rows)), quantile)
 
 
 class AUCComparison(NamedTuple):

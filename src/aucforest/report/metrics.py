@@ -16,7 +16,7 @@ from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.oob_curve_display import first_trees
 from aucforest.metrics import average_precision_score
 from aucforest.metrics.classification import brier_losses, g_mean, log_losses
-from aucforest.metrics.confidence import auc_with_interval, interval_around
+from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
@@ -261,6 +261,6 @@ def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
         weights, low, high = training.weights_of(part.seen), np.nan, np.nan
         auc = pairs.correct(class_roc_auc(labels, part.proba, weights), *part)
         if len(forest.classes_) == 2:
-            low, high = interval_around(auc, labels == 1, part.proba[:, 1], weights)
+            _, low, high = auc_with_interval(labels == 1, part.proba[:, 1], weights, auc=auc)
         points.append([part.n_trees, auc, low, high])
     return np.reshape(points, (-1, 4))
