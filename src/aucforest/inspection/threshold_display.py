@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._display import Display
-from aucforest.metrics.curve_displays import positive_scores
+from aucforest.metrics.curve_displays import score_classifiers
 from aucforest.metrics.ranking import cumulate
-from aucforest.metrics.thresholds import check_cost, gain_at_thresholds
-from aucforest.metrics.validation import class_codes, positive_last, two_classes
+from aucforest.metrics.thresholds import check_cost, error_costs
+from aucforest.metrics.validation import two_classes
 
 
 @dataclass(repr=False, eq=False)
@@ -99,15 +99,16 @@ class ThresholdCurveDisplay(Display):
         """
         matrix = None if cost is None else check_cost(cost, 2)
         tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
-        totals = np.array([fps[-1], tps[-1]])
-        if totals.min() <= 0.0:
+        negatives, positives = fps[-1], tps[-1]
+        if min(negatives, positives) <= 0.0:
             raise ValueError("y_true must have two classes with positive total weight, but one has none")
         # The threshold infinity is left out: without positive predictions, precision is undefined.
         curves = {name: curve[::-1] for name, curve in threshold_curves(tps[1:], fps[1:]).items()}
         mean_cost = None
         if matrix is not None:
-            error_cost = -gain_at_thresholds(tps[1:], fps[1:], "cost", matrix)[::-1]
-            mean_cost = (np.diag(matrix) @ totals + error_cost) / totals.sum()
+            fp_cost, fn_cost = error_costs(matrix)
+            of_errors = (fp_cost * fps[1:] + fn_cost * (positives - tps[1:]))[::-1]
+            mean_cost = (np.diag(matrix) @ [negatives, positives] + of_errors) / (negatives + positives)
         return cls(thresholds[:0:-1].astype(np.float64), curves, cost=mean_cost, threshold=threshold).plot(ax)
 
     @classmethod
@@ -136,10 +137,9 @@ class ThresholdCurveDisplay(Display):
         ValueError
             If the classifier is not binary, if a label is unknown, and as in `from_predictions`.
         """
-        scores = positive_scores(estimator, X)
-        codes, _ = class_codes(y_true, len(scores), labels=estimator.classes_[positive_last(estimator)])
+        is_positive, scores, _ = score_classifiers({"model": estimator}, X, y_true)
         options.setdefault("threshold", getattr(estimator, "threshold_", None))
-        return cls.from_predictions(codes == 1, scores, **options)
+        return cls.from_predictions(is_positive, scores["model"], **options)
 
     def _draw(self, ax: Any) -> None:
         self.cost_ax_, self.mark_, self.lines_ = None, None, {}
@@ -162,11 +162,11 @@ class ThresholdCurveDisplay(Display):
 
 def threshold_curves(tps: NDArray[np.float64], fps: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """Return metrics from true and false positives; precision is NaN without positive predictions."""
-    called = tps + fps
+    called, recall, specificity = tps + fps, tps / tps[-1], 1.0 - fps / fps[-1]
     return {
         "precision": np.divide(tps, called, out=np.full_like(called, np.nan), where=called > 0.0),
-        "recall": tps / tps[-1],
-        "specificity": 1.0 - fps / fps[-1],
-        "G-mean": gain_at_thresholds(tps, fps, "gmean"),
-        "F1": gain_at_thresholds(tps, fps, "f1"),
+        "recall": recall,
+        "specificity": specificity,
+        "G-mean": np.sqrt(recall * specificity),
+        "F1": 2.0 * tps / (called + tps[-1]),
     }

@@ -123,7 +123,7 @@ class RocCurveDisplay(Display):
         ValueError, ImportError
             If the mapping is empty, as in `roc_confidence_band`, and if matplotlib is not installed.
         """
-        scores = scores_by_name(y_score, name)
+        scores = _scores_by_name(y_score, name)
         entries: dict[str, RocEntry] = {}
         first = next(iter(scores.values()))
         options: dict[str, Any] = {"level": level, "n_bootstrap": n_bootstrap, "random_state": random_state}
@@ -245,7 +245,7 @@ class GainsDisplay(Display):
         ValueError, ImportError
             As `RocCurveDisplay.from_predictions` and `gains_curve`. ValueError also for an unknown kind.
         """
-        scores = scores_by_name(y_score, name)
+        scores = _scores_by_name(y_score, name)
         options: dict[str, Any] = {"pos_label": pos_label, "sample_weight": sample_weight}
         curves = {label: gains_curve(y_true, values, **options)[:2] for label, values in scores.items()}
         prevalence = precision_at_k(y_true, next(iter(scores.values())), 1.0, **options)
@@ -291,7 +291,7 @@ class GainsDisplay(Display):
         return grid, np.interp(grid, proportion, gain) / grid
 
 
-def scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> Mapping[str, ArrayLike]:
+def _scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> Mapping[str, ArrayLike]:
     """Return scores by name; `name` is the name of a single model."""
     scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
     if not scores:
@@ -300,13 +300,13 @@ def scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> M
 
 
 def score_classifiers(
-    estimator: Any, X: Any, y_true: ArrayLike, name: str | None
+    estimator: Any, X: Any, y_true: ArrayLike, name: str | None = None
 ) -> tuple[NDArray[np.bool_], dict[str, FloatArray], Any]:
     """Return whether each sample is positive, the scores of each classifier by name, and the positive label."""
     models = estimator if isinstance(estimator, Mapping) else {name or type(estimator).__name__: estimator}
     if not models:
         raise ValueError("estimator is an empty mapping of classifiers")
-    scores = {label: positive_scores(model, X) for label, model in models.items()}
+    scores = {label: _positive_scores(model, X) for label, model in models.items()}
     classes = {tuple(model.classes_[positive_last(model)].tolist()) for model in models.values()}
     if len(classes) != 1:
         raise ValueError(f"the classifiers must have the same two classes, but have {classes}, the positive one last")
@@ -315,7 +315,7 @@ def score_classifiers(
     return codes == 1, scores, positive
 
 
-def positive_scores(estimator: Any, X: Any) -> FloatArray:
+def _positive_scores(estimator: Any, X: Any) -> FloatArray:
     """Return the scores of the positive class of a fitted classifier."""
     if len(estimator.classes_) != 2:
         raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")

@@ -203,17 +203,6 @@ def find_best(
     return int(np.argmax(gain >= gain.max() - (0 if is_whole else ROUNDING * scale)))
 
 
-def gain_at_thresholds(tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None) -> FloatArray:
-    """Return G-mean, F1 or the negative cost at each of the descending thresholds of `cumulate`."""
-    positives, negatives = tps[-1], fps[-1]
-    if criterion == "gmean":
-        return np.sqrt(tps / positives * (1.0 - fps / negatives))
-    if criterion == "f1":
-        return 2.0 * tps / (tps + fps + positives)
-    fp_cost, fn_cost = (0.0, 0.0) if cost is None else error_costs(cost)
-    return -(fp_cost * fps + fn_cost * (positives - tps))
-
-
 def decide(classifier: Any, proba: FloatArray) -> NDArray[np.int64]:
     """Return the index of the predicted class of each row, which depends on the `threshold_` of a fitted classifier.
 
