@@ -40,10 +40,8 @@ class PermutationImportance(HtmlTable):
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
         The score without permutation minus the score with the feature permuted. Each sample has one prediction in both.
-    importances_mean : ndarray of shape (n_features,), float64
-        Mean importance over repeats.
-    importances_std : ndarray of shape (n_features,), float64
-        Standard deviation over repeats, as in scikit-learn. It reflects the permutations only.
+    importances_mean, importances_std : ndarray of shape (n_features,), float64
+        Mean and standard deviation over repeats, as in scikit-learn. The latter reflects the permutations only.
     importances_stderr : ndarray of shape (n_features,), float64
         Standard error of the mean, which also reflects the finite number of samples. NaN if a class has fewer than two
         scored samples.

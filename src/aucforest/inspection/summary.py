@@ -18,18 +18,12 @@ class ForestSummary(HtmlTable):
 
     Attributes
     ----------
-    n_nodes, n_leaves : ndarray of shape (n_trees,), int64
-        Number of nodes and of leaves of each tree.
-    max_depth : ndarray of shape (n_trees,), int64
-        Depth of each tree.
-    mean_leaf_depth : ndarray of shape (n_trees,), float64
-        Mean depth of the leaves of each tree.
-    mean_leaf_samples : ndarray of shape (n_trees,), float64
-        Mean number of distinct training samples in a leaf of each tree.
-    n_features_used : ndarray of shape (n_trees,), int64
-        Number of features that each tree uses.
-    n_bytes : ndarray of shape (n_trees,), int64
-        Memory of each tree in bytes.
+    n_nodes, n_leaves, max_depth : ndarray of shape (n_trees,), int64
+        Number of nodes, number of leaves and depth of each tree.
+    mean_leaf_depth, mean_leaf_samples : ndarray of shape (n_trees,), float64
+        Mean depth of the leaves of each tree, and mean number of distinct training samples in a leaf.
+    n_features_used, n_bytes : ndarray of shape (n_trees,), int64
+        Number of features that each tree uses, and its memory in bytes.
     leaves_by_depth : ndarray of shape (max depth + 1,), int64
         Number of leaves of all trees at each depth.
     splits_by_feature : ndarray of shape (n_features,), int64

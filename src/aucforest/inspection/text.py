@@ -36,18 +36,14 @@ def export_text(
     ----------
     model : AUCTreeClassifier, AUCForestClassifier or Tree
         A fitted model. The trees of a forest are printed one after another with their numbers.
-    feature_names : sequence of str of length n_features, default=None
-        Names of the features. None uses the names seen in `fit`, or else feature_0, feature_1, ...
-    class_names : sequence of str of length n_classes, default=None
-        Names of the classes. None uses the labels seen in `fit`.
+    feature_names, class_names : sequence of str, default=None
+        Names of the features and classes. None uses those seen in `fit`, or else feature_0, feature_1, ... and indices.
     max_depth : int, default=10
         The maximum depth to print. Deeper branches are truncated.
     decimals : int, default=2
         The number of decimal places of thresholds, weights and probabilities.
-    show_weights : bool, default=False
-        Whether to print the class weights of each leaf.
-    show_proba : bool, default=False
-        Whether to print the predicted class probabilities of each leaf.
+    show_weights, show_proba : bool, default=False
+        Whether to print the class weights and the predicted class probabilities of each leaf.
 
     Returns
     -------

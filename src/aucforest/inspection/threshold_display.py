@@ -77,13 +77,11 @@ class ThresholdCurveDisplay(Display):
         ----------
         y_true, y_score, sample_weight
             As in `aucforest.metrics.optimal_threshold`.
-        threshold : float, optional
-            A threshold to mark with a vertical line.
+        threshold, ax
+            As in `ThresholdCurveDisplay` and its `plot`.
         cost : array-like of shape (2, 2), optional
             ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. The
             mean cost is plotted as well.
-        ax
-            As in `plot`.
 
         Returns
         -------

@@ -27,10 +27,8 @@ class TreeDisplay(Display):
     ----------
     tree : Tree
         The tree to plot.
-    feature_names : sequence of str of length n_features
-        Names of the features.
-    class_names : sequence of str of length n_classes
-        Names of the classes.
+    feature_names, class_names : sequence of str
+        Names of the features and classes.
     categories : mapping of int to sequence of str, default=None
         Names of the categories of categorical features by feature index.
     max_depth : int or None, default=None

@@ -121,14 +121,12 @@ def auc_confidence_interval(
 
     Parameters
     ----------
-    y_true : array-like of shape (n_samples,)
-        Binary labels (bool, int, float or str). The greater one is positive.
+    y_true, sample_weight
+        As in `delong_covariance`, with the same errors.
     y_score : array-like of shape (n_samples,)
         Finite scores.
     level : float in (0, 1), default=0.95
         Confidence level.
-    sample_weight
-        As in `delong_covariance`, with the same errors.
 
     Returns
     -------
@@ -315,10 +313,9 @@ def roc_confidence_band(
 
     "simultaneous" covers the whole true curve with probability `level` or more. Each rate is within its
     Kolmogorov-Smirnov distance, d or e, of the true rate with probability sqrt(level), so the true positive rate at t
-    is between TPR(t - d) - e and TPR(t + d) + e [1]_. "bootstrap" covers the true positive rate at each t separately,
-    by percentiles of bootstrap curves. Its coverage is too low near rates of 0 and 1.
-
-    The simultaneous band stays open at the ends of the curve.
+    is between TPR(t - d) - e and TPR(t + d) + e [1]_. The band stays open at the ends of the curve. "bootstrap" covers
+    the true positive rate at each t separately, by percentiles of bootstrap curves. Its coverage is too low near rates
+    of 0 and 1.
 
     Parameters
     ----------

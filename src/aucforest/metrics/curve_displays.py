@@ -106,10 +106,8 @@ class RocCurveDisplay(Display):
             The name of a single model.
         band : {"simultaneous", "bootstrap"} or None, default="simultaneous"
             The confidence band of each curve, the `method` of `roc_confidence_band`.
-        level : float in (0, 1), default=0.95
-            Confidence level of bands and intervals.
-        n_bootstrap, random_state
-            As in `roc_confidence_band`.
+        level, n_bootstrap, random_state
+            As in `roc_confidence_band`; `level` is also for the intervals.
         ax : matplotlib Axes, optional
             The axes to plot on. By default a new figure is created.
 
@@ -230,10 +228,8 @@ class GainsDisplay(Display):
             As in `RocCurveDisplay.from_predictions`.
         kind : {"gains", "lift"}, default="gains"
             Whether to plot recall, or recall divided by the proportion of samples selected.
-        pos_label : label, optional
-            The positive label. By default the greater of two labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative sample weights.
+        pos_label, sample_weight
+            As in `gains_curve`.
 
         Returns
         -------
