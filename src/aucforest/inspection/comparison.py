@@ -105,7 +105,12 @@ def compare_criteria(
     auc True
     gini True
     """
-    by_name = dict(zip(check_names("criteria", criterion_names(criteria)), criteria))
+    for criterion in criteria:
+        if isinstance(criterion, list | tuple):
+            what = f"single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
+            raise TypeError(f"criteria must hold {what}")
+    names = criteria if isinstance(criteria, str) else [criterion_name(criterion) for criterion in criteria]
+    by_name = dict(zip(check_names("criteria", names), criteria))
     by_name.setdefault(BASELINE, BASELINE)
     metrics = check_names("metrics", metrics)
     for name in metrics:
@@ -128,18 +133,6 @@ def _make_model(
     if criterion == STACK:
         return AUCStackingClassifier(AUCForestClassifier(**params), threshold=threshold, oob_score=oob_score)
     return AUCForestClassifier(criterion=criterion, threshold=threshold, oob_score=oob_score, **params)
-
-
-def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:
-    """Return the names of criteria; raise TypeError if one of the criteria is a list."""
-    if isinstance(criteria, str):
-        return criteria
-    for criterion in criteria:
-        if isinstance(criterion, list | tuple):
-            raise TypeError(
-                f"criteria must hold single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
-            )
-    return [criterion_name(criterion) for criterion in criteria]
 
 
 class ComparisonRow(NamedTuple):
