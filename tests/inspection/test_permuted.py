@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucforest.inspection._permuted import BLOCK_ROWS, OutOfBagLeaves, PermutedRows, find_path_features
+from aucforest.inspection._permuted import BLOCK_ROWS, PermutedRows, find_path_features
 from aucforest.tree.prediction import PackedTrees
 from tests.persistence.trees import make_tree
 from tests.reference.importance import features_on_the_way, out_of_bag_sums
@@ -29,7 +29,7 @@ def test_words_tell_the_features_on_the_way(first_feature):
     X, trees = make_data(2, n_features=90)
     packed = PackedTrees(trees).take_predictions(trees)
     paths = find_path_features(trees, first_feature, np.arange(90))
-    found = OutOfBagLeaves.find(packed, paths, X, draw(5, len(X)) * 0)
+    found = PermutedRows(packed, paths, X, draw(5, len(X)) * 0, True).leaves
     for tree in range(5):
         entries = slice(*found.starts[tree : tree + 2])
         for row, leaf, bits in zip(found.rows[entries], found.leaves[entries], found.path_features[entries]):

@@ -51,26 +51,13 @@ class OutOfBagLeaves(NamedTuple):
     leaves: NDArray[np.uint32]  # indices of the leaves in their trees
     path_features: NDArray[np.uint64]  # bits of `find_path_features` at the leaves
 
-    @classmethod
-    def find(
-        cls, packed: PackedTrees, paths: NDArray[np.uint64], X: NDArray[np.float64], counts: NDArray[np.uint16]
-    ) -> "OutOfBagLeaves":
-        """Find leaves; `counts` is how often each row is in the bootstrap sample of each tree, (n_trees, n_rows)."""
-        leaves = packed.find_leaves(X, counts)
-        n_entries, blocks = [0], []
-        for start in range(0, len(X), BLOCK_ROWS):
-            tree, row = np.nonzero(counts[:, start : start + BLOCK_ROWS] == 0)
-            leaf = leaves[tree, start + row]
-            n_entries.extend(np.bincount(tree, minlength=len(counts)).tolist())
-            blocks.append((row.astype(np.uint32), leaf.astype(np.uint32), paths[packed.first[tree] + leaf]))
-        return cls(np.cumsum(n_entries), *map(np.concatenate, zip(*blocks)))
-
 
 class PermutedRows:
-    """Rows, and a method that sums their out-of-bag predictions with changed values of one feature.
+    """Rows, their out-of-bag leaves, and a method that sums their predictions with changed values of one feature.
 
-    `counts` is how often each row is in the bootstrap sample of each tree, (n_trees, n_rows). `any_missing` is whether
-    the rows or the changed values have missing values. X is changed and restored, so only one thread can use it.
+    `paths` is the result of `find_path_features`, and `counts` is how often each row is in the bootstrap sample of each
+    tree, (n_trees, n_rows). `any_missing` is whether the rows or the changed values have missing values. X is changed
+    and restored, so only one thread can use it.
     """
 
     def __init__(
@@ -82,7 +69,13 @@ class PermutedRows:
         any_missing: bool,
     ) -> None:
         self._packed, self._X, self._any_missing = packed, X, any_missing
-        self._leaves = OutOfBagLeaves.find(packed, paths, X, counts)
+        leaves, n_entries, blocks = packed.find_leaves(X, counts), [0], []
+        for start in range(0, len(X), BLOCK_ROWS):
+            tree, row = np.nonzero(counts[:, start : start + BLOCK_ROWS] == 0)
+            leaf = leaves[tree, start + row]
+            n_entries.extend(np.bincount(tree, minlength=len(counts)).tolist())
+            blocks.append((row.astype(np.uint32), leaf.astype(np.uint32), paths[packed.first[tree] + leaf]))
+        self.leaves = OutOfBagLeaves(np.cumsum(n_entries), *map(np.concatenate, zip(*blocks)))
 
     def sums(self, bit: int, columns: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sums of out-of-bag predictions, (n_rows, n_classes), with changed values of the feature of a bit.
@@ -98,7 +91,7 @@ class PermutedRows:
         changed_bits = is_changed.astype(np.uint64) << np.uint64(bit)
         X[:, columns] = values
         trees = packed.arrays_for(X)
-        _sum_out_of_bag(trees, X, self._any_missing, self._leaves, changed_bits, buffers, total)
+        _sum_out_of_bag(trees, X, self._any_missing, self.leaves, changed_bits, buffers, total)
         X[:, columns] = before
         return total
 
