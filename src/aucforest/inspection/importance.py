@@ -205,17 +205,13 @@ def oob_permutation_importance(
     ----------
     forest : AUCForestClassifier
         A forest fitted with ``bootstrap=True``.
-    X : array-like of shape (n_samples, n_features)
-        The training samples, in the same order as in `fit`.
-    y : array-like of shape (n_samples,)
-        The training labels.
+    X, y, sample_weight
+        The data of `fit`, in the same order. The weights are also used in scoring.
     scoring : str or callable, default="roc_auc"
         Name of a scikit-learn scorer, or a callable ``scorer(estimator, X, y)`` that uses probabilities or labels.
         "roc_auc" is Hand and Till's extension for more than two classes.
     n_repeats : int, default=5
         The number of times each feature is permuted.
-    sample_weight : array-like of shape (n_samples,), default=None
-        The sample weights of `fit`. They are also used in scoring.
     n_jobs : int or None, default=None
         The number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

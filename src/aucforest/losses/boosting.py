@@ -66,10 +66,8 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
 
     Parameters
     ----------
-    loss : {"exp", "logistic", "sigmoid", "squared_hinge"}, default="exp"
-        See `pairwise_loss`. For "sigmoid", which is not convex, the hessian is an upper bound from the gradient.
-    eps : float, default=1.0
-        The width of the loss in units of the scores.
+    loss, eps
+        As in `pairwise_loss`. For "sigmoid", which is not convex, the hessian is an upper bound from the gradient.
 
     Returns
     -------

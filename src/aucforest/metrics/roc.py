@@ -250,10 +250,7 @@ def precision_area(tps: NDArray[Any], precision: FloatArray) -> FloatArray:
 
 
 def class_roc_auc(codes: NDArray[Any], proba: FloatArray, sample_weight: ArrayLike | None = None) -> float:
-    """Return the ROC AUC of the second of two classes, or Hand and Till's mean for more classes.
-
-    `codes` are the indices of the classes; `proba` has a column per class, or one dimension for the second class.
-    """
+    """Return the ROC AUC of the second of two classes (`proba` may be one-dimensional), or Hand and Till's mean."""
     scores = proba[:, 1] if proba.shape[1:] == (2,) else proba
     if scores.ndim == 1:
         return float(roc_auc_score(codes == 1, scores, sample_weight=sample_weight))
