@@ -7,8 +7,8 @@ from aucforest.inspection.importance import ImportanceDisplay, PermutationImport
 from aucforest.inspection.notes import column_notes
 from aucforest.inspection.summary import ForestSummary, forest_summary
 from aucforest.inspection.text import export_text
-from aucforest.inspection.threshold_display import ThresholdCurveDisplay
 from aucforest.inspection.tree_display import TreeDisplay
+from aucforest.metrics.curve_displays import ThresholdCurveDisplay
 
 __all__ = [
     "ComparisonRow",
