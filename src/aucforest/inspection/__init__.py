@@ -6,8 +6,7 @@ from aucforest.inspection.forest_displays import MixtureDisplay, OOBCurveDisplay
 from aucforest.inspection.importance import ImportanceDisplay, PermutationImportance, oob_permutation_importance
 from aucforest.inspection.notes import column_notes
 from aucforest.inspection.summary import ForestSummary, forest_summary
-from aucforest.inspection.text import export_text
-from aucforest.inspection.tree_display import TreeDisplay
+from aucforest.inspection.trees import TreeDisplay, export_text
 from aucforest.metrics.curve_displays import ThresholdCurveDisplay
 
 __all__ = [
