@@ -163,7 +163,10 @@ def roc_auc_score(
             raise ValueError("y_true must contain only zeros and ones if it is a matrix")
         area = average_columns(score, indicators, scores, weights, average)
     else:
-        _check_many_classes(average, max_fpr, multi_class)
+        if max_fpr not in (None, 1.0):
+            raise ValueError(f"max_fpr must be None for more than two classes, but is {max_fpr}")
+        if average == "samples" or (multi_class, average) == ("ovo", "micro"):
+            raise ValueError(f"average={average!r} is not available for multi_class={multi_class!r}")
         codes, classes = column_codes(truth, scores, labels)
         if multi_class == "ovo":
             area = average_pairs(codes, rank_columns(scores), len(classes), weights, average)
@@ -181,14 +184,6 @@ def _is_second(truth: NDArray[Any], n_rows: int, labels: ArrayLike | None) -> ND
     if np.shape(labels) != (2,):
         raise ValueError(f"labels must have two elements for one column of scores, but is {labels!r}")
     return class_codes(truth, n_rows, labels=labels)[0] == 1
-
-
-def _check_many_classes(average: str | None, max_fpr: float | None, multi_class: str) -> None:
-    """Raise ValueError for an option that is not available for more than two classes."""
-    if max_fpr not in (None, 1.0):
-        raise ValueError(f"max_fpr must be None for more than two classes, but is {max_fpr}")
-    if average == "samples" or (multi_class, average) == ("ovo", "micro"):
-        raise ValueError(f"average={average!r} is not available for multi_class={multi_class!r}")
 
 
 def _area(positive: NDArray[np.bool_], scores: Scores, weights: FloatArray | None, *, max_fpr: float | None) -> float:
