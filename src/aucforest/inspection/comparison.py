@@ -166,10 +166,8 @@ class CriteriaComparison(HtmlTable):
 
     Attributes
     ----------
-    criteria : tuple of str
-        The criteria, always including Gini.
-    metrics : tuple of str
-        The metrics.
+    criteria, metrics : tuple of str
+        The criteria, always including Gini, and the metrics.
     folds : structured ndarray of shape (n_folds, n_criteria)
         One record for each fit, with the fields "fold", "criterion", "n_train" and "n_test" and one for each metric.
     n_classes : int
@@ -267,10 +265,9 @@ class CriteriaComparison(HtmlTable):
         >>> comparison.verdict().partition(";")[0]
         'No criterion ranks significantly better than gini on these folds'
         """
-        if metric is None:
-            metric = next(iter(self.metrics_of_quality), None)
-            if metric is None:
-                raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
+        if metric is None and not self.metrics_of_quality:
+            raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
+        metric = self.metrics_of_quality[0] if metric is None else metric
         check_names("metric", [metric], self.metrics)
         require_level(level)
         return _verdict([row for row in self._rows(metric, level) if row.criterion != BASELINE], level)

@@ -117,7 +117,10 @@ def auc_confidence_interval(
     """Compute the AUC with a score interval based on DeLong's variance.
 
     Like Wilson's interval for a proportion [1]_, the interval contains all values t of the AUC that a test with the
-    variance at t does not reject. Its length is positive even if the AUC is 0 or 1.
+    variance at t does not reject. Its length is positive even if the AUC is 0 or 1. The variance of V10 over the
+    positives and of V01 over the negatives (see `delong_covariance`) is r AUC (1 - AUC) with r at most 1; r is shrunk
+    towards one half as if there were two more samples. The variance for a true AUC of t is assumed to be r t (1 - t)
+    over the number of samples. "How sure an AUC is" in the documentation has the coverage in simulations.
 
     Parameters
     ----------
@@ -133,12 +136,6 @@ def auc_confidence_interval(
     auc, low, high : float
         The AUC and the bounds. The bounds are NaN with an UndefinedMetricWarning if a class has fewer than two samples
         with weight.
-
-    Notes
-    -----
-    The variance of V10 over the positives and of V01 over the negatives (see `delong_covariance`) is r AUC (1 - AUC)
-    with r at most 1; r is shrunk towards one half as if there were two more samples. For a true AUC of t the variance
-    is assumed to be r t (1 - t) / n. "How sure an AUC is" in the documentation has the coverage in simulations.
 
     References
     ----------
