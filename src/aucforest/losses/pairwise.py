@@ -78,10 +78,8 @@ def pairwise_loss(
     -------
     value : float
         The loss.
-    gradient : ndarray of shape (n_samples,), float64
-        First derivatives with respect to the scores.
-    hessian : ndarray of shape (n_samples,), float64
-        Diagonal of the second derivatives with respect to the scores.
+    gradient, hessian : ndarray of shape (n_samples,), float64
+        First derivatives, and the diagonal of the second derivatives, with respect to the scores.
 
     Raises
     ------

@@ -145,10 +145,8 @@ def group_rates(
     y_proba : array-like of shape (n_samples,), optional
         The probability of the positive class, for the calibration: the mean probability minus the class frequency. The
         interval is a score interval of the frequency with the observed variance of y - p.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative sample weights. Samples of weight 0 are ignored.
-    pos_label : label, optional
-        The positive label. By default the greater of two labels; a single label is positive if it equals 1.
+    sample_weight, pos_label
+        As in `precision_at_k`. Samples of weight 0 are ignored.
     reference : object, optional
         The group with which the others are compared, by default the largest. NaN is the group of missing values.
     level : float in (0, 1), default=0.95
