@@ -299,11 +299,12 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
     If a feature is unknown, a row goes both ways at a split on it, in proportion to the training weight, as in the
     path-dependent TreeSHAP [1]_. In the additive member of a stack, an unknown column has its mean effect on the
-    training samples. As the probability that each feature is known increases from 0 to 1, the mean of the trees changes
-    from the base value to the prediction. What the features contribute to these changes adds up to the Shapley values
-    of ``scale="probability"``. Log odds are a function of such means, and their changes are added up along the same
-    path in four steps [2]_, [3]_. The results are close to the Shapley values of log odds, but not equal; "Say why a
-    row ranks high" in the documentation measures the difference.
+    training samples. Hierarchical shrinkage, missing values and sets of categories are taken into account. As the
+    probability that each feature is known increases from 0 to 1, the mean of the trees changes from the base value to
+    the prediction. What the features contribute to these changes adds up to the Shapley values of
+    ``scale="probability"``. Log odds are a function of such means, and their changes are added up along the same path
+    in four steps [2]_, [3]_. The results are close to the Shapley values of log odds, but not equal; "Say why a row
+    ranks high" in the documentation measures the difference.
     A categorical column has one value: the column and its target rates (see ``target_rates_`` of the forest), including
     the rates of its interactions, are known or unknown together.
 
