@@ -5,8 +5,7 @@ from aucforest.inspection.explanation import Explanation, ExplanationDisplay, Re
 from aucforest.inspection.forest_displays import MixtureDisplay, OOBCurveDisplay
 from aucforest.inspection.importance import ImportanceDisplay, PermutationImportance, oob_permutation_importance
 from aucforest.inspection.notes import column_notes
-from aucforest.inspection.summary import ForestSummary, forest_summary
-from aucforest.inspection.trees import TreeDisplay, export_text
+from aucforest.inspection.trees import ForestSummary, TreeDisplay, export_text, forest_summary
 from aucforest.metrics.curve_displays import ThresholdCurveDisplay
 
 __all__ = [
