@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any, Self
 
 import numpy as np
@@ -96,8 +96,10 @@ def export_text(
             text = f"weights: [{weights}] {text}"
         return text
 
-    def lines_of(tree: Tree) -> Iterator[str]:
-        """Yield lines depth first and left before right."""
+    def lines_of(number: int, tree: Tree) -> Iterator[str]:
+        """Yield the number of the tree if there are several, then lines depth first and left before right."""
+        if len(trees) > 1:
+            yield f"tree {number}" if number == 0 else f"\ntree {number}"
         depths, height, prediction = tree.depth.tolist(), _heights(tree), tree.prediction
         # Nodes that are still to be written, each with the condition that leads to the node.
         waiting: list[tuple[str | None, int]] = [(None, 0)]
@@ -115,8 +117,7 @@ def export_text(
                 child = int(tree.left_child[node])
                 waiting += [(right, child + 1), (left, child)]
 
-    titles = [["tree 0"], *([f"\ntree {i}"] for i in range(1, len(trees)))] if len(trees) > 1 else [[]]
-    for line in chain.from_iterable(chain(title, lines_of(tree)) for title, tree in zip(titles, trees)):
+    for line in chain.from_iterable(starmap(lines_of, enumerate(trees))):
         lines.append(line)
         n_characters += len(line) + 1
         if n_characters > _MOST_CHARACTERS:
