@@ -388,14 +388,12 @@ class ThresholdCurveDisplay(Display):
 
         Parameters
         ----------
-        estimator : classifier
-            A fitted classifier with `predict_proba` or `decision_function`. Its ``threshold_``, if it is a number, is
+        estimator, y_true
+            As in `RocCurveDisplay.from_estimator`, but a single classifier. Its ``threshold_``, if it is a number, is
             marked.
         X : array-like or frame of shape (n_samples, n_features)
             Held-out samples. Training samples give optimistic curves; for a forest use `from_predictions` with the
             column of the positive class of ``oob_decision_function_``.
-        y_true : array-like of shape (n_samples,)
-            The true labels. The positive class is ``pos_label_`` or, without this attribute, the second class.
         **options
             Other parameters of `from_predictions`.
 
