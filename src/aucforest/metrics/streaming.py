@@ -38,7 +38,8 @@ class AUCSketch:
 
     The sketch counts the weight of each class in the bins of a fixed grid of scores. With p_b and q_b the proportions
     of the positives and negatives in bin b, the AUC is sum p_b (q_{<b} + q_b / 2) with an error of at most
-    1/2 * sum p_b q_b. Counts are integers, so the result does not depend on how the data are split and merged.
+    1/2 * sum p_b q_b. Counts are integers, so the result does not depend on how the data are split and merged. Weights
+    are rounded to multiples of 2**-20, with an error that `error_bound` includes; their sum must be less than 2**42.
 
     Parameters
     ----------
@@ -50,11 +51,6 @@ class AUCSketch:
     ------
     ValueError
         If `bits` is invalid.
-
-    Notes
-    -----
-    Weights are rounded to multiples of 2**-20; `error_bound` includes the rounding error. The sum of all weights must
-    be less than 2**42.
 
     Examples
     --------
