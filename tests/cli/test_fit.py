@@ -8,7 +8,7 @@ import pytest
 
 import aucforest
 from aucforest.inspection.folds import make_folds, run_folds
-from aucforest.metrics.confidence import interval_around
+from aucforest.metrics.confidence import auc_with_interval
 from aucforest.tables.text_files import TextFiles
 from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
 
@@ -42,7 +42,7 @@ def test_the_figures_are_out_of_bag(files):
     fitted = forest(rows)
     score, auc = fitted.oob_decision_function_[:, 1], fitted.oob_score_
     known = np.isfinite(score)
-    low, high = interval_around(auc, is_positive[known], score[known])
+    _, low, high = auc_with_interval(is_positive[known], score[known], auc=auc)
     for text in (
         "train.csv, label",
         f"{auc:.4f}",

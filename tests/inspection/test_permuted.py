@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aucforest.inspection._permuted import BLOCK_ROWS, OutOfBagLeaves, PathFeatures, PermutedRows
+from aucforest.inspection._permuted import BLOCK_ROWS, PermutedRows, find_path_features
 from aucforest.tree.prediction import PackedTrees
 from tests.persistence.trees import make_tree
 from tests.reference.importance import features_on_the_way, out_of_bag_sums
@@ -28,12 +28,12 @@ def draw(n_trees, n_rows):
 def test_words_tell_the_features_on_the_way(first_feature):
     X, trees = make_data(2, n_features=90)
     packed = PackedTrees(trees).take_predictions(trees)
-    paths = PathFeatures.find(trees, first_feature, np.arange(90))
-    found = OutOfBagLeaves.find(packed, paths, X, draw(5, len(X)) * 0)
+    paths = find_path_features(trees, first_feature, np.arange(90))
+    found = PermutedRows(packed, paths, X, draw(5, len(X)) * 0, True).leaves
     for tree in range(5):
         entries = slice(*found.starts[tree : tree + 2])
         for row, leaf, bits in zip(found.rows[entries], found.leaves[entries], found.path_features[entries]):
-            assert paths.bits[packed.first[tree] + leaf] == bits
+            assert paths[packed.first[tree] + leaf] == bits
             expected = features_on_the_way(trees[tree], X[row]) & set(range(first_feature, first_feature + 64))
             assert {first_feature + b for b in range(64) if int(bits) >> b & 1} == expected
 
@@ -45,7 +45,7 @@ def test_sums_with_other_values_of_a_feature(n_classes, any_missing):
     X = X if any_missing else np.nan_to_num(X)
     counts, packed = draw(5, len(X)), PackedTrees(trees).take_predictions(trees)
     before = X.copy()
-    rows = PermutedRows(packed, PathFeatures.find(trees, 0, np.arange(4)), X, counts, any_missing)
+    rows = PermutedRows(packed, find_path_features(trees, 0, np.arange(4)), X, counts, any_missing)
     for feature in range(4):
         column = np.random.default_rng(feature).permutation(X[:, feature])
         given = column.copy()

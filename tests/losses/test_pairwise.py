@@ -115,3 +115,46 @@ def test_the_smoothed_auc_goes_to_the_auc():
 def test_bad_input_of_the_smoothed_auc_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         smooth_auc(**{"y": [0, 1], "scores": [0.1, 0.2], "eps": 0.1, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"y": [1, 1, 1]}, "y has only one class in 3 samples"),
+        ({"y": [0, 1, 2]}, "y must have two labels"),
+        ({"y": [0, 1]}, "y has 2 samples, but scores has 3"),
+        ({"scores": [0.0, np.nan, 1.0]}, "scores must be finite, but value 1 is nan"),
+        ({"scores": [0.0, np.inf, 1.0]}, "scores must be finite, but value 1 is inf"),
+        ({"scores": [[0.0], [1.0], [2.0]]}, r"scores must have 1 dimension\(s\), but has shape \(3, 1\)"),
+        ({"eps": 0.0}, "eps must be positive and finite"),
+        ({"eps": -1.0}, "eps must be positive and finite"),
+        ({"eps": np.nan}, "eps must be positive and finite"),
+        ({"eps": np.inf}, "eps must be positive and finite"),
+        ({"eps": 1e-200, "loss": "logistic"}, r"above 1e-150\), but is 1e-200"),
+        ({"loss": "hinge"}, "loss must be one of 'exp', 'logistic', 'sigmoid', 'squared_hinge', but is 'hinge'"),
+        ({"sample_weight": [1.0, -2.0, 1.0]}, "sample_weight must not be negative, but value 1 is -2.0"),
+        ({"sample_weight": [1.0, 2.0]}, "sample_weight has 2 samples, but scores has 3"),
+        ({"sample_weight": [1.0, 0.0, 1.0]}, "sample_weight leaves no pair"),
+        ({"group": [0, 1, 0]}, "group and sample_weight leave no pair"),
+        ({"group": [0, 1]}, "group has 2 samples, but scores has 3"),
+        ({"group": [0, 0, np.nan]}, "group has a missing value"),
+        ({"scores": [-1e308, 1e308, 0.0]}, r"scores from -1e\+308 to 1e\+308 are too far apart for eps=1"),
+        ({"scores": [0.0, 1e90, 1.0], "eps": 1e-20}, "are too far apart"),
+    ],
+)
+def test_bad_input_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        pairwise_loss(**{"y": [0, 1, 0], "scores": [0.1, 0.2, 0.3], **arguments})
+
+
+def test_groups_have_an_order_and_none_is_missing():
+    with pytest.raises(TypeError, match="group has labels that cannot be sorted"):
+        pairwise_loss([0, 1], [0.0, 1.0], group=np.array(["a", 1], object))
+    with pytest.raises(ValueError, match="group has a missing value"):
+        pairwise_loss([0, 1], [0.0, 1.0], group=["a", None])
+
+
+@pytest.mark.parametrize("eps", ["1", None, True])
+def test_eps_is_a_number(eps):
+    with pytest.raises(TypeError, match="eps must be a number"):
+        pairwise_loss([0, 1], [0.0, 1.0], eps=eps)

@@ -56,7 +56,7 @@ from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.at_k import parse_number
-from aucforest.metrics.confidence import interval_around
+from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import repeated
@@ -377,4 +377,4 @@ def _out_of_bag(model: _Model, data: Labelled, seen: NDArray[np.bool_]) -> Metri
         return MetricValue("roc_auc", model.oob_score_)
     weight = None if data.weight is None else data.weight[seen]
     is_positive, score = data.y[seen] == 1, model.oob_decision_function_[seen, positive_last(model)[-1]]
-    return MetricValue("roc_auc", model.oob_score_, *interval_around(model.oob_score_, is_positive, score, weight))
+    return MetricValue("roc_auc", *auc_with_interval(is_positive, score, weight, auc=model.oob_score_))

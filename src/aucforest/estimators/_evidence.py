@@ -13,8 +13,8 @@ from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._paths import JoinedTrees, OutOfBagRows, ShrunkSums, add_shrunk, join_small
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
-from aucforest.metrics.multiclass import score_matrices
 from aucforest.metrics.ranking import score_columns
+from aucforest.metrics.roc import score_matrices
 from aucforest.metrics.validation import relative_weights
 from aucforest.tables.sparse import SparseRows
 from aucforest.tree.random import SCORED_SAMPLE

@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
 from aucforest._caller import warn
-from aucforest.losses.pairs import Pairs
-from aucforest.losses.pairwise import value_and_gradient
+from aucforest.losses.pairwise import Pairs, value_and_gradient
 
 Vector = NDArray[np.float64]
 Objective = Callable[[Vector], tuple[float, Vector]]

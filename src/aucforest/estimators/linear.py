@@ -14,7 +14,7 @@ from aucforest._sklearn import Interval, check_sample_weight, fit_context
 from aucforest.estimators._model_files import Field, Model, Part, are_finite, restore_fields, store_fields
 from aucforest.estimators._ranking_direction import Vector, calibrate, follow_path
 from aucforest.fitting.target import code_classes, number_classes
-from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
+from aucforest.losses.pairwise import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
 from aucforest.metrics.validation import unmask
 from aucforest.persistence.model_file import Arrays, StoredModel, require

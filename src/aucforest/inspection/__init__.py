@@ -2,14 +2,11 @@
 
 from aucforest.inspection.comparison import ComparisonRow, CriteriaComparison, compare_criteria
 from aucforest.inspection.explanation import Explanation, ExplanationDisplay, Reason, explain
+from aucforest.inspection.forest_displays import MixtureDisplay, OOBCurveDisplay
 from aucforest.inspection.importance import ImportanceDisplay, PermutationImportance, oob_permutation_importance
-from aucforest.inspection.mixture_display import MixtureDisplay
 from aucforest.inspection.notes import column_notes
-from aucforest.inspection.oob_curve_display import OOBCurveDisplay
-from aucforest.inspection.summary import ForestSummary, forest_summary
-from aucforest.inspection.text import export_text
-from aucforest.inspection.threshold_display import ThresholdCurveDisplay
-from aucforest.inspection.tree_display import TreeDisplay
+from aucforest.inspection.trees import ForestSummary, TreeDisplay, export_text, forest_summary
+from aucforest.metrics.curve_displays import ThresholdCurveDisplay
 
 __all__ = [
     "ComparisonRow",

@@ -16,27 +16,23 @@ from aucforest.tree.prediction import PackedTrees, add_leaf, nodes_of, walk
 from aucforest.tree.tree import LEAF, Tree
 
 BLOCK_ROWS = 512  # rows that descend a tree together
-MOST_FEATURES = 64  # number of features in a `PathFeatures`, one for each bit
+MOST_FEATURES = 64  # number of features in the path features of a node, one for each bit
 
 
-class PathFeatures(NamedTuple):
-    """Which of up to MOST_FEATURES consecutive features are on the path from the root to each node."""
+def find_path_features(trees: Sequence[Tree], first: int, inputs: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return which of MOST_FEATURES features from `first` on are on the path to each node, (n_all_nodes,).
 
-    first_feature: int
-    bits: NDArray[np.uint64]  # bit b is set if the feature first_feature + b is on the path, (n_all_nodes,)
-
-    @classmethod
-    def find(cls, trees: Sequence[Tree], first_feature: int, inputs: NDArray[np.int64]) -> "PathFeatures":
-        """Find the features from `first_feature` on; `inputs` maps target rates to their categorical feature."""
-        bits = [np.empty(tree.n_nodes, dtype=np.uint64) for tree in trees]
-        for tree, tree_bits in zip(trees, bits):
-            _find_path_features(np.append(inputs, LEAF)[tree.feature], tree.left_child, first_feature, tree_bits)
-        return cls(first_feature, np.concatenate(bits))
+    Bit b stands for the feature first + b. `inputs` maps target rates to their categorical feature.
+    """
+    bits = [np.empty(tree.n_nodes, dtype=np.uint64) for tree in trees]
+    for tree, tree_bits in zip(trees, bits):
+        _find_path_features(np.append(inputs, LEAF)[tree.feature], tree.left_child, first, tree_bits)
+    return np.concatenate(bits)
 
 
 @bare_kernel
 def _find_path_features(feature, left_child, first_feature, bits):
-    """Write the bits of `PathFeatures` for each node of a tree; children come after their parents."""
+    """Write the bits of each node of a tree; children come after their parents."""
     bits[0] = 0
     for node in range(len(feature)):
         if feature[node] == LEAF:
@@ -53,43 +49,36 @@ class OutOfBagLeaves(NamedTuple):
     starts: NDArray[np.int64]  # index of the first entry of each tree in each block, then the number of entries
     rows: NDArray[np.uint32]  # indices of rows in their block
     leaves: NDArray[np.uint32]  # indices of the leaves in their trees
-    path_features: NDArray[np.uint64]  # bits of `PathFeatures` at the leaves
-
-    @classmethod
-    def find(
-        cls, packed: PackedTrees, paths: PathFeatures, X: NDArray[np.float64], counts: NDArray[np.uint16]
-    ) -> "OutOfBagLeaves":
-        """Find leaves; `counts` is how often each row is in the bootstrap sample of each tree, (n_trees, n_rows)."""
-        leaves = packed.find_leaves(X, counts)
-        n_entries, blocks = [0], []
-        for start in range(0, len(X), BLOCK_ROWS):
-            tree, row = np.nonzero(counts[:, start : start + BLOCK_ROWS] == 0)
-            leaf = leaves[tree, start + row]
-            n_entries.extend(np.bincount(tree, minlength=len(counts)).tolist())
-            blocks.append((row.astype(np.uint32), leaf.astype(np.uint32), paths.bits[packed.first[tree] + leaf]))
-        return cls(np.cumsum(n_entries), *map(np.concatenate, zip(*blocks)))
+    path_features: NDArray[np.uint64]  # bits of `find_path_features` at the leaves
 
 
 class PermutedRows:
-    """Rows, and a method that sums their out-of-bag predictions with changed values of one feature.
+    """Rows, their out-of-bag leaves, and a method that sums their predictions with changed values of one feature.
 
-    `counts` is how often each row is in the bootstrap sample of each tree, (n_trees, n_rows). `any_missing` is whether
-    the rows or the changed values have missing values. X is changed and restored, so only one thread can use it.
+    `paths` is the result of `find_path_features`, and `counts` is how often each row is in the bootstrap sample of each
+    tree, (n_trees, n_rows). `any_missing` is whether the rows or the changed values have missing values. X is changed
+    and restored, so only one thread can use it.
     """
 
     def __init__(
         self,
         packed: PackedTrees,
-        paths: PathFeatures,
+        paths: NDArray[np.uint64],
         X: NDArray[np.float64],
         counts: NDArray[np.uint16],
         any_missing: bool,
     ) -> None:
-        self._packed, self._paths, self._X, self._any_missing = packed, paths, X, any_missing
-        self._leaves = OutOfBagLeaves.find(packed, paths, X, counts)
+        self._packed, self._X, self._any_missing = packed, X, any_missing
+        leaves, n_entries, blocks = packed.find_leaves(X, counts), [0], []
+        for start in range(0, len(X), BLOCK_ROWS):
+            tree, row = np.nonzero(counts[:, start : start + BLOCK_ROWS] == 0)
+            leaf = leaves[tree, start + row]
+            n_entries.extend(np.bincount(tree, minlength=len(counts)).tolist())
+            blocks.append((row.astype(np.uint32), leaf.astype(np.uint32), paths[packed.first[tree] + leaf]))
+        self.leaves = OutOfBagLeaves(np.cumsum(n_entries), *map(np.concatenate, zip(*blocks)))
 
-    def sums(self, feature: int, columns: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with changed values of a feature.
+    def sums(self, bit: int, columns: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sums of out-of-bag predictions, (n_rows, n_classes), with changed values of the feature of a bit.
 
         `columns` are the columns of the feature and its target rates; `values` replace them, (n_rows, n_columns).
         """
@@ -99,10 +88,10 @@ class PermutedRows:
         before = X[:, columns]
         # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
         is_changed = (before != values).any(axis=1)
-        changed_bits = is_changed.astype(np.uint64) << np.uint64(feature - self._paths.first_feature)
+        changed_bits = is_changed.astype(np.uint64) << np.uint64(bit)
         X[:, columns] = values
         trees = packed.arrays_for(X)
-        _sum_out_of_bag(trees, X, self._any_missing, self._leaves, changed_bits, buffers, total)
+        _sum_out_of_bag(trees, X, self._any_missing, self.leaves, changed_bits, buffers, total)
         X[:, columns] = before
         return total
 

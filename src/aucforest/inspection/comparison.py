@@ -21,8 +21,7 @@ from aucforest.metrics.intervals import require_level, score_interval, t_quantil
 from aucforest.tables.rows import indexable_rows
 
 BASELINE = "gini"
-# The name, among the criteria, of a stack with a forest that has criterion="auto".
-STACK = "stack"
+STACK = "stack"  # the name, among the criteria, of a stack with a mixed forest
 
 
 def compare_criteria(
@@ -48,10 +47,8 @@ def compare_criteria(
 
     Parameters
     ----------
-    X : array-like or DataFrame of shape (n_samples, n_features)
-        The data, as for AUCForestClassifier.
-    y : array-like of shape (n_samples,)
-        Class labels.
+    X, y, sample_weight
+        As in `AUCForestClassifier.fit`. The weights are also used for the metrics.
     criteria : sequence of str or compiled functions, default=("auto", "auc", "gini")
         Split criteria of AUCForestClassifier, including "auto" for a mixed forest. The baseline "gini" is added if it
         is missing. A function f is shown as "f()". "stack" is an AUCStackingClassifier with a mixed forest.
@@ -67,8 +64,6 @@ def compare_criteria(
         "g_mean", "brier", "log_loss", "fit_seconds", "n_nodes" and "depth". "precision_at_K", "recall_at_K" and
         "lift_at_K" are also possible, where K is a proportion of the test samples, such as 0.01, or a number of
         samples, such as 100. With more than two classes, they are means over classes.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights for fitting and for the metrics.
     random_state : int, RandomState instance or None, default=None
         Controls the folds and the seeds of the forests.
     n_jobs : int or None, default=None
@@ -105,7 +100,12 @@ def compare_criteria(
     auc True
     gini True
     """
-    by_name = dict(zip(check_names("criteria", criterion_names(criteria)), criteria))
+    for criterion in criteria:
+        if isinstance(criterion, list | tuple):
+            what = f"single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
+            raise TypeError(f"criteria must hold {what}")
+    names = criteria if isinstance(criteria, str) else [criterion_name(criterion) for criterion in criteria]
+    by_name = dict(zip(check_names("criteria", names), criteria))
     by_name.setdefault(BASELINE, BASELINE)
     metrics = check_names("metrics", metrics)
     for name in metrics:
@@ -128,18 +128,6 @@ def _make_model(
     if criterion == STACK:
         return AUCStackingClassifier(AUCForestClassifier(**params), threshold=threshold, oob_score=oob_score)
     return AUCForestClassifier(criterion=criterion, threshold=threshold, oob_score=oob_score, **params)
-
-
-def criterion_names(criteria: Sequence[str | Callable[..., Any]]) -> Sequence[str]:
-    """Return the names of criteria; raise TypeError if one of the criteria is a list."""
-    if isinstance(criteria, str):
-        return criteria
-    for criterion in criteria:
-        if isinstance(criterion, list | tuple):
-            raise TypeError(
-                f"criteria must hold single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
-            )
-    return [criterion_name(criterion) for criterion in criteria]
 
 
 class ComparisonRow(NamedTuple):
@@ -178,10 +166,8 @@ class CriteriaComparison(HtmlTable):
 
     Attributes
     ----------
-    criteria : tuple of str
-        The criteria, always including Gini.
-    metrics : tuple of str
-        The metrics.
+    criteria, metrics : tuple of str
+        The criteria, always including Gini, and the metrics.
     folds : structured ndarray of shape (n_folds, n_criteria)
         One record for each fit, with the fields "fold", "criterion", "n_train" and "n_test" and one for each metric.
     n_classes : int
@@ -201,10 +187,9 @@ class CriteriaComparison(HtmlTable):
         This estimate is too large if forests differ mostly by their random numbers; the test then rejects less often
         than its level (table in the documentation). Adjusted p-values allow for the number of criteria by the method of
         Holm (1979), but not for the number of metrics. Intervals are not adjusted.
-        Intervals are within the range of the metric, 0 to u. For a mean m they are Wilson intervals: they contain each
-        t that differs from m by at most a quantile times the standard error at t. The squared standard error at t is
-        its value at m times t (1 - t / u) / (m (1 - m / u)). For a difference, intervals are clipped to -u and u. If
-        all folds have the same value, intervals are NaN, and the p-value is NaN unless the difference is 0.
+        Intervals are within the range of the metric: those of means are Wilson's ("Folds" in the documentation has the
+        formula), and those of differences are clipped. If all folds have the same value, intervals are NaN, and the
+        p-value is NaN unless the difference is 0.
 
         Parameters
         ----------
@@ -280,10 +265,9 @@ class CriteriaComparison(HtmlTable):
         >>> comparison.verdict().partition(";")[0]
         'No criterion ranks significantly better than gini on these folds'
         """
-        if metric is None:
-            metric = next(iter(self.metrics_of_quality), None)
-            if metric is None:
-                raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
+        if metric is None and not self.metrics_of_quality:
+            raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
+        metric = self.metrics_of_quality[0] if metric is None else metric
         check_names("metric", [metric], self.metrics)
         require_level(level)
         return _verdict([row for row in self._rows(metric, level) if row.criterion != BASELINE], level)
@@ -421,10 +405,7 @@ def check_names(parameter: str, names: Sequence[str], allowed: Sequence[str] | N
 def resampled_mean(
     values: NDArray[np.float64], folds: NDArray[np.void], upper: float, level: float
 ) -> tuple[float, float, float]:
-    """Return the mean over folds of a metric, and its interval with Nadeau and Bengio's correction for overlap.
-
-    The metric is between 0 and `upper`. The interval is NaN if all folds have the same value.
-    """
+    """Return the mean over folds of a metric from 0 to `upper`, and its interval, NaN if all folds are equal."""
     mean, variance, quantile = _corrected(values, folds, level, _rounding(values))
     if np.isnan(variance):
         return mean, np.nan, np.nan

@@ -71,10 +71,8 @@ class Explanation:
     ----------
     values : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes), float64
         The values for the second of two classes, or for each of more than two classes.
-    base_values : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
-        The prediction when no feature is known.
-    probabilities : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
-        The probabilities of ``predict_proba``.
+    base_values, probabilities : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+        The prediction when no feature is known, and the probabilities of ``predict_proba``.
     data : ndarray of shape (n_samples, n_features)
         The rows, with codes for categories and NaN for missing and unseen values.
     feature_names : tuple of str
@@ -301,15 +299,14 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
 
     If a feature is unknown, a row goes both ways at a split on it, in proportion to the training weight, as in the
     path-dependent TreeSHAP [1]_. In the additive member of a stack, an unknown column has its mean effect on the
-    training samples. Hierarchical shrinkage, missing values and sets of categories are taken into account. Let each
-    feature be known with probability t. As t increases from 0 to 1, the mean of the trees changes from the base value
-    to the prediction, and each change is the sum of one change per feature. Added up over t, the changes per feature
-    are the Shapley values of ``scale="probability"``. Log odds are a function of such means, and their changes are
-    added up along the same path in four steps [2]_, [3]_. The results are close to the Shapley values of log odds over
-    subsets of known features, but not equal. Exact values would need a prediction for each subset; "Say why a row ranks
-    high" in the documentation measures the difference.
-    A categorical column has one value, even if trees read its target rates (see ``target_rates_`` of the forest). The
-    column and its target rates, including the rates of its interactions, are known or unknown together.
+    training samples. Hierarchical shrinkage, missing values and sets of categories are taken into account. As the
+    probability that each feature is known increases from 0 to 1, the mean of the trees changes from the base value to
+    the prediction. What the features contribute to these changes adds up to the Shapley values of
+    ``scale="probability"``. Log odds are a function of such means, and their changes are added up along the same path
+    in four steps [2]_, [3]_. The results are close to the Shapley values of log odds, but not equal; "Say why a row
+    ranks high" in the documentation measures the difference.
+    A categorical column has one value: the column and its target rates (see ``target_rates_`` of the forest), including
+    the rates of its interactions, are known or unknown together.
 
     Parameters
     ----------

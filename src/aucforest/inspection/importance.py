@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,7 @@ from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import ParallelMap, thread_map
 from aucforest.fitting.out_of_bag import RatedRows, TrainingRows, sum_out_of_bag, warn_of_never_out
-from aucforest.inspection._permuted import MOST_FEATURES, PathFeatures, PermutedRows
+from aucforest.inspection._permuted import MOST_FEATURES, PermutedRows, find_path_features
 from aucforest.inspection.models import check_count, check_forest, input_names_of, name_of_score
 from aucforest.metrics.intervals import require_level, t_quantile
 from aucforest.tables.rows import indexable_rows
@@ -28,6 +28,8 @@ from aucforest.tables.sparse import as_dense
 _MOST_PARTS = 10  # maximum number of random parts of the rows; fewer if a class has fewer rows
 _TASK_COLUMNS = 32  # permuted columns of one task; each task finds the leaves of the unpermuted rows once
 _MOST_BYTES = 2**28  # bytes of sums and permuted columns that are kept at a time
+
+PartScore = Callable[[NDArray[np.float64]], float]  # the score of some rows from the class probabilities of all rows
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -38,10 +40,8 @@ class PermutationImportance(HtmlTable):
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
         The score without permutation minus the score with the feature permuted. Each sample has one prediction in both.
-    importances_mean : ndarray of shape (n_features,), float64
-        Mean importance over repeats.
-    importances_std : ndarray of shape (n_features,), float64
-        Standard deviation over repeats, as in scikit-learn. It reflects the permutations only.
+    importances_mean, importances_std : ndarray of shape (n_features,), float64
+        Mean and standard deviation over repeats, as in scikit-learn. The latter reflects the permutations only.
     importances_stderr : ndarray of shape (n_features,), float64
         Standard error of the mean, which also reflects the finite number of samples. NaN if a class has fewer than two
         scored samples.
@@ -205,17 +205,13 @@ def oob_permutation_importance(
     ----------
     forest : AUCForestClassifier
         A forest fitted with ``bootstrap=True``.
-    X : array-like of shape (n_samples, n_features)
-        The training samples, in the same order as in `fit`.
-    y : array-like of shape (n_samples,)
-        The training labels.
+    X, y, sample_weight
+        The data of `fit`, in the same order. The weights are also used in scoring.
     scoring : str or callable, default="roc_auc"
         Name of a scikit-learn scorer, or a callable ``scorer(estimator, X, y)`` that uses probabilities or labels.
         "roc_auc" is Hand and Till's extension for more than two classes.
     n_repeats : int, default=5
         The number of times each feature is permuted.
-    sample_weight : array-like of shape (n_samples,), default=None
-        The sample weights of `fit`. They are also used in scoring.
     n_jobs : int or None, default=None
         The number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -280,7 +276,7 @@ def oob_permutation_importance(
         return forest._mean_of_trees(total[scored], sums.n_trees[scored, None])
 
     indices, proba = rows.bags.all_kept[scored], proba_of(sums.baseline)
-    parts = split_into_parts(X, rows, indices, score, seed)
+    parts = scores_of_parts(X, rows, indices, score, seed)
     with progress_bar(total=sums.n_features, desc="features", verbose=verbose) as progress:
 
         def permuted() -> Iterator[list[Callable[[], NDArray[np.float64]]]]:
@@ -297,17 +293,11 @@ def oob_permutation_importance(
     return replace(result, baseline_score=baseline_score, scoring=name_of_score(scoring))
 
 
-class Part(NamedTuple):
-    """Indices of scored rows, and the function that scores their class probabilities."""
+def scores_of_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer, seed: int) -> list[PartScore]:
+    """Return functions that score the class probabilities of the scored rows, on all of them, then on random parts.
 
-    indices: NDArray[np.int64]
-    score: Callable[[NDArray[np.float64]], float]
-
-
-def split_into_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer, seed: int) -> list[Part]:
-    """Return a part with all scored rows, then 2 to 10 random parts with equal class frequencies if that is possible.
-
-    `rows` has labels and sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
+    There are 2 to 10 parts with equal class frequencies if that is possible, else none. `rows` has labels and
+    sample_weight of X; `score` is a function of X, labels, class probabilities and weights.
     """
     labels = rows.labels[scored]
     counts = np.bincount(labels)
@@ -315,46 +305,43 @@ def split_into_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer
     # Rows are in random order within their classes; part k gets every n_parts-th row, starting at row k.
     order = np.random.default_rng(seed).permutation(len(labels))
     order = order[np.argsort(labels[order], kind="stable")]
-    indices = [np.arange(len(labels))]
-    if n_parts >= 2:
-        indices += [np.sort(order[part::n_parts]) for part in range(n_parts)]
 
-    def part(indices: NDArray[np.int64]) -> Part:
-        numbers = scored[indices]
+    def score_of(part: NDArray[np.int64]) -> PartScore:
+        numbers = scored[part]
         X_part, y_part = safe_indexing(X, numbers), rows.labels[numbers]
         weights = None if rows.sample_weight is None else rows.sample_weight[numbers]
-        return Part(indices, lambda proba: score(X_part, y_part, proba, weights))
+        return lambda proba: score(X_part, y_part, proba[part], weights)
 
-    return [part(each) for each in indices]
+    parts = [np.sort(order[part::n_parts]) for part in range(n_parts)] if n_parts >= 2 else []
+    return [score_of(part) for part in (np.arange(len(labels)), *parts)]
 
 
 def measure_importance(
-    parts: list[Part],
+    parts: list[PartScore],
     proba: NDArray[np.float64],
     permuted: Iterable[Sequence[Callable[[], NDArray[np.float64]]]],
     n_repeats: int,
     names: Sequence[str],
     run: ParallelMap = map,
 ) -> PermutationImportance:
-    """Return permutation importances from the scores of the parts and the class probabilities of the scored rows.
+    """Return permutation importances from `scores_of_parts` and the class probabilities of the scored rows.
 
     `permuted` yields lists of functions that return class probabilities with a feature permuted. A list has all repeats
     of one or more features. All repeats are scored on all rows (the first part), but only one on each further part.
     """
 
     def scores(indices: Sequence[int], proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.array([parts[i].score(proba[parts[i].indices]) for i in indices])
+        return np.array([parts[i](proba) for i in indices])
 
     scored = [[0, *range(repeat + 1, len(parts), n_repeats)] for repeat in range(n_repeats)]
     baseline, drops = scores(range(len(parts)), proba), list[NDArray[np.float64]]()
     for block in permuted:
         after = run(lambda task: scores(task[0], task[1]()), zip(cycle(scored), block))
         drops += [baseline[indices] - found for indices, found in zip(cycle(scored), after)]
-    importances = np.array([drop[0] for drop in drops]).reshape(-1, n_repeats)
-    errors = np.empty(len(importances))
-    for feature, in_repeats in enumerate(importances):
-        in_parts = [drop[1:] for drop in drops[feature * n_repeats : (feature + 1) * n_repeats]]
-        errors[feature] = standard_error(in_repeats, np.concatenate(in_parts))
+    of_features = [drops[start : start + n_repeats] for start in range(0, len(drops), n_repeats)]
+    importances = np.array([[drop[0] for drop in repeats] for repeats in of_features])
+    in_parts = [np.concatenate([drop[1:] for drop in repeats]) for repeats in of_features]
+    errors = np.array([standard_error(*both) for both in zip(importances, in_parts)])
     score = float(baseline[0])
     return PermutationImportance(importances, errors, score, len(proba), "roc_auc", tuple(names), len(parts) - 1)
 
@@ -414,7 +401,7 @@ class _OutOfBagSums:
     def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the sums for every permutation. A categorical feature and its target rates are permuted together."""
         packed, bags = self.forest._pack(), self.rows.bags
-        paths = PathFeatures.find(self.forest.trees_, features.start, self.inputs)
+        paths = find_path_features(self.forest.trees_, features.start, self.inputs)
         columns = [np.flatnonzero(self.inputs == feature) for feature in features]
         totals = np.empty((len(orders), *self.baseline.shape))
 
@@ -426,7 +413,7 @@ class _OutOfBagSums:
             for i in range(first_column, min(first_column + _TASK_COLUMNS, len(orders))):
                 k = i // self.n_repeats
                 values = self.X[orders[i, indices][:, None], columns[k]].astype(np.float64, copy=False)
-                totals[i, indices] = rows.sums(features[k], columns[k], values)
+                totals[i, indices] = rows.sums(k, columns[k], values)
             self._copies.setdefault(block, []).append(X)
 
         tasks = [(block, i) for block in range(bags.sampler.n_blocks) for i in range(0, len(orders), _TASK_COLUMNS)]

@@ -59,10 +59,7 @@ class _NumberedNames(Sequence[str]):
 
 
 def feature_names_of(model: Any, n_features: int, given: Sequence[str] | None = None) -> Sequence[str]:
-    """Return the names of the features: the given names, else the names seen in `fit`, else feature_0, feature_1, ...
-
-    If `given` has no names for target rates, they are derived from the given names.
-    """
+    """Return the given names, with those of target rates, else the names seen in `fit`, else feature_0, ..."""
     names, rates = given, getattr(model, "target_rates_", None)
     if names is None:
         has_more = rates is not None or getattr(model, "dates_", {})

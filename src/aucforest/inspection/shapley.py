@@ -163,19 +163,11 @@ def _collect(tree, node, products, n_rows, sides, total):
 
 @bare_kernel
 def add_shapley_values(tree, values, X, scratch, total):
-    """Add the Shapley values of a tree.
+    """Add the part of the Shapley values of a tree in each step to `total`, (n_steps, n_players, n_rows).
 
-    Parameters
-    ----------
-    tree : ShapleyTree
-    values : ndarray of shape (n_nodes,), float64
-        The prediction of each node; only leaves are read.
-    X : ndarray of shape (n_features, n_rows), float64
-        Transposed rows, at most as many as the scratch allows. Categories are codes; missing values are NaN.
-    scratch
-        Result of `make_scratch` for the `scratch_shape` of trees that include this tree.
-    total : ndarray of shape (n_steps, n_players, n_rows), float64
-        Values are added to this output. Shapley values are the sums over the steps given to `ShapleyTree.of`.
+    `values` are the predictions of the nodes; only leaves are read. X has transposed rows, (n_features, n_rows), at
+    most as many as the scratch allows; categories are codes. `scratch` is the result of `make_scratch` for the
+    `scratch_shape` of trees that include this tree.
     """
     stack, sides, products = scratch
     n_rows, n_stacked = X.shape[1], 0

@@ -6,8 +6,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.losses.pairs import check_eps, check_loss_scores, check_pairs
-from aucforest.losses.pairwise import Loss, evaluate
+from aucforest.losses.pairwise import Loss, check_eps, check_loss_scores, check_pairs, evaluate
 from aucforest.metrics.validation import check_option
 
 
@@ -67,10 +66,8 @@ def boosting_objective(loss: Loss = "exp", *, eps: float = 1.0) -> BoostingObjec
 
     Parameters
     ----------
-    loss : {"exp", "logistic", "sigmoid", "squared_hinge"}, default="exp"
-        See `pairwise_loss`. For "sigmoid", which is not convex, the hessian is an upper bound from the gradient.
-    eps : float, default=1.0
-        The width of the loss in units of the scores.
+    loss, eps
+        As in `pairwise_loss`. For "sigmoid", which is not convex, the hessian is an upper bound from the gradient.
 
     Returns
     -------

@@ -1,16 +1,43 @@
 """Pairwise losses and the smoothed AUC, with their derivatives with respect to scores."""
 
-from typing import Literal, get_args
+from numbers import Real
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from aucforest.losses._exponential import log_mean_exp
+from aucforest.losses._exponential import log_sum_of_pairs, write_derivatives, write_exponents
 from aucforest.losses._series import TABLES, add_hinge_sums, add_series_sums
-from aucforest.losses.pairs import Pairs, check_eps, check_loss_scores, check_pairs, in_row_order
-from aucforest.metrics.validation import FloatArray, check_option
+from aucforest.metrics.ranking import WORD, rank_rows
+from aucforest.metrics.validation import (
+    FloatArray,
+    check_option,
+    check_scores,
+    class_codes,
+    is_positive,
+    relative_weights,
+    require_finite,
+)
 
 Loss = Literal["exp", "logistic", "sigmoid", "squared_hinge"]
+
+LEAST_EPS = 1e-150  # second derivatives are divided by the square of eps
+LARGEST_DISTANCE = 1e100  # in units of eps; up to it, squares of distances and their sums are finite
+SAFE_RANGE = 500.0  # largest safe distance of scaled scores: exp(-500) is far above the smallest float64
+
+
+class Pairs(NamedTuple):
+    """The pairs of a positive and a negative row of the same group, and the sum of the pair weights w_i w_j."""
+
+    positive: NDArray[np.bool_]
+    weights: FloatArray | None
+    groups: NDArray[np.intp] | None  # codes from 0; None for one group
+    total: float
+
+    def starts(self) -> NDArray[np.intp]:
+        """Return the start of each group in sorted order, and the number of rows at the end."""
+        sizes = [self.positive.size] if self.groups is None else np.bincount(self.groups)
+        return np.append(0, np.cumsum(sizes)).astype(np.intp)
 
 
 def pairwise_loss(
@@ -51,10 +78,8 @@ def pairwise_loss(
     -------
     value : float
         The loss.
-    gradient : ndarray of shape (n_samples,), float64
-        First derivatives with respect to the scores.
-    hessian : ndarray of shape (n_samples,), float64
-        Diagonal of the second derivatives with respect to the scores.
+    gradient, hessian : ndarray of shape (n_samples,), float64
+        First derivatives, and the diagonal of the second derivatives, with respect to the scores.
 
     Raises
     ------
@@ -131,7 +156,7 @@ def smooth_auc(
 
 def evaluate(pairs: Pairs, scores: FloatArray, loss: str, eps: float) -> tuple[float, FloatArray, FloatArray]:
     """Return `pairwise_loss` of validated arguments."""
-    return log_mean_exp(pairs, scores, eps) if loss == "exp" else _mean_of_pairs(pairs, scores, loss, eps, 3)
+    return _log_mean_exp(pairs, scores, eps) if loss == "exp" else _mean_of_pairs(pairs, scores, loss, eps, 3)
 
 
 def value_and_gradient(pairs: Pairs, scores: FloatArray, loss: str, eps: float) -> tuple[float, FloatArray]:
@@ -143,16 +168,96 @@ def _mean_of_pairs(
     pairs: Pairs, scores: FloatArray, loss: str, eps: float, n_functions: int
 ) -> tuple[float, FloatArray, FloatArray]:
     """Return the mean over pairs, its gradient and, with three functions (phi, -phi', phi''), its diagonal hessian."""
-    rows, starts = pairs.by_score(scores), pairs.starts()
+    rows = (rank_rows(scores) & WORD).astype(np.intp)  # in ascending order of score within their group
+    if pairs.groups is not None:
+        rows = rows[np.argsort(pairs.groups[rows], kind="stable")]
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
     sums = np.zeros((rows.size, n_functions))  # sums over the pairs of each row; a pair is in the sums of both its rows
-    in_order, positive, weights_in_order = scores[rows], pairs.positive[rows], weights[rows]
+    in_order = scores[rows], pairs.positive[rows], weights[rows], pairs.starts(), 1.0 / eps
     for direction in (1, -1):
         if loss == "squared_hinge":
-            add_hinge_sums(in_order, positive, weights_in_order, starts, 1.0 / eps, direction, sums)
+            add_hinge_sums(*in_order, direction, sums)
         else:
-            table = np.ascontiguousarray(TABLES[loss][:, :n_functions])
-            add_series_sums(in_order, positive, weights_in_order, starts, 1.0 / eps, direction, table, sums)
-    sums, scale = in_row_order(sums, rows), weights / pairs.total
+            add_series_sums(*in_order, direction, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
+    sums[rows] = sums.copy()  # in the order of the rows again
+    scale = weights / pairs.total
     gradient = np.where(pairs.positive, -scale, scale) * sums[:, 1] / eps
     return 0.5 * float(scale @ sums[:, 0]), gradient, weights * sums[:, -1] / (pairs.total * eps * eps)
+
+
+def _score_ends(scores: FloatArray, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> FloatArray:
+    """Return, for each group, an upper bound of negative rows' scores and a lower bound of positive rows' scores."""
+    groups = starts[:-1]
+    # bounds of all rows suffice unless they are so far apart that all exponentials of a class could underflow
+    highest, lowest = np.maximum.reduceat(scores, groups), np.minimum.reduceat(scores, groups)
+    with np.errstate(invalid="ignore"):  # both bounds are infinite in a group without weight
+        far_apart = not (scale * (highest - lowest) <= SAFE_RANGE).all()
+    if far_apart:
+        highest = np.maximum.reduceat(np.where(positive, -np.inf, scores), groups)
+        lowest = np.minimum.reduceat(np.where(positive, scores, np.inf), groups)
+        highest[np.isinf(highest)] = lowest[np.isinf(lowest)] = 0.0  # for a class without weight, any bound is valid
+    return np.stack([highest, lowest], axis=1)
+
+
+def _log_mean_exp(pairs: Pairs, scores: FloatArray, eps: float) -> tuple[float, FloatArray, FloatArray]:
+    """Return the logarithm of the mean of exp(-(f_i - f_j) / eps) over pairs, its gradient and hessian diagonal."""
+    scale = 1.0 / eps
+    if pairs.weights is not None:
+        # a weight is equivalent to a shift of the score, which is infinite for weight 0
+        with np.errstate(divide="ignore"):
+            scores = scores + np.where(pairs.positive, -eps, eps) * np.log(pairs.weights)
+    order: Any = slice(None) if pairs.groups is None else np.argsort(pairs.groups, kind="stable")
+    starts = pairs.starts()
+    scores, positive = scores[order], pairs.positive[order].view(np.uint8)
+    ends = _score_ends(scores, positive, starts, scale)
+    values = np.empty(scores.size)
+    write_exponents(scores, positive, starts, scale, ends, values)
+    np.exp(values, out=values)
+    factors = np.empty_like(ends)
+    log_sum = log_sum_of_pairs(values, positive, starts, scale, ends, factors)
+    gradient = np.empty_like(values)
+    write_derivatives(values, positive, starts, factors, scale, gradient)
+    if pairs.groups is not None:
+        gradient[order], values[order] = gradient.copy(), values.copy()
+    return float(log_sum - np.log(pairs.total)), gradient, values
+
+
+def check_pairs(
+    y: ArrayLike, n_rows: int, sample_weight: ArrayLike | None = None, group: ArrayLike | None = None
+) -> Pairs:
+    """Return the pairs of validated rows; raise ValueError if no pair has positive weight."""
+    positive = is_positive(y, n_rows, name="y", of="scores")
+    weights = relative_weights(sample_weight, n_rows, of="scores")
+    groups = None if group is None else class_codes(group, n_rows, name="group", of="scores")[0].astype(np.intp)
+    n_positive = np.count_nonzero(positive)
+    if n_positive in (0, n_rows):
+        raise ValueError(f"y has only one class in {n_rows} samples, but pairs need two")
+    if weights is None and groups is None:
+        return Pairs(positive, None, None, float(n_positive) * float(n_rows - n_positive))
+    ones = np.ones(n_rows) if weights is None else weights
+    codes = np.zeros(n_rows, dtype=np.intp) if groups is None else groups
+    total = float(np.bincount(codes, ones * positive) @ np.bincount(codes, ones * ~positive))
+    if not total > 0.0:
+        cause = "sample_weight leaves" if groups is None else "group and sample_weight leave"
+        raise ValueError(f"{cause} no pair of a positive and a negative sample with positive weight")
+    return Pairs(positive, weights, groups, total)
+
+
+def check_loss_scores(scores: ArrayLike, eps: float) -> FloatArray:
+    """Return scores as contiguous float64, after checking that they are finite and that no loss overflows."""
+    checked = check_scores(scores, name="scores").astype(np.float64, copy=False)
+    lowest, highest = float(checked.min()), float(checked.max())
+    if not (highest - lowest) / eps < LARGEST_DISTANCE:  # also False for NaN
+        require_finite(checked, "scores")
+        raise ValueError(f"scores from {lowest:g} to {highest:g} are too far apart for eps={eps:g}")
+    return checked
+
+
+def check_eps(eps: float) -> float:
+    """Return the width as a float; raise ValueError unless it is positive, finite and not tiny."""
+    if not isinstance(eps, Real) or isinstance(eps, bool):
+        raise TypeError(f"eps must be a number, but is {eps!r}")
+    width = float(eps)
+    if not LEAST_EPS < width < np.inf:
+        raise ValueError(f"eps must be positive and finite (above {LEAST_EPS:g}), but is {eps}")
+    return width

@@ -21,8 +21,7 @@ from aucforest.metrics.confidence import (
 from aucforest.metrics.curve_displays import GainsDisplay, RocCurveDisplay, RocEntry
 from aucforest.metrics.group_rates import GroupRate, GroupRates, group_rates
 from aucforest.metrics.intervals import bootstrap_interval
-from aucforest.metrics.multiclass import hand_till_score
-from aucforest.metrics.roc import average_precision_score, roc_auc_score, roc_curve
+from aucforest.metrics.roc import average_precision_score, hand_till_score, roc_auc_score, roc_curve
 from aucforest.metrics.streaming import AUCSketch
 from aucforest.metrics.thresholds import optimal_threshold
 

@@ -196,11 +196,9 @@ def metrics_at_k(
 ) -> MetricsAtK:
     """Return precision, recall and lift at k with score intervals, which need no resampling.
 
-    If the proportion k of n samples is selected, the variance of precision P is
-    ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``, where Q is the precision of the samples near the boundary: proportions
-    0.5 k to 1.5 k by rank. Precision has a score interval (Wilson's) with this variance. The interval of recall
-    combines it with the interval of the proportion of positives among the other samples, given their correlation
-    (Donner and Zou's MOVER). Lift is recall / k.
+    Precision has Wilson's interval, with a variance that allows for the boundary, which moves with the samples. The
+    interval of recall combines it with the interval of the proportion of positives among the other samples (Donner and
+    Zou's MOVER). Lift is recall / k. "Precision and recall at k" in the documentation has the formulas.
 
     Parameters
     ----------
@@ -254,10 +252,8 @@ def _units(positive: NDArray[np.bool_], weights: FloatArray | None) -> FloatArra
 def _precisions(
     cumulated: Cumulated, size: float, units: FloatArray, quantile: float
 ) -> tuple[Interval, Interval, float]:
-    """Return the proportions of positives among selected and other samples, with intervals, and their correlation.
-
-    `units` is the result of `_units`. The derivation is in docs/mathematics/metrics.md.
-    """
+    """Return the proportions of positives among selected and other samples, with intervals, and their correlation."""
+    # The derivation is in docs/mathematics/metrics.md.
     total, n_positive = float(cumulated.selected[-1]), float(cumulated.tps[-1])
     ends = 0.5 * size, min(1.5 * size, total)
     hits, *at_ends = np.interp([size, *ends], cumulated.selected, cumulated.tps)

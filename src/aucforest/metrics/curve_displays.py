@@ -1,7 +1,7 @@
-"""Plots of one or several models: ROC curves with confidence bands and paired tests, and cumulative gains and lift."""
+"""Plots of scores: ROC curves with confidence bands and paired tests, gains and lift, and metrics by threshold."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -16,8 +16,10 @@ from aucforest.metrics.confidence import (
     compare_auc,
     roc_confidence_band,
 )
+from aucforest.metrics.ranking import cumulate
 from aucforest.metrics.roc import roc_curve
-from aucforest.metrics.validation import FloatArray, check_option, class_codes, positive_last
+from aucforest.metrics.thresholds import check_cost, error_costs
+from aucforest.metrics.validation import FloatArray, check_option, class_codes, positive_last, two_classes
 
 
 class RocEntry(NamedTuple):
@@ -106,10 +108,8 @@ class RocCurveDisplay(Display):
             The name of a single model.
         band : {"simultaneous", "bootstrap"} or None, default="simultaneous"
             The confidence band of each curve, the `method` of `roc_confidence_band`.
-        level : float in (0, 1), default=0.95
-            Confidence level of bands and intervals.
-        n_bootstrap, random_state
-            As in `roc_confidence_band`.
+        level, n_bootstrap, random_state
+            As in `roc_confidence_band`; `level` is also for the intervals.
         ax : matplotlib Axes, optional
             The axes to plot on. By default a new figure is created.
 
@@ -123,7 +123,7 @@ class RocCurveDisplay(Display):
         ValueError, ImportError
             If the mapping is empty, as in `roc_confidence_band`, and if matplotlib is not installed.
         """
-        scores = scores_by_name(y_score, name)
+        scores = _scores_by_name(y_score, name)
         entries: dict[str, RocEntry] = {}
         first = next(iter(scores.values()))
         options: dict[str, Any] = {"level": level, "n_bootstrap": n_bootstrap, "random_state": random_state}
@@ -164,7 +164,7 @@ class RocCurveDisplay(Display):
         ValueError, ImportError
             As `from_predictions`. ValueError also if a classifier is not binary, classes differ or a label is unknown.
         """
-        positive, scores, _ = score_classifiers(estimator, X, y_true, name)
+        positive, scores, _ = _score_classifiers(estimator, X, y_true, name)
         return cls.from_predictions(positive, scores, **options)
 
     def _draw(self, ax: Any) -> None:
@@ -230,10 +230,8 @@ class GainsDisplay(Display):
             As in `RocCurveDisplay.from_predictions`.
         kind : {"gains", "lift"}, default="gains"
             Whether to plot recall, or recall divided by the proportion of samples selected.
-        pos_label : label, optional
-            The positive label. By default the greater of two labels.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative sample weights.
+        pos_label, sample_weight
+            As in `gains_curve`.
 
         Returns
         -------
@@ -245,7 +243,7 @@ class GainsDisplay(Display):
         ValueError, ImportError
             As `RocCurveDisplay.from_predictions` and `gains_curve`. ValueError also for an unknown kind.
         """
-        scores = scores_by_name(y_score, name)
+        scores = _scores_by_name(y_score, name)
         options: dict[str, Any] = {"pos_label": pos_label, "sample_weight": sample_weight}
         curves = {label: gains_curve(y_true, values, **options)[:2] for label, values in scores.items()}
         prevalence = precision_at_k(y_true, next(iter(scores.values())), 1.0, **options)
@@ -260,7 +258,7 @@ class GainsDisplay(Display):
         The options are other parameters of `from_predictions`. Also raises a ValueError if `pos_label` is not the
         positive class of the classifiers.
         """
-        positive, scores, label = score_classifiers(estimator, X, y_true, name)
+        positive, scores, label = _score_classifiers(estimator, X, y_true, name)
         if (given := options.pop("pos_label", None)) not in (None, label):
             raise ValueError(f"pos_label must be {label!r}, as in the classifiers, but is {given!r}")
         return cls.from_predictions(positive, scores, pos_label=True, **options)
@@ -291,7 +289,159 @@ class GainsDisplay(Display):
         return grid, np.interp(grid, proportion, gain) / grid
 
 
-def scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> Mapping[str, ArrayLike]:
+@dataclass(repr=False, eq=False)
+class ThresholdCurveDisplay(Display):
+    """Plot of binary classification metrics against the threshold; scores of at least the threshold are positive.
+
+    Use `from_estimator` or `from_predictions` to create and plot a display.
+
+    Parameters
+    ----------
+    thresholds : ndarray of shape (n_thresholds,), float64
+        The distinct scores, ascending.
+    curves : dict of str to ndarray of shape (n_thresholds,), float64
+        "precision", "recall", "specificity", "G-mean" and "F1".
+    cost : ndarray of shape (n_thresholds,), float64, default=None
+        The mean cost of a sample.
+    threshold : float, default=None
+        A threshold to mark with a vertical line.
+
+    Attributes
+    ----------
+    lines_ : dict of str to matplotlib lines
+        The curves by name, including "cost" if there is one.
+    mark_ : matplotlib line or None
+        The line of the marked threshold.
+    cost_ax_ : matplotlib Axes or None
+        The axes of the cost, on the right.
+
+    See Also
+    --------
+    aucforest.metrics.optimal_threshold : Find the threshold that maximizes a metric.
+
+    Examples
+    --------
+    >>> from aucforest.inspection import ThresholdCurveDisplay
+    >>> y_true, y_score = [0, 0, 0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    >>> display = ThresholdCurveDisplay.from_predictions(y_true, y_score, threshold=0.4)
+    >>> display.curves["recall"]
+    array([1. , 1. , 1. , 1. , 0.5, 0.5])
+    >>> display.curves["specificity"]
+    array([0.  , 0.25, 0.5 , 0.75, 0.75, 1.  ])
+    """
+
+    thresholds: FloatArray
+    curves: dict[str, FloatArray]
+    _: KW_ONLY
+    cost: FloatArray | None = None
+    threshold: float | None = None
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        threshold: float | None = None,
+        cost: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Plot the curves of given scores, such as the out-of-bag probabilities of a forest.
+
+        Parameters
+        ----------
+        y_true, y_score, sample_weight
+            As in `optimal_threshold`.
+        threshold, ax
+            As in `ThresholdCurveDisplay` and its `plot`.
+        cost : array-like of shape (2, 2), optional
+            ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. The
+            mean cost is plotted as well.
+
+        Returns
+        -------
+        ThresholdCurveDisplay
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `optimal_threshold`. ValueError also if a class has no weight.
+        """
+        matrix = None if cost is None else check_cost(cost, 2)
+        tps, fps, thresholds = cumulate(*two_classes(y_true, y_score, sample_weight))
+        negatives, positives = fps[-1], tps[-1]
+        if min(negatives, positives) <= 0.0:
+            raise ValueError("y_true must have two classes with positive total weight, but one has none")
+        # The threshold infinity is left out: without positive predictions, precision is undefined.
+        curves = {name: curve[::-1] for name, curve in threshold_curves(tps[1:], fps[1:]).items()}
+        mean_cost = None
+        if matrix is not None:
+            fp_cost, fn_cost = error_costs(matrix)
+            of_errors = (fp_cost * fps[1:] + fn_cost * (positives - tps[1:]))[::-1]
+            mean_cost = (np.diag(matrix) @ [negatives, positives] + of_errors) / (negatives + positives)
+        return cls(thresholds[:0:-1].astype(np.float64), curves, cost=mean_cost, threshold=threshold).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y_true: ArrayLike, **options: Any) -> Self:
+        """Plot the curves of a fitted binary classifier on held-out data.
+
+        Parameters
+        ----------
+        estimator, y_true
+            As in `RocCurveDisplay.from_estimator`, but a single classifier. Its ``threshold_``, if it is a number, is
+            marked.
+        X : array-like or frame of shape (n_samples, n_features)
+            Held-out samples. Training samples give optimistic curves; for a forest use `from_predictions` with the
+            column of the positive class of ``oob_decision_function_``.
+        **options
+            Other parameters of `from_predictions`.
+
+        Returns
+        -------
+        ThresholdCurveDisplay
+
+        Raises
+        ------
+        ValueError
+            If the classifier is not binary, if a label is unknown, and as in `from_predictions`.
+        """
+        is_positive, scores, _ = _score_classifiers({"model": estimator}, X, y_true)
+        options.setdefault("threshold", getattr(estimator, "threshold_", None))
+        return cls.from_predictions(is_positive, scores["model"], **options)
+
+    def _draw(self, ax: Any) -> None:
+        self.cost_ax_, self.mark_, self.lines_ = None, None, {}
+        # predictions change just above a score, because a score equal to the threshold is positive
+        for name, curve in self.curves.items():
+            (self.lines_[name],) = ax.plot(self.thresholds, curve, drawstyle="steps-pre", label=name)
+        if self.cost is not None:
+            self.cost_ax_ = ax.twinx()
+            style = {"drawstyle": "steps-pre", "color": "black", "linestyle": ":", "label": "cost"}
+            (self.lines_["cost"],) = self.cost_ax_.plot(self.thresholds, self.cost, **style)
+            self.cost_ax_.set_ylabel("mean cost of a sample")
+        handles = list(self.lines_.values())
+        if self.threshold is not None:
+            label = f"threshold {self.threshold:.3g}"
+            self.mark_ = ax.axvline(self.threshold, color="0.4", linestyle="--", linewidth=1.0, label=label)
+            handles.append(self.mark_)
+        ax.set(xlabel="threshold", ylabel="metric", ylim=(0.0, 1.02))
+        ax.legend(handles=handles, fontsize="small")
+
+
+def threshold_curves(tps: FloatArray, fps: FloatArray) -> dict[str, FloatArray]:
+    """Return metrics from true and false positives; precision is NaN without positive predictions."""
+    called, recall, specificity = tps + fps, tps / tps[-1], 1.0 - fps / fps[-1]
+    return {
+        "precision": np.divide(tps, called, out=np.full_like(called, np.nan), where=called > 0.0),
+        "recall": recall,
+        "specificity": specificity,
+        "G-mean": np.sqrt(recall * specificity),
+        "F1": 2.0 * tps / (called + tps[-1]),
+    }
+
+
+def _scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> Mapping[str, ArrayLike]:
     """Return scores by name; `name` is the name of a single model."""
     scores = y_score if isinstance(y_score, Mapping) else {name: y_score}
     if not scores:
@@ -299,14 +449,14 @@ def scores_by_name(y_score: ArrayLike | Mapping[str, ArrayLike], name: str) -> M
     return scores
 
 
-def score_classifiers(
-    estimator: Any, X: Any, y_true: ArrayLike, name: str | None
+def _score_classifiers(
+    estimator: Any, X: Any, y_true: ArrayLike, name: str | None = None
 ) -> tuple[NDArray[np.bool_], dict[str, FloatArray], Any]:
     """Return whether each sample is positive, the scores of each classifier by name, and the positive label."""
     models = estimator if isinstance(estimator, Mapping) else {name or type(estimator).__name__: estimator}
     if not models:
         raise ValueError("estimator is an empty mapping of classifiers")
-    scores = {label: positive_scores(model, X) for label, model in models.items()}
+    scores = {label: _positive_scores(model, X) for label, model in models.items()}
     classes = {tuple(model.classes_[positive_last(model)].tolist()) for model in models.values()}
     if len(classes) != 1:
         raise ValueError(f"the classifiers must have the same two classes, but have {classes}, the positive one last")
@@ -315,7 +465,7 @@ def score_classifiers(
     return codes == 1, scores, positive
 
 
-def positive_scores(estimator: Any, X: Any) -> FloatArray:
+def _positive_scores(estimator: Any, X: Any) -> FloatArray:
     """Return the scores of the positive class of a fitted classifier."""
     if len(estimator.classes_) != 2:
         raise ValueError(f"the classifier must have 2 classes, but has {len(estimator.classes_)}")

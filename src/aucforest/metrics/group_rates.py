@@ -145,10 +145,8 @@ def group_rates(
     y_proba : array-like of shape (n_samples,), optional
         The probability of the positive class, for the calibration: the mean probability minus the class frequency. The
         interval is a score interval of the frequency with the observed variance of y - p.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative sample weights. Samples of weight 0 are ignored.
-    pos_label : label, optional
-        The positive label. By default the greater of two labels; a single label is positive if it equals 1.
+    sample_weight, pos_label
+        As in `precision_at_k`. Samples of weight 0 are ignored.
     reference : object, optional
         The group with which the others are compared, by default the largest. NaN is the group of missing values.
     level : float in (0, 1), default=0.95
@@ -255,8 +253,13 @@ def rates_of_groups(
         raise ValueError("sample_weight is 0 for every sample")
     n_rows = np.bincount(indices[has_weight], minlength=len(names))
     n_positive = np.bincount(indices[has_weight & positive], minlength=len(names))
-    present = np.flatnonzero(n_rows).tolist()
-    estimates = {k: _estimates(indices == k, positive, selected, proba, weights) for k in present}
+    present, estimates = np.flatnonzero(n_rows).tolist(), {}
+    for k in present:
+        inside = indices == k
+        denominators = {"selection_rate": inside, "recall": inside & positive, "fpr": inside & ~positive}
+        estimates[k] = {name: rate_estimate(selected[rows], weights[rows]) for name, rows in denominators.items()}
+        if proba is not None:
+            estimates[k]["calibration"] = _calibration(positive[inside], proba[inside], weights[inside])
     base = int(np.argmax(n_rows)) if reference is None else _find(reference, names, present)
     pairs = [(estimates[k][metric], estimates[base][metric]) for k in present if k != base for metric in estimates[k]]
     n_known = sum(not np.isnan(one.proportion - other.proportion) for one, other in pairs)
@@ -278,21 +281,6 @@ def _find(reference: Any, names: Sequence[Any], present: list[int]) -> int:
             return k
     groups = ", ".join(_name(names[k]) for k in present[:_MOST_NAMED])
     raise ValueError(f"reference must be a group, such as {groups}, but is {reference!r}")
-
-
-def _estimates(
-    inside: NDArray[np.bool_],
-    positive: NDArray[np.bool_],
-    selected: NDArray[np.bool_],
-    proba: FloatArray | None,
-    weights: FloatArray,
-) -> dict[str, _Estimate]:
-    """Return the metrics of the rows of a group by name."""
-    denominators = {"selection_rate": inside, "recall": inside & positive, "fpr": inside & ~positive}
-    found = {name: rate_estimate(selected[rows], weights[rows]) for name, rows in denominators.items()}
-    if proba is not None:
-        found["calibration"] = _calibration(positive[inside], proba[inside], weights[inside])
-    return found
 
 
 def rate_estimate(is_hit: NDArray[np.bool_], weights: FloatArray) -> _Estimate:

@@ -2,14 +2,14 @@
 
 import struct
 import zlib
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._compile import kernel
 from aucforest.metrics.ranking import HALF, SIGN, WORD, ordered_key
-from aucforest.metrics.validation import FloatArray, Scores, check_weights, stream_rows, warn_undefined
+from aucforest.metrics.validation import FloatArray, check_weights, stream_rows, warn_undefined
 
 UNIT_BITS = 20
 MOST_WEIGHT = 2 ** (62 - UNIT_BITS)
@@ -38,7 +38,8 @@ class AUCSketch:
 
     The sketch counts the weight of each class in the bins of a fixed grid of scores. With p_b and q_b the proportions
     of the positives and negatives in bin b, the AUC is sum p_b (q_{<b} + q_b / 2) with an error of at most
-    1/2 * sum p_b q_b. Counts are integers, so the result does not depend on how the data are split and merged.
+    1/2 * sum p_b q_b. Counts are integers, so the result does not depend on how the data are split and merged. Weights
+    are rounded to multiples of 2**-20, with an error that `error_bound` includes; their sum must be less than 2**42.
 
     Parameters
     ----------
@@ -50,11 +51,6 @@ class AUCSketch:
     ------
     ValueError
         If `bits` is invalid.
-
-    Notes
-    -----
-    Weights are rounded to multiples of 2**-20; `error_bound` includes the rounding error. The sum of all weights must
-    be less than 2**42.
 
     Examples
     --------
@@ -103,7 +99,11 @@ class AUCSketch:
             exact = np.ldexp(weights, UNIT_BITS)
             units = np.rint(exact).astype(np.int64)
             self._rounded += np.bincount(positive[units != exact], minlength=2)
-        _add(self._bins(scores), positive, units, self._counts)
+        bins = np.empty(scores.size, np.uint32)
+        with np.errstate(over="ignore"):  # scores beyond float32 become infinite, which keeps their order
+            singles = scores.astype(np.float32, copy=False)
+        _float_bins(singles.view(np.uint32), HALF - np.uint64(self.bits), bins)
+        _add(bins, positive, units, self._counts)
         self._total = total
 
     def _total_with(self, more: float) -> float:
@@ -112,22 +112,6 @@ class AUCSketch:
         if total >= MOST_WEIGHT:
             raise ValueError(f"the sum of the weights of a sketch must be less than 2**42, but would be {total:g}")
         return total
-
-    def _bins(self, scores: Scores) -> NDArray[np.uint32]:
-        """Return the bin of each score, which increases monotonically with the score."""
-        bins = np.empty(scores.size, np.uint32)
-        with np.errstate(over="ignore"):  # scores beyond float32 become infinite, which keeps their order
-            singles = scores.astype(np.float32, copy=False)
-        _float_bins(singles.view(np.uint32), HALF - np.uint64(self.bits), bins)
-        return bins
-
-    def _edges(self, bins: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the smallest score of each bin."""
-        keys = bins.astype(np.uint64) << (HALF - np.uint64(self.bits))
-        words = np.where(keys & SIGN, keys ^ SIGN, keys ^ WORD).astype(np.uint32)
-        edges = words.view(np.float32)
-        edges[np.isnan(edges)] = -np.inf  # the smallest keys belong to NaN
-        return edges.astype(np.float64)
 
     def merge(self, other: "AUCSketch") -> "AUCSketch":
         """Return the sketch of the combined data; neither sketch is changed.
@@ -188,7 +172,11 @@ class AUCSketch:
         totals = self._counts.sum(axis=1, keepdims=True)
         counts = np.insert(counts, 0, 0.0, axis=1)
         fpr, tpr = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
-        return fpr, tpr, np.append(np.inf, self._edges(occupied))
+        keys = occupied.astype(np.uint64) << (HALF - np.uint64(self.bits))
+        words = np.where(keys & SIGN, keys ^ SIGN, keys ^ WORD).astype(np.uint32)
+        edges = words.view(np.float32)  # the smallest scores of the bins
+        edges[np.isnan(edges)] = -np.inf  # the smallest keys belong to NaN
+        return fpr, tpr, np.append(np.inf, edges.astype(np.float64))
 
     def to_bytes(self) -> bytes:
         """Serialize the sketch to compressed bytes, which are the same on every platform."""

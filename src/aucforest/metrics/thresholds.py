@@ -36,7 +36,7 @@ def optimal_threshold(
 
     Parameters
     ----------
-    y_true, y_score
+    y_true, y_score, sample_weight
         As in `auc_confidence_interval`.
     criterion : {"youden", "gmean", "f1", "cost"} or dict with a single key, default="youden"
         The criterion to maximize: TPR - FPR [1]_, sqrt(TPR (1 - FPR)), the F1 score 2 TP / (2 TP + FP + FN), or the
@@ -53,8 +53,6 @@ def optimal_threshold(
         ``cost[i][j]`` is the cost of predicting class j if the true class is i; the second class is positive. For
         ``[[0, 1], [10, 0]]`` a false negative costs as much as ten false positives. Errors must not cost less than
         correct predictions. An array with three dimensions has a matrix for each sample.
-    sample_weight : array-like of shape (n_samples,), optional
-        Non-negative sample weights.
 
     Returns
     -------
@@ -148,10 +146,7 @@ def check_bounds(criterion: dict[str, Any], *, name: str = "criterion", others: 
 
 
 def check_cost(cost: ArrayLike, n_classes: int, *, where: str = "", n_rows: int | None = None) -> FloatArray:
-    """Return a validated cost matrix with a row for each true class and a column for each predicted class.
-
-    With two classes and `n_rows`, the number of samples, there may be one matrix for each sample, (n_rows, 2, 2).
-    """
+    """Return a validated cost matrix; with two classes and `n_rows` there may be one for each row, (n_rows, 2, 2)."""
     sentence = f"{where}cost must be a {n_classes} x {n_classes} matrix of finite numbers, one row for each true class"
     try:
         matrix = np.asarray(cost, dtype=np.float64)
@@ -201,17 +196,6 @@ def find_best(
     }[criterion]()
     gain = gain[:n_allowed]
     return int(np.argmax(gain >= gain.max() - (0 if is_whole else ROUNDING * scale)))
-
-
-def gain_at_thresholds(tps: FloatArray, fps: FloatArray, criterion: str, cost: FloatArray | None = None) -> FloatArray:
-    """Return G-mean, F1 or the negative cost at each of the descending thresholds of `cumulate`."""
-    positives, negatives = tps[-1], fps[-1]
-    if criterion == "gmean":
-        return np.sqrt(tps / positives * (1.0 - fps / negatives))
-    if criterion == "f1":
-        return 2.0 * tps / (tps + fps + positives)
-    fp_cost, fn_cost = (0.0, 0.0) if cost is None else error_costs(cost)
-    return -(fp_cost * fps + fn_cost * (positives - tps))
 
 
 def decide(classifier: Any, proba: FloatArray) -> NDArray[np.int64]:

@@ -12,7 +12,7 @@ from aucforest._sklearn import safe_indexing
 from aucforest.estimators._base import TreeBasedClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.inspection import PermutationImportance
-from aucforest.inspection.importance import measure_importance, split_into_parts
+from aucforest.inspection.importance import measure_importance, scores_of_parts
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.metrics.validation import is_missing
 from aucforest.report.data import column_names, columns_of, order_of
@@ -33,7 +33,7 @@ def held_out_importance(rows: ScoredRows, n_repeats: int, seed: int) -> Permutat
     by_class = [generator.permutation(np.flatnonzero(rows.labels == k))[:_MOST_ROWS_OF_CLASS] for k in rows.present]
     chosen = np.sort(np.concatenate(by_class))
     scores_permuted = _by_permutation(rows.model, safe_indexing(rows.X, chosen), len(names))
-    parts = split_into_parts(rows.X, rows, chosen, lambda X, *scored: class_roc_auc(*scored), seed)
+    parts = scores_of_parts(rows.X, rows, chosen, lambda X, *scored: class_roc_auc(*scored), seed)
 
     def permuted() -> Iterator[list[Callable[[], FloatArray]]]:
         for feature in range(len(names)):

@@ -13,10 +13,10 @@ from scipy.special import entr
 from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.estimators.thresholds import takes_costs
 from aucforest.fitting.out_of_bag import TrainingRows
-from aucforest.inspection.oob_curve_display import first_trees
+from aucforest.inspection.forest_displays import first_trees
 from aucforest.metrics import average_precision_score
 from aucforest.metrics.classification import brier_losses, g_mean, log_losses
-from aucforest.metrics.confidence import auc_with_interval, interval_around
+from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.intervals import normal_quantile, score_interval, tails
 from aucforest.metrics.ranking import Cumulated, cumulate
 from aucforest.metrics.roc import class_roc_auc, precision_area
@@ -254,13 +254,13 @@ def costs_of(model: Any) -> FloatArray | None:
 def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
     """Return up to 12 rows: number of trees, out-of-bag ROC AUC and its bounds (NaN for more than two classes)."""
     points, pairs = [], pairs_of(forest, training, forest.n_jobs)
-    for part in first_trees(forest, training, _MOST_TREE_POINTS):
-        labels = training.labels[part.seen]
+    for n_trees, seen, proba in first_trees(forest, training, _MOST_TREE_POINTS):
+        labels = training.labels[seen]
         if np.unique(labels).size < len(forest.classes_):
             continue
-        weights, low, high = training.weights_of(part.seen), np.nan, np.nan
-        auc = pairs.correct(class_roc_auc(labels, part.proba, weights), *part)
+        weights, low, high = training.weights_of(seen), np.nan, np.nan
+        auc = pairs.correct(class_roc_auc(labels, proba, weights), n_trees, seen, proba)
         if len(forest.classes_) == 2:
-            low, high = interval_around(auc, labels == 1, part.proba[:, 1], weights)
-        points.append([part.n_trees, auc, low, high])
+            _, low, high = auc_with_interval(labels == 1, proba[:, 1], weights, auc=auc)
+        points.append([n_trees, auc, low, high])
     return np.reshape(points, (-1, 4))

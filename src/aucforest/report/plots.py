@@ -11,8 +11,8 @@ import numpy as np
 
 from aucforest._optional import import_optional
 from aucforest.inspection import MixtureDisplay, OOBCurveDisplay, PermutationImportance, ThresholdCurveDisplay
-from aucforest.inspection.threshold_display import threshold_curves
 from aucforest.metrics import GainsDisplay, RocBand, RocCurveDisplay, RocEntry
+from aucforest.metrics.curve_displays import threshold_curves
 from aucforest.report.importance import Dependence
 from aucforest.report.metrics import RECALLS, Bin, Thresholds, cumulate_class, reliability, thin
 from aucforest.report.page import Plot, number, shorten, shortened

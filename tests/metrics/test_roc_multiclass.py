@@ -6,7 +6,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import roc_auc_score as sklearn_auc
 
 from aucforest.metrics import hand_till_score, roc_auc_score
-from aucforest.metrics.multiclass import score_matrices
+from aucforest.metrics.roc import score_matrices
 from tests.reference import metrics as reference
 
 

@@ -5,7 +5,7 @@ from sklearn.metrics import roc_auc_score
 
 from aucforest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.inspection import OOBCurveDisplay
+from aucforest.inspection import MixtureDisplay, OOBCurveDisplay
 from tests.estimators.data import make_table, small_forest, small_tree
 
 matplotlib.use("Agg")
@@ -53,7 +53,7 @@ def test_what_is_drawn():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of trees", "out-of-bag roc_auc")
 
 
-def test_refusals():
+def test_refusals_of_a_curve():
     forest = small_forest().fit(X, Y)
     with pytest.raises(ValueError, match="n_points must be an integer >= 2, got 1"):
         OOBCurveDisplay.from_estimator(forest, X, Y, n_points=1)
@@ -63,3 +63,28 @@ def test_refusals():
         OOBCurveDisplay.from_estimator(small_forest(bootstrap=False).fit(X, Y), X, Y)
     with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
         OOBCurveDisplay.from_estimator(small_tree().fit(X, Y), X, Y)
+
+
+def test_a_bar_for_each_variant():
+    forest = small_forest(50, criterion=["auc", "gini"]).fit(X, Y)
+    display = MixtureDisplay.from_estimator(forest)
+    assert display.names == ["auc, best", "gini, best", "auc, random", "gini, random"]
+    widths = [bar.get_width() for bar in display.bars_]
+    assert sum(widths) == pytest.approx(1.0)
+    np.testing.assert_allclose(widths, forest.mixture_["n_trees"] / 50)
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert texts[0] == f"{forest.mixture_['oob_score'][0]:.3f} ± {forest.mixture_['oob_score_std'][0]:.3f}"
+
+
+def test_variants_without_scores_have_none_drawn():
+    axes = pyplot.subplots()[1]
+    display = MixtureDisplay.from_estimator(small_forest(16, bootstrap=False).fit(X, Y), ax=axes)
+    assert display.ax_ is axes
+    assert [text.get_text() for text in axes.texts] == [""] * 8
+
+
+def test_what_has_no_mixture():
+    with pytest.raises(ValueError, match="not mixed: criterion='gini', splitter='auto'"):
+        MixtureDisplay.from_estimator(small_forest(criterion="gini").fit(X, Y))
+    with pytest.raises(TypeError, match="AUCTreeClassifier"):
+        MixtureDisplay.from_estimator(small_tree().fit(X, Y))
