@@ -147,7 +147,7 @@ class DecisionModel(Model):
         if depends_on_prevalence(self.threshold):
             warn(
                 f"threshold={self.threshold!r} was tuned for other class frequencies: the same samples stay positive,"
-                " and set_threshold tunes it for these",
+                " and set_threshold tunes it for these"
             )
         return self
 

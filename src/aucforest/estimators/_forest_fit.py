@@ -23,13 +23,7 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
-from aucforest.estimators._mixture import (
-    ENCODING_STRENGTH,
-    STRENGTH,
-    Mixture,
-    assign_encodings,
-    describe_alternatives,
-)
+from aucforest.estimators._mixture import ENCODING_STRENGTH, STRENGTH, Mixture, assign_encodings, describe_alternatives
 from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows_to_compare
 from aucforest.estimators.thresholds import (
@@ -303,13 +297,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
 
     def _grow(
-        self,
-        table: TrainingTable,
-        named: _Variants,
-        start: Start,
-        scores: OutOfBagScores | None,
-        *,
-        keep: bool,
+        self, table: TrainingTable, named: _Variants, start: Start, scores: OutOfBagScores | None, *, keep: bool
     ) -> list[Tree]:
         """Return all trees, the existing ones first; variants and encodings that rank better get more trees.
 
@@ -495,5 +483,5 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if self.calibration is not None and len(records) > 1:
             warn(
                 "warm_start: shrinkage, mixture and calibration stay, because trees were sampled in different ways:"
-                f" {', '.join(map(str, records))}",
+                f" {', '.join(map(str, records))}"
             )

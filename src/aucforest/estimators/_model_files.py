@@ -17,14 +17,7 @@ from aucforest._restoring import restoring
 from aucforest._sklearn import validate_parameter_constraints
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
-from aucforest.persistence.model_file import (
-    Arrays,
-    ModelFormatError,
-    StoredModel,
-    read_model,
-    require,
-    write_model,
-)
+from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, require, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tree.samples import MAX_CLASSES
 

@@ -125,12 +125,7 @@ class LinearAUCClassifier(Model):
     }
 
     def __init__(
-        self,
-        *,
-        eps: float | None = None,
-        alpha: float = 1e-3,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
+        self, *, eps: float | None = None, alpha: float = 1e-3, max_iter: int | None = None, tol: float = 1e-4
     ) -> None:
         self.eps = eps
         self.alpha = alpha

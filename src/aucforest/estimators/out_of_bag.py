@@ -108,11 +108,7 @@ class OutOfBagScorer:
             warn_of_positive(f"{parameter}={scoring!r}", forest)
 
     def score(
-        self,
-        X: Any,
-        labels: NDArray[np.uint16],
-        proba: NDArray[np.float64],
-        sample_weight: NDArray[np.float64] | None,
+        self, X: Any, labels: NDArray[np.uint16], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
     ) -> float:
         """Return the score of class probabilities; if the scorer fails as a class has no row, NaN with a warning."""
         if self._scorer is None:

@@ -123,7 +123,7 @@ def warn_of_positive(setting: str, model: Any) -> None:
         negative, positive = classes
         warn(
             f"{setting}: the positive class is {positive!r}, the second in sorted order, which is more"
-            f" frequent than {negative!r}; for the rarer one set pos_label={negative!r}",
+            f" frequent than {negative!r}; for the rarer one set pos_label={negative!r}"
         )
 
 
@@ -131,7 +131,7 @@ def warn_of_few_groups(few: FewGroups) -> None:
     """Warn that a class occurs in too few groups for choices by out-of-bag scores."""
     warn(
         f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
-        " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them",
+        " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them"
     )
 
 
