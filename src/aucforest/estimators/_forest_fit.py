@@ -1,6 +1,7 @@
 """The fit of a forest, step by step: trees, shrinkage, calibration, threshold, out-of-bag score."""
 
 from collections.abc import Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -45,9 +46,9 @@ from aucforest.fitting.spec import FitSpec, resolve_encodings, resolve_variants,
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import encodings_of
-from aucforest.tables.columns import Categories, check_same_categories
-from aucforest.tables.dates import Dates, check_same_dates
-from aucforest.tables.target_rates import SETS, TargetRates
+from aucforest.tables.columns import check_same_categories
+from aucforest.tables.dates import check_same_dates
+from aucforest.tables.target_rates import SETS
 from aucforest.tree.random import HALF_SAMPLES, SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
@@ -56,62 +57,28 @@ _ROUNDING = 1e-9
 
 
 class Start(NamedTuple):
-    """The start of a fit: the seed and, with a warm start, the existing trees and their attributes."""
+    """The start of a fit: the seed and, with a warm start, the forest before the fit."""
 
     seed: int
-    trees: list[Tree]
-    variants: list[tuple[str, str]]  # the criterion and the splitter of every tree
-    encodings: list[str]  # the encoding of every tree; empty without columns of many categories
-    shrinkage: float
-    calibration: Calibration | None
-    sample_records: list[SampleRecord]
-    classes: NDArray[Any]
-    categories: Categories
-    dates: Dates
-    rates: TargetRates | None
+    before: "ForestFit | None"
 
-    def check(self, table: TrainingTable) -> None:
-        """Raise ValueError if the training data have other features or classes than the existing trees."""
-        if not self.trees:
-            return
-        n_features = self.trees[0].n_features - (0 if self.rates is None else self.rates.n_features)
-        if n_features != table.n_features:
-            raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
-        if not np.array_equal(self.classes, table.target.classes):
-            raise ValueError(
-                f"warm_start: y has the classes {table.target.classes.tolist()}, but the existing trees have"
-                f" {self.classes.tolist()}"
-            )
+    @property
+    def trees(self) -> list[Tree]:
+        """The existing trees."""
+        return [] if self.before is None else self.before.trees_
 
-    def check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
-        """Raise ValueError if the existing trees have other features, or encodings that are not used in this fit."""
-        if not self.trees:
-            return
-        check_same_categories(self.categories, coding.categories)
-        check_same_dates(self.dates, coding.dates)
-        if (coding.rates is None) != (self.rates is None) or not set(self.encodings) <= set(encodings):
-            raise ValueError(
-                "warm_start: the existing trees read columns of many categories in another way: pass the"
-                " categorical_encoding of their fit, or fit all trees again"
-            )
+    @property
+    def variants(self) -> list[tuple[str, str]]:
+        """The criterion and the splitter of each existing tree."""
+        return [] if self.before is None else self.before.variants_
 
 
 class _Variants(NamedTuple):
-    """The pairs of criterion and splitter and the encodings of a fit, and the indices of both for existing trees."""
+    """The pairs of criterion and splitter and the encodings of a fit."""
 
     pairs: list[tuple[str, str]]  # (criterion, splitter); the pairs of new trees come first
     n_grown: int  # the number of pairs of new trees
     encodings: tuple[str, ...]
-    existing_pairs: list[int]  # the index in `pairs` of each tree of a warm start
-    existing_encodings: list[int]  # the index in `encodings` of each tree of a warm start
-
-    @classmethod
-    def of(cls, names: list[tuple[str, str]], encodings: tuple[str, ...], start: Start) -> "_Variants":
-        """Return the variants, given the pairs and encodings of new trees and the start of the fit."""
-        # The trees of a warm start may have other variants.
-        pairs = list(dict.fromkeys([*names, *start.variants]))
-        before = start.encodings or [encodings[0]] * len(start.trees)
-        return cls(pairs, len(names), encodings, [*map(pairs.index, start.variants)], [*map(encodings.index, before)])
 
     def numbers(self, pairs: Sequence[int], encodings: Sequence[int]) -> list[int]:
         """Return the variant of each tree as one index, from the indices of its pair and its encoding."""
@@ -121,21 +88,9 @@ class _Variants(NamedTuple):
 class ForestFit(DecisionModel, TreeBasedClassifier):
     """Base class of the forest with the steps of `fit`."""
 
-    n_estimators: int
-    calibration: str | None
-    sampling: str | dict[Any, float]
-    warm_start: bool
-    n_jobs: int | None
-    verbose: int
-
     calibration_: Calibration | None
-    variants_: list[tuple[str, str]]
-    mixture_: dict[str, NDArray[Any]]
     encodings_: list[str]
-    encoding_mixture_: dict[str, NDArray[Any]]
-    categorical_encoding: Any
-    dispersion_: float
-    _seed: int
+    shrinkage_: float
     _groups: NDArray[np.int32] | None = None  # the group of each row of positive weight, if trees sample groups
     _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
 
@@ -143,7 +98,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the start of a fit."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            return Start(seed, [], [], [], PRIOR, None, [], np.empty(0), {}, {}, None)
+            return Start(seed, None)
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
@@ -151,19 +106,28 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             )
         if self.n_estimators == n_trees:
             warn(f"warm_start: n_estimators={n_trees} trees exist already, no tree is added")
-        return Start(
-            seed=self._seed,
-            trees=self.trees_,
-            variants=self.variants_,
-            encodings=self.encodings_,
-            shrinkage=self.shrinkage_,
-            calibration=self._calibration_of_training(),
-            sample_records=self._sample_records,
-            classes=self.classes_,
-            categories=self.categories_,
-            dates=self.dates_,
-            rates=self.target_rates_,
-        )
+        return Start(self._seed, copy(self))
+
+    def _check_table(self, table: TrainingTable) -> None:
+        """Raise ValueError if the training data of a warm start have other features or classes than these trees."""
+        n_features = self.trees_[0].n_features - (0 if self.target_rates_ is None else self.target_rates_.n_features)
+        if n_features != table.n_features:
+            raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
+        if not np.array_equal(self.classes_, table.target.classes):
+            raise ValueError(
+                f"warm_start: y has the classes {table.target.classes.tolist()}, but the existing trees have"
+                f" {self.classes_.tolist()}"
+            )
+
+    def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
+        """Raise ValueError if these trees have other features, or encodings that a warm start does not use."""
+        check_same_categories(self.categories_, coding.categories)
+        check_same_dates(self.dates_, coding.dates)
+        if (coding.rates is None) != (self.target_rates_ is None) or not set(self.encodings_) <= set(encodings):
+            raise ValueError(
+                "warm_start: the existing trees read columns of many categories in another way: pass the"
+                " categorical_encoding of their fit, or fit all trees again"
+            )
 
     def _calibration_of_training(self) -> Calibration | None:
         """Return the calibration of the fit, without the shift of the intercepts by `set_prevalence`."""
@@ -187,29 +151,38 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         target, n_classes = table.target, len(table.target.classes)
         rule = self._check_target(target, can_call=table.sum_rows is None)
         self.pos_label_ = find_positive(self.pos_label, target.classes)
-        start.check(table)
+        before = start.before
+        if before is not None:
+            before._check_table(table)
         spec = self._resolve(table, start)
-        records = list(dict.fromkeys([*start.sample_records, SampleRecord.of(spec.sampler, len(target.kept_labels))]))
+        records = [] if before is None else before._sample_records
+        records = list(dict.fromkeys([*records, SampleRecord.of(spec.sampler, len(target.kept_labels))]))
         self._check_sampling(records, n_classes)
         coding = self._code(table, spec)
         encodings = encodings_of(spec.encodings, coding.rates)
-        start.check_coding(coding, encodings)
+        if before is not None:
+            before._check_coding(coding, encodings)
+        # If trees were sampled in different ways, what was chosen for the existing trees stays.
+        kept = before if len(records) > 1 else None
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self.calibration_ = None
         if self.calibration is not None:
             # Without out-of-bag samples, the calibration of the existing trees is better than no calibration.
-            self.calibration_ = start.calibration if len(records) > 1 else odds_formula(spec.sampler, n_classes)
+            no_fit = odds_formula(spec.sampler, n_classes)
+            self.calibration_ = no_fit if kept is None else kept._calibration_of_training()
         # The class frequencies of the population for which probabilities are predicted.
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
             frequencies = frequencies * np.nan_to_num(spec.sampler.rates)
         self.class_prior_ = frequencies / frequencies.sum()
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
-        rows = self._training_rows(table, spec) if len(records) == 1 else None
-        named = _Variants.of(spec.variant_names, encodings, start)
+        rows = self._training_rows(table, spec) if kept is None else None
+        # The existing trees may have other variants.
+        pairs = list(dict.fromkeys([*spec.variant_names, *start.variants]))
+        named = _Variants(pairs, len(spec.variant_names), encodings)
         scores = None if rows is None else self._score_rows(rows, target, spec, named, unit)
-        self.trees_ = self._grow(table, named, start, scores, keep=len(records) > 1)
-        self._shrink(scores, unit, start.shrinkage if len(records) > 1 else None)
+        self.trees_ = self._grow(table, named, start, scores, keep=kept is not None)
+        self._shrink(scores, unit, None if kept is None else kept.shrinkage_)
         self._calibrate(scores, spec)
         if rows is not None and records[0].n_halves:
             self.dispersion_ = self._estimate_dispersion(rows)
@@ -263,7 +236,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             n_sums=self._n_sums(n_classes),
             evidence_bytes=evidence_bytes,
             dates=table.dates,
-            rates=start.rates,
+            rates=None if start.before is None else start.before.target_rates_,
         )
 
     def _training_rows(self, table: TrainingTable, spec: FitSpec) -> TrainingRows | None:
@@ -303,7 +276,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
         With keep=True, variants and encodings keep their proportions among the existing trees.
         """
-        trees, variants, encodings = list(start.trees), list(named.existing_pairs), list(named.existing_encodings)
+        trees, variants = list(start.trees), [named.pairs.index(pair) for pair in start.variants]
+        names = [] if start.before is None else start.before.encodings_
+        encodings = [named.encodings.index(name) for name in names or named.encodings[:1] * len(trees)]
         mixture, encoding_mixture = Mixture(named.n_grown), Mixture(len(named.encodings))
         if keep:
             mixture.keep([variants.count(variant) for variant in range(named.n_grown)])
