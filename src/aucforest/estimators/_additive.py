@@ -139,9 +139,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         indicators = csr_matrix((np.ones(len(row)), (row, indices[is_known])), shape=(len(X), n_codes))
         _, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
-        fitted = fit_category_ridge(self._columns(X), indicators, column, labels, weight)
-        self.penalties_ = fitted.penalties
-        return fitted.coef, fitted.intercept
+        coef, intercept, self.penalties_ = fit_category_ridge(self._columns(X), indicators, column, labels, weight)
+        return coef, intercept
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
         """Return the maximum number of rows of a dense matrix that the model is fitted to."""
