@@ -342,8 +342,7 @@ class OutOfBagScores:
         without = self._score(chosen, self._jackknife())
         errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
         # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
-        differences: NDArray[np.float64] = (best_scores - best_scores[best]) / np.maximum(errors, _LEAST_ERROR)
-        return differences
+        return (best_scores - best_scores[best]) / np.maximum(errors, _LEAST_ERROR)
 
     def _with_more(self, encoding: int, n_added: NDArray[np.int64]) -> list[Sums]:
         """Return the sums over all trees with additional trees of one encoding, for every amount of shrinkage."""

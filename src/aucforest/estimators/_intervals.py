@@ -70,5 +70,4 @@ def sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return for each column the sum of all other columns, without the rounding errors of a difference."""
     none = np.zeros((len(values), 1))
     before, after = np.cumsum(values[:, :-1], axis=1), np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
-    sums: NDArray[np.float64] = np.hstack((none, before)) + np.hstack((after, none))
-    return sums
+    return np.hstack((none, before)) + np.hstack((after, none))

@@ -139,8 +139,7 @@ class Model(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes), float64
         """
         with np.errstate(divide="ignore"):
-            log_proba: NDArray[np.float64] = np.log(self.predict_proba(X))
-        return log_proba
+            return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict class labels: the most probable class, or the class that the `threshold` rule selects, if it is set.

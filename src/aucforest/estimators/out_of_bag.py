@@ -235,8 +235,7 @@ def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
         return rows
 
     def cells_of(number: int) -> NDArray[np.int64]:
-        cells: NDArray[np.int64] = rates.tables[number].cells_of(rows.X[kept])
-        return cells
+        return rates.tables[number].cells_of(rows.X[kept])
 
     for weight in (rows.weights_of(kept), None):
         integers = _rate_weights(forest, weight, rows.labels[kept], cells_of)
