@@ -55,23 +55,14 @@ class AUCForestClassifier(ForestFit):
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
         The number of features to consider at each node, or a fraction of all features; None considers all of them.
         Features that are constant in the node are not counted.
-    max_depth : int or None, default=None
-        The maximum depth of a tree.
     min_samples_split : int or float, default=2
         The minimum number of samples, or fraction of the training samples, required to split a node. A sample that the
         bootstrap sample contains several times counts once.
-    min_samples_leaf : int or float, default=1
-        The minimum number of samples, or fraction of the training samples, required in a leaf.
-    min_weight_fraction_leaf : float, default=0.0
-        The minimum fraction of the total weight of a tree's samples required in a leaf.
     min_gain : float, default=0.0
-        The minimum gain of a split, in units of the criterion. Needs a single criterion. It is not multiplied by the
-        proportion of samples in the node, as scikit-learn's `min_impurity_decrease` is.
-    max_leaf_nodes : int or None, default=None
-        The maximum number of leaves of a tree. Such trees grow best-first.
-    monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
-        Monotonicity constraint of each feature: 1 for increasing, -1 for decreasing, 0 for none. See
-        `AUCTreeClassifier`.
+        The minimum gain of a split, as in `AUCTreeClassifier`. Needs a single criterion.
+    max_depth, min_samples_leaf, min_weight_fraction_leaf, max_leaf_nodes, monotonic_cst, max_bins, \
+    categorical_features, date_parts
+        As in `AUCTreeClassifier`.
     bootstrap : bool, default=True
         Whether each tree is grown on a bootstrap sample. If False, every tree uses all samples.
     sampling : {"bootstrap", "stratified", "balanced", "subsample", "half-samples"} or dict, default="bootstrap"
@@ -141,11 +132,6 @@ class AUCForestClassifier(ForestFit):
         "precision_at_K", "recall_at_K" or "lift_at_K", where K is a proportion such as 0.01 or a number such as 100. A
         callable ``scorer(estimator, X, y)`` gets categories in X as codes, and also ``sample_weight`` if there are
         weights. Needs ``bootstrap=True``.
-    max_bins : int or None, default=255
-        The maximum number of bins of a feature, 2 to 255. The date part "time" has at most 32 bins. None considers all
-        distinct values.
-    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
-        The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
         The encoding of columns with more than 50 categories:
 
@@ -160,9 +146,6 @@ class AUCForestClassifier(ForestFit):
 
         "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
         of at most 50 categories are always split by sets.
-    date_parts : "auto", list of str or None, default="auto"
-        The features computed from dates: a list of "time", "year", "month", "day", "day of week" or "hour". None
-        raises an error for dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.

@@ -40,7 +40,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
     min_samples_leaf : int or float, default=1
         The minimum number of samples, or fraction of the training samples, required in a leaf.
     min_weight_fraction_leaf : float, default=0.0
-        The minimum fraction of the total sample weight required in a leaf.
+        The minimum fraction of the total weight of the tree's samples required in a leaf.
     min_gain : float, default=0.0
         The minimum gain of a split in units of the criterion: AUC - 1/2, impurity decrease or Hellinger distance. It is
         not multiplied by the proportion of samples in the node, as scikit-learn's `min_impurity_decrease` is.
@@ -74,16 +74,12 @@ class AUCTreeClassifier(TreeBasedClassifier):
     ----------
     tree_ : Tree
         The fitted tree as arrays of nodes.
-    classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, dates_, split_features_
+    classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, dates_, split_features_, \
+    feature_importances_, split_importances_
         As in `AUCForestClassifier`.
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index. The index of a category is its code in ``tree_``.
         If there are more than 254, the 254 most frequent come first, and a split sends all others to the same side.
-    feature_importances_ : ndarray of shape (n_features,)
-        The total gain of each column's splits, weighted by node weight and normalized to sum to 1. This impurity-based
-        importance favors columns with many distinct values, even if they are noise.
-    split_importances_ : ndarray of shape (n_split_features,)
-        The importance of each of the ``split_features_``, computed in the same way.
 
     See Also
     --------
