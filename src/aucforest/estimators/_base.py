@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest._sklearn import Interval, RealNotInt, StrOptions, check_sample_weight
+from aucforest._sklearn import Interval, RealNotInt, StrOptions
 from aucforest.estimators._exports import TreeExports
 from aucforest.estimators._foreign_names import describe_foreign
+from aucforest.estimators._validation import check_weights_of
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec, check_signs
@@ -95,12 +96,8 @@ class TreeBasedClassifier(TreeExports):
 
     def _validate_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, cost: Any = None) -> RowsInMemory:
         """Validate the arguments of `fit`, and return them as training rows."""
-        kept = None
-        if sample_weight is not None:
-            given = unmask(sample_weight)
-            sample_weight = check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
-            kept = kept_rows(sample_weight)
-        X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
+        sample_weight = check_weights_of(X, unmask(sample_weight))
+        X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept_rows(sample_weight))
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, self.dates_, target)

@@ -10,10 +10,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._caller import warn
-from aucforest._sklearn import check_sample_weight
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators._model_files import Model
+from aucforest.estimators._validation import check_weights_of
 from aucforest.estimators.thresholds import (
     OF_FIT,
     OF_ROWS,
@@ -238,9 +238,7 @@ class DecisionModel(Model):
         proba = self.predict_proba(X)
         named: dict[str, Any] = {"name": "y", "of": "X", "unknown_is": "no class of the model"}
         labels = class_codes(np.asarray(column_or_1d(y)), len(proba), labels=self.classes_, **named)[0]
-        weights = None
-        if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = check_weights_of(X, sample_weight)
         self._warn_of_positive(threshold)
         best = TunedRule(threshold, labels, weights, self._positive).best(proba)
         if np.isnan(best):

@@ -8,6 +8,7 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
+from aucforest._sklearn import check_sample_weight
 from aucforest.estimators._model_files import Model
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import (
@@ -35,6 +36,13 @@ from aucforest.tables.dates import (
 from aucforest.tables.integers import rounded_columns, rounded_features, warn_of_rounding
 from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tables.target_rates import TargetRates, append_rates
+
+
+def check_weights_of(X: Any, sample_weight: Any) -> NDArray[np.float64] | None:
+    """Return the validated weights of the rows of X, or None for None."""
+    if sample_weight is None:
+        return None
+    return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 class FeatureModel(Model):

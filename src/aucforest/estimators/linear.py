@@ -10,9 +10,10 @@ from scipy.special import expit
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from aucforest._sklearn import Interval, check_sample_weight, fit_context
+from aucforest._sklearn import Interval, fit_context
 from aucforest.estimators._model_files import Field, Model, Part, are_finite, restore_fields, store_fields
 from aucforest.estimators._ranking_direction import Vector, calibrate, follow_path
+from aucforest.estimators._validation import check_weights_of
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairs import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
@@ -159,10 +160,8 @@ class LinearAUCClassifier(Model):
         with self._fitting():
             X, y = self._validate(X, y=decode_labels(y))
             code_classes(y)  # raises ValueError for invalid labels
+            sample_weight = check_weights_of(X, unmask(sample_weight))
             if sample_weight is not None:
-                sample_weight = check_sample_weight(
-                    unmask(sample_weight), X, dtype=np.float64, ensure_non_negative=True
-                )
                 kept = sample_weight > 0.0
                 X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
             classes, codes = number_classes(y)

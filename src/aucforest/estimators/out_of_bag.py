@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
 
 from aucforest._caller import warn
-from aucforest._sklearn import check_sample_weight
+from aucforest.estimators._validation import check_weights_of
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
@@ -206,9 +206,7 @@ def training_rows(
     if len(given) != len(X):
         raise ValueError(f"y has {len(given)} samples, but X has {len(X)}")
     labels = class_codes(given, len(given), labels=forest.classes_)[0].astype(np.uint16)
-    weight: NDArray[np.float64] | None = None
-    if sample_weight is not None:
-        weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = check_weights_of(X, sample_weight)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
     params = forest.get_params(deep=False)
     sampler = resolve_sampler(params, labels[kept], forest.classes_, forest._groups, forest._seed)
