@@ -44,43 +44,27 @@ _BLOCK = 2**15
 
 
 class Calibration(NamedTuple):
-    """The map of class probabilities p_k to p_k ** slope * exp(intercepts[k]), normalized.
+    """The map of class probabilities p_k to p_k ** slope * exp(intercepts[k]), normalized."""
 
-    Attributes
-    ----------
-    slope : float
-        The factor of the log odds. It is above 1 if the forest is under-confident.
-    intercepts : ndarray of shape (n_classes,), float64
-        The intercepts; only their differences matter. -inf for a class without training samples.
-    slope_std : float
-        The standard error of the slope; NaN if the map was not fitted.
-    n_samples : int
-        The number of out-of-bag samples that the map was fitted to; 0 if the map was not fitted.
-    """
-
-    slope: float
-    intercepts: NDArray[np.float64]
-    slope_std: float = float("nan")
-    n_samples: int = 0
+    slope: float  # above 1 if the forest is under-confident
+    intercepts: NDArray[np.float64]  # only their differences matter; -inf for a class without training samples
+    slope_std: float = float("nan")  # the standard error of the slope; NaN if the map was not fitted
+    n_samples: int = 0  # the number of out-of-bag samples that the map was fitted to; 0 if it was not fitted
 
     def apply(self, proba: NDArray[np.float64], n_jobs: int | None = 1) -> NDArray[np.float64]:
         """Return calibrated probabilities of shape (n_samples, n_classes), computed by n_jobs threads."""
         n_rows = max(1, _BLOCK // proba.shape[1])
         if len(proba) <= n_rows:
-            return self._apply_to_block(proba)
+            return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
         calibrated = np.empty(proba.shape)
 
         def calibrate_rows(start: int) -> None:
             rows = slice(start, start + n_rows)
-            calibrated[rows] = self._apply_to_block(proba[rows])
+            calibrated[rows] = self.apply(proba[rows])
 
         for _ in thread_map(n_jobs)(calibrate_rows, range(0, len(proba), n_rows)):
             pass
         return calibrated
-
-    def _apply_to_block(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the calibrated probabilities of one block of rows."""
-        return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
 
 
 def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> Calibration | None:
