@@ -174,12 +174,10 @@ class LinearAUCClassifier(Model):
                 weights = None if sample_weight is None else sample_weight[rows]
                 pairs = check_pairs(codes[rows] == second, int(np.count_nonzero(rows)), weights)
                 fits.append(self._fit_pair(X[rows], pairs))
-            self.classes_ = classes
-            self.coef_ = np.array([coef for coef, _, _ in fits])
-            self.intercept_ = np.array([intercept for _, intercept, _ in fits])
-            curves = [losses for _, _, losses in fits]
+            coefs, intercepts, curves = zip(*fits)
+            self.classes_, self.coef_, self.intercept_ = classes, np.array(coefs), np.array(intercepts)
             self.n_iter_ = np.array([len(losses) for losses in curves])
-            self.loss_curve_ = curves if n_classes > 2 else curves[0]
+            self.loss_curve_ = list(curves) if n_classes > 2 else curves[0]
         return self
 
     def _fit_pair(self, X: Vector, pairs: Pairs) -> tuple[Vector, float, list[float]]:
