@@ -188,6 +188,7 @@ class OutOfBagScores:
             return
         all_variants = np.array(list(variants), dtype=np.int64)
         halves, amounts = self._halve(all_variants), self._unit * self._amounts
+        weighted_index = int(np.searchsorted(self._amounts, WEIGHED_BY))
         parts: list[list[tuple[int, NDArray[np.int64], list[JoinedTrees]]]] = [[] for _ in range(_N_HALVES)]
         for half, encoding in product(range(_N_HALVES), range(self._n_encodings)):
             indices = np.flatnonzero((halves == half) & (all_variants % self._n_encodings == encoding))
@@ -201,7 +202,7 @@ class OutOfBagScores:
                 sums = ShrunkSums(whole[encoding], by_variant, n_trees)
                 for block, X in self._blocks(rows):
                     given = OutOfBagRows(block.start, X, counts[:, block.start - rows.start : block.stop - rows.start])
-                    add_shrunk(joined, all_variants[indices], given, amounts, self._weighted_index, sums)
+                    add_shrunk(joined, all_variants[indices], given, amounts, weighted_index, sums)
 
         # One thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
         n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
@@ -211,11 +212,6 @@ class OutOfBagScores:
         tasks = [(half, slice(*pair)) for pair in pairwise(bounds.tolist()) for half in range(_N_HALVES)]
         for _ in thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks):
             pass
-
-    @property
-    def _weighted_index(self) -> int:
-        """The index in `amounts` of the amount at which variants are compared; not used with a single variant."""
-        return min(int(np.searchsorted(self._amounts, WEIGHED_BY)), len(self._amounts) - 1)
 
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yield slices of the scored rows in `rows`, each with a dense (n_features, n_rows) matrix of its rows."""
@@ -289,16 +285,14 @@ class OutOfBagScores:
         total, n_trees, n_added = (array.sum(axis=0 if kind == "encoding" else 1) for array in by_pair)
         return total, n_trees, n_added
 
-    def scores(self, kind: Alternatives) -> NDArray[np.float64]:
-        """Return the AUC of the trees of each alternative (pair or encoding); NaN if it is not defined."""
-        totals, n_trees, _ = self._by_alternative(kind)
-        return self._score(list(map(Sums, totals, n_trees)), self._weights[None])[:, 0]
+    def of_alternatives(self, kind: Alternatives) -> NDArray[np.float64]:
+        """Return the AUC of the trees of each alternative, and its standard error; NaN if the AUC is not defined.
 
-    def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the standard errors of AUCs (Hanley and McNeil 1982), an approximation for more than two classes.
-
-        K classes count as K / 2 independent pairs of classes, each class with the harmonic mean of all class sizes.
+        The standard error (Hanley and McNeil 1982) is an approximation for more than two classes: K classes count as
+        K / 2 independent pairs of classes, each class with the harmonic mean of all class sizes.
         """
+        totals, n_trees, _ = self._by_alternative(kind)
+        scores = self._score(list(map(Sums, totals, n_trees)), self._weights[None])[:, 0]
         counts = self._counts_by_class().astype(np.float64)
         n_pairs = len(counts) / 2.0
         if n_pairs > 1.0:
@@ -306,7 +300,7 @@ class OutOfBagScores:
         first, second = scores / (2.0 - scores) - scores**2, 2.0 * scores**2 / (1.0 + scores) - scores**2
         variance = scores * (1.0 - scores) + (counts[1] - 1.0) * first + (counts[0] - 1.0) * second
         # Rounding errors can make the variance negative for a score of about 1.
-        return np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)
+        return np.stack((scores, np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)))
 
     def pair_gains(self) -> NDArray[np.float64]:
         """Return, for each pair, the gain in AUC of all trees together if the pair had more trees.

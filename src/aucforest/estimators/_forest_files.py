@@ -230,7 +230,7 @@ def _restore_mixture(forest: Any, stored: StoredModel, name: str, columns: dict[
     require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), f"{name} has no numbers of trees")
     scores = stored.take_array(f"{name}_scores", "d", (2, n))
     require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), f"{name} has no scores")
-    setattr(forest, f"{name}_", describe_alternatives(columns, n_trees, *scores))
+    setattr(forest, f"{name}_", describe_alternatives(columns, n_trees, scores))
 
 
 def _are_names(value: Any, n: int) -> bool:

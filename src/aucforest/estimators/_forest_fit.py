@@ -306,11 +306,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.encodings_ = [] if self.target_rates_ is None else names
         if named.n_grown > 1:
             pairs = dict(zip(("criterion", "splitter"), zip(*named.pairs[: named.n_grown])))
-            self.mixture_ = describe_alternatives(pairs, mixture.n_trees, *mixture.scores(scores, "pair"))
+            found = None if scores is None else scores.of_alternatives("pair")
+            self.mixture_ = describe_alternatives(pairs, mixture.n_trees, found)
         if len(named.encodings) > 1:
             n_trees = np.bincount(encodings, minlength=len(named.encodings))
-            found = encoding_mixture.scores(scores, "encoding")
-            self.encoding_mixture_ = describe_alternatives({"encoding": named.encodings}, n_trees, *found)
+            found = None if scores is None else scores.of_alternatives("encoding")
+            self.encoding_mixture_ = describe_alternatives({"encoding": named.encodings}, n_trees, found)
         return trees
 
     @staticmethod

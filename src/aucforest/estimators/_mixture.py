@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._evidence import SCORED_TREES, Alternatives, OutOfBagScores
+from aucforest.estimators._evidence import SCORED_TREES
 
 # Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees, so that
 # a larger forest starts with the trees of a smaller one, except for trees of encodings that were dropped.
@@ -22,14 +22,15 @@ _LEAST_WEIGHT = 0.01
 
 
 def describe_alternatives(
-    names: Mapping[str, Sequence[str]],
-    n_trees: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    errors: NDArray[np.float64],
+    names: Mapping[str, Sequence[str]], n_trees: NDArray[np.int64], scores: NDArray[np.float64] | None
 ) -> dict[str, NDArray[Any]]:
-    """Return the attribute `mixture_` or `encoding_mixture_` of a forest: a value for each variant or encoding."""
+    """Return the attribute `mixture_` or `encoding_mixture_` of a forest: a value for each variant or encoding.
+
+    `scores` are the out-of-bag scores and their standard errors; None without out-of-bag samples.
+    """
     proportion = n_trees / max(n_trees.sum(), 1)
-    numbers = {"n_trees": n_trees, "proportion": proportion, "oob_score": scores, "oob_score_std": errors}
+    oob_score, oob_score_std = np.full((2, len(n_trees)), np.nan) if scores is None else scores[:, : len(n_trees)]
+    numbers = {"n_trees": n_trees, "proportion": proportion, "oob_score": oob_score, "oob_score_std": oob_score_std}
     return {name: np.array(each) for name, each in names.items()} | numbers
 
 
@@ -109,13 +110,3 @@ class Mixture:
         self.weights = np.where(is_small, 0.0, self.weights)
         self.weights /= self.weights.sum()
         return bool(np.any(is_small))
-
-    def scores(
-        self, evidence: OutOfBagScores | None, kind: Alternatives
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the out-of-bag scores of the trees of each variant or encoding, and their standard errors."""
-        n_variants = len(self.weights)
-        if evidence is None:
-            return np.full(n_variants, np.nan), np.full(n_variants, np.nan)
-        scores = evidence.scores(kind)[:n_variants]
-        return scores, evidence.standard_errors(scores)
