@@ -255,18 +255,17 @@ class AUCForestClassifier(ForestFit):
     Notes
     -----
     A mixed forest has one variant for each pair of a criterion and a splitter. Each variant first grows four trees.
-    Then, and again after 96 trees, each variant gets the weight exp(2 n g), and the next trees are divided in
-    proportion to the weights. Here g is the increase of the forest's out-of-bag ROC AUC when the variant gets more
-    trees, and n = K**2 / (4 sum(1 / n_k)) for K classes with n_k scored samples (at most 4096 in all), or with scored
-    samples in n_k groups if `fit` has groups. Small data sets thus get a mixture of all variants, and large ones mostly
-    the variants that rank best. Without a bootstrap all variants have the same number of trees. The variant of a tree
-    depends on the data, the parameters and `random_state`, but not on `n_jobs` or on where the data is stored. A forest
-    with more trees starts with the trees of a smaller one.
+    Then, and again after 96 trees, the next trees are divided in proportion to weights exp(2 n g). Here g is the
+    increase of the forest's out-of-bag ROC AUC when the variant gets more trees, and n is about the number of samples
+    or groups of the rarer class (:doc:`formulas </mathematics/forests>`). Small data sets thus get a mixture of all
+    variants, and large ones mostly the variants that rank best. Without a bootstrap all variants have the same number
+    of trees. The variant of a tree depends on the data, the parameters and `random_state`, but not on `n_jobs` or on
+    where the data is stored. A forest with more trees starts with the trees of a smaller one.
 
-    If a column has more than 50 categories, trees also have different encodings. They are evaluated after the same
-    numbers of trees, and get the weights exp(1.5 z). Here z is the gain of an encoding minus that of the best one, in
-    standard errors of the difference. An encoding with a weight below 1 % at the first evaluation is dropped, and its
-    trees are replaced. A forest that ends before this evaluation therefore starts with other trees.
+    If a column has more than 50 categories, trees also have different encodings, which are evaluated after the same
+    numbers of trees (:doc:`weights </howto/many_categories>`). An encoding with a weight below 1 % at the first
+    evaluation is dropped, and its trees are replaced. A forest that ends before this evaluation therefore starts with
+    other trees.
 
     References
     ----------

@@ -89,9 +89,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
     -----
     The AUC of a split is max((1 - alpha + beta) / 2, (1 - beta + alpha) / 2), where alpha and beta are the fractions of
     the two classes that go right: the ROC AUC of the split as a classifier. For more classes it is the mean over the
-    pairs of classes in the node. A split must score above 1/2. The Gini decrease is
-    2 (q0 q1 (beta - alpha))**2 / (pL pR) with class frequencies q and proportions p of the children. Unlike the AUC,
-    it favors splits into children of very different sizes.
+    pairs of classes in the node. A split must score above 1/2. Unlike the AUC, the Gini decrease favors splits into
+    children of very different sizes (:doc:`formulas </mathematics/trees>`).
 
     Missing values (NaN) are tried on both sides of every split. If the training samples of a node have none, missing
     values go to the child with the larger weight. Ties are resolved in favor of the feature that was sampled first,
@@ -101,10 +100,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
     class frequency finds the best of all such splits. If constraints on the children rule out this split, the best
     allowed split in this order is used. With more classes, the categories are ordered by the first principal component
     of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best split can then be
-    missed. In simulated nodes of 3 to 8 categories and classes it was missed in 18 % of the nodes with "auc", 1 % with
-    "gini", 10 % with "entropy" and 24 % with "hellinger". The loss of gain was 1.1, 0.1, 0.9 and 1.1 % on average,
-    and up to 50 % in a single node (:doc:`details </mathematics/trees>`). Categories that were not in the node, or not
-    in the training data, go to the same side as missing values.
+    missed (:doc:`how often </mathematics/trees>`). Categories that were not in the node, or not in the training data,
+    go to the same side as missing values.
 
     A custom criterion is a function ``f(left_totals, node_totals) -> score`` compiled by ``numba.njit``. Both arguments
     are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child
