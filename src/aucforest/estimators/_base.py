@@ -34,18 +34,15 @@ class _DateParts(StrOptions):
         return f"'auto', a list of {', '.join(map(repr, PARTS))}"
 
 
+# A positive number of samples or the like, and a fraction of them.
+NUMBER, FRACTION = Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "criterion": [StrOptions(set(CRITERIA)), callable],
     "splitter": [StrOptions({"best", "random"})],
-    "max_features": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        StrOptions({"sqrt", "log2"}),
-        None,
-    ],
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_split": [Interval(Integral, 2, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")],
-    "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="neither")],
+    "max_features": [NUMBER, FRACTION, StrOptions({"sqrt", "log2"}), None],
+    "max_depth": [NUMBER, None],
+    "min_samples_split": [Interval(Integral, 2, None, closed="left"), FRACTION],
+    "min_samples_leaf": [NUMBER, Interval(RealNotInt, 0.0, 1.0, closed="neither")],
     "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
     "min_gain": [Interval(Real, 0.0, None, closed="left")],
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
@@ -136,10 +133,7 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def split_importances_(self) -> NDArray[np.float64]:
-        """The mean over trees of each feature's proportion of the total gain of a tree, normalized to sum to 1.
-
-        This impurity-based importance favors features with many distinct values, even if they are noise.
-        """
+        """The mean over trees of each feature's proportion of the total gain of a tree, normalized to sum to 1."""
         check_is_fitted(self, "trees_")
         total = np.zeros(self.trees_[0].n_features)
         for tree in self.trees_:

@@ -10,8 +10,8 @@ from scipy.sparse import csr_matrix, hstack
 from sklearn.metrics import get_scorer_names
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest._sklearn import Interval, RealNotInt, StrOptions, fit_context
-from aucforest.estimators._base import TREE_CONSTRAINTS
+from aucforest._sklearn import Interval, StrOptions, fit_context
+from aucforest.estimators._base import FRACTION, NUMBER, TREE_CONSTRAINTS
 from aucforest.estimators._forest_files import FOREST_PART, TREES_PART
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._intervals import bounds_of
@@ -296,14 +296,10 @@ class AUCForestClassifier(ForestFit):
         **TREE_CONSTRAINTS,
         "criterion": [StrOptions({"auto", *CRITERIA}), callable, list, tuple],
         "splitter": [StrOptions({"auto", *SPLITTERS}), list, tuple],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [NUMBER],
         "bootstrap": ["boolean"],
         "sampling": [StrOptions(set(SCHEMES)), dict],
-        "max_samples": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-            None,
-        ],
+        "max_samples": [NUMBER, FRACTION, None],
         "calibration": [StrOptions({"auto"}), None],
         "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left"), None],
