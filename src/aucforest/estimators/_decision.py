@@ -31,9 +31,7 @@ from aucforest.metrics.validation import class_codes, positive_last
 class DecisionModel(Model):
     """Base of the forest and the stack, which have a threshold and a positive class."""
 
-    pos_label: Any
     classes_: NDArray[Any]
-    pos_label_: Any
     class_prior_: NDArray[np.float64]
     prevalence_: NDArray[np.float64]
     threshold_: Any
@@ -69,12 +67,13 @@ class DecisionModel(Model):
         check_threshold(threshold, len(self.classes_), None if y is None else np.size(y))
         if not is_tuned(threshold, len(self.classes_)):
             self._set_fixed_threshold(threshold)
+        elif X is None or y is None:
+            samples = "out-of-bag samples: pass the X and y of fit" if oob else "samples: pass X and y"
+            raise ValueError(f"threshold={threshold!r} is tuned on {samples}")
+        elif oob:
+            self._tune_out_of_bag(threshold, X, y, sample_weight)
         else:
-            if X is None or y is None:
-                samples = "out-of-bag samples: pass the X and y of fit" if oob else "samples: pass X and y"
-                raise ValueError(f"threshold={threshold!r} is tuned on {samples}")
-            tune = self._tune_out_of_bag if oob else self._tune_on
-            tune(threshold, X, y, sample_weight)
+            self._tune_on(threshold, X, y, sample_weight)
         self.threshold = threshold
         return self
 
