@@ -55,14 +55,10 @@ class AUCForestClassifier(ForestFit):
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
         The number of features to consider at each node, or a fraction of all features; None considers all of them.
         Features that are constant in the node are not counted.
-    min_samples_split : int or float, default=2
-        The minimum number of samples, or fraction of the training samples, required to split a node. A sample that the
-        bootstrap sample contains several times counts once.
-    min_gain : float, default=0.0
-        The minimum gain of a split, as in `AUCTreeClassifier`. Needs a single criterion.
-    max_depth, min_samples_leaf, min_weight_fraction_leaf, max_leaf_nodes, monotonic_cst, max_bins, \
-    categorical_features, date_parts
-        As in `AUCTreeClassifier`.
+    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_gain, max_leaf_nodes, \
+    monotonic_cst, max_bins, categorical_features, date_parts
+        As in `AUCTreeClassifier`. A sample that the bootstrap sample contains several times counts once. `min_gain`
+        needs a single criterion.
     bootstrap : bool, default=True
         Whether each tree is grown on a bootstrap sample. If False, every tree uses all samples.
     sampling : {"bootstrap", "stratified", "balanced", "subsample", "half-samples"} or dict, default="bootstrap"
