@@ -30,7 +30,6 @@ from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows
 from aucforest.estimators.thresholds import (
     N_GROUPS,
     SPREAD_ROWS,
-    GroupSums,
     TunedRule,
     check_groups_of_rule,
     find_positive,
@@ -182,12 +181,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         named = _Variants(pairs, len(spec.variant_names), encodings)
         scores = None if rows is None else self._score_rows(rows, target, spec, named, unit)
         self.trees_ = self._grow(table, named, start, scores, keep=kept is not None)
-        self._shrink(scores, unit, None if kept is None else kept.shrinkage_)
+        self._shrink(scores, unit, kept)
         self._calibrate(scores, spec)
         if rows is not None and records[0].n_halves:
             self.dispersion_ = self._estimate_dispersion(rows)
-        sums, groups = self._sum_for(rule, rows)
-        self._set_threshold(rule, rows, sums, groups)
+        sums = self._set_threshold(rule, rows)
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums, rule)
 
@@ -340,16 +338,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if len(encoding_mixture.weights) > 1:
             encoding_mixture.weigh(scores.encoding_gains(), ENCODING_STRENGTH)
 
-    def _shrink(self, scores: OutOfBagScores | None, unit: float, before: float | None) -> None:
-        """Shrink the trees by the amount given, or by one chosen out of bag; `unit` is the weight of a sample.
-
-        `before` is the amount of existing trees that were sampled in another way, which is not changed, or None.
-        """
+    def _shrink(self, scores: OutOfBagScores | None, unit: float, kept: "ForestFit | None") -> None:
+        """Shrink the trees by the amount given, or that of `kept`, or by one chosen out of bag, times `unit`."""
         prior = PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
-        elif before is not None:
-            self.shrinkage_ = before
+        elif kept is not None:
+            self.shrinkage_ = kept.shrinkage_
         else:
             self.shrinkage_ = prior if scores is None else scores.choose_amount(len(self.trees_), prior)
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
@@ -379,27 +374,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         _, *by_tree = self._sum_out_of_bag(rows, [range(1), *(range(i, i + 1) for i in range(n_trees))], sample)
         return estimate_dispersion(by_tree, [half_of(key) for key in rows.bags.keys])
 
-    def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, GroupSums | None]:
-        """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""
-        n_trees = len(self.trees_)
-        tuned = is_tuned(threshold, len(self.classes_))
-        if rows is None or not (tuned or self.oob_score):
-            return None, None
-        # The sum over all trees is not computed from the groups, because it would have other rounding errors, and a
-        # threshold must equal the probability of a row exactly.
-        ranges, kept, sample = [range(n_trees)], rows.bags.kept, None
-        if tuned:
-            bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
-            ranges += [range(*pair) for pair in pairwise(bounds)]
-            if rows.bags.sampler.n_rows > SPREAD_ROWS:
-                labels = rows.labels if kept is None else rows.labels[kept]
-                sample = sample_classes(labels, 2, SPREAD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
-        whole, *groups = self._sum_out_of_bag(rows, ranges, sample)
-        if not tuned:
-            return whole, None
-        numbers = sample if sample is None or kept is None else kept[sample]
-        return whole, GroupSums(Sums(*map(np.stack, zip(*groups))), numbers)
-
     def _sum_out_of_bag(
         self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
@@ -408,16 +382,32 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
 
-    def _set_threshold(
-        self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: GroupSums | None
-    ) -> None:
-        """Set the decision threshold, tuned out of bag if there are sums for it."""
-        if rows is None or sums is None or groups is None:
+    def _set_threshold(self, threshold: Any, rows: TrainingRows | None) -> Sums | None:
+        """Set the decision threshold, and return the out-of-bag sums over all trees, or None if the fit needs none."""
+        n_trees, is_rule_tuned = len(self.trees_), rows is not None and is_tuned(threshold, len(self.classes_))
+        if not is_rule_tuned:
             self._set_fixed_threshold(threshold)
-            return
-        self._warn_of_positive(threshold)
-        rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
-        self.threshold_, self.threshold_std_ = tune_threshold(rule, sums, groups, self._mean_of_trees, self._seed)
+        if rows is None or not (is_rule_tuned or self.oob_score):
+            return None
+        ranges, kept, sample = [range(n_trees)], rows.bags.kept, None
+        if is_rule_tuned:
+            bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
+            ranges += [range(*pair) for pair in pairwise(bounds)]
+            if rows.bags.sampler.n_rows > SPREAD_ROWS:
+                labels = rows.labels if kept is None else rows.labels[kept]
+                sample = sample_classes(labels, 2, SPREAD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
+        # The sum over all trees is not computed from the groups, because it would have other rounding errors, and a
+        # threshold must equal the probability of a row exactly.
+        whole, *groups = self._sum_out_of_bag(rows, ranges, sample)
+        if is_rule_tuned:
+            self._warn_of_positive(threshold)
+            rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
+            sample = sample if sample is None or kept is None else kept[sample]
+            of_groups = Sums(*map(np.stack, zip(*groups))), sample
+            del groups  # which takes as much memory as `of_groups`
+            tuned = tune_threshold(rule, whole, of_groups, self._mean_of_trees, self._seed)
+            self.threshold_, self.threshold_std_ = tuned
+        return whole
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
         """Set the out-of-bag probabilities, NaN for rows that are never out of bag, and the out-of-bag score."""

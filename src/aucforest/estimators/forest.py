@@ -419,8 +419,7 @@ class AUCForestClassifier(ForestFit):
         return self
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        rows = rows_to_tune_on(self, threshold, X, y, sample_weight)
-        self._set_threshold(threshold, rows, *self._sum_for(threshold, rows))
+        self._set_threshold(threshold, rows_to_tune_on(self, threshold, X, y, sample_weight))
 
     @property
     def estimators_(self) -> list[AUCTreeClassifier]:

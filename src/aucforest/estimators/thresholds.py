@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,17 +193,13 @@ class TunedRule:
         return TunedRule(self._rule_at(rows), self.labels[rows], weights, self.positive)
 
 
-class GroupSums(NamedTuple):
-    """Out-of-bag sums over groups of trees, from which the standard deviation of a threshold is estimated."""
-
-    sums: Sums  # the first axis is the group
-    rows: NDArray[np.int64] | None  # the indices of the rows of `sums`; None for all rows
-
-
 def tune_threshold(
-    rule: TunedRule, sums: Sums, groups: GroupSums, mean_of_trees: MeanOfTrees, seed: int
+    rule: TunedRule, sums: Sums, of_groups: tuple[Sums, NDArray[np.int64] | None], mean_of_trees: MeanOfTrees, seed: int
 ) -> tuple[float, float]:
-    """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees."""
+    """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees.
+
+    `of_groups` are the sums over groups of trees, with the group as the first axis, and their rows, None for all rows.
+    """
 
     def best_of(rule: TunedRule, sums: Sums) -> float:
         seen = sums.n_trees > 0
@@ -214,7 +210,7 @@ def tune_threshold(
         raise ValueError(
             f"threshold={rule.threshold!r} needs out-of-bag samples of both classes: increase n_estimators"
         )
-    (total, n_trees), rows = groups
+    (total, n_trees), rows = of_groups
     rule = rule if rows is None else rule.for_sample(rows)
     generator = np.random.default_rng([seed, RESAMPLED_TREES])
     resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), _N_RESAMPLES)
