@@ -31,14 +31,6 @@ _PENALTY, _PENALTY_OF_FEW, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With groups, trees recognize a group by its similar rows. Forests are then often over-confident, so the penalty of a
 # slope below 1 is smaller. The constant was chosen with benchmarks/grouped_oob.py calibration.
 _PENALTY_BELOW_1_OF_GROUPS = 5.0
-# Minimum mean number of trees that a sample is out of bag for, in each half of the trees, for a calibration.
-_LEAST_TREES = 0.5
-# Probabilities that differ by less than this differ only by rounding errors, and do not determine the slope.
-_LEAST_SPREAD = 1e-9
-# Tolerance on the penalized log likelihood of all samples in the last step, and maximum number of steps.
-_LAST_STEP, _MOST_STEPS = 1e-8, 50
-# Approximate seconds per probability. With small arrays, other threads have little time to run.
-_VALUE_TIME = 3e-8
 # Number of probabilities that are calibrated at once, so that they fit into the caches and temporary arrays are small.
 _BLOCK = 2**15
 
@@ -117,12 +109,12 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
 def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:
     """Return whether all `parts` have enough out-of-bag trees and all classes, and the probabilities differ."""
     is_seen = [sums.n_trees > 0 for sums in parts]
-    if min(sums.n_trees.mean() for sums in parts) < _LEAST_TREES:
-        return False
-    if any(len(np.unique(labels[rows])) < n_classes for rows in is_seen):
+    has_trees = min(sums.n_trees.mean() for sums in parts) >= 0.5
+    if not has_trees or any(len(np.unique(labels[rows])) < n_classes for rows in is_seen):
         return False
     whole, rows = parts[0], is_seen[0]
-    return bool(np.max(np.ptp(whole.total[rows] / whole.n_trees[rows, None], axis=0)) >= _LEAST_SPREAD)
+    spread = np.max(np.ptp(whole.total[rows] / whole.n_trees[rows, None], axis=0))
+    return bool(spread >= 1e-9)  # smaller differences are rounding errors, which do not determine the slope
 
 
 def calibrate(
@@ -170,7 +162,7 @@ def calibrate(
     scaled = likelihood(0, scale)
     whole = scaled.minimize(whole)
     std = float(np.sqrt(np.linalg.inv(scaled.derivatives(whole)[1])[0, 0]))
-    run = thread_map(n_jobs, _VALUE_TIME * parts[0].total.size)
+    run = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
     half = 0.5 * sum(run(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
     inverse = [1.0 / sums.n_trees.mean() for sums in parts]
     further = (inverse[0] - 1.0 / n_trees) / (0.5 * (inverse[1] + inverse[2]) - inverse[0])
@@ -266,10 +258,10 @@ class _Likelihood:
     def minimize(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the minimizing parameters, found by Fisher scoring; scipy's optimizers are several times slower."""
         value = self.value(parameters)
-        for _ in range(_MOST_STEPS):
+        for _ in range(50):
             gradient, information = self.derivatives(parameters)
             step = np.linalg.solve(information, gradient)
-            if gradient @ step < _LAST_STEP:
+            if gradient @ step < 1e-8:
                 return parameters - step
             after = parameters - step
             while (value_after := self.value(after)) > value:

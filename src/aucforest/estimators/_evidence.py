@@ -30,7 +30,6 @@ PRIOR, PRIOR_WITH_RATES = 5.0, 50.0
 # The amount for comparing variants. It is small, because few trees need more shrinkage than the whole forest.
 WEIGHED_BY = 1.0
 _STANDARD_ERRORS = 1.5
-_LEAST_ERROR = 1e-6  # minimum standard error of a difference in AUC
 # Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
 # number of classes, so with many classes the maximum is the largest of _ROWS_TIMES_CLASSES / n_classes rows, the
 # _PROPORTION of the training rows, and _ROWS_OF_CLASS rows of each class, if this is less than _ROWS.
@@ -336,7 +335,7 @@ class OutOfBagScores:
         without = self._score(chosen, self._jackknife())
         errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
         # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
-        return (best_scores - best_scores[best]) / np.maximum(errors, _LEAST_ERROR)
+        return (best_scores - best_scores[best]) / np.maximum(errors, 1e-6)
 
     def _with_more(self, encoding: int, n_added: NDArray[np.int64]) -> list[Sums]:
         """Return the sums over all trees with additional trees of one encoding, for every amount of shrinkage."""

@@ -51,9 +51,6 @@ from aucforest.tables.target_rates import SETS
 from aucforest.tree.random import HALF_SAMPLES, SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
-# Intercepts that differ by less than this differ only by rounding errors.
-_ROUNDING = 1e-9
-
 
 class Start(NamedTuple):
     """The start of a fit: the seed and, with a warm start, the forest before the fit."""
@@ -142,7 +139,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
         before = self.calibration_ or Calibration(1.0, np.zeros(len(shift)))
         after = before._replace(intercepts=before.intercepts + shift)
-        is_none = self.calibration is None and np.ptp(after.intercepts) < _ROUNDING
+        is_none = self.calibration is None and np.ptp(after.intercepts) < 1e-9  # the intercepts were shifted back
         self.calibration_ = None if is_none else after
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:

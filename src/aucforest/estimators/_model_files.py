@@ -25,8 +25,6 @@ from aucforest.tree.samples import MAX_CLASSES
 MOST_FEATURES = 2**24
 # Name of the attribute with the values that are computed from a fitted model when they are first needed.
 _CACHE = "_cached"
-# Suffixes of files that are read by pickle or joblib.
-_PICKLES = (".pkl", ".pickle", ".joblib")
 _ESTIMATORS: dict[str, Any] = {}
 # Placeholder for a parameter that could not be stored.
 _LEFT_OUT = object()
@@ -204,7 +202,7 @@ class Model(ClassifierMixin, BaseEstimator):
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         name = os.path.basename(path)
-        if name.endswith(_PICKLES):
+        if name.endswith((".pkl", ".pickle", ".joblib")):
             warn(f"{name} is no pickle, as its name says: load it by aucforest.load")
         arrays, metadata = store_model(self)
         for name in metadata["left_out"]:
