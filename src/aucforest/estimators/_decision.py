@@ -194,7 +194,7 @@ class DecisionModel(Model):
     @property
     def _class_weight(self) -> Any:
         """The parameter `class_weight` of the fit."""
-        raise NotImplementedError
+        return self.class_weight
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
         """Add a number for each class to the logarithms of class probabilities, before normalization."""

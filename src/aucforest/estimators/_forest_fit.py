@@ -132,10 +132,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         shift = np.log(self.prevalence_) - np.log(self.class_prior_)
         return self.calibration_._replace(intercepts=self.calibration_.intercepts - shift)
 
-    @property
-    def _class_weight(self) -> Any:
-        return self.class_weight
-
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
         before = self.calibration_ or Calibration(1.0, np.zeros(len(shift)))
         after = before._replace(intercepts=before.intercepts + shift)
