@@ -47,8 +47,6 @@ _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
 _TASKS_PER_THREAD = 2
 # Minimum seconds of a task for which threads are faster.
 _LEAST_TASK = 1e-3
-# The kinds of alternatives for a tree: pairs of a criterion and a splitter, or encodings.
-Alternatives = Literal["pair", "encoding"]
 
 
 def row_weight(
@@ -274,7 +272,7 @@ class OutOfBagScores:
         weights = self._weights * (frequencies / np.where(by_class > 0.0, by_class, 1.0))[self._truth]
         return CalibrationSample(self._truth, weights / weights.mean(), self._groups, halves)
 
-    def _by_alternative(self, kind: Alternatives) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def _by_alternative(self, kind: Literal["pair", "encoding"]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return, for each alternative, the sums over its trees at the shrinkage `WEIGHED_BY`, and two tree counts.
 
         The first is the number of trees for which each row is out of bag, the second the number of added trees.
@@ -284,7 +282,7 @@ class OutOfBagScores:
         total, n_trees, n_added = (array.sum(axis=0 if kind == "encoding" else 1) for array in by_pair)
         return total, n_trees, n_added
 
-    def of_alternatives(self, kind: Alternatives) -> NDArray[np.float64]:
+    def of_alternatives(self, kind: Literal["pair", "encoding"]) -> NDArray[np.float64]:
         """Return the AUC of the trees of each alternative, and its standard error; NaN if the AUC is not defined.
 
         The standard error (Hanley and McNeil 1982) is an approximation for more than two classes: K classes count as
@@ -321,8 +319,7 @@ class OutOfBagScores:
 
         The number of additional trees is the mean number of trees of an encoding. The result is 0 for the best
         encoding, at most 0 for others, and -inf for dropped encodings, which have no trees. Each AUC is at the best
-        amount of shrinkage: few trees on rates, which distinguish every category, need a large amount. At a small
-        amount they would seem worse than they are in a whole forest.
+        amount of shrinkage, because few trees on rates need more than a whole forest.
         """
         n_added = self._n_added.reshape(-1, self._n_encodings).sum(axis=0)
         candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding, n_added)]

@@ -104,9 +104,8 @@ def _restore_rates(stored: StoredModel, categories: Categories, n_features: int,
         is_in_order = before[0][1] < 0 if table.is_interaction and before else not table.is_interaction
         require(is_in_order and (table.feature, table.other) not in before, "the tables of rates are not in order")
         tables.append(table)
-    frequencies, factors = (
-        stored.take_array(f"rates.{name}", "d", (n_classes,)) for name in ("frequencies", "factors")
-    )
+    frequencies = stored.take_array("rates.frequencies", "d", (n_classes,))
+    factors = stored.take_array("rates.factors", "d", (n_classes,))
     require(are_frequencies(frequencies), "the frequencies of rates are not those of classes")
     # A class that is never sampled has the factor 0.
     are_factors = np.all((factors >= 0.0) & (factors < np.inf)) and factors.max() > 0.0
@@ -281,21 +280,20 @@ def _take_sample_record(item: Any) -> SampleRecord:
 
 
 def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | None:
-    evidence = [float("nan"), 0.0]
+    slope_std, n_samples = float("nan"), 0.0
     if "calibration" in stored:
-        slope, *numbers = stored.take_array("calibration", "d", (3 + n_classes,))
-        evidence, intercepts = numbers[:2], np.array(numbers[2:])
+        slope, slope_std, n_samples, *numbers = stored.take_array("calibration", "d", (3 + n_classes,)).tolist()
     elif "prior_correction" in stored:
         # In older files, only forests that sampled classes at different rates have a calibration.
-        slope, *numbers = stored.take_array("prior_correction", "d", (1 + n_classes,))
-        intercepts = np.array(numbers)
+        slope, *numbers = stored.take_array("prior_correction", "d", (1 + n_classes,)).tolist()
     else:
         return None
+    intercepts = np.array(numbers)
     require(0.0 < slope < np.inf, "the slope of the calibration is not positive")
     # The intercept of a class that is never sampled is -inf.
     require(np.all(intercepts < np.inf) and intercepts.max() > -np.inf, "the calibration is not finite")
-    require(not evidence[0] < 0.0 and 0.0 <= evidence[1] < 2.0**53, "the evidence of the calibration is not valid")
-    return Calibration(float(slope), intercepts, float(evidence[0]), int(evidence[1]))
+    require(not slope_std < 0.0 and 0.0 <= n_samples < 2.0**53, "the evidence of the calibration is not valid")
+    return Calibration(slope, intercepts, slope_std, int(n_samples))
 
 
 def _restore_forest(forest: Any, stored: StoredModel) -> None:

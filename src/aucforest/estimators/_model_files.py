@@ -28,8 +28,6 @@ _CACHE = "_cached"
 _ESTIMATORS: dict[str, Any] = {}
 # Placeholder for a parameter that could not be stored.
 _LEFT_OUT = object()
-# Arrays in which the last axis is the class.
-_ARRAYS_BY_CLASS = ("tree.total", "tree.value", "class_prior_", "oob_decision_function_", "intercept_")
 
 
 class Part(NamedTuple):
@@ -349,7 +347,7 @@ def _sort_classes(model: Any, stored: StoredModel) -> None:
     In older files of the command line, the classes are in reverse order if the first one is positive. The threshold is
     a probability of the positive class and does not change.
     """
-    for name in _ARRAYS_BY_CLASS:
+    for name in ("tree.total", "tree.value", "class_prior_", "oob_decision_function_", "intercept_"):
         stored.change(name, lambda values: np.flip(values, axis=-1).copy())
     for name in ("linear/coef_", "linear/intercept_"):
         stored.change(name, np.negative)

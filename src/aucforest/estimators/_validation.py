@@ -120,8 +120,8 @@ class FeatureModel(Model):
         self.categories_, self.dates_ = {}, find_dates(table, self.date_parts, categorical)
         if table is None or not (categorical or self.dates_ or has_codes(X)):
             return None
-        expanded, warns = expand(table, self.dates_), isinstance(given, str)
-        matrix, self.categories_ = learn(expanded, categorical, kept, warns=warns)
+        expanded = expand(table, self.dates_)
+        matrix, self.categories_ = learn(expanded, categorical, kept, warns=isinstance(given, str))
         return matrix
 
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:

@@ -398,8 +398,7 @@ class AUCForestClassifier(ForestFit):
             ``"half-samples"``. If a class has fewer than 10 groups, its out-of-bag probabilities are too low: `fit`
             warns, and does not use out-of-bag scores for any choice.
         cost : array-like of shape (n_samples, 2, 2), default=None
-            The costs of errors of each sample, for ``threshold="cost"`` or ``{"alerts": k, "cost": "fit"}``:
-            ``cost[s, i, j]`` is the cost of predicting class j for sample s if its true class is i. With
+            The costs of errors of each sample, for ``threshold="cost"`` or ``{"alerts": k, "cost": "fit"}``. With
             ``set_fit_request(cost=True)`` cross-validation passes the costs of each fold.
 
         Returns

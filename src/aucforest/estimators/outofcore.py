@@ -247,10 +247,8 @@ def predict_out_of_core(
         If columns are missing or their type differs from that seen in `fit`, or for text in a numeric column.
     TypeError
         If the source can be read only once, or `keep` is not a list.
-    ImportError
-        If pyarrow is not installed, or duckdb for files of text.
-    OSError
-        If files cannot be read or written.
+    ImportError, OSError
+        As in `fit_out_of_core`.
 
     Examples
     --------
