@@ -1,11 +1,8 @@
 """Calibration of a forest's class probabilities by its out-of-bag samples.
 
-A forest is under-confident: shrinkage, the mean over trees and leaves of few samples all pull its probabilities towards
-the class frequencies. So p_k becomes p_k ** b * exp(a_k), normalized. The slope b and the intercepts a_k are fitted to
-out-of-bag samples by penalized maximum likelihood. For two classes this is logistic regression on the log odds (Platt
-1999), for more classes temperature scaling with intercepts (Guo, Pleiss, Sun, Weinberger 2017). Sampling classes at
-rates r_k turns p_k into p_k r_k, so the prior map, used without a fit, divides by r_k (Elkan 2001; Dal Pozzolo, Caelen,
-Johnson, Bontempi 2015). With two classes the ranking does not change. docs/mathematics/forests.md has the derivation.
+A forest is under-confident, so p_k becomes p_k ** b * exp(a_k), normalized. The slope b and the intercepts a_k are
+fitted to out-of-bag samples by penalized maximum likelihood. Sampling classes at rates r_k turns p_k into p_k r_k, so
+the prior map, used without a fit, divides by r_k. docs/mathematics/forests.md has the derivation and its sources.
 """
 
 from collections.abc import Sequence
@@ -22,11 +19,9 @@ from aucforest.fitting.out_of_bag import Sums
 
 # Smaller probabilities are replaced by this value, because the logarithm of 0 is infinite.
 LEAST = 1e-6
-# The penalty is _PENALTY * (log(b) ** 2 + sum(a_k ** 2)) + c * log(b) ** 2 / n. The a_k are differences from the prior
-# map with the mean 0, and n is about the number of samples of the rarer class. With few samples a fixed penalty is not
-# enough, because a forest lacks just the samples that it is tested on. A slope below 1 gets a larger c, because forests
-# are rarely over-confident. The constants were chosen on the data sets of benchmarks/ranking.py with names from a to q,
-# and on synthetic data sets.
+# The penalty is _PENALTY * (log(b) ** 2 + sum(a_k ** 2)) + c * log(b) ** 2 / n, where the a_k are differences from the
+# prior map, and c is larger for a slope below 1. docs/mathematics/forests.md says why. The constants were chosen on the
+# data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _PENALTY, _PENALTY_OF_FEW, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With groups, trees recognize a group by its similar rows. Forests are then often over-confident, so the penalty of a
 # slope below 1 is smaller. The constant was chosen with benchmarks/grouped_oob.py calibration.
@@ -127,11 +122,9 @@ def calibrate(
     """Fit a calibration for a forest of n_trees trees.
 
     `frequencies` are the class frequencies to calibrate for, after class weights. The result is `start`, the prior map,
-    if a class has no out-of-bag samples or if there are very few trees.
-
-    A sample is out of bag for only about a third of the trees. Fewer trees give noisier probabilities, which need a
-    smaller slope. Therefore the parameters are fitted to the sums over all trees and over each half of them, and
-    extrapolated linearly in 1 / n_trees.
+    if a class has no out-of-bag samples or if there are very few trees. A sample is out of bag for only about a third
+    of the trees, and fewer trees need a smaller slope. Therefore the parameters are fitted to the sums over all trees
+    and over each half of them, and extrapolated linearly in 1 / n_trees.
     """
     offsets = np.zeros(len(frequencies)) if start is None else start.intercepts
     is_sampled = (frequencies > 0.0) & np.isfinite(offsets)

@@ -1,9 +1,8 @@
 """Logistic regression with a ridge penalty for each categorical column, chosen by an approximate marginal likelihood.
 
-The coefficients of a column's categories have the penalty p / 2 times their sum of squares, which up to a constant is
-the negative logarithm of a normal density of variance 1 / p. For the best p, p times the sum of squares equals the
-effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). The coefficients of other columns
-have the penalty 1 / 2 times their sum of squares, and the intercept has no penalty.
+The coefficients of a column's categories have the penalty p / 2 times their sum of squares. For the best p, p times the
+sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). The
+coefficients of other columns have the penalty 1 / 2 times their sum of squares, and the intercept has no penalty.
 """
 
 from typing import Any, NamedTuple, Self

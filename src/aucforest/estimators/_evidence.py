@@ -24,8 +24,7 @@ from aucforest.tree.tree import Tree
 # The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # The amount for small sets, where out-of-bag scores have large errors, and the one for forests with trees on target
-# rates (benchmarks/DEFAULTS.md). Another amount is chosen only if its AUC is better by _STANDARD_ERRORS standard errors
-# of the difference.
+# rates (benchmarks/DEFAULTS.md).
 PRIOR, PRIOR_WITH_RATES = 5.0, 50.0
 # The amount for comparing variants. It is small, because few trees need more shrinkage than the whole forest.
 WEIGHED_BY = 1.0
@@ -55,8 +54,7 @@ def row_weight(
     """Return the weight in a tree that shrinkage counts as one sample, the mean weight of a row.
 
     `weights` include class weights, `sample_weight` does not. Without a bootstrap, a row of integer sample weight w
-    counts as w samples. With a bootstrap, the w copies of a row are always sampled together, so they count as one
-    sample.
+    counts as w samples; with a bootstrap as one, because its w copies are always sampled together.
     """
     if weights is None:
         return 1.0
@@ -345,9 +343,9 @@ class OutOfBagScores:
     def choose_amount(self, n_trees: int, prior: float) -> float:
         """Return the amount of shrinkage with the best estimated AUC for a forest of n_trees trees.
 
-        A row is out of bag for only about a third of the trees, and fewer trees need more shrinkage. The AUC is
-        therefore extrapolated linearly in 1 / n_trees from the AUCs of all scored trees and of the two halves. The
-        result is `prior`, one of the amounts, unless another amount is better by `_STANDARD_ERRORS` standard errors.
+        Fewer trees need more shrinkage, so the AUC is extrapolated linearly in 1 / n_trees from the AUCs of all scored
+        trees and of the two halves. The result is `prior`, one of the amounts, unless another amount is better by
+        `_STANDARD_ERRORS` standard errors.
         """
         halves = self._halves()
         whole = Sums(*(first + second for first, second in zip(*halves)))

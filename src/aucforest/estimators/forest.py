@@ -47,8 +47,7 @@ class AUCForestClassifier(ForestFit):
         The number of trees in the forest.
     criterion : {"auto", "auc", "gini", "entropy", "log_loss", "hellinger"}, compiled function, or list, default="auto"
         The function that measures the quality of a split, or a list of several for a mixed forest. "auto" mixes
-        "auc", "gini", "entropy" and "hellinger"; see Notes. "log_loss" is another name for "entropy". See
-        `AUCTreeClassifier`.
+        "auc", "gini", "entropy" and "hellinger"; see Notes and `AUCTreeClassifier`.
     splitter : {"auto", "best", "random"} or list, default="auto"
         The strategy used to choose the split at each node: the best threshold of a feature or a random one. "auto"
         uses both if several criteria are mixed, and "best" otherwise. See `AUCTreeClassifier`.
@@ -175,8 +174,7 @@ class AUCForestClassifier(ForestFit):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     pos_label_ : label or None
-        The label of the positive class. `predict` compares its probability with ``threshold_``. None for more than two
-        classes.
+        The label of the positive class, to whose probability ``threshold_`` applies. None for more than two classes.
     n_classes_, n_outputs_ : int
         The number of classes, and the number of targets, which is 1.
     n_features_in_ : int
