@@ -62,22 +62,15 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     only scaled numbers are used. Each category of the training data has a coefficient, however rare it is. The penalty
     of these coefficients is chosen for each column. A category that is not in the training data has no coefficient.
 
-    Parameters
-    ----------
-    categorical : tuple of int
-        The features that are codes of categories, in ascending order.
-
-    Attributes
-    ----------
-    code_features_, codes_ : ndarray of shape (n_categories,)
-        The feature and the code of each category, sorted by feature and then by code.
-    penalties_ : ndarray of shape (n_features_with_codes,)
-        The penalty of the coefficients of each categorical feature; all other coefficients have the penalty 1.
-    column_weights_ : ndarray of shape (1 or n_classes, n_columns)
-        The coefficients of the numbers, their splines, the indicators of missing values, and the categories.
-    column_means_ : ndarray of shape (n_columns,)
-        The weighted means of these columns over the training samples. Not defined in models from older files.
+    `categorical` are the features that are codes of categories, in ascending order.
     """
+
+    code_features_: NDArray[np.int64]  # (n_categories,), the feature of each category, in ascending order
+    codes_: NDArray[np.float64]  # (n_categories,), the code of each category, in ascending order in each feature
+    penalties_: NDArray[np.float64]  # (n_features_with_codes,); all other coefficients have the penalty 1
+    # (1 or n_classes, n_columns), for numbers, their splines, the indicators of missing values, and categories
+    column_weights_: NDArray[np.float64]
+    column_means_: NDArray[np.float64]  # (n_columns,), weighted means of training samples; not in older files
 
     # Scaled numbers are clipped to +-MOST_SCALED, so that a few outliers do not determine the coefficient.
     MOST_SCALED: ClassVar[float] = 5.0

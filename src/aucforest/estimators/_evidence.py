@@ -301,8 +301,7 @@ class OutOfBagScores:
         """Return, for each pair, the gain in AUC of all trees together if the pair had more trees.
 
         The number of additional trees is the mean number of trees of a pair. Their sums are estimated from the
-        existing trees of the pair. The AUC of the pair alone is not used, because its estimate needs more trees and
-        favors pairs with similar trees.
+        existing trees of the pair. docs/mathematics/forests.md says why the AUC of the pair alone is not used.
         """
         totals, n_trees, n_added = self._by_alternative("pair")
         whole, n_whole = totals.sum(axis=0), n_trees.sum(axis=0)

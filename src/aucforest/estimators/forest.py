@@ -423,8 +423,8 @@ class AUCForestClassifier(ForestFit):
         """The fitted trees as classifiers, created at the first access."""
         check_is_fitted(self, "trees_")
         if "members" not in self._cache:
-            names = set(AUCTreeClassifier().get_params()) - {"random_state", "class_weight"}
-            params = {name: value for name, value in self.get_params(deep=False).items() if name in names}
+            names = AUCTreeClassifier().get_params().keys() - {"random_state", "class_weight"}
+            params = {name: getattr(self, name) for name in names}
             fitted = ("classes_", "n_features_in_", "feature_names_in_", "categories_", "dates_", "target_rates_")
             shared = {name: vars(self)[name] for name in fitted if name in vars(self)}
             criteria = self.criterion if isinstance(self.criterion, list | tuple) else [self.criterion]

@@ -83,11 +83,9 @@ def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> 
 class OutOfBagScorer:
     """Scores class probabilities of a forest by a scorer that is given by name or as a function.
 
-    The positive class is the one of the forest. scikit-learn's scorers always take the label 1 as positive, so with two
-    classes, scorers that are given by name get the labels 0 and 1.
-
-    `parameter` is the name of the scoring parameter in warnings. `label` is a function that computes class indices from
-    probabilities, for scorers of labels. By default it applies the threshold of the forest.
+    scikit-learn's scorers always take the label 1 as positive, so with two classes, scorers that are given by name get
+    the label 1 for the positive class of the forest, and 0. `parameter` is the name of the scoring parameter in
+    warnings. `label` computes class indices from probabilities, by default by the threshold of the forest.
     """
 
     def __init__(

@@ -84,7 +84,7 @@ def fit_out_of_core(
     folder : path-like, default=None
         Checkpoint folder for binned data and finished trees. To resume a fit that was killed, call the function again.
         Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit. By default the
-        binned data are in a temporary file, with one byte for each value.
+        binned data are in a temporary file.
 
     Returns
     -------
@@ -106,8 +106,6 @@ def fit_out_of_core(
 
     Notes
     -----
-    Columns of text whose numbers or dates may be read in two ways are categorical, with a warning.
-
     The source is read three times: for labels and weights, for bins and categories, and for binning. Binning writes a
     memory-mapped file with one byte for each value (unless ``max_bins=None``), and one to three bytes more for each
     value of a column with target rates (`categorical_encoding`). The memory for target rates is known after the second
