@@ -33,7 +33,6 @@ class DecisionModel(Model):
 
     classes_: NDArray[Any]
     class_prior_: NDArray[np.float64]
-    prevalence_: NDArray[np.float64]
     threshold_: Any
     oob_decision_function_: NDArray[np.float64]
 
@@ -156,9 +155,9 @@ class DecisionModel(Model):
         `is_raw` is whether the shift applies to the mean over trees, where 0 and 1 are replaced before the logarithm.
         """
         positive, threshold = self._positive, self.threshold_
-        ends = [max(p, LEAST if is_raw else 0.0) for p in (threshold, 1.0 - threshold)]
+        least = LEAST if is_raw else 0.0
         with np.errstate(divide="ignore"):
-            before = np.log(ends[0]) - np.log(ends[1])
+            before = np.log(max(threshold, least)) - np.log(max(1.0 - threshold, least))
         return float(expit(before + shift[positive] - shift[1 - positive])) * (1.0 - ROUNDING)
 
     @property

@@ -120,9 +120,8 @@ class OutOfBagScores:
         n_jobs: int | None,
         n_encodings: int = 1,
     ) -> None:
-        self._n_encodings = n_encodings
-        self._bags, self._rows, self._n_jobs = training.bags, rows, n_jobs
-        self._n_threads = effective_n_jobs(n_jobs)
+        self._bags, self._rows, self._n_encodings = training.bags, rows, n_encodings
+        self._n_jobs, self._n_threads = n_jobs, effective_n_jobs(n_jobs)
         # With two classes the calibration does not change the ranking.
         self._calibration = None if n_classes == 2 else calibration
         self._amounts, self._unit, self._n_classes = amounts, unit, n_classes

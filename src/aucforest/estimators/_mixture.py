@@ -62,10 +62,9 @@ def assign_encodings(
 class Mixture:
     """Weights of the variants or of the encodings of a forest, and the assignment of trees to variants.
 
-    At first all variants have the same weight. After each evaluation the weights are exp(c n (g - max g)), normalized.
-    Here g is the gain in out-of-bag AUC of the forest from more trees of a variant, and n is the effective number of
-    rows. Each tree is assigned to the variant with the largest shortage compared to its weight. The trees of a warm
-    start may have other variants, which get no more trees.
+    At first all variants have the same weight. After each evaluation the weights are exp(strength (g - max g)),
+    normalized, where g are the gains of the forest from more trees of a variant. Each tree is assigned to the variant
+    with the largest shortage compared to its weight. Other variants of a warm start get no more trees.
     """
 
     def __init__(self, n_variants: int) -> None:

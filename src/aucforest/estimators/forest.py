@@ -52,8 +52,7 @@ class AUCForestClassifier(ForestFit):
         The strategy used to choose the split at each node: the best threshold of a feature or a random one. "auto"
         uses both if several criteria are mixed, and "best" otherwise. See `AUCTreeClassifier`.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        The number of features to consider at each node, or a fraction of all features; None considers all of them.
-        Features that are constant in the node are not counted.
+        The number of features to consider at each node, or a fraction of all features. See `AUCTreeClassifier`.
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_gain, max_leaf_nodes, \
     monotonic_cst, max_bins, categorical_features, date_parts
         As in `AUCTreeClassifier`. A sample that the bootstrap sample contains several times counts once. `min_gain`

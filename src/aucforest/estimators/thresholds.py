@@ -27,8 +27,7 @@ OF_FIT = "fit"  # stands for the argument `cost` of `fit` in a rule with an aler
 # To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS = 20
 _N_RESAMPLES = 50
-# Maximum number of rows for this estimate, which needs 1 KB for each row. Half of them are of each class, if there are
-# enough.
+# Maximum number of rows for this estimate, which needs 1 KB for each row. At most half of them are of each class.
 SPREAD_ROWS = 2**16
 
 # A function that computes class probabilities from sums over trees and the number of trees.
