@@ -42,8 +42,6 @@ _N_HALVES = 2
 _MOST_SUMS = 2**23
 # Approximate seconds per row and tree, the proportion by which each column increases it, and seconds to rank a row.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
-# More tasks let all threads end at about the same time; with fewer tasks they wait less often for the interpreter.
-_TASKS_PER_THREAD = 2
 # Minimum seconds of a task for which threads are faster.
 _LEAST_TASK = 1e-3
 
@@ -224,7 +222,8 @@ class OutOfBagScores:
         The totals have `count_columns(n_classes)` columns. The AUC is NaN where it is not defined.
         """
         seconds = _RANK_TIME * candidates[0].total.size * len(candidates)
-        n_tasks = max(1, min(_TASKS_PER_THREAD * self._n_threads, int(seconds / _LEAST_TASK)))
+        # More tasks let threads end at about the same time; with fewer tasks they wait less often for the interpreter.
+        n_tasks = max(1, min(2 * self._n_threads, int(seconds / _LEAST_TASK)))
         n_tasks -= n_tasks % self._n_threads if n_tasks > self._n_threads else 0
         step = -(-len(candidates) // n_tasks)
         tasks = [slice(start, start + step) for start in range(0, len(candidates), step)]

@@ -28,9 +28,6 @@ from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.tree.features import NUMERIC
 from aucforest.tree.tree import MISSING_CODE
 
-# Maximum sum of totals of target rates, so that sums in int64 are exact.
-_MOST_TOTAL = 2.0**62
-
 
 def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     arrays, categories = fold(model.trees_), []
@@ -139,7 +136,7 @@ def _restore_rate_table(
     require(n_parts == max(wanted, 1) and (other >= 0 or len(edges) == 0), "rates have another number of parts")
     n_cells = len(categories[feature]) * n_parts
     totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
-    is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < _MOST_TOTAL
+    is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
     require(is_positive, "the totals of rates are negative or too large")
     return RateTable(feature, other, edges, n_parts, smoothing, totals)
 

@@ -17,8 +17,6 @@ STRENGTH = 2.0
 # The factor for encodings, whose gains are in standard errors; chosen with benchmarks/many_categories.py. On noise,
 # encodings differ more than variants, because variants read the same features.
 ENCODING_STRENGTH = 1.5
-# Encodings with a smaller weight at the first evaluation are dropped.
-_LEAST_WEIGHT = 0.01
 
 
 def describe_alternatives(
@@ -103,8 +101,8 @@ class Mixture:
             self.weights = weights / weights.sum()
 
     def drop(self) -> bool:
-        """Set weights below `_LEAST_WEIGHT` to 0, and return whether there are any."""
-        is_small = self.weights < _LEAST_WEIGHT
+        """Set weights below 1 % to 0, and return whether there are any."""
+        is_small = self.weights < 0.01
         self.weights = np.where(is_small, 0.0, self.weights)
         self.weights /= self.weights.sum()
         return bool(np.any(is_small))
