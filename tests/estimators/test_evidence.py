@@ -246,9 +246,9 @@ def test_the_most_classes_with_evidence(most, n_variants):
 @pytest.mark.parametrize(("table", "labels"), [(X, Y), (X3, Y3)], ids=["two", "three"])
 def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
     forest = small_forest(shrinkage=shrinkage, criterion=criterion)
-    start, rows = forest._start(), forest._validate_rows(table, labels, None)
-    spec = forest._resolve(rows, start)
-    named = _Variants.of(spec.variant_names, (SETS,), start)
+    rows = forest._validate_rows(table, labels, None)
+    spec = forest._resolve(rows, forest._start())
+    named = _Variants(spec.variant_names, len(spec.variant_names), (SETS,))
     scores = forest._score_rows(forest._training_rows(rows, spec), rows.target, spec, named, unit=1.0)
     of_sums, of_half = sum(array.nbytes for array in scores._sums), scores._sums.whole[0].nbytes
     # Means of each half and of both are scored, and the sums of both are needed for them.

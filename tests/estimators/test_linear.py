@@ -175,12 +175,7 @@ def test_bad_parameters_are_refused(name, value):
         ([[0.0], [1.0]], [0, 1], [1.0, 0.0], "y has 1 class with positive weight"),
         ([[0.0], [1.0]], [0, 1], [1.0, -1.0], "Negative values in data passed to `sample_weight`"),
         ([[0.0], [np.nan]], [0, 1], None, "Input X contains NaN"),
-        (
-            [[0.0, 1.0], [2.0, -1e160]],
-            [0, 1],
-            None,
-            "^X: column 1 has the value -1e.160 in row 1, but absolute values",
-        ),
+        ([[0.0, 1.0], [2.0, -1e160]], [0, 1], None, "^X: column 1 has the value -1e.160 in row 1, but absolute values"),
         ([[0.0], [1.0]], [0, 1, 1], None, "inconsistent numbers of samples"),
     ],
 )

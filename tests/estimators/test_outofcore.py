@@ -32,11 +32,7 @@ from tests.fitting.tables import (
 
 TABLE = make_rows()
 THREE = make_rows(n_classes=3, seed=1)
-COLUMNS = {
-    "numbers": ["double", "nan", "few"],
-    "single": ["float"],
-    "text": ["text", "coded"],
-}
+COLUMNS = {"numbers": ["double", "nan", "few"], "single": ["float"], "text": ["text", "coded"]}
 
 
 @pytest.fixture(autouse=True)
@@ -51,14 +47,7 @@ def check(table, params=(), weight=None, columns=None, **options):
     weights = None if weight is None else table[weight].to_numpy()
     expected = make_forest(**dict(params)).fit(X, y, weights)
     drop += [] if weight == "weight" else ["weight"]
-    got = fit_out_of_core(
-        make_forest(**dict(params)),
-        table,
-        "label",
-        sample_weight=weight,
-        drop=drop,
-        **options,
-    )
+    got = fit_out_of_core(make_forest(**dict(params)), table, "label", sample_weight=weight, drop=drop, **options)
     assert_same_forests(got, expected)
 
 

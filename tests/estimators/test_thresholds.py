@@ -360,8 +360,7 @@ def test_a_warm_start_tunes_anew():
     forest.set_params(n_estimators=30).fit(X, Y)
     assert forest.threshold_ == small_forest(30, threshold="f1").fit(X, Y).threshold_
     with pytest.raises(
-        ValueError,
-        match=r"^warm_start: threshold='f1' needs the same bootstrap .*, not 300 of 300 samples, 150",
+        ValueError, match=r"^warm_start: threshold='f1' needs the same bootstrap .*, not 300 of 300 samples, 150"
     ):
         forest.set_params(n_estimators=40, max_samples=0.5).fit(X, Y)
     assert len(forest) == 30

@@ -726,10 +726,7 @@ def test_the_first_of_equally_probable_classes_is_predicted():
     assert grow(X, [0, 1] * 3).predict(X[:1]) == [0]
 
 
-@pytest.mark.parametrize(
-    ("threshold", "label"),
-    [(None, 0), (0.5, 1), (np.nextafter(0.5, 1), 0), ("prevalence", 1)],
-)
+@pytest.mark.parametrize(("threshold", "label"), [(None, 0), (0.5, 1), (np.nextafter(0.5, 1), 0), ("prevalence", 1)])
 def test_from_the_threshold_on_the_second_of_two_classes_is_predicted(threshold, label):
     X = np.zeros((4, 1))
     forest = AUCForestClassifier(3, bootstrap=False, threshold=threshold).fit(X, [0, 1, 0, 1])

@@ -27,14 +27,8 @@ _GREATEST = 1e150
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
 # Maximum bytes of the columns of _LEAST_ROWS samples; with more columns there are fewer samples.
 _MOST_BYTES = 2**30
-# Maximum number of coefficients for which Newton's method is used.
-_MOST_NEWTON = 256
 # Maximum number of rows for which predictions have the columns in memory at the same time.
 _BLOCK_ROWS = 2**13
-
-
-# The coefficients, with a single row for two classes, and the intercepts.
-_Coefficients = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 # The limit of BLAS threads applies to the whole process, so a second concurrent limit would end with the first one.
 _LOCK = Lock()
@@ -68,22 +62,15 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     only scaled numbers are used. Each category of the training data has a coefficient, however rare it is. The penalty
     of these coefficients is chosen for each column. A category that is not in the training data has no coefficient.
 
-    Parameters
-    ----------
-    categorical : tuple of int
-        The features that are codes of categories, in ascending order.
-
-    Attributes
-    ----------
-    code_features_, codes_ : ndarray of shape (n_categories,)
-        The feature and the code of each category, sorted by feature and then by code.
-    penalties_ : ndarray of shape (n_features_with_codes,)
-        The penalty of the coefficients of each categorical feature; all other coefficients have the penalty 1.
-    column_weights_ : ndarray of shape (1 or n_classes, n_columns)
-        The coefficients of the numbers, their splines, the indicators of missing values, and the categories.
-    column_means_ : ndarray of shape (n_columns,)
-        The weighted means of these columns over the training samples. Not defined in models from older files.
+    `categorical` are the features that are codes of categories, in ascending order.
     """
+
+    code_features_: NDArray[np.int64]  # (n_categories,), the feature of each category, in ascending order
+    codes_: NDArray[np.float64]  # (n_categories,), the code of each category, in ascending order in each feature
+    penalties_: NDArray[np.float64]  # (n_features_with_codes,); all other coefficients have the penalty 1
+    # (1 or n_classes, n_columns), for numbers, their splines, the indicators of missing values, and categories
+    column_weights_: NDArray[np.float64]
+    column_means_: NDArray[np.float64]  # (n_columns,), weighted means of training samples; not in older files
 
     # Scaled numbers are clipped to +-MOST_SCALED, so that a few outliers do not determine the coefficient.
     MOST_SCALED: ClassVar[float] = 5.0
@@ -113,35 +100,36 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         # BLAS is limited to one thread, because the rounding of its sums depends on the number of threads.
         with _LOCK, thread_controller().limit(limits=1):
             fit = self._fit_with_categories if len(self.codes_) else self._fit_without_categories
-            coef, self.intercepts_ = fit(X, y, weight)
+            coef = fit(X, y, weight)
             self.column_means_ = self._means_of_columns(X, weight / len(weight))
         # The memory layout must be that of a loaded model, because the rounding of matrix products may depend on it.
         self.column_weights_ = np.ascontiguousarray(coef)
         return self
 
-    def _fit_without_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> _Coefficients:
+    def _fit_without_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> Any:
+        """Return the coefficients of the columns, one row for two classes, and set the intercepts."""
         from sklearn.linear_model import LogisticRegression  # here, as the import is slow and forests do not need it
 
         columns = self._columns(X)
         # Newton's method takes fewer steps, but each step needs a matrix of all pairs of coefficients.
-        is_small = int(y.max()) == 1 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
+        is_small = int(y.max()) == 1 and columns.shape[1] <= 256 and not self.is_sparse_
         model = LogisticRegression(solver="newton-cholesky" if is_small else "lbfgs")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(columns, y, weight)
-        self.classes_, self.penalties_ = model.classes_, np.empty(0)
-        return model.coef_, model.intercept_
+        self.classes_, self.intercepts_, self.penalties_ = model.classes_, model.intercept_, np.empty(0)
+        return model.coef_
 
-    def _fit_with_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> _Coefficients:
-        """Fit the coefficients, and set the penalties of the categories of each feature."""
+    def _fit_with_categories(self, X: Any, y: NDArray[np.int64], weight: NDArray[np.float64]) -> Any:
+        """Return the coefficients, and set the intercepts and the penalties of the categories of each feature."""
         indices, n_codes = self._indices(X), len(self.codes_)
         row, _ = is_known = np.nonzero(indices < n_codes)
         indicators = csr_matrix((np.ones(len(row)), (row, indices[is_known])), shape=(len(X), n_codes))
         _, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
         fitted = fit_category_ridge(self._columns(X), indicators, column, labels, weight)
-        self.penalties_ = fitted.penalties
-        return fitted.coef, fitted.intercept
+        coef, self.intercepts_, self.penalties_ = fitted
+        return coef
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
         """Return the maximum number of rows of a dense matrix that the model is fitted to."""

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from aucforest._sklearn import Interval, RealNotInt, StrOptions, check_sample_weight
+from aucforest._sklearn import Interval, RealNotInt, StrOptions
 from aucforest.estimators._exports import TreeExports
 from aucforest.estimators._foreign_names import describe_foreign
+from aucforest.estimators._validation import check_weights_of
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec, check_signs
@@ -33,24 +34,15 @@ class _DateParts(StrOptions):
         return f"'auto', a list of {', '.join(map(repr, PARTS))}"
 
 
+# A positive number of samples or the like, and a fraction of them.
+NUMBER, FRACTION = Interval(Integral, 1, None, closed="left"), Interval(RealNotInt, 0.0, 1.0, closed="right")
 TREE_CONSTRAINTS: dict[str, list[Any]] = {
     "criterion": [StrOptions(set(CRITERIA)), callable],
     "splitter": [StrOptions({"best", "random"})],
-    "max_features": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        StrOptions({"sqrt", "log2"}),
-        None,
-    ],
-    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-    "min_samples_split": [
-        Interval(Integral, 2, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="right"),
-    ],
-    "min_samples_leaf": [
-        Interval(Integral, 1, None, closed="left"),
-        Interval(RealNotInt, 0.0, 1.0, closed="neither"),
-    ],
+    "max_features": [NUMBER, FRACTION, StrOptions({"sqrt", "log2"}), None],
+    "max_depth": [NUMBER, None],
+    "min_samples_split": [Interval(Integral, 2, None, closed="left"), FRACTION],
+    "min_samples_leaf": [NUMBER, Interval(RealNotInt, 0.0, 1.0, closed="neither")],
     "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
     "min_gain": [Interval(Real, 0.0, None, closed="left")],
     "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
@@ -101,12 +93,8 @@ class TreeBasedClassifier(TreeExports):
 
     def _validate_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any = None, cost: Any = None) -> RowsInMemory:
         """Validate the arguments of `fit`, and return them as training rows."""
-        kept = None
-        if sample_weight is not None:
-            given = unmask(sample_weight)
-            sample_weight = check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True)
-            kept = kept_rows(sample_weight)
-        X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept)
+        sample_weight = check_weights_of(X, unmask(sample_weight))
+        X, y = self._validate_X(X, reset=True, y=decode_labels(y), kept=kept_rows(sample_weight))
         groups = None if groups is None else check_groups(groups, len(X))
         target = Target(*code_classes(y), sample_weight, groups, cost)
         return RowsInMemory(X, getattr(self, "feature_names_in_", None), self.categories_, self.dates_, target)
@@ -145,10 +133,7 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def split_importances_(self) -> NDArray[np.float64]:
-        """The mean over trees of each feature's proportion of the total gain of a tree, normalized to sum to 1.
-
-        This impurity-based importance favors features with many distinct values, even if they are noise.
-        """
+        """The mean over trees of each feature's proportion of the total gain of a tree, normalized to sum to 1."""
         check_is_fitted(self, "trees_")
         total = np.zeros(self.trees_[0].n_features)
         for tree in self.trees_:

@@ -1,11 +1,8 @@
 """Calibration of a forest's class probabilities by its out-of-bag samples.
 
-A forest is under-confident: shrinkage, the mean over trees and leaves of few samples all pull its probabilities towards
-the class frequencies. So p_k becomes p_k ** b * exp(a_k), normalized. The slope b and the intercepts a_k are fitted to
-out-of-bag samples by penalized maximum likelihood. For two classes this is logistic regression on the log odds (Platt
-1999), for more classes temperature scaling with intercepts (Guo, Pleiss, Sun, Weinberger 2017). Sampling classes at
-rates r_k turns p_k into p_k r_k, so the prior map, used without a fit, divides by r_k (Elkan 2001; Dal Pozzolo, Caelen,
-Johnson, Bontempi 2015). With two classes the ranking does not change. docs/mathematics/forests.md has the derivation.
+A forest is under-confident, so p_k becomes p_k ** b * exp(a_k), normalized. The slope b and the intercepts a_k are
+fitted to out-of-bag samples by penalized maximum likelihood. Sampling classes at rates r_k turns p_k into p_k r_k, so
+the prior map, used without a fit, divides by r_k. docs/mathematics/forests.md has the derivation and its sources.
 """
 
 from collections.abc import Sequence
@@ -22,65 +19,39 @@ from aucforest.fitting.out_of_bag import Sums
 
 # Smaller probabilities are replaced by this value, because the logarithm of 0 is infinite.
 LEAST = 1e-6
-# The penalty is _PENALTY * (log(b) ** 2 + sum(a_k ** 2)) + c * log(b) ** 2 / n. The a_k are differences from the prior
-# map with the mean 0, and n is about the number of samples of the rarer class. With few samples a fixed penalty is not
-# enough, because a forest lacks just the samples that it is tested on. A slope below 1 gets a larger c, because forests
-# are rarely over-confident. The constants were chosen on the data sets of benchmarks/ranking.py with names from a to q,
-# and on synthetic data sets.
+# The penalty is _PENALTY * (log(b) ** 2 + sum(a_k ** 2)) + c * log(b) ** 2 / n, where the a_k are differences from the
+# prior map, and c is larger for a slope below 1. docs/mathematics/forests.md says why. The constants were chosen on the
+# data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _PENALTY, _PENALTY_OF_FEW, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With groups, trees recognize a group by its similar rows. Forests are then often over-confident, so the penalty of a
 # slope below 1 is smaller. The constant was chosen with benchmarks/grouped_oob.py calibration.
 _PENALTY_BELOW_1_OF_GROUPS = 5.0
-# Minimum mean number of trees that a sample is out of bag for, in each half of the trees, for a calibration.
-_LEAST_TREES = 0.5
-# Probabilities that differ by less than this differ only by rounding errors, and do not determine the slope.
-_LEAST_SPREAD = 1e-9
-# Tolerance on the penalized log likelihood of all samples in the last step, and maximum number of steps.
-_LAST_STEP, _MOST_STEPS = 1e-8, 50
-# Approximate seconds per probability. With small arrays, other threads have little time to run.
-_VALUE_TIME = 3e-8
 # Number of probabilities that are calibrated at once, so that they fit into the caches and temporary arrays are small.
 _BLOCK = 2**15
 
 
 class Calibration(NamedTuple):
-    """The map of class probabilities p_k to p_k ** slope * exp(intercepts[k]), normalized.
+    """The map of class probabilities p_k to p_k ** slope * exp(intercepts[k]), normalized."""
 
-    Attributes
-    ----------
-    slope : float
-        The factor of the log odds. It is above 1 if the forest is under-confident.
-    intercepts : ndarray of shape (n_classes,), float64
-        The intercepts; only their differences matter. -inf for a class without training samples.
-    slope_std : float
-        The standard error of the slope; NaN if the map was not fitted.
-    n_samples : int
-        The number of out-of-bag samples that the map was fitted to; 0 if the map was not fitted.
-    """
-
-    slope: float
-    intercepts: NDArray[np.float64]
-    slope_std: float = float("nan")
-    n_samples: int = 0
+    slope: float  # above 1 if the forest is under-confident
+    intercepts: NDArray[np.float64]  # only their differences matter; -inf for a class without training samples
+    slope_std: float = float("nan")  # the standard error of the slope; NaN if the map was not fitted
+    n_samples: int = 0  # the number of out-of-bag samples that the map was fitted to; 0 if it was not fitted
 
     def apply(self, proba: NDArray[np.float64], n_jobs: int | None = 1) -> NDArray[np.float64]:
         """Return calibrated probabilities of shape (n_samples, n_classes), computed by n_jobs threads."""
         n_rows = max(1, _BLOCK // proba.shape[1])
         if len(proba) <= n_rows:
-            return self._apply_to_block(proba)
+            return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
         calibrated = np.empty(proba.shape)
 
         def calibrate_rows(start: int) -> None:
             rows = slice(start, start + n_rows)
-            calibrated[rows] = self._apply_to_block(proba[rows])
+            calibrated[rows] = self.apply(proba[rows])
 
         for _ in thread_map(n_jobs)(calibrate_rows, range(0, len(proba), n_rows)):
             pass
         return calibrated
-
-    def _apply_to_block(self, proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the calibrated probabilities of one block of rows."""
-        return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
 
 
 def odds_formula(sampler: BootstrapSampler | None, n_classes: int) -> Calibration | None:
@@ -133,12 +104,12 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
 def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:
     """Return whether all `parts` have enough out-of-bag trees and all classes, and the probabilities differ."""
     is_seen = [sums.n_trees > 0 for sums in parts]
-    if min(sums.n_trees.mean() for sums in parts) < _LEAST_TREES:
-        return False
-    if any(len(np.unique(labels[rows])) < n_classes for rows in is_seen):
+    has_trees = min(sums.n_trees.mean() for sums in parts) >= 0.5
+    if not has_trees or any(len(np.unique(labels[rows])) < n_classes for rows in is_seen):
         return False
     whole, rows = parts[0], is_seen[0]
-    return bool(np.max(np.ptp(whole.total[rows] / whole.n_trees[rows, None], axis=0)) >= _LEAST_SPREAD)
+    spread = np.max(np.ptp(whole.total[rows] / whole.n_trees[rows, None], axis=0))
+    return bool(spread >= 1e-9)  # smaller differences are rounding errors, which do not determine the slope
 
 
 def calibrate(
@@ -151,11 +122,9 @@ def calibrate(
     """Fit a calibration for a forest of n_trees trees.
 
     `frequencies` are the class frequencies to calibrate for, after class weights. The result is `start`, the prior map,
-    if a class has no out-of-bag samples or if there are very few trees.
-
-    A sample is out of bag for only about a third of the trees. Fewer trees give noisier probabilities, which need a
-    smaller slope. Therefore the parameters are fitted to the sums over all trees and over each half of them, and
-    extrapolated linearly in 1 / n_trees.
+    if a class has no out-of-bag samples or if there are very few trees. A sample is out of bag for only about a third
+    of the trees, and fewer trees need a smaller slope. Therefore the parameters are fitted to the sums over all trees
+    and over each half of them, and extrapolated linearly in 1 / n_trees.
     """
     offsets = np.zeros(len(frequencies)) if start is None else start.intercepts
     is_sampled = (frequencies > 0.0) & np.isfinite(offsets)
@@ -186,7 +155,7 @@ def calibrate(
     scaled = likelihood(0, scale)
     whole = scaled.minimize(whole)
     std = float(np.sqrt(np.linalg.inv(scaled.derivatives(whole)[1])[0, 0]))
-    run = thread_map(n_jobs, _VALUE_TIME * parts[0].total.size)
+    run = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
     half = 0.5 * sum(run(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
     inverse = [1.0 / sums.n_trees.mean() for sums in parts]
     further = (inverse[0] - 1.0 / n_trees) / (0.5 * (inverse[1] + inverse[2]) - inverse[0])
@@ -282,10 +251,10 @@ class _Likelihood:
     def minimize(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the minimizing parameters, found by Fisher scoring; scipy's optimizers are several times slower."""
         value = self.value(parameters)
-        for _ in range(_MOST_STEPS):
+        for _ in range(50):
             gradient, information = self.derivatives(parameters)
             step = np.linalg.solve(information, gradient)
-            if gradient @ step < _LAST_STEP:
+            if gradient @ step < 1e-8:
                 return parameters - step
             after = parameters - step
             while (value_after := self.value(after)) > value:

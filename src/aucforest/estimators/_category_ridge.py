@@ -1,9 +1,8 @@
 """Logistic regression with a ridge penalty for each categorical column, chosen by an approximate marginal likelihood.
 
-The coefficients of a column's categories have the penalty p / 2 times their sum of squares, which up to a constant is
-the negative logarithm of a normal density of variance 1 / p. For the best p, p times the sum of squares equals the
-effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). The coefficients of other columns
-have the penalty 1 / 2 times their sum of squares, and the intercept has no penalty.
+The coefficients of a column's categories have the penalty p / 2 times their sum of squares. For the best p, p times the
+sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). The
+coefficients of other columns have the penalty 1 / 2 times their sum of squares, and the intercept has no penalty.
 """
 
 from typing import Any, NamedTuple, Self
@@ -28,14 +27,6 @@ _MOST_STEPS, _MOST_PRODUCTS, _LEAST_LENGTH = 50, 100, 1e-4
 _MOST_PAIRED = 256
 # Added to the curvature of the intercept, which has no penalty, so that the curvature is positive.
 _LEAST_CURVATURE = 1e-6
-
-
-class Fitted(NamedTuple):
-    """The fitted model; for two classes, only the coefficients and the intercept of the second class."""
-
-    coef: Array  # (1 or n_classes, n_dense + n_categories)
-    intercept: Array
-    penalties: Array  # (n_columns,)
 
 
 class _Curvature(NamedTuple):
@@ -68,8 +59,7 @@ class _Loss:
         return self
 
     def scores(self, coef: Array) -> Array:
-        scores: Array = self.dense @ coef[: self.n_dense] + self.indicators @ coef[self.n_dense :]
-        return scores
+        return self.dense @ coef[: self.n_dense] + self.indicators @ coef[self.n_dense :]
 
     def sums(self, values: Array) -> Array:
         """Return the sum over rows of each column times the values, (n_coefficients, 1 or n_classes)."""
@@ -83,8 +73,7 @@ class _Loss:
 
     def proba(self, coef: Array) -> Array:
         scores = self.scores(coef)
-        proba: Array = expit(scores) if self.n_scores == 1 else softmax(scores, axis=1)
-        return proba
+        return expit(scores) if self.n_scores == 1 else softmax(scores, axis=1)
 
     def gradient(self, coef: Array, proba: Array) -> Array:
         return self.sums(self.weights * (proba - self.is_class)) + self.penalty * coef
@@ -170,16 +159,16 @@ def _choose(coef: Array, curvature: Array, penalties: Array, column: NDArray[np.
     # With more than two classes, the coefficients of a category sum to 0, so one class is not free.
     free = 1.0 if n_scores == 1 else (n_scores - 1) / n_scores
     n_effective, squares = (np.bincount(column, values.sum(axis=1)) for values in (known, coef**2))
-    better: Array = (free * n_effective + _PRIOR) / (squares + _PRIOR)
-    return better
+    return (free * n_effective + _PRIOR) / (squares + _PRIOR)
 
 
 def fit_category_ridge(
     dense: Array, indicators: csr_matrix, column: NDArray[np.int64], labels: NDArray[np.int64], weights: Array
-) -> Fitted:
+) -> tuple[Array, Array, Array]:
     """Fit to dense columns and the indicators of categories; `column` is the index of the column of each category.
 
-    All labels from 0 to the maximum must occur.
+    All labels from 0 to the maximum must occur. The result is the coefficients (1 or n_classes, n_dense + n_categories)
+    and the intercepts, for two classes only those of the second class, and the penalty of each column.
     """
     loss, penalties = _Loss(dense, indicators, labels, weights), np.ones(int(column.max()) + 1)
     coef = np.zeros((loss.n_dense + len(column), loss.n_scores))
@@ -190,4 +179,4 @@ def fit_category_ridge(
         if np.all(np.abs(penalties - before) <= _LEAST_CHANGE * before):
             break
     coef, _ = _minimize(loss.with_penalty(penalties[column]), coef, _PRECISE)
-    return Fitted(np.ascontiguousarray(coef[1:].T), coef[0], penalties)
+    return np.ascontiguousarray(coef[1:].T), coef[0], penalties

@@ -1,9 +1,8 @@
 """The combination of class scores of several models by a penalized likelihood.
 
-This generalizes the calibration of a forest. Class k has the score sum_m b_m s_mk + a_k, where s_mk are the scores of
-model m, and the class probabilities are the softmax of the scores. The weights b_m are not negative. The penalty
-c sum_m (b_m - d_m)^2 pulls b towards d = (1, 0, ..., 0), the first model alone. The intercepts have no penalty, so the
-mean probabilities equal the class frequencies. The derivation is in docs/mathematics/forests.md.
+Class k has the score sum_m b_m s_mk + a_k, where s_mk are the scores of model m, and the class probabilities are the
+softmax of the scores. The weights b_m are not negative. The penalty c sum_m (b_m - d_m)^2 pulls b towards d = (1, 0,
+..., 0), the first model alone. The derivation is in docs/mathematics/forests.md.
 """
 
 from collections.abc import Sequence
@@ -26,9 +25,8 @@ def log_proba(proba: NDArray[np.float64], smallest: float = SMALLEST) -> NDArray
 def residual_score(residual: NDArray[np.float64], proba: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the class scores of a residual forest, log q_k - log(1 - p_k) - log p_k for class k.
 
-    p are the class probabilities of the forest, and q those of the residual forest. A sample of class k has the weight
-    1 - p_k in the fit of the residual forest, so q_k is proportional to (1 - p_k) times the true probability. The score
-    is therefore the correction of log p_k to the true log probability. With two classes this gives the log odds of q.
+    p are the class probabilities of the forest, and q those of the residual forest. The score is the correction of
+    log p_k to the true log probability, as docs/mathematics/forests.md derives.
     """
     return log_proba(residual) - log_proba(proba) - log_proba(1.0 - proba)
 

@@ -10,10 +10,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._caller import warn
-from aucforest._sklearn import check_sample_weight
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators._model_files import Model
+from aucforest.estimators._validation import check_weights_of
 from aucforest.estimators.thresholds import (
     OF_FIT,
     OF_ROWS,
@@ -31,11 +31,8 @@ from aucforest.metrics.validation import class_codes, positive_last
 class DecisionModel(Model):
     """Base of the forest and the stack, which have a threshold and a positive class."""
 
-    pos_label: Any
     classes_: NDArray[Any]
-    pos_label_: Any
     class_prior_: NDArray[np.float64]
-    prevalence_: NDArray[np.float64]
     threshold_: Any
     oob_decision_function_: NDArray[np.float64]
 
@@ -69,12 +66,13 @@ class DecisionModel(Model):
         check_threshold(threshold, len(self.classes_), None if y is None else np.size(y))
         if not is_tuned(threshold, len(self.classes_)):
             self._set_fixed_threshold(threshold)
+        elif X is None or y is None:
+            samples = "out-of-bag samples: pass the X and y of fit" if oob else "samples: pass X and y"
+            raise ValueError(f"threshold={threshold!r} is tuned on {samples}")
+        elif oob:
+            self._tune_out_of_bag(threshold, X, y, sample_weight)
         else:
-            if X is None or y is None:
-                samples = "out-of-bag samples: pass the X and y of fit" if oob else "samples: pass X and y"
-                raise ValueError(f"threshold={threshold!r} is tuned on {samples}")
-            tune = self._tune_out_of_bag if oob else self._tune_on
-            tune(threshold, X, y, sample_weight)
+            self._tune_on(threshold, X, y, sample_weight)
         self.threshold = threshold
         return self
 
@@ -147,7 +145,7 @@ class DecisionModel(Model):
         if depends_on_prevalence(self.threshold):
             warn(
                 f"threshold={self.threshold!r} was tuned for other class frequencies: the same samples stay positive,"
-                " and set_threshold tunes it for these",
+                " and set_threshold tunes it for these"
             )
         return self
 
@@ -157,9 +155,9 @@ class DecisionModel(Model):
         `is_raw` is whether the shift applies to the mean over trees, where 0 and 1 are replaced before the logarithm.
         """
         positive, threshold = self._positive, self.threshold_
-        ends = [max(p, LEAST if is_raw else 0.0) for p in (threshold, 1.0 - threshold)]
+        least = LEAST if is_raw else 0.0
         with np.errstate(divide="ignore"):
-            before = np.log(ends[0]) - np.log(ends[1])
+            before = np.log(max(threshold, least)) - np.log(max(1.0 - threshold, least))
         return float(expit(before + shift[positive] - shift[1 - positive])) * (1.0 - ROUNDING)
 
     @property
@@ -195,7 +193,7 @@ class DecisionModel(Model):
     @property
     def _class_weight(self) -> Any:
         """The parameter `class_weight` of the fit."""
-        raise NotImplementedError
+        return self.class_weight
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
         """Add a number for each class to the logarithms of class probabilities, before normalization."""
@@ -238,9 +236,7 @@ class DecisionModel(Model):
         proba = self.predict_proba(X)
         named: dict[str, Any] = {"name": "y", "of": "X", "unknown_is": "no class of the model"}
         labels = class_codes(np.asarray(column_or_1d(y)), len(proba), labels=self.classes_, **named)[0]
-        weights = None
-        if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weights = check_weights_of(X, sample_weight)
         self._warn_of_positive(threshold)
         best = TunedRule(threshold, labels, weights, self._positive).best(proba)
         if np.isnan(best):

@@ -24,13 +24,11 @@ from aucforest.tree.tree import Tree
 # The amounts of shrinkage to choose from.
 AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 # The amount for small sets, where out-of-bag scores have large errors, and the one for forests with trees on target
-# rates (benchmarks/DEFAULTS.md). Another amount is chosen only if its AUC is better by _STANDARD_ERRORS standard errors
-# of the difference.
+# rates (benchmarks/DEFAULTS.md).
 PRIOR, PRIOR_WITH_RATES = 5.0, 50.0
 # The amount for comparing variants. It is small, because few trees need more shrinkage than the whole forest.
 WEIGHED_BY = 1.0
 _STANDARD_ERRORS = 1.5
-_LEAST_ERROR = 1e-6  # minimum standard error of a difference in AUC
 # Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
 # number of classes, so with many classes the maximum is the largest of _ROWS_TIMES_CLASSES / n_classes rows, the
 # _PROPORTION of the training rows, and _ROWS_OF_CLASS rows of each class, if this is less than _ROWS.
@@ -44,12 +42,8 @@ _N_HALVES = 2
 _MOST_SUMS = 2**23
 # Approximate seconds per row and tree, the proportion by which each column increases it, and seconds to rank a row.
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
-# More tasks let all threads end at about the same time; with fewer tasks they wait less often for the interpreter.
-_TASKS_PER_THREAD = 2
 # Minimum seconds of a task for which threads are faster.
 _LEAST_TASK = 1e-3
-# The kinds of alternatives for a tree: pairs of a criterion and a splitter, or encodings.
-Alternatives = Literal["pair", "encoding"]
 
 
 def row_weight(
@@ -58,8 +52,7 @@ def row_weight(
     """Return the weight in a tree that shrinkage counts as one sample, the mean weight of a row.
 
     `weights` include class weights, `sample_weight` does not. Without a bootstrap, a row of integer sample weight w
-    counts as w samples. With a bootstrap, the w copies of a row are always sampled together, so they count as one
-    sample.
+    counts as w samples; with a bootstrap as one, because its w copies are always sampled together.
     """
     if weights is None:
         return 1.0
@@ -125,9 +118,8 @@ class OutOfBagScores:
         n_jobs: int | None,
         n_encodings: int = 1,
     ) -> None:
-        self._n_encodings = n_encodings
-        self._bags, self._rows, self._n_jobs = training.bags, rows, n_jobs
-        self._n_threads = effective_n_jobs(n_jobs)
+        self._bags, self._rows, self._n_encodings = training.bags, rows, n_encodings
+        self._n_jobs, self._n_threads = n_jobs, effective_n_jobs(n_jobs)
         # With two classes the calibration does not change the ranking.
         self._calibration = None if n_classes == 2 else calibration
         self._amounts, self._unit, self._n_classes = amounts, unit, n_classes
@@ -188,6 +180,7 @@ class OutOfBagScores:
             return
         all_variants = np.array(list(variants), dtype=np.int64)
         halves, amounts = self._halve(all_variants), self._unit * self._amounts
+        weighted_index = int(np.searchsorted(self._amounts, WEIGHED_BY))
         parts: list[list[tuple[int, NDArray[np.int64], list[JoinedTrees]]]] = [[] for _ in range(_N_HALVES)]
         for half, encoding in product(range(_N_HALVES), range(self._n_encodings)):
             indices = np.flatnonzero((halves == half) & (all_variants % self._n_encodings == encoding))
@@ -201,7 +194,7 @@ class OutOfBagScores:
                 sums = ShrunkSums(whole[encoding], by_variant, n_trees)
                 for block, X in self._blocks(rows):
                     given = OutOfBagRows(block.start, X, counts[:, block.start - rows.start : block.stop - rows.start])
-                    add_shrunk(joined, all_variants[indices], given, amounts, self._weighted_index, sums)
+                    add_shrunk(joined, all_variants[indices], given, amounts, weighted_index, sums)
 
         # One thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
         n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
@@ -211,11 +204,6 @@ class OutOfBagScores:
         tasks = [(half, slice(*pair)) for pair in pairwise(bounds.tolist()) for half in range(_N_HALVES)]
         for _ in thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks):
             pass
-
-    @property
-    def _weighted_index(self) -> int:
-        """The index in `amounts` of the amount at which variants are compared; not used with a single variant."""
-        return min(int(np.searchsorted(self._amounts, WEIGHED_BY)), len(self._amounts) - 1)
 
     def _blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yield slices of the scored rows in `rows`, each with a dense (n_features, n_rows) matrix of its rows."""
@@ -234,7 +222,8 @@ class OutOfBagScores:
         The totals have `count_columns(n_classes)` columns. The AUC is NaN where it is not defined.
         """
         seconds = _RANK_TIME * candidates[0].total.size * len(candidates)
-        n_tasks = max(1, min(_TASKS_PER_THREAD * self._n_threads, int(seconds / _LEAST_TASK)))
+        # More tasks let threads end at about the same time; with fewer tasks they wait less often for the interpreter.
+        n_tasks = max(1, min(2 * self._n_threads, int(seconds / _LEAST_TASK)))
         n_tasks -= n_tasks % self._n_threads if n_tasks > self._n_threads else 0
         step = -(-len(candidates) // n_tasks)
         tasks = [slice(start, start + step) for start in range(0, len(candidates), step)]
@@ -279,7 +268,7 @@ class OutOfBagScores:
         weights = self._weights * (frequencies / np.where(by_class > 0.0, by_class, 1.0))[self._truth]
         return CalibrationSample(self._truth, weights / weights.mean(), self._groups, halves)
 
-    def _by_alternative(self, kind: Alternatives) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def _by_alternative(self, kind: Literal["pair", "encoding"]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return, for each alternative, the sums over its trees at the shrinkage `WEIGHED_BY`, and two tree counts.
 
         The first is the number of trees for which each row is out of bag, the second the number of added trees.
@@ -289,16 +278,14 @@ class OutOfBagScores:
         total, n_trees, n_added = (array.sum(axis=0 if kind == "encoding" else 1) for array in by_pair)
         return total, n_trees, n_added
 
-    def scores(self, kind: Alternatives) -> NDArray[np.float64]:
-        """Return the AUC of the trees of each alternative (pair or encoding); NaN if it is not defined."""
-        totals, n_trees, _ = self._by_alternative(kind)
-        return self._score(list(map(Sums, totals, n_trees)), self._weights[None])[:, 0]
+    def of_alternatives(self, kind: Literal["pair", "encoding"]) -> NDArray[np.float64]:
+        """Return the AUC of the trees of each alternative, and its standard error; NaN if the AUC is not defined.
 
-    def standard_errors(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the standard errors of AUCs (Hanley and McNeil 1982), an approximation for more than two classes.
-
-        K classes count as K / 2 independent pairs of classes, each class with the harmonic mean of all class sizes.
+        The standard error (Hanley and McNeil 1982) is an approximation for more than two classes: K classes count as
+        K / 2 independent pairs of classes, each class with the harmonic mean of all class sizes.
         """
+        totals, n_trees, _ = self._by_alternative(kind)
+        scores = self._score(list(map(Sums, totals, n_trees)), self._weights[None])[:, 0]
         counts = self._counts_by_class().astype(np.float64)
         n_pairs = len(counts) / 2.0
         if n_pairs > 1.0:
@@ -306,14 +293,13 @@ class OutOfBagScores:
         first, second = scores / (2.0 - scores) - scores**2, 2.0 * scores**2 / (1.0 + scores) - scores**2
         variance = scores * (1.0 - scores) + (counts[1] - 1.0) * first + (counts[0] - 1.0) * second
         # Rounding errors can make the variance negative for a score of about 1.
-        return np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)
+        return np.stack((scores, np.sqrt(np.maximum(variance, 0.0) / np.prod(counts) / n_pairs)))
 
     def pair_gains(self) -> NDArray[np.float64]:
         """Return, for each pair, the gain in AUC of all trees together if the pair had more trees.
 
         The number of additional trees is the mean number of trees of a pair. Their sums are estimated from the
-        existing trees of the pair. The AUC of the pair alone is not used, because its estimate needs more trees and
-        favors pairs with similar trees.
+        existing trees of the pair. docs/mathematics/forests.md says why the AUC of the pair alone is not used.
         """
         totals, n_trees, n_added = self._by_alternative("pair")
         whole, n_whole = totals.sum(axis=0), n_trees.sum(axis=0)
@@ -328,8 +314,7 @@ class OutOfBagScores:
 
         The number of additional trees is the mean number of trees of an encoding. The result is 0 for the best
         encoding, at most 0 for others, and -inf for dropped encodings, which have no trees. Each AUC is at the best
-        amount of shrinkage: few trees on rates, which distinguish every category, need a large amount. At a small
-        amount they would seem worse than they are in a whole forest.
+        amount of shrinkage, because few trees on rates need more than a whole forest.
         """
         n_added = self._n_added.reshape(-1, self._n_encodings).sum(axis=0)
         candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding, n_added)]
@@ -342,8 +327,7 @@ class OutOfBagScores:
         without = self._score(chosen, self._jackknife())
         errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
         # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
-        differences: NDArray[np.float64] = (best_scores - best_scores[best]) / np.maximum(errors, _LEAST_ERROR)
-        return differences
+        return (best_scores - best_scores[best]) / np.maximum(errors, 1e-6)
 
     def _with_more(self, encoding: int, n_added: NDArray[np.int64]) -> list[Sums]:
         """Return the sums over all trees with additional trees of one encoding, for every amount of shrinkage."""
@@ -356,9 +340,9 @@ class OutOfBagScores:
     def choose_amount(self, n_trees: int, prior: float) -> float:
         """Return the amount of shrinkage with the best estimated AUC for a forest of n_trees trees.
 
-        A row is out of bag for only about a third of the trees, and fewer trees need more shrinkage. The AUC is
-        therefore extrapolated linearly in 1 / n_trees from the AUCs of all scored trees and of the two halves. The
-        result is `prior`, one of the amounts, unless another amount is better by `_STANDARD_ERRORS` standard errors.
+        Fewer trees need more shrinkage, so the AUC is extrapolated linearly in 1 / n_trees from the AUCs of all scored
+        trees and of the two halves. The result is `prior`, one of the amounts, unless another amount is better by
+        `_STANDARD_ERRORS` standard errors.
         """
         halves = self._halves()
         whole = Sums(*(first + second for first, second in zip(*halves)))

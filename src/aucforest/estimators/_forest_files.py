@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from aucforest.estimators._calibration import Calibration
 from aucforest.estimators._mixture import describe_alternatives
 from aucforest.estimators._model_files import (
+    MOST_FEATURES,
     Field,
     Part,
     are_finite,
@@ -17,15 +18,15 @@ from aucforest.estimators._model_files import (
     restore_fields,
     store_fields,
 )
-from aucforest.estimators._rate_files import restore_rates, store_rates
 from aucforest.fitting.bootstrap import N_HALVES, SampleRecord, digest_groups
 from aucforest.persistence.folded_trees import fold, unfold
-from aucforest.persistence.model_file import Arrays, StoredModel, require
+from aucforest.persistence.model_file import Arrays, StoredModel, narrow, require
 from aucforest.persistence.plain_values import fold_labels, unfold_labels
-from aucforest.tables.columns import feature_kinds
+from aucforest.tables.columns import Categories, feature_kinds
 from aucforest.tables.dates import DateColumn, Dates, are_parts, is_zone, n_added
-from aucforest.tables.target_rates import ENCODINGS
+from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from aucforest.tree.features import NUMERIC
+from aucforest.tree.tree import MISSING_CODE
 
 
 def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
@@ -38,7 +39,7 @@ def _store_trees(model: Any) -> tuple[Arrays, dict[str, Any]]:
     if model.dates_:
         metadata["dates"] = [[feature, list(parts), zone] for feature, (parts, zone) in model.dates_.items()]
     if model.target_rates_ is not None:
-        rate_arrays, metadata["rates"] = store_rates(model.target_rates_)
+        rate_arrays, metadata["rates"] = _store_rates(model.target_rates_)
         arrays |= rate_arrays
     return arrays, metadata
 
@@ -55,7 +56,7 @@ def _restore_trees(model: Any, stored: StoredModel) -> None:
     n_features += n_added(model.dates_)
     model.target_rates_ = None
     if "rates" in stored:
-        model.target_rates_ = restore_rates(stored, model.categories_, n_features, len(model.classes_))
+        model.target_rates_ = _restore_rates(stored, model.categories_, n_features, len(model.classes_))
         n_features += model.target_rates_.n_features
     set_features = np.flatnonzero(feature_kinds(model.categories_, n_features) != NUMERIC)
     model.trees_ = unfold(stored, n_features, len(model.classes_), set_features)
@@ -74,6 +75,70 @@ def _restore_dates(model: Any, items: list[Any]) -> Dates:
         require(zone is None or (isinstance(zone, str) and is_zone(zone)), "the zone of dates is unknown")
         dates[feature] = DateColumn(tuple(parts), zone)
     return dates
+
+
+def _store_rates(rates: TargetRates) -> tuple[Arrays, dict[str, Any]]:
+    """Return the arrays and the metadata of target rates."""
+    arrays: Arrays = {"rates.frequencies": rates.frequencies, "rates.factors": rates.factors}
+    for i, table in enumerate(rates.tables):
+        arrays |= {f"rates.{i}.totals": narrow(table.totals, "BHIq"), f"rates.{i}.edges": table.edges}
+    tables = [[table.feature, table.other, table.n_parts, table.smoothing] for table in rates.tables]
+    return arrays, {"tables": tables, "classes": rates.classes.tolist()}
+
+
+def _restore_rates(stored: StoredModel, categories: Categories, n_features: int, n_classes: int) -> TargetRates:
+    """Return the target rates of a file; `n_features` is the number of features without them."""
+    metadata = stored.take("rates", dict)
+    are_lists = all(isinstance(metadata.get(name), list) for name in ("tables", "classes"))
+    require(len(metadata) == 2 and are_lists, "rates have no tables and classes")
+    items, classes = metadata["tables"], metadata["classes"]
+    require(_are_classes(classes, n_classes), "the classes of rates are unknown or not in order")
+    require(0 < len(items) * len(classes) <= MOST_FEATURES, "there are no rates, or too many")
+    tables: list[RateTable] = []
+    for number, item in enumerate(items):
+        table = _restore_rate_table(stored, number, item, categories, n_features, n_classes)
+        before = [(one.feature, one.other) for one in tables if one.feature == table.feature]
+        is_in_order = before[0][1] < 0 if table.is_interaction and before else not table.is_interaction
+        require(is_in_order and (table.feature, table.other) not in before, "the tables of rates are not in order")
+        tables.append(table)
+    frequencies = stored.take_array("rates.frequencies", "d", (n_classes,))
+    factors = stored.take_array("rates.factors", "d", (n_classes,))
+    require(are_frequencies(frequencies), "the frequencies of rates are not those of classes")
+    # A class that is never sampled has the factor 0.
+    are_factors = np.all((factors >= 0.0) & (factors < np.inf)) and factors.max() > 0.0
+    require(are_factors, "the factors of rates are not positive and finite")
+    return TargetRates(tuple(tables), np.array(classes), frequencies, factors)
+
+
+def _are_classes(classes: list[Any], n_classes: int) -> bool:
+    """Return whether `classes` are class indices in ascending order; for two classes, only the second class."""
+    if not all(type(k) is int and 0 <= k < n_classes for k in classes):
+        return False
+    return classes == [1] if n_classes == 2 else len(classes) > 0 and classes == sorted(set(classes))
+
+
+def _restore_rate_table(
+    stored: StoredModel, number: int, item: Any, categories: Categories, n_features: int, n_classes: int
+) -> RateTable:
+    """Return one table of a file, with a row of class totals for each category, or pair with a part of a feature."""
+    require(isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3]), "rates are no numbers")
+    feature, other, n_parts, smoothing = item
+    require(feature in categories, f"there are rates of feature {feature}, which has no categories")
+    is_other = other == -1 or (0 <= other < n_features and other != feature)
+    require(is_other, f"there are rates of feature {feature} and feature {other}")
+    require(type(smoothing) is float and 0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")
+    edges = stored.take_array(f"rates.{number}.edges", "d", (-1,))
+    require(np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0.0), "the edges of rates are not finite and rising")
+    wanted = len(edges) + 1
+    if other >= 0 and len(edges) == 0:
+        require(other in categories, f"there are no edges of feature {other}, which is a number")
+        wanted = min(len(categories[other]), MISSING_CODE)
+    require(n_parts == max(wanted, 1) and (other >= 0 or len(edges) == 0), "rates have another number of parts")
+    n_cells = len(categories[feature]) * n_parts
+    totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
+    is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
+    require(is_positive, "the totals of rates are negative or too large")
+    return RateTable(feature, other, edges, n_parts, smoothing, totals)
 
 
 def _restore_tree(model: Any, stored: StoredModel) -> None:
@@ -154,13 +219,14 @@ def _take_by_tree(forest: Any, stored: StoredModel, name: str, are_known: Callab
     return [names[index] for index in indices.tolist()]
 
 
-def _take_mixture(forest: Any, stored: StoredModel, name: str, n: int) -> list[NDArray[Any]]:
-    """Return the numbers of trees of n alternatives, their scores, and the standard errors of the scores."""
+def _restore_mixture(forest: Any, stored: StoredModel, name: str, columns: dict[str, list[str]]) -> None:
+    """Set the attribute for a mixture: the names of alternatives, their numbers of trees, and their scores."""
+    n = len(next(iter(columns.values())))
     n_trees = stored.take_array(f"{name}_n_trees", "q", (n,))
     require(np.all((n_trees >= 0) & (n_trees <= len(forest.trees_))), f"{name} has no numbers of trees")
     scores = stored.take_array(f"{name}_scores", "d", (2, n))
     require(np.all(np.isnan(scores) | ((scores >= 0.0) & (scores <= 1.0))), f"{name} has no scores")
-    return [n_trees, *scores]
+    setattr(forest, f"{name}_", describe_alternatives(columns, n_trees, scores))
 
 
 def _are_names(value: Any, n: int) -> bool:
@@ -181,9 +247,7 @@ def _restore_variants(forest: Any, stored: StoredModel) -> None:
         n_variants = len(names[0]) if names and isinstance(names[0], list) else 0
         fits = len(names) == 2 and n_variants > 1 and all(_are_names(column, n_variants) for column in names)
         require(fits, "mixture has no names")
-        forest.mixture_ = describe_alternatives(
-            dict(zip(("criterion", "splitter"), names)), *_take_mixture(forest, stored, "mixture", n_variants)
-        )
+        _restore_mixture(forest, stored, "mixture", dict(zip(("criterion", "splitter"), names)))
 
 
 def _restore_encodings(forest: Any, stored: StoredModel) -> None:
@@ -195,8 +259,7 @@ def _restore_encodings(forest: Any, stored: StoredModel) -> None:
     if "encoding_mixture" in stored:
         names = stored.take("encoding_mixture", list)
         require(len(names) > 1 and _are_encodings(names), "encoding_mixture has no names")
-        numbers = _take_mixture(forest, stored, "encoding_mixture", len(names))
-        forest.encoding_mixture_ = describe_alternatives({"encoding": names}, *numbers)
+        _restore_mixture(forest, stored, "encoding_mixture", {"encoding": names})
 
 
 def _take_sample_record(item: Any) -> SampleRecord:
@@ -214,21 +277,20 @@ def _take_sample_record(item: Any) -> SampleRecord:
 
 
 def _restore_calibration(stored: StoredModel, n_classes: int) -> Calibration | None:
-    evidence = [float("nan"), 0.0]
+    slope_std, n_samples = float("nan"), 0.0
     if "calibration" in stored:
-        slope, *numbers = stored.take_array("calibration", "d", (3 + n_classes,))
-        evidence, intercepts = numbers[:2], np.array(numbers[2:])
+        slope, slope_std, n_samples, *numbers = stored.take_array("calibration", "d", (3 + n_classes,)).tolist()
     elif "prior_correction" in stored:
         # In older files, only forests that sampled classes at different rates have a calibration.
-        slope, *numbers = stored.take_array("prior_correction", "d", (1 + n_classes,))
-        intercepts = np.array(numbers)
+        slope, *numbers = stored.take_array("prior_correction", "d", (1 + n_classes,)).tolist()
     else:
         return None
+    intercepts = np.array(numbers)
     require(0.0 < slope < np.inf, "the slope of the calibration is not positive")
     # The intercept of a class that is never sampled is -inf.
     require(np.all(intercepts < np.inf) and intercepts.max() > -np.inf, "the calibration is not finite")
-    require(not evidence[0] < 0.0 and 0.0 <= evidence[1] < 2.0**53, "the evidence of the calibration is not valid")
-    return Calibration(float(slope), intercepts, float(evidence[0]), int(evidence[1]))
+    require(not slope_std < 0.0 and 0.0 <= n_samples < 2.0**53, "the evidence of the calibration is not valid")
+    return Calibration(slope, intercepts, slope_std, int(n_samples))
 
 
 def _restore_forest(forest: Any, stored: StoredModel) -> None:

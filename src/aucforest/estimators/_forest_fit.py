@@ -1,6 +1,7 @@
 """The fit of a forest, step by step: trees, shrinkage, calibration, threshold, out-of-bag score."""
 
 from collections.abc import Sequence
+from copy import copy
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -23,19 +24,12 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
-from aucforest.estimators._mixture import (
-    ENCODING_STRENGTH,
-    STRENGTH,
-    Mixture,
-    assign_encodings,
-    describe_alternatives,
-)
+from aucforest.estimators._mixture import ENCODING_STRENGTH, STRENGTH, Mixture, assign_encodings, describe_alternatives
 from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows_to_compare
 from aucforest.estimators.thresholds import (
     N_GROUPS,
     SPREAD_ROWS,
-    GroupSums,
     TunedRule,
     check_groups_of_rule,
     find_positive,
@@ -51,73 +45,36 @@ from aucforest.fitting.spec import FitSpec, resolve_encodings, resolve_variants,
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import encodings_of
-from aucforest.tables.columns import Categories, check_same_categories
-from aucforest.tables.dates import Dates, check_same_dates
-from aucforest.tables.target_rates import SETS, TargetRates
+from aucforest.tables.columns import check_same_categories
+from aucforest.tables.dates import check_same_dates
+from aucforest.tables.target_rates import SETS
 from aucforest.tree.random import HALF_SAMPLES, SPREAD_SAMPLE
 from aucforest.tree.tree import Tree
 
-# Intercepts that differ by less than this differ only by rounding errors.
-_ROUNDING = 1e-9
-
 
 class Start(NamedTuple):
-    """The start of a fit: the seed and, with a warm start, the existing trees and their attributes."""
+    """The start of a fit: the seed and, with a warm start, the forest before the fit."""
 
     seed: int
-    trees: list[Tree]
-    variants: list[tuple[str, str]]  # the criterion and the splitter of every tree
-    encodings: list[str]  # the encoding of every tree; empty without columns of many categories
-    shrinkage: float
-    calibration: Calibration | None
-    sample_records: list[SampleRecord]
-    classes: NDArray[Any]
-    categories: Categories
-    dates: Dates
-    rates: TargetRates | None
+    before: "ForestFit | None"
 
-    def check(self, table: TrainingTable) -> None:
-        """Raise ValueError if the training data have other features or classes than the existing trees."""
-        if not self.trees:
-            return
-        n_features = self.trees[0].n_features - (0 if self.rates is None else self.rates.n_features)
-        if n_features != table.n_features:
-            raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
-        if not np.array_equal(self.classes, table.target.classes):
-            raise ValueError(
-                f"warm_start: y has the classes {table.target.classes.tolist()}, but the existing trees have"
-                f" {self.classes.tolist()}"
-            )
+    @property
+    def trees(self) -> list[Tree]:
+        """The existing trees."""
+        return [] if self.before is None else self.before.trees_
 
-    def check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
-        """Raise ValueError if the existing trees have other features, or encodings that are not used in this fit."""
-        if not self.trees:
-            return
-        check_same_categories(self.categories, coding.categories)
-        check_same_dates(self.dates, coding.dates)
-        if (coding.rates is None) != (self.rates is None) or not set(self.encodings) <= set(encodings):
-            raise ValueError(
-                "warm_start: the existing trees read columns of many categories in another way: pass the"
-                " categorical_encoding of their fit, or fit all trees again"
-            )
+    @property
+    def variants(self) -> list[tuple[str, str]]:
+        """The criterion and the splitter of each existing tree."""
+        return [] if self.before is None else self.before.variants_
 
 
 class _Variants(NamedTuple):
-    """The pairs of criterion and splitter and the encodings of a fit, and the indices of both for existing trees."""
+    """The pairs of criterion and splitter and the encodings of a fit."""
 
     pairs: list[tuple[str, str]]  # (criterion, splitter); the pairs of new trees come first
     n_grown: int  # the number of pairs of new trees
     encodings: tuple[str, ...]
-    existing_pairs: list[int]  # the index in `pairs` of each tree of a warm start
-    existing_encodings: list[int]  # the index in `encodings` of each tree of a warm start
-
-    @classmethod
-    def of(cls, names: list[tuple[str, str]], encodings: tuple[str, ...], start: Start) -> "_Variants":
-        """Return the variants, given the pairs and encodings of new trees and the start of the fit."""
-        # The trees of a warm start may have other variants.
-        pairs = list(dict.fromkeys([*names, *start.variants]))
-        before = start.encodings or [encodings[0]] * len(start.trees)
-        return cls(pairs, len(names), encodings, [*map(pairs.index, start.variants)], [*map(encodings.index, before)])
 
     def numbers(self, pairs: Sequence[int], encodings: Sequence[int]) -> list[int]:
         """Return the variant of each tree as one index, from the indices of its pair and its encoding."""
@@ -127,21 +84,9 @@ class _Variants(NamedTuple):
 class ForestFit(DecisionModel, TreeBasedClassifier):
     """Base class of the forest with the steps of `fit`."""
 
-    n_estimators: int
-    calibration: str | None
-    sampling: str | dict[Any, float]
-    warm_start: bool
-    n_jobs: int | None
-    verbose: int
-
     calibration_: Calibration | None
-    variants_: list[tuple[str, str]]
-    mixture_: dict[str, NDArray[Any]]
     encodings_: list[str]
-    encoding_mixture_: dict[str, NDArray[Any]]
-    categorical_encoding: Any
-    dispersion_: float
-    _seed: int
+    shrinkage_: float
     _groups: NDArray[np.int32] | None = None  # the group of each row of positive weight, if trees sample groups
     _sample_records: list[SampleRecord]  # the different ways in which trees were sampled, usually one
 
@@ -149,7 +94,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Return the start of a fit."""
         if not (self.warm_start and hasattr(self, "trees_")):
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-            return Start(seed, [], [], [], PRIOR, None, [], np.empty(0), {}, {}, None)
+            return Start(seed, None)
         n_trees = len(self.trees_)
         if self.n_estimators < n_trees:
             raise ValueError(
@@ -157,19 +102,28 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             )
         if self.n_estimators == n_trees:
             warn(f"warm_start: n_estimators={n_trees} trees exist already, no tree is added")
-        return Start(
-            seed=self._seed,
-            trees=self.trees_,
-            variants=self.variants_,
-            encodings=self.encodings_,
-            shrinkage=self.shrinkage_,
-            calibration=self._calibration_of_training(),
-            sample_records=self._sample_records,
-            classes=self.classes_,
-            categories=self.categories_,
-            dates=self.dates_,
-            rates=self.target_rates_,
-        )
+        return Start(self._seed, copy(self))
+
+    def _check_table(self, table: TrainingTable) -> None:
+        """Raise ValueError if the training data of a warm start have other features or classes than these trees."""
+        n_features = self.trees_[0].n_features - (0 if self.target_rates_ is None else self.target_rates_.n_features)
+        if n_features != table.n_features:
+            raise ValueError(f"warm_start: X has {table.n_features} features, but the existing trees have {n_features}")
+        if not np.array_equal(self.classes_, table.target.classes):
+            raise ValueError(
+                f"warm_start: y has the classes {table.target.classes.tolist()}, but the existing trees have"
+                f" {self.classes_.tolist()}"
+            )
+
+    def _check_coding(self, coding: Coding, encodings: Sequence[str]) -> None:
+        """Raise ValueError if these trees have other features, or encodings that a warm start does not use."""
+        check_same_categories(self.categories_, coding.categories)
+        check_same_dates(self.dates_, coding.dates)
+        if (coding.rates is None) != (self.target_rates_ is None) or not set(self.encodings_) <= set(encodings):
+            raise ValueError(
+                "warm_start: the existing trees read columns of many categories in another way: pass the"
+                " categorical_encoding of their fit, or fit all trees again"
+            )
 
     def _calibration_of_training(self) -> Calibration | None:
         """Return the calibration of the fit, without the shift of the intercepts by `set_prevalence`."""
@@ -178,14 +132,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         shift = np.log(self.prevalence_) - np.log(self.class_prior_)
         return self.calibration_._replace(intercepts=self.calibration_.intercepts - shift)
 
-    @property
-    def _class_weight(self) -> Any:
-        return self.class_weight
-
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
         before = self.calibration_ or Calibration(1.0, np.zeros(len(shift)))
         after = before._replace(intercepts=before.intercepts + shift)
-        is_none = self.calibration is None and np.ptp(after.intercepts) < _ROUNDING
+        is_none = self.calibration is None and np.ptp(after.intercepts) < 1e-9  # the intercepts were shifted back
         self.calibration_ = None if is_none else after
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
@@ -193,34 +143,42 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         target, n_classes = table.target, len(table.target.classes)
         rule = self._check_target(target, can_call=table.sum_rows is None)
         self.pos_label_ = find_positive(self.pos_label, target.classes)
-        start.check(table)
+        before = start.before
+        if before is not None:
+            before._check_table(table)
         spec = self._resolve(table, start)
-        records = list(dict.fromkeys([*start.sample_records, SampleRecord.of(spec.sampler, len(target.kept_labels))]))
+        records = [] if before is None else before._sample_records
+        records = list(dict.fromkeys([*records, SampleRecord.of(spec.sampler, len(target.kept_labels))]))
         self._check_sampling(records, n_classes)
         coding = self._code(table, spec)
         encodings = encodings_of(spec.encodings, coding.rates)
-        start.check_coding(coding, encodings)
+        if before is not None:
+            before._check_coding(coding, encodings)
+        # If trees were sampled in different ways, what was chosen for the existing trees stays.
+        kept = before if len(records) > 1 else None
         self._seed, self._sample_records, self._groups = start.seed, records, target.groups
         self.calibration_ = None
         if self.calibration is not None:
             # Without out-of-bag samples, the calibration of the existing trees is better than no calibration.
-            self.calibration_ = start.calibration if len(records) > 1 else odds_formula(spec.sampler, n_classes)
+            no_fit = odds_formula(spec.sampler, n_classes)
+            self.calibration_ = no_fit if kept is None else kept._calibration_of_training()
         # The class frequencies of the population for which probabilities are predicted.
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
             frequencies = frequencies * np.nan_to_num(spec.sampler.rates)
         self.class_prior_ = frequencies / frequencies.sum()
         unit = row_weight(spec.weights, target.kept_weight, bootstrap=spec.sampler is not None)
-        rows = self._training_rows(table, spec) if len(records) == 1 else None
-        named = _Variants.of(spec.variant_names, encodings, start)
+        rows = self._training_rows(table, spec) if kept is None else None
+        # The existing trees may have other variants.
+        pairs = list(dict.fromkeys([*spec.variant_names, *start.variants]))
+        named = _Variants(pairs, len(spec.variant_names), encodings)
         scores = None if rows is None else self._score_rows(rows, target, spec, named, unit)
-        self.trees_ = self._grow(table, named, start, scores, keep=len(records) > 1)
-        self._shrink(scores, unit, start.shrinkage if len(records) > 1 else None)
+        self.trees_ = self._grow(table, named, start, scores, keep=kept is not None)
+        self._shrink(scores, unit, kept)
         self._calibrate(scores, spec)
         if rows is not None and records[0].n_halves:
             self.dispersion_ = self._estimate_dispersion(rows)
-        sums, groups = self._sum_for(rule, rows)
-        self._set_threshold(rule, rows, sums, groups)
+        sums = self._set_threshold(rule, rows)
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums, rule)
 
@@ -269,7 +227,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             n_sums=self._n_sums(n_classes),
             evidence_bytes=evidence_bytes,
             dates=table.dates,
-            rates=start.rates,
+            rates=None if start.before is None else start.before.target_rates_,
         )
 
     def _training_rows(self, table: TrainingTable, spec: FitSpec) -> TrainingRows | None:
@@ -303,19 +261,15 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return 4 if is_tuned(self.threshold, n_classes) else 3 if self.oob_score else 0
 
     def _grow(
-        self,
-        table: TrainingTable,
-        named: _Variants,
-        start: Start,
-        scores: OutOfBagScores | None,
-        *,
-        keep: bool,
+        self, table: TrainingTable, named: _Variants, start: Start, scores: OutOfBagScores | None, *, keep: bool
     ) -> list[Tree]:
         """Return all trees, the existing ones first; variants and encodings that rank better get more trees.
 
         With keep=True, variants and encodings keep their proportions among the existing trees.
         """
-        trees, variants, encodings = list(start.trees), list(named.existing_pairs), list(named.existing_encodings)
+        trees, variants = list(start.trees), [named.pairs.index(pair) for pair in start.variants]
+        names = [] if start.before is None else start.before.encodings_
+        encodings = [named.encodings.index(name) for name in names or named.encodings[:1] * len(trees)]
         mixture, encoding_mixture = Mixture(named.n_grown), Mixture(len(named.encodings))
         if keep:
             mixture.keep([variants.count(variant) for variant in range(named.n_grown)])
@@ -343,11 +297,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.encodings_ = [] if self.target_rates_ is None else names
         if named.n_grown > 1:
             pairs = dict(zip(("criterion", "splitter"), zip(*named.pairs[: named.n_grown])))
-            self.mixture_ = describe_alternatives(pairs, mixture.n_trees, *mixture.scores(scores, "pair"))
+            found = None if scores is None else scores.of_alternatives("pair")
+            self.mixture_ = describe_alternatives(pairs, mixture.n_trees, found)
         if len(named.encodings) > 1:
             n_trees = np.bincount(encodings, minlength=len(named.encodings))
-            found = encoding_mixture.scores(scores, "encoding")
-            self.encoding_mixture_ = describe_alternatives({"encoding": named.encodings}, n_trees, *found)
+            found = None if scores is None else scores.of_alternatives("encoding")
+            self.encoding_mixture_ = describe_alternatives({"encoding": named.encodings}, n_trees, found)
         return trees
 
     @staticmethod
@@ -376,16 +331,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if len(encoding_mixture.weights) > 1:
             encoding_mixture.weigh(scores.encoding_gains(), ENCODING_STRENGTH)
 
-    def _shrink(self, scores: OutOfBagScores | None, unit: float, before: float | None) -> None:
-        """Shrink the trees by the amount given, or by one chosen out of bag; `unit` is the weight of a sample.
-
-        `before` is the amount of existing trees that were sampled in another way, which is not changed, or None.
-        """
+    def _shrink(self, scores: OutOfBagScores | None, unit: float, kept: "ForestFit | None") -> None:
+        """Shrink the trees by the amount given, or that of `kept`, or by one chosen out of bag, times `unit`."""
         prior = PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
-        elif before is not None:
-            self.shrinkage_ = before
+        elif kept is not None:
+            self.shrinkage_ = kept.shrinkage_
         else:
             self.shrinkage_ = prior if scores is None else scores.choose_amount(len(self.trees_), prior)
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
@@ -415,27 +367,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         _, *by_tree = self._sum_out_of_bag(rows, [range(1), *(range(i, i + 1) for i in range(n_trees))], sample)
         return estimate_dispersion(by_tree, [half_of(key) for key in rows.bags.keys])
 
-    def _sum_for(self, threshold: Any, rows: TrainingRows | None) -> tuple[Sums | None, GroupSums | None]:
-        """Return the out-of-bag sums over all trees and over groups of trees, or None if the fit does not need them."""
-        n_trees = len(self.trees_)
-        tuned = is_tuned(threshold, len(self.classes_))
-        if rows is None or not (tuned or self.oob_score):
-            return None, None
-        # The sum over all trees is not computed from the groups, because it would have other rounding errors, and a
-        # threshold must equal the probability of a row exactly.
-        ranges, kept, sample = [range(n_trees)], rows.bags.kept, None
-        if tuned:
-            bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
-            ranges += [range(*pair) for pair in pairwise(bounds)]
-            if rows.bags.sampler.n_rows > SPREAD_ROWS:
-                labels = rows.labels if kept is None else rows.labels[kept]
-                sample = sample_classes(labels, 2, SPREAD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
-        whole, *groups = self._sum_out_of_bag(rows, ranges, sample)
-        if not tuned:
-            return whole, None
-        numbers = sample if sample is None or kept is None else kept[sample]
-        return whole, GroupSums(Sums(*map(np.stack, zip(*groups))), numbers)
-
     def _sum_out_of_bag(
         self, rows: TrainingRows, ranges: Sequence[range], sample: NDArray[np.int64] | None = None
     ) -> list[Sums]:
@@ -444,16 +375,32 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             return rows.sum_rows(rows.bags, self._pack(), ranges, sample)
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
 
-    def _set_threshold(
-        self, threshold: Any, rows: TrainingRows | None, sums: Sums | None, groups: GroupSums | None
-    ) -> None:
-        """Set the decision threshold, tuned out of bag if there are sums for it."""
-        if rows is None or sums is None or groups is None:
+    def _set_threshold(self, threshold: Any, rows: TrainingRows | None) -> Sums | None:
+        """Set the decision threshold, and return the out-of-bag sums over all trees, or None if the fit needs none."""
+        n_trees, is_rule_tuned = len(self.trees_), rows is not None and is_tuned(threshold, len(self.classes_))
+        if not is_rule_tuned:
             self._set_fixed_threshold(threshold)
-            return
-        self._warn_of_positive(threshold)
-        rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
-        self.threshold_, self.threshold_std_ = tune_threshold(rule, sums, groups, self._mean_of_trees, self._seed)
+        if rows is None or not (is_rule_tuned or self.oob_score):
+            return None
+        ranges, kept, sample = [range(n_trees)], rows.bags.kept, None
+        if is_rule_tuned:
+            bounds = np.linspace(0, n_trees, min(n_trees, N_GROUPS) + 1).astype(np.int64)
+            ranges += [range(*pair) for pair in pairwise(bounds)]
+            if rows.bags.sampler.n_rows > SPREAD_ROWS:
+                labels = rows.labels if kept is None else rows.labels[kept]
+                sample = sample_classes(labels, 2, SPREAD_ROWS // 2, [self._seed, SPREAD_SAMPLE])
+        # The sum over all trees is not computed from the groups, because it would have other rounding errors, and a
+        # threshold must equal the probability of a row exactly.
+        whole, *groups = self._sum_out_of_bag(rows, ranges, sample)
+        if is_rule_tuned:
+            self._warn_of_positive(threshold)
+            rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
+            sample = sample if sample is None or kept is None else kept[sample]
+            of_groups = Sums(*map(np.stack, zip(*groups))), sample
+            del groups  # which takes as much memory as `of_groups`
+            tuned = tune_threshold(rule, whole, of_groups, self._mean_of_trees, self._seed)
+            self.threshold_, self.threshold_std_ = tuned
+        return whole
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
         """Set the out-of-bag probabilities, NaN for rows that are never out of bag, and the out-of-bag score."""
@@ -495,5 +442,5 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if self.calibration is not None and len(records) > 1:
             warn(
                 "warm_start: shrinkage, mixture and calibration stay, because trees were sampled in different ways:"
-                f" {', '.join(map(str, records))}",
+                f" {', '.join(map(str, records))}"
             )

@@ -1,9 +1,7 @@
 """Confidence intervals of class probabilities, from the variance between trees of different half-samples.
 
-Trees that share a half-sample of the rows form a little bag (Sexton, Laake 2009; Athey, Tibshirani, Wager 2019). The
-variance between the expected predictions of bags is approximately the variance of the forest over training sets. With
-300 trees, its estimate for a single row is noisy and often negative. So the dispersion, its ratio to p (1 - p), is
-assumed equal for all rows, as for a proportion in 1 / dispersion rows. The interval is Wilson's.
+Trees that share a half-sample of the rows form a little bag. The variance between the expected predictions of bags is
+approximately the variance of the forest over training sets. `AUCForestClassifier.predict_interval` has the literature.
 """
 
 from collections.abc import Sequence
@@ -70,5 +68,4 @@ def sum_of_others(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return for each column the sum of all other columns, without the rounding errors of a difference."""
     none = np.zeros((len(values), 1))
     before, after = np.cumsum(values[:, :-1], axis=1), np.cumsum(values[:, :0:-1], axis=1)[:, ::-1]
-    sums: NDArray[np.float64] = np.hstack((none, before)) + np.hstack((after, none))
-    return sums
+    return np.hstack((none, before)) + np.hstack((after, none))

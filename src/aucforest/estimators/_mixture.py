@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._evidence import SCORED_TREES, Alternatives, OutOfBagScores
+from aucforest.estimators._evidence import SCORED_TREES
 
 # Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees, so that
 # a larger forest starts with the trees of a smaller one, except for trees of encodings that were dropped.
@@ -17,19 +17,18 @@ STRENGTH = 2.0
 # The factor for encodings, whose gains are in standard errors; chosen with benchmarks/many_categories.py. On noise,
 # encodings differ more than variants, because variants read the same features.
 ENCODING_STRENGTH = 1.5
-# Encodings with a smaller weight at the first evaluation are dropped.
-_LEAST_WEIGHT = 0.01
 
 
 def describe_alternatives(
-    names: Mapping[str, Sequence[str]],
-    n_trees: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    errors: NDArray[np.float64],
+    names: Mapping[str, Sequence[str]], n_trees: NDArray[np.int64], scores: NDArray[np.float64] | None
 ) -> dict[str, NDArray[Any]]:
-    """Return the attribute `mixture_` or `encoding_mixture_` of a forest: a value for each variant or encoding."""
+    """Return the attribute `mixture_` or `encoding_mixture_` of a forest: a value for each variant or encoding.
+
+    `scores` are the out-of-bag scores and their standard errors; None without out-of-bag samples.
+    """
     proportion = n_trees / max(n_trees.sum(), 1)
-    numbers = {"n_trees": n_trees, "proportion": proportion, "oob_score": scores, "oob_score_std": errors}
+    oob_score, oob_score_std = np.full((2, len(n_trees)), np.nan) if scores is None else scores[:, : len(n_trees)]
+    numbers = {"n_trees": n_trees, "proportion": proportion, "oob_score": oob_score, "oob_score_std": oob_score_std}
     return {name: np.array(each) for name, each in names.items()} | numbers
 
 
@@ -61,11 +60,9 @@ def assign_encodings(
 class Mixture:
     """Weights of the variants or of the encodings of a forest, and the assignment of trees to variants.
 
-    At first all variants have the same weight. After each evaluation the weights are exp(c n (g - max g)), normalized.
-    Here g is the gain in out-of-bag AUC of the forest from more trees of a variant (`OutOfBagScores.pair_gains`), and n
-    is the effective number of rows. On small data sets all variants keep about the same number of trees, on large ones
-    few variants get nearly all trees. Each tree is assigned to the variant with the largest shortage compared to its
-    weight. The trees of a warm start may have other variants, which get no more trees.
+    At first all variants have the same weight. After each evaluation the weights are exp(strength (g - max g)),
+    normalized, where g are the gains of the forest from more trees of a variant. Each tree is assigned to the variant
+    with the largest shortage compared to its weight. Other variants of a warm start get no more trees.
     """
 
     def __init__(self, n_variants: int) -> None:
@@ -104,18 +101,8 @@ class Mixture:
             self.weights = weights / weights.sum()
 
     def drop(self) -> bool:
-        """Set weights below `_LEAST_WEIGHT` to 0, and return whether there are any."""
-        is_small = self.weights < _LEAST_WEIGHT
+        """Set weights below 1 % to 0, and return whether there are any."""
+        is_small = self.weights < 0.01
         self.weights = np.where(is_small, 0.0, self.weights)
         self.weights /= self.weights.sum()
         return bool(np.any(is_small))
-
-    def scores(
-        self, evidence: OutOfBagScores | None, kind: Alternatives
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the out-of-bag scores of the trees of each variant or encoding, and their standard errors."""
-        n_variants = len(self.weights)
-        if evidence is None:
-            return np.full(n_variants, np.nan), np.full(n_variants, np.nan)
-        scores = evidence.scores(kind)[:n_variants]
-        return scores, evidence.standard_errors(scores)

@@ -17,14 +17,7 @@ from aucforest._restoring import restoring
 from aucforest._sklearn import validate_parameter_constraints
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
-from aucforest.persistence.model_file import (
-    Arrays,
-    ModelFormatError,
-    StoredModel,
-    read_model,
-    require,
-    write_model,
-)
+from aucforest.persistence.model_file import Arrays, ModelFormatError, StoredModel, read_model, require, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tree.samples import MAX_CLASSES
 
@@ -32,13 +25,9 @@ from aucforest.tree.samples import MAX_CLASSES
 MOST_FEATURES = 2**24
 # Name of the attribute with the values that are computed from a fitted model when they are first needed.
 _CACHE = "_cached"
-# Suffixes of files that are read by pickle or joblib.
-_PICKLES = (".pkl", ".pickle", ".joblib")
 _ESTIMATORS: dict[str, Any] = {}
 # Placeholder for a parameter that could not be stored.
 _LEFT_OUT = object()
-# Arrays in which the last axis is the class.
-_ARRAYS_BY_CLASS = ("tree.total", "tree.value", "class_prior_", "oob_decision_function_", "intercept_")
 
 
 class Part(NamedTuple):
@@ -146,8 +135,7 @@ class Model(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, n_classes), float64
         """
         with np.errstate(divide="ignore"):
-            log_proba: NDArray[np.float64] = np.log(self.predict_proba(X))
-        return log_proba
+            return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict class labels: the most probable class, or the class that the `threshold` rule selects, if it is set.
@@ -212,7 +200,7 @@ class Model(ClassifierMixin, BaseEstimator):
         if "_parts" not in vars(type(self)):
             raise TypeError(f"{type(self).__name__} cannot be saved: only the estimators of aucforest, not subclasses")
         name = os.path.basename(path)
-        if name.endswith(_PICKLES):
+        if name.endswith((".pkl", ".pickle", ".joblib")):
             warn(f"{name} is no pickle, as its name says: load it by aucforest.load")
         arrays, metadata = store_model(self)
         for name in metadata["left_out"]:
@@ -359,7 +347,7 @@ def _sort_classes(model: Any, stored: StoredModel) -> None:
     In older files of the command line, the classes are in reverse order if the first one is positive. The threshold is
     a probability of the positive class and does not change.
     """
-    for name in _ARRAYS_BY_CLASS:
+    for name in ("tree.total", "tree.value", "class_prior_", "oob_decision_function_", "intercept_"):
         stored.change(name, lambda values: np.flip(values, axis=-1).copy())
     for name in ("linear/coef_", "linear/intercept_"):
         stored.change(name, np.negative)

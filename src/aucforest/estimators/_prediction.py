@@ -26,8 +26,6 @@ _FEW_ROWS, _MOST_CELLS, _MOST_NODES = 4, 2**16, 2**32
 # Maximum number of class frequencies of leaves that are kept for the next prediction, 1 GiB. If there are more, groups
 # of trees with at most _PREDICTED_AT_ONCE frequencies are used one after another.
 _MOST_PREDICTED, _PREDICTED_AT_ONCE = 2**27, 2**24
-# Approximate seconds for packing a node.
-_NODE_TIME = 3e-8
 
 
 class TreePrediction(FeatureModel):
@@ -72,8 +70,8 @@ class TreePrediction(FeatureModel):
 
     def _run_over_trees(self) -> ParallelMap:
         """Return a `map` over trees for functions whose time is proportional to the number of nodes."""
-        n_nodes = np.mean([tree.n_nodes for tree in self.trees_])
-        return thread_map(self._n_jobs, _NODE_TIME * float(n_nodes))
+        n_nodes = float(np.mean([tree.n_nodes for tree in self.trees_]))
+        return thread_map(self._n_jobs, 3e-8 * n_nodes)  # the approximate seconds for packing a node
 
     def _map_rows(self, n_rows: int, row_bytes: int, function: Callable[[slice], object]) -> None:
         """Call a function for slices of rows; a slice passes all trees in order, so sums do not depend on n_jobs."""

@@ -8,6 +8,7 @@ from scipy.sparse import issparse
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
+from aucforest._sklearn import check_sample_weight
 from aucforest.estimators._model_files import Model
 from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import (
@@ -35,6 +36,16 @@ from aucforest.tables.dates import (
 from aucforest.tables.integers import rounded_columns, rounded_features, warn_of_rounding
 from aucforest.tables.sparse import SparseRows, as_csr
 from aucforest.tables.target_rates import TargetRates, append_rates
+
+# What scikit-learn's validation accepts.
+_OPTIONS: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
+
+
+def check_weights_of(X: Any, sample_weight: Any) -> NDArray[np.float64] | None:
+    """Return the validated weights of the rows of X, or None for None."""
+    if sample_weight is None:
+        return None
+    return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
 
 
 class FeatureModel(Model):
@@ -64,7 +75,6 @@ class FeatureModel(Model):
         """
         if not reset and self._is_plain(X):
             return X
-        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         X = unmask(X)
         check_table(X)
         if issparse(X):
@@ -81,12 +91,12 @@ class FeatureModel(Model):
                 matrix = encode(expand(table, self.dates_), self.categories_)
         try:
             if matrix is None:
-                valid = validate_data(self, X, y, reset=reset, **options)
+                valid = validate_data(self, X, y, reset=reset, **_OPTIONS)
             elif not reset:
-                valid = check_array(matrix, estimator=self, **options)
+                valid = check_array(matrix, estimator=self, **_OPTIONS)
             else:
                 validate_data(self, X, skip_check_array=True)
-                valid = check_X_y(matrix, y, estimator=self, **options)
+                valid = check_X_y(matrix, y, estimator=self, **_OPTIONS)
         except (TypeError, ValueError) as error:
             if "Complex data" in str(error):
                 raise ValueError("Complex data not supported: X and y must be real") from None
@@ -110,8 +120,8 @@ class FeatureModel(Model):
         self.categories_, self.dates_ = {}, find_dates(table, self.date_parts, categorical)
         if table is None or not (categorical or self.dates_ or has_codes(X)):
             return None
-        expanded, warns = expand(table, self.dates_), isinstance(given, str)
-        matrix, self.categories_ = learn(expanded, categorical, kept, warns=warns)
+        expanded = expand(table, self.dates_)
+        matrix, self.categories_ = learn(expanded, categorical, kept, warns=isinstance(given, str))
         return matrix
 
     def _validate_sparse(self, X: Any, *, reset: bool, y: Any) -> Any:
@@ -119,13 +129,12 @@ class FeatureModel(Model):
         given = self.categorical_features if reset else list(self.categories_)
         if given is not None and len(given) > 0 and not isinstance(given, str):
             raise ValueError("X is sparse, but categorical features need a dense X or a table: pass X.toarray()")
-        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False}
         if reset:
             self.categories_, self.dates_ = {}, {}
         X = as_csr(X)
         if reset:
             warn_of_rounding([f"column {feature}" for feature in rounded_columns(X)])
-        valid = validate_data(self, X, y, reset=reset, accept_sparse="csr", **options)
+        valid = validate_data(self, X, y, reset=reset, accept_sparse="csr", **_OPTIONS)
         return (SparseRows(valid[0]), *valid[1:]) if isinstance(valid, tuple) else SparseRows(valid)
 
     def _is_plain(self, X: Any) -> bool:
@@ -136,10 +145,7 @@ class FeatureModel(Model):
 
     @property
     def split_features_(self) -> NDArray[Any]:
-        """The names of the features of the trees.
-
-        These are the columns of X, with several features for each column of dates, followed by the target rates.
-        """
+        """The names of the features of the trees: columns of X, several for a column of dates, then target rates."""
         check_is_fitted(self, "classes_")
         names = getattr(self, "feature_names_in_", None)
         names = [f"feature_{j}" for j in range(self.n_features_in_)] if names is None else names.tolist()

@@ -10,9 +10,10 @@ from scipy.special import expit
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from aucforest._sklearn import Interval, check_sample_weight, fit_context
+from aucforest._sklearn import Interval, fit_context
 from aucforest.estimators._model_files import Field, Model, Part, are_finite, restore_fields, store_fields
 from aucforest.estimators._ranking_direction import Vector, calibrate, follow_path
+from aucforest.estimators._validation import check_weights_of
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairwise import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
@@ -125,12 +126,7 @@ class LinearAUCClassifier(Model):
     }
 
     def __init__(
-        self,
-        *,
-        eps: float | None = None,
-        alpha: float = 1e-3,
-        max_iter: int | None = None,
-        tol: float = 1e-4,
+        self, *, eps: float | None = None, alpha: float = 1e-3, max_iter: int | None = None, tol: float = 1e-4
     ) -> None:
         self.eps = eps
         self.alpha = alpha
@@ -164,10 +160,8 @@ class LinearAUCClassifier(Model):
         with self._fitting():
             X, y = self._validate(X, y=decode_labels(y))
             code_classes(y)  # raises ValueError for invalid labels
+            sample_weight = check_weights_of(X, unmask(sample_weight))
             if sample_weight is not None:
-                sample_weight = check_sample_weight(
-                    unmask(sample_weight), X, dtype=np.float64, ensure_non_negative=True
-                )
                 kept = sample_weight > 0.0
                 X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
             classes, codes = number_classes(y)
@@ -180,12 +174,10 @@ class LinearAUCClassifier(Model):
                 weights = None if sample_weight is None else sample_weight[rows]
                 pairs = check_pairs(codes[rows] == second, int(np.count_nonzero(rows)), weights)
                 fits.append(self._fit_pair(X[rows], pairs))
-            self.classes_ = classes
-            self.coef_ = np.array([coef for coef, _, _ in fits])
-            self.intercept_ = np.array([intercept for _, intercept, _ in fits])
-            curves = [losses for _, _, losses in fits]
+            coefs, intercepts, curves = zip(*fits)
+            self.classes_, self.coef_, self.intercept_ = classes, np.array(coefs), np.array(intercepts)
             self.n_iter_ = np.array([len(losses) for losses in curves])
-            self.loss_curve_ = curves if n_classes > 2 else curves[0]
+            self.loss_curve_ = list(curves) if n_classes > 2 else curves[0]
         return self
 
     def _fit_pair(self, X: Vector, pairs: Pairs) -> tuple[Vector, float, list[float]]:

@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
 
 from aucforest._caller import warn
-from aucforest._sklearn import check_sample_weight
+from aucforest.estimators._validation import check_weights_of
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
@@ -83,11 +83,9 @@ def warn_of_single_sample(labels: NDArray[np.uint16], classes: NDArray[Any]) -> 
 class OutOfBagScorer:
     """Scores class probabilities of a forest by a scorer that is given by name or as a function.
 
-    The positive class is the one of the forest. scikit-learn's scorers always take the label 1 as positive, so with two
-    classes, scorers that are given by name get the labels 0 and 1.
-
-    `parameter` is the name of the scoring parameter in warnings. `label` is a function that computes class indices from
-    probabilities, for scorers of labels. By default it applies the threshold of the forest.
+    scikit-learn's scorers always take the label 1 as positive, so with two classes, scorers that are given by name get
+    the label 1 for the positive class of the forest, and 0. `parameter` is the name of the scoring parameter in
+    warnings. `label` computes class indices from probabilities, by default by the threshold of the forest.
     """
 
     def __init__(
@@ -108,11 +106,7 @@ class OutOfBagScorer:
             warn_of_positive(f"{parameter}={scoring!r}", forest)
 
     def score(
-        self,
-        X: Any,
-        labels: NDArray[np.uint16],
-        proba: NDArray[np.float64],
-        sample_weight: NDArray[np.float64] | None,
+        self, X: Any, labels: NDArray[np.uint16], proba: NDArray[np.float64], sample_weight: NDArray[np.float64] | None
     ) -> float:
         """Return the score of class probabilities; if the scorer fails as a class has no row, NaN with a warning."""
         if self._scorer is None:
@@ -210,9 +204,7 @@ def training_rows(
     if len(given) != len(X):
         raise ValueError(f"y has {len(given)} samples, but X has {len(X)}")
     labels = class_codes(given, len(given), labels=forest.classes_)[0].astype(np.uint16)
-    weight: NDArray[np.float64] | None = None
-    if sample_weight is not None:
-        weight = check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    weight = check_weights_of(X, sample_weight)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
     params = forest.get_params(deep=False)
     sampler = resolve_sampler(params, labels[kept], forest.classes_, forest._groups, forest._seed)
@@ -239,8 +231,7 @@ def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
         return rows
 
     def cells_of(number: int) -> NDArray[np.int64]:
-        cells: NDArray[np.int64] = rates.tables[number].cells_of(rows.X[kept])
-        return cells
+        return rates.tables[number].cells_of(rows.X[kept])
 
     for weight in (rows.weights_of(kept), None):
         integers = _rate_weights(forest, weight, rows.labels[kept], cells_of)

@@ -84,7 +84,7 @@ def fit_out_of_core(
     folder : path-like, default=None
         Checkpoint folder for binned data and finished trees. To resume a fit that was killed, call the function again.
         Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit. By default the
-        binned data are in a temporary file, with one byte for each value.
+        binned data are in a temporary file.
 
     Returns
     -------
@@ -106,8 +106,6 @@ def fit_out_of_core(
 
     Notes
     -----
-    Columns of text whose numbers or dates may be read in two ways are categorical, with a warning.
-
     The source is read three times: for labels and weights, for bins and categories, and for binning. Binning writes a
     memory-mapped file with one byte for each value (unless ``max_bins=None``), and one to three bytes more for each
     value of a column with target rates (`categorical_encoding`). The memory for target rates is known after the second
@@ -247,10 +245,8 @@ def predict_out_of_core(
         If columns are missing or their type differs from that seen in `fit`, or for text in a numeric column.
     TypeError
         If the source can be read only once, or `keep` is not a list.
-    ImportError
-        If pyarrow is not installed, or duckdb for files of text.
-    OSError
-        If files cannot be read or written.
+    ImportError, OSError
+        As in `fit_out_of_core`.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,9 @@ RULES = ("prevalence", *TUNED)
 OF_ROWS = "cost"  # the rule that uses the costs of each row from the argument `cost` of `fit`
 OF_FIT = "fit"  # stands for the argument `cost` of `fit` in a rule with an alert budget
 
-# To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
+# To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled.
 N_GROUPS = 20
-_N_RESAMPLES = 50
-# Maximum number of rows for this estimate, which needs 1 KB for each row. Half of them are of each class, if there are
-# enough.
+# Maximum number of rows for this estimate, which needs 1 KB for each row. At most half of them are of each class.
 SPREAD_ROWS = 2**16
 
 # A function that computes class probabilities from sums over trees and the number of trees.
@@ -123,7 +121,7 @@ def warn_of_positive(setting: str, model: Any) -> None:
         negative, positive = classes
         warn(
             f"{setting}: the positive class is {positive!r}, the second in sorted order, which is more"
-            f" frequent than {negative!r}; for the rarer one set pos_label={negative!r}",
+            f" frequent than {negative!r}; for the rarer one set pos_label={negative!r}"
         )
 
 
@@ -131,7 +129,7 @@ def warn_of_few_groups(few: FewGroups) -> None:
     """Warn that a class occurs in too few groups for choices by out-of-bag scores."""
     warn(
         f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
-        " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them",
+        " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them"
     )
 
 
@@ -193,17 +191,13 @@ class TunedRule:
         return TunedRule(self._rule_at(rows), self.labels[rows], weights, self.positive)
 
 
-class GroupSums(NamedTuple):
-    """Out-of-bag sums over groups of trees, from which the standard deviation of a threshold is estimated."""
-
-    sums: Sums  # the first axis is the group
-    rows: NDArray[np.int64] | None  # the indices of the rows of `sums`; None for all rows
-
-
 def tune_threshold(
-    rule: TunedRule, sums: Sums, groups: GroupSums, mean_of_trees: MeanOfTrees, seed: int
+    rule: TunedRule, sums: Sums, of_groups: tuple[Sums, NDArray[np.int64] | None], mean_of_trees: MeanOfTrees, seed: int
 ) -> tuple[float, float]:
-    """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees."""
+    """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees.
+
+    `of_groups` are the sums over groups of trees, with the group as the first axis, and their rows, None for all rows.
+    """
 
     def best_of(rule: TunedRule, sums: Sums) -> float:
         seen = sums.n_trees > 0
@@ -214,10 +208,10 @@ def tune_threshold(
         raise ValueError(
             f"threshold={rule.threshold!r} needs out-of-bag samples of both classes: increase n_estimators"
         )
-    (total, n_trees), rows = groups
+    (total, n_trees), rows = of_groups
     rule = rule if rows is None else rule.for_sample(rows)
     generator = np.random.default_rng([seed, RESAMPLED_TREES])
-    resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), _N_RESAMPLES)
+    resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), size=50)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the required precision may not be reached
         resampled = (Sums(np.tensordot(times, total, 1), times @ n_trees) for times in resamples)
