@@ -47,16 +47,31 @@ class AUCForestClassifier(ForestFit):
         The number of trees in the forest.
     criterion : {"auto", "auc", "gini", "entropy", "log_loss", "hellinger"}, compiled function, or list, default="auto"
         The function that measures the quality of a split, or a list of several for a mixed forest. "auto" mixes
-        "auc", "gini", "entropy" and "hellinger"; see Notes and `AUCTreeClassifier`.
+        "auc", "gini", "entropy" and "hellinger"; see Notes. "log_loss" is another name for "entropy". See
+        `AUCTreeClassifier`.
     splitter : {"auto", "best", "random"} or list, default="auto"
         The strategy used to choose the split at each node: the best threshold of a feature or a random one. "auto"
         uses both if several criteria are mixed, and "best" otherwise. See `AUCTreeClassifier`.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        The number of features to consider at each node, or a fraction of all features. See `AUCTreeClassifier`.
-    max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_gain, max_leaf_nodes, \
-    monotonic_cst, max_bins, categorical_features, date_parts
-        As in `AUCTreeClassifier`. A sample that the bootstrap sample contains several times counts once. `min_gain`
-        needs a single criterion.
+        The number of features to consider at each node, or a fraction of all features; None considers all of them.
+        Features that are constant in the node are not counted.
+    max_depth : int or None, default=None
+        The maximum depth of a tree.
+    min_samples_split : int or float, default=2
+        The minimum number of samples, or fraction of the training samples, required to split a node. A sample that the
+        bootstrap sample contains several times counts once.
+    min_samples_leaf : int or float, default=1
+        The minimum number of samples, or fraction of the training samples, required in a leaf.
+    min_weight_fraction_leaf : float, default=0.0
+        The minimum fraction of the total weight of a tree's samples required in a leaf.
+    min_gain : float, default=0.0
+        The minimum gain of a split, in units of the criterion. Needs a single criterion. It is not multiplied by the
+        proportion of samples in the node, as scikit-learn's `min_impurity_decrease` is.
+    max_leaf_nodes : int or None, default=None
+        The maximum number of leaves of a tree. Such trees grow best-first.
+    monotonic_cst : array-like of shape (n_features,), dict of feature names or None, default=None
+        Monotonicity constraint of each feature: 1 for increasing, -1 for decreasing, 0 for none. See
+        `AUCTreeClassifier`.
     bootstrap : bool, default=True
         Whether each tree is grown on a bootstrap sample. If False, every tree uses all samples.
     sampling : {"bootstrap", "stratified", "balanced", "subsample", "half-samples"} or dict, default="bootstrap"
@@ -126,6 +141,11 @@ class AUCForestClassifier(ForestFit):
         "precision_at_K", "recall_at_K" or "lift_at_K", where K is a proportion such as 0.01 or a number such as 100. A
         callable ``scorer(estimator, X, y)`` gets categories in X as codes, and also ``sample_weight`` if there are
         weights. Needs ``bootstrap=True``.
+    max_bins : int or None, default=255
+        The maximum number of bins of a feature, 2 to 255. The date part "time" has at most 32 bins. None considers all
+        distinct values.
+    categorical_features : "from_dtype", array-like of str, int or bool, or None, default="from_dtype"
+        The categorical features, which are split natively. See `AUCTreeClassifier`.
     categorical_encoding : {"auto", "sets", "rates", "interactions"} or list, default="auto"
         The encoding of columns with more than 50 categories:
 
@@ -140,6 +160,9 @@ class AUCForestClassifier(ForestFit):
 
         "auto" uses all three, and grows more trees of the encodings that most improve the out-of-bag ROC AUC. Columns
         of at most 50 categories are always split by sets.
+    date_parts : "auto", list of str or None, default="auto"
+        The features computed from dates: a list of "time", "year", "month", "day", "day of week" or "hour". None
+        raises an error for dates. See `AUCTreeClassifier`.
     warm_start : bool, default=False
         Whether `fit` reuses the trees of the previous call and adds more. The data should be the same. `oob_score`,
         tuned thresholds and a calibration of classes that are sampled at different rates also need the same sampling.
@@ -173,7 +196,8 @@ class AUCForestClassifier(ForestFit):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     pos_label_ : label or None
-        The label of the positive class, to whose probability ``threshold_`` applies. None for more than two classes.
+        The label of the positive class. `predict` compares its probability with ``threshold_``. None for more than two
+        classes.
     n_classes_, n_outputs_ : int
         The number of classes, and the number of targets, which is 1.
     n_features_in_ : int
@@ -248,17 +272,18 @@ class AUCForestClassifier(ForestFit):
     Notes
     -----
     A mixed forest has one variant for each pair of a criterion and a splitter. Each variant first grows four trees.
-    Then, and again after 96 trees, the next trees are divided in proportion to weights exp(2 n g). Here g is the
-    increase of the forest's out-of-bag ROC AUC when the variant gets more trees, and n is about the number of samples
-    or groups of the rarer class (:doc:`formulas </mathematics/forests>`). Small data sets thus get a mixture of all
-    variants, and large ones mostly the variants that rank best. Without a bootstrap all variants have the same number
-    of trees. The variant of a tree depends on the data, the parameters and `random_state`, but not on `n_jobs` or on
-    where the data is stored. A forest with more trees starts with the trees of a smaller one.
+    Then, and again after 96 trees, each variant gets the weight exp(2 n g), and the next trees are divided in
+    proportion to the weights. Here g is the increase of the forest's out-of-bag ROC AUC when the variant gets more
+    trees, and n = K**2 / (4 sum(1 / n_k)) for K classes with n_k scored samples (at most 4096 in all), or with scored
+    samples in n_k groups if `fit` has groups. Small data sets thus get a mixture of all variants, and large ones mostly
+    the variants that rank best. Without a bootstrap all variants have the same number of trees. The variant of a tree
+    depends on the data, the parameters and `random_state`, but not on `n_jobs` or on where the data is stored. A forest
+    with more trees starts with the trees of a smaller one.
 
-    If a column has more than 50 categories, trees also have different encodings, which are evaluated after the same
-    numbers of trees (:doc:`weights </howto/many_categories>`). An encoding with a weight below 1 % at the first
-    evaluation is dropped, and its trees are replaced. A forest that ends before this evaluation therefore starts with
-    other trees.
+    If a column has more than 50 categories, trees also have different encodings. They are evaluated after the same
+    numbers of trees, and get the weights exp(1.5 z). Here z is the gain of an encoding minus that of the best one, in
+    standard errors of the difference. An encoding with a weight below 1 % at the first evaluation is dropped, and its
+    trees are replaced. A forest that ends before this evaluation therefore starts with other trees.
 
     References
     ----------

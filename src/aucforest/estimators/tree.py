@@ -40,7 +40,7 @@ class AUCTreeClassifier(TreeBasedClassifier):
     min_samples_leaf : int or float, default=1
         The minimum number of samples, or fraction of the training samples, required in a leaf.
     min_weight_fraction_leaf : float, default=0.0
-        The minimum fraction of the total weight of the tree's samples required in a leaf.
+        The minimum fraction of the total sample weight required in a leaf.
     min_gain : float, default=0.0
         The minimum gain of a split in units of the criterion: AUC - 1/2, impurity decrease or Hellinger distance. It is
         not multiplied by the proportion of samples in the node, as scikit-learn's `min_impurity_decrease` is.
@@ -74,12 +74,16 @@ class AUCTreeClassifier(TreeBasedClassifier):
     ----------
     tree_ : Tree
         The fitted tree as arrays of nodes.
-    classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, dates_, split_features_, \
-    feature_importances_, split_importances_
+    classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, dates_, split_features_
         As in `AUCForestClassifier`.
     categories_ : dict of int to ndarray
         The categories of each categorical feature by feature index. The index of a category is its code in ``tree_``.
         If there are more than 254, the 254 most frequent come first, and a split sends all others to the same side.
+    feature_importances_ : ndarray of shape (n_features,)
+        The total gain of each column's splits, weighted by node weight and normalized to sum to 1. This impurity-based
+        importance favors columns with many distinct values, even if they are noise.
+    split_importances_ : ndarray of shape (n_split_features,)
+        The importance of each of the ``split_features_``, computed in the same way.
 
     See Also
     --------
@@ -89,8 +93,9 @@ class AUCTreeClassifier(TreeBasedClassifier):
     -----
     The AUC of a split is max((1 - alpha + beta) / 2, (1 - beta + alpha) / 2), where alpha and beta are the fractions of
     the two classes that go right: the ROC AUC of the split as a classifier. For more classes it is the mean over the
-    pairs of classes in the node. A split must score above 1/2. Unlike the AUC, the Gini decrease favors splits into
-    children of very different sizes (:doc:`formulas </mathematics/trees>`).
+    pairs of classes in the node. A split must score above 1/2. The Gini decrease is
+    2 (q0 q1 (beta - alpha))**2 / (pL pR) with class frequencies q and proportions p of the children. Unlike the AUC,
+    it favors splits into children of very different sizes.
 
     Missing values (NaN) are tried on both sides of every split. If the training samples of a node have none, missing
     values go to the child with the larger weight. Ties are resolved in favor of the feature that was sampled first,
@@ -100,8 +105,10 @@ class AUCTreeClassifier(TreeBasedClassifier):
     class frequency finds the best of all such splits. If constraints on the children rule out this split, the best
     allowed split in this order is used. With more classes, the categories are ordered by the first principal component
     of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best split can then be
-    missed (:doc:`how often </mathematics/trees>`). Categories that were not in the node, or not in the training data,
-    go to the same side as missing values.
+    missed. In simulated nodes of 3 to 8 categories and classes it was missed in 18 % of the nodes with "auc", 1 % with
+    "gini", 10 % with "entropy" and 24 % with "hellinger". The loss of gain was 1.1, 0.1, 0.9 and 1.1 % on average,
+    and up to 50 % in a single node (:doc:`details </mathematics/trees>`). Categories that were not in the node, or not
+    in the training data, go to the same side as missing values.
 
     A custom criterion is a function ``f(left_totals, node_totals) -> score`` compiled by ``numba.njit``. Both arguments
     are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child

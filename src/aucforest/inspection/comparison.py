@@ -47,8 +47,10 @@ def compare_criteria(
 
     Parameters
     ----------
-    X, y, sample_weight
-        As in `AUCForestClassifier.fit`. The weights are also used for the metrics.
+    X : array-like or DataFrame of shape (n_samples, n_features)
+        The data, as for AUCForestClassifier.
+    y : array-like of shape (n_samples,)
+        Class labels.
     criteria : sequence of str or compiled functions, default=("auto", "auc", "gini")
         Split criteria of AUCForestClassifier, including "auto" for a mixed forest. The baseline "gini" is added if it
         is missing. A function f is shown as "f()". "stack" is an AUCStackingClassifier with a mixed forest.
@@ -64,6 +66,8 @@ def compare_criteria(
         "g_mean", "brier", "log_loss", "fit_seconds", "n_nodes" and "depth". "precision_at_K", "recall_at_K" and
         "lift_at_K" are also possible, where K is a proportion of the test samples, such as 0.01, or a number of
         samples, such as 100. With more than two classes, they are means over classes.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Sample weights for fitting and for the metrics.
     random_state : int, RandomState instance or None, default=None
         Controls the folds and the seeds of the forests.
     n_jobs : int or None, default=None
@@ -166,8 +170,10 @@ class CriteriaComparison(HtmlTable):
 
     Attributes
     ----------
-    criteria, metrics : tuple of str
-        The criteria, always including Gini, and the metrics.
+    criteria : tuple of str
+        The criteria, always including Gini.
+    metrics : tuple of str
+        The metrics.
     folds : structured ndarray of shape (n_folds, n_criteria)
         One record for each fit, with the fields "fold", "criterion", "n_train" and "n_test" and one for each metric.
     n_classes : int
@@ -187,9 +193,10 @@ class CriteriaComparison(HtmlTable):
         This estimate is too large if forests differ mostly by their random numbers; the test then rejects less often
         than its level (table in the documentation). Adjusted p-values allow for the number of criteria by the method of
         Holm (1979), but not for the number of metrics. Intervals are not adjusted.
-        Intervals are within the range of the metric: those of means are Wilson's ("Folds" in the documentation has the
-        formula), and those of differences are clipped. If all folds have the same value, intervals are NaN, and the
-        p-value is NaN unless the difference is 0.
+        Intervals are within the range of the metric, 0 to u. For a mean m they are Wilson intervals: they contain each
+        t that differs from m by at most a quantile times the standard error at t. The squared standard error at t is
+        its value at m times t (1 - t / u) / (m (1 - m / u)). For a difference, intervals are clipped to -u and u. If
+        all folds have the same value, intervals are NaN, and the p-value is NaN unless the difference is 0.
 
         Parameters
         ----------

@@ -71,8 +71,10 @@ class Explanation:
     ----------
     values : ndarray of shape (n_samples, n_features) or (n_samples, n_features, n_classes), float64
         The values for the second of two classes, or for each of more than two classes.
-    base_values, probabilities : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
-        The prediction when no feature is known, and the probabilities of ``predict_proba``.
+    base_values : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+        The prediction when no feature is known.
+    probabilities : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+        The probabilities of ``predict_proba``.
     data : ndarray of shape (n_samples, n_features)
         The rows, with codes for categories and NaN for missing and unseen values.
     feature_names : tuple of str

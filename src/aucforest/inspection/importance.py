@@ -40,8 +40,10 @@ class PermutationImportance(HtmlTable):
     ----------
     importances : ndarray of shape (n_features, n_repeats), float64
         The score without permutation minus the score with the feature permuted. Each sample has one prediction in both.
-    importances_mean, importances_std : ndarray of shape (n_features,), float64
-        Mean and standard deviation over repeats, as in scikit-learn. The latter reflects the permutations only.
+    importances_mean : ndarray of shape (n_features,), float64
+        Mean importance over repeats.
+    importances_std : ndarray of shape (n_features,), float64
+        Standard deviation over repeats, as in scikit-learn. It reflects the permutations only.
     importances_stderr : ndarray of shape (n_features,), float64
         Standard error of the mean, which also reflects the finite number of samples. NaN if a class has fewer than two
         scored samples.
@@ -205,13 +207,17 @@ def oob_permutation_importance(
     ----------
     forest : AUCForestClassifier
         A forest fitted with ``bootstrap=True``.
-    X, y, sample_weight
-        The data of `fit`, in the same order. The weights are also used in scoring.
+    X : array-like of shape (n_samples, n_features)
+        The training samples, in the same order as in `fit`.
+    y : array-like of shape (n_samples,)
+        The training labels.
     scoring : str or callable, default="roc_auc"
         Name of a scikit-learn scorer, or a callable ``scorer(estimator, X, y)`` that uses probabilities or labels.
         "roc_auc" is Hand and Till's extension for more than two classes.
     n_repeats : int, default=5
         The number of times each feature is permuted.
+    sample_weight : array-like of shape (n_samples,), default=None
+        The sample weights of `fit`. They are also used in scoring.
     n_jobs : int or None, default=None
         The number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

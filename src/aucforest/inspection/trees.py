@@ -41,14 +41,18 @@ def export_text(
     ----------
     model : AUCTreeClassifier, AUCForestClassifier or Tree
         A fitted model. The trees of a forest are printed one after another with their numbers.
-    feature_names, class_names : sequence of str, default=None
-        Names of the features and classes. None uses those seen in `fit`, or else feature_0, feature_1, ... and indices.
+    feature_names : sequence of str of length n_features, default=None
+        Names of the features. None uses the names seen in `fit`, or else feature_0, feature_1, ...
+    class_names : sequence of str of length n_classes, default=None
+        Names of the classes. None uses the labels seen in `fit`.
     max_depth : int, default=10
         The maximum depth to print. Deeper branches are truncated.
     decimals : int, default=2
         The number of decimal places of thresholds, weights and probabilities.
-    show_weights, show_proba : bool, default=False
-        Whether to print the class weights and the predicted class probabilities of each leaf.
+    show_weights : bool, default=False
+        Whether to print the class weights of each leaf.
+    show_proba : bool, default=False
+        Whether to print the predicted class probabilities of each leaf.
 
     Returns
     -------
@@ -146,8 +150,10 @@ class TreeDisplay(Display):
     ----------
     tree : Tree
         The tree to plot.
-    feature_names, class_names : sequence of str
-        Names of the features and classes.
+    feature_names : sequence of str of length n_features
+        Names of the features.
+    class_names : sequence of str of length n_classes
+        Names of the classes.
     categories : mapping of int to sequence of str, default=None
         Names of the categories of categorical features by feature index.
     max_depth : int or None, default=None
@@ -327,12 +333,18 @@ class ForestSummary(HtmlTable):
 
     Attributes
     ----------
-    n_nodes, n_leaves, max_depth : ndarray of shape (n_trees,), int64
-        Number of nodes, number of leaves and depth of each tree.
-    mean_leaf_depth, mean_leaf_samples : ndarray of shape (n_trees,), float64
-        Mean depth of the leaves of each tree, and mean number of distinct training samples in a leaf.
-    n_features_used, n_bytes : ndarray of shape (n_trees,), int64
-        Number of features that each tree uses, and its memory in bytes.
+    n_nodes, n_leaves : ndarray of shape (n_trees,), int64
+        Number of nodes and of leaves of each tree.
+    max_depth : ndarray of shape (n_trees,), int64
+        Depth of each tree.
+    mean_leaf_depth : ndarray of shape (n_trees,), float64
+        Mean depth of the leaves of each tree.
+    mean_leaf_samples : ndarray of shape (n_trees,), float64
+        Mean number of distinct training samples in a leaf of each tree.
+    n_features_used : ndarray of shape (n_trees,), int64
+        Number of features that each tree uses.
+    n_bytes : ndarray of shape (n_trees,), int64
+        Memory of each tree in bytes.
     leaves_by_depth : ndarray of shape (max depth + 1,), int64
         Number of leaves of all trees at each depth.
     splits_by_feature : ndarray of shape (n_features,), int64

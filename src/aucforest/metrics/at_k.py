@@ -196,9 +196,11 @@ def metrics_at_k(
 ) -> MetricsAtK:
     """Return precision, recall and lift at k with score intervals, which need no resampling.
 
-    Precision has Wilson's interval, with a variance that allows for the boundary, which moves with the samples. The
-    interval of recall combines it with the interval of the proportion of positives among the other samples (Donner and
-    Zou's MOVER). Lift is recall / k. "Precision and recall at k" in the documentation has the formulas.
+    If the proportion k of n samples is selected, the variance of precision P is
+    ``(P (1 - P) + (1 - k) (P - Q)^2) / (n k)``, where Q is the precision of the samples near the boundary: proportions
+    0.5 k to 1.5 k by rank. Precision has a score interval (Wilson's) with this variance. The interval of recall
+    combines it with the interval of the proportion of positives among the other samples, given their correlation
+    (Donner and Zou's MOVER). Lift is recall / k.
 
     Parameters
     ----------

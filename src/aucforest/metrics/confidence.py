@@ -117,25 +117,33 @@ def auc_confidence_interval(
     """Compute the AUC with a score interval based on DeLong's variance.
 
     Like Wilson's interval for a proportion [1]_, the interval contains all values t of the AUC that a test with the
-    variance at t does not reject. Its length is positive even if the AUC is 0 or 1. The variance of V10 over the
-    positives and of V01 over the negatives (see `delong_covariance`) is r AUC (1 - AUC) with r at most 1; r is shrunk
-    towards one half as if there were two more samples. The variance for a true AUC of t is assumed to be r t (1 - t)
-    over the number of samples. "How sure an AUC is" in the documentation has the coverage in simulations.
+    variance at t does not reject. Its length is positive even if the AUC is 0 or 1.
 
     Parameters
     ----------
-    y_true, sample_weight
-        As in `delong_covariance`, with the same errors.
+    y_true : array-like of shape (n_samples,)
+        Binary labels (bool, int, float or str). The greater one is positive.
     y_score : array-like of shape (n_samples,)
         Finite scores.
     level : float in (0, 1), default=0.95
         Confidence level.
+    sample_weight
+        As in `delong_covariance`, with the same errors.
 
     Returns
     -------
     auc, low, high : float
         The AUC and the bounds. The bounds are NaN with an UndefinedMetricWarning if a class has fewer than two samples
         with weight.
+
+    Notes
+    -----
+    The variance of V10 over the positives and of V01 over the negatives (see `delong_covariance`) is r AUC (1 - AUC)
+    with r at most 1; r is shrunk towards one half as if there were two more samples. For a true AUC of t the variance
+    is assumed to be r t (1 - t) / n. The interval contains all t within z such standard errors of the AUC.
+
+    In simulations (``python benchmarks/intervals.py auc``, table in the documentation) the coverage of 95 % intervals
+    was 94 to 99 % for normal scores, and 88 to 98 % if positives had three times the standard deviation of negatives.
 
     References
     ----------
@@ -214,8 +222,7 @@ def compare_auc(
 
     The statistic z = (AUC_a - AUC_b) / sqrt(var_a + var_b - 2 cov_ab), see `delong_covariance`, is compared with
     Student's t with (v1 + v0)^2 / (v1^2 / (n1 - 1) + v0^2 / (n0 - 1)) degrees of freedom [1]_, where v1 and v0 are the
-    contributions of positives and negatives to the variance. For large samples this is DeLong's z-test. It rejects too
-    often if curves of different shape have AUCs near 1 ("Two models on the same rows" in the documentation).
+    contributions of positives and negatives to the variance. For large samples this is DeLong's z-test.
 
     Parameters
     ----------
@@ -229,6 +236,11 @@ def compare_auc(
     AUCComparison
         The results. For scores with the same ranking z is 0 and p is 1. If the variance is not defined, or is 0 for a
         difference other than 0, then z, p and the interval are NaN with an UndefinedMetricWarning.
+
+    Notes
+    -----
+    In simulations (``python benchmarks/intervals.py compare``, table in the documentation) the rejection rate at the
+    5 % level was at most 5.5 % for equal true ROC curves, and up to 21 % for different curves with equal AUCs of 0.99.
 
     References
     ----------
