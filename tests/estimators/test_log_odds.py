@@ -165,15 +165,37 @@ def test_a_refreshed_model_has_the_values_of_its_members():
         np.testing.assert_allclose(found.base_values, expected.base_values, rtol=0, atol=1e-9)
 
 
-def test_parts_of_dates_that_differ():
+def test_parts_of_a_date_that_differ():
+    """Parts that the new model does not read are one feature with the first part that it reads."""
     X, y = make_table(600, 2)
     days = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(600) % 300, unit="D")
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(day=days)
-    old = small_forest(30, date_parts=["time"]).fit(frame[:300], y[:300])
-    refreshed = refresh(old.set_params(date_parts=["time", "day of week"]), frame[300:], y[300:]).model
-    assert "old" in refreshed.members_
-    with pytest.raises(ValueError, match="other parts of dates than the old one"):
-        explain(refreshed, frame[:1])
+    old = small_forest(30, max_depth=4, date_parts=["time", "month", "day of week"]).fit(frame, y)
+    model = refresh(copy(old).set_params(date_parts=["month", "hour"]), frame, y[::-1]).model
+    assert check_sums(model, frame[:50]).feature_names == ("a", "b", "day: month", "day: hour")
+    model.weights_, model.intercepts_ = np.array([1.0, 0.0]), np.zeros(2)
+    found, way = explain(model, frame[:2]).values, [((t + 1) / 2, weight / 2) for t, weight in zip(*roots_legendre(4))]
+    for row in range(2):
+        worth = worth_of(old, old._features_of(frame[:2])[row])
+        together = {
+            known: worth[(*known[:-1], 2, 3, 4) if 2 in known else known]
+            for known in worth
+            if max(known, default=0) < 3
+        }
+        by_hand = reference.values_on_the_way(together, 3, 1, score_of(old), *zip(*way))
+        np.testing.assert_allclose(found[row], [*by_hand, 0.0], rtol=0, atol=1e-9)
+
+
+def test_sums_of_refreshed_stacks_with_other_parts_of_dates():
+    """The additive model reads parts, too."""
+    X, y = make_table(600, 2)
+    days = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(600) % 300, unit="D")
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(day=days)
+    old = small_stack(30, date_parts=["time", "month", "day of week"]).fit(frame, y)
+    old.forest.set_params(date_parts=["month", "hour"])
+    model = refresh(old, frame, y[::-1]).model
+    assert "linear" in model.members_["old"].members_
+    check_sums(model, frame[:50])
 
 
 def test_a_confident_stack_of_three_classes():

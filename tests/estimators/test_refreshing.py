@@ -145,9 +145,9 @@ def test_what_cannot_refresh(old):
         refresh(LinearAUCClassifier().fit(X, y), X, y)
     with pytest.raises(ValueError, match=r"^these are the rows that the old model was fitted to: pass new ones$"):
         refresh(old, *OLD)
-    with pytest.raises(ValueError, match=r"^y has 9 rows of class True, but a refresh needs 10 of every class"):
+    with pytest.raises(ValueError, match=r"^y has class True in 9 of the rows, but a refresh needs 10 of every class"):
         refresh(old, X, np.arange(200) < 9)
-    with pytest.raises(ValueError, match=r"^y has 5 groups of class False"):
+    with pytest.raises(ValueError, match=r"^y has class False in 5 of the groups"):
         refresh(old, X, y, groups=np.arange(200) % 5)
     with pytest.raises(ValueError, match=r"no class of the old model"):
         refresh(old, X, np.where(y, "yes", "no"))

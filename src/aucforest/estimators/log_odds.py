@@ -112,11 +112,12 @@ class InputsOfModel(NamedTuple):
     model: Any
     means: Mapping[str, StepsOfMean]  # means over trees of the forests
     X: NDArray[np.float64]  # the features of the trees
+    players: NDArray[np.int64]  # for each feature of the trees, the feature that it is explained by
 
     def rows(self, rows: slice) -> "InputsOfModel":
         """Return the inputs of some rows."""
         means = {name: (values[:, :, rows], base) for name, (values, base) in self.means.items()}
-        return InputsOfModel(self.model, means, self.X[rows])
+        return self._replace(means=means, X=self.X[rows])
 
 
 def explained_members(model: Any) -> dict[str, Any]:
@@ -135,12 +136,6 @@ def explained_members(model: Any) -> dict[str, Any]:
     members = {name: member for (name, member), weight in weights if weight > 0.0 or name == "forest"}
     if "old" in members:
         explained_members(members["old"])
-        parts = [{k: column.parts for k, column in member.dates_.items()} for member in (model, members["old"])]
-        if parts[0] != parts[1]:
-            raise ValueError(
-                "the refreshed model reads other parts of dates than the old one that it keeps, so they cannot be"
-                " explained together: explain both, model.members_['old'] and model.members_['forest']"
-            )
     linear = members.get("linear")
     if not isinstance(linear, AdditiveClassifier | None):
         raise TypeError(
@@ -183,13 +178,17 @@ def log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> Div
 
 def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Divided]:
     """Return the class scores of the first model in each step."""
-    model, means, X = inputs[0]
+    model, means, X, players = inputs[0]
     steps = {name: _steps_of_mean(*mean) for name, mean in means.items()}
     n_steps, _, _, n_features = means["forest"][0].shape
     members = explained_members(model)
     if "linear" in members:
-        scores_of_linear = _steps_of_additive(members["linear"], X[:, :n_features], n_steps)
-        steps["linear"] = [scores.proba() for scores in scores_of_linear]
+        n_read = len(set(model._inputs_of_features))  # it does not read target rates, which come last
+        effects, means_of_linear = members["linear"].effects(X[:, :n_read])
+        explained = np.zeros((*effects.shape[:2], n_features))
+        for feature, player in enumerate(players[:n_read].tolist()):
+            explained[:, :, player] += effects[:, :, feature]
+        steps["linear"] = [scores.proba() for scores in _steps_of_additive(explained, means_of_linear, n_steps)]
     if "old" in members:
         steps["old"] = [scores.proba() for scores in _steps_of_scores(inputs[1:])]
     if not isinstance(model, AUCStackingClassifier):
@@ -217,9 +216,9 @@ def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> li
     return steps
 
 
-def _steps_of_additive(model: AdditiveClassifier, X: NDArray[np.float64], n_steps: int) -> list[Divided]:
-    """Return the class scores of an additive model in each step."""
-    (effects, means), (_, shares) = model.effects(X), gauss_legendre(n_steps)
+def _steps_of_additive(effects: NDArray[np.float64], means: NDArray[np.float64], n_steps: int) -> list[Divided]:
+    """Return the class scores of an additive model in each step, given the effects of features and the mean scores."""
+    _, shares = gauss_legendre(n_steps)
     change, passed = effects.sum(axis=2), np.append(0.0, np.cumsum(shares))
     way = [means[:, None] + share * change for share in passed]
     return [Divided(share * effects, *ends) for share, ends in zip(shares, pairwise(way))]

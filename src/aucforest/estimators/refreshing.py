@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +11,13 @@ from sklearn.base import clone
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from aucforest._sklearn import num_samples
+from aucforest.estimators._validation import check_weights_of
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.out_of_bag import parts_of_rows
-from aucforest.fitting.target import LEAST_GROUPS
+from aucforest.fitting.target import LEAST_GROUPS, check_groups
 from aucforest.metrics.classification import log_loss
 from aucforest.metrics.confidence import compare_auc
 from aucforest.metrics.intervals import require_level, t_quantile
@@ -37,7 +40,8 @@ class Difference(NamedTuple):
         )
 
 
-class Refresh(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Refresh:
     """The result of `refresh`; ``print`` shows a summary.
 
     Attributes
@@ -138,7 +142,8 @@ def refresh(
     if type(model) not in (AUCForestClassifier, AUCStackingClassifier):
         raise TypeError(f"refresh needs an AUCForestClassifier or an AUCStackingClassifier, got {type(model).__name__}")
     check_is_fitted(model, "classes_")
-    labels = _check_rows(model, X, y, sample_weight, groups)
+    weights = check_weights_of(X, sample_weight)
+    labels = _check_rows(model, X, y, weights, None if groups is None else check_groups(groups, num_samples(X)))
     proba = model.predict_proba(X)
     new = _unfitted(model)
     with new._fitting():
@@ -149,7 +154,7 @@ def refresh(
     if hasattr(model, "text_formats_"):
         new.text_formats_ = model.text_formats_
     seen = np.isfinite(new.oob_decision_function_[:, 0])
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[seen]
+    weights = None if weights is None else weights[seen]
     given = labels[seen], new.oob_decision_function_[seen], proba[seen], weights
     numbers = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][seen]
     losses = log_loss(*given[:2], weights), log_loss(labels[seen], proba[seen], weights)
@@ -157,19 +162,21 @@ def refresh(
     return Refresh(new, old_weight, _compare(*given, numbers, level), losses)
 
 
-def _check_rows(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> NDArray[np.int64]:
+def _check_rows(
+    model: Any, X: Any, y: Any, sample_weight: NDArray[np.float64] | None, groups: NDArray[Any] | None
+) -> NDArray[np.int64]:
     """Return the class indices of new rows; raise ValueError for other classes, or too few or already used rows."""
     y = np.asarray(column_or_1d(y))
     named: dict[str, Any] = {"name": "y", "of": "X", "unknown_is": "no class of the old model"}
-    labels = class_codes(y, len(y), labels=model.classes_, **named)[0].astype(np.int64)
-    kept = np.ones(len(y), dtype=bool) if sample_weight is None else np.asarray(sample_weight) > 0.0
-    units, what = (np.flatnonzero(kept), "rows") if groups is None else (np.asarray(groups)[kept], "groups")
+    labels = class_codes(y, num_samples(X), labels=model.classes_, **named)[0].astype(np.int64)
+    kept = np.ones(len(y), dtype=bool) if sample_weight is None else sample_weight > 0.0
+    units, what = (np.flatnonzero(kept), "rows") if groups is None else (groups[kept], "groups")
     for k, label in enumerate(model.classes_.tolist()):
         n_units = len(np.unique(units[labels[kept] == k]))
         if n_units < LEAST_GROUPS:
             raise ValueError(
-                f"y has {n_units} {what} of class {label!r}, but a refresh needs {LEAST_GROUPS} of every class: keep"
-                " the old model until there are more"
+                f"y has class {label!r} in {n_units} of the {what}, but a refresh needs {LEAST_GROUPS} of every class:"
+                " keep the old model until there are more"
             )
     while model is not None:
         is_seen = False

@@ -17,7 +17,7 @@ from aucforest.fitting.growing import thread_map
 from aucforest.inspection.models import category_names_of, check_count, input_names_of
 from aucforest.inspection.shapley import ShapleyTree, add_shapley_values, make_scratch, scratch_shape
 from aucforest.metrics.validation import class_codes
-from aucforest.tables.dates import format_time, times_in
+from aucforest.tables.dates import columns_of_features, format_time, times_in
 from aucforest.tables.sparse import as_dense
 from aucforest.tree.tree import Tree
 
@@ -333,9 +333,9 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     ------
     ValueError
         If X does not match the model, `scale` is unknown or "probability" for a stack, a stack is from an older model
-        file, a refreshed model and its old model read different parts of dates, or the values need more than half of
-        the machine's memory. They need 40 bytes for each row and feature, 72 for a stack with two forests, or 8 with
-        ``scale="probability"``, times the number of classes if there are more than two.
+        file, or the values need more than half of the machine's memory. They need 40 bytes for each row and feature, 72
+        for a stack with two forests, or 8 with ``scale="probability"``, times the number of classes if there are more
+        than two.
     TypeError
         If the model is not supported, for example a stack with a custom linear model.
 
@@ -377,19 +377,19 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     n_steps = _N_STEPS if scale == "log_odds" else 1
     n_arrays = n_steps * sum(map(len, forests)) + (scale == "log_odds")
     check_memory(8.0 * n_rows * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
-    features, inputs = list(map(as_dense, valid)), []
+    features, inputs = list(map(as_dense, valid)), list[InputsOfModel]()
     n_trees = sum(len(forest.trees_) for given in forests for forest in given.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
         for given, of_model, rows in zip(models, forests, features):
-            means = {}
+            means, players = dict[str, StepsOfMean](), _find_players(given, model)
             for name, forest in of_model.items():
                 sums, base = np.zeros((n_steps, n_columns, n_rows, len(names))), np.zeros(n_columns)
                 for trees in _in_steps(forest.trees_):
-                    _add_trees(trees, rows, np.array(given._inputs_of_features), sums, base, n_jobs)
+                    _add_trees(trees, rows, players, sums, base, n_jobs)
                     progress.update(len(trees))
                 sums /= len(forest.trees_)
                 means[name] = sums, base / len(forest.trees_)
-            inputs.append(InputsOfModel(given, means, rows))
+            inputs.append(InputsOfModel(given, means, rows, players))
     proba = model.predict_proba(X)
     total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
     total = total.reshape(n_columns, n_rows, len(names))
@@ -406,6 +406,20 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
         categories=category_names_of(model),
         times=times_in(model.dates_),
     )
+
+
+def _find_players(given: Any, model: Any) -> NDArray[np.int64]:
+    """Return for each feature of a model's trees the index of the explained feature, an input of `model`.
+
+    An old model may read parts of a date that `model` does not read. They count as the first part.
+    """
+    if given is model:
+        return np.array(model._inputs_of_features)
+    index_of = {name: index for index, name in enumerate(input_names_of(model))}
+    columns = columns_of_features(model.n_features_in_, model.dates_)
+    inputs = zip(input_names_of(given), columns_of_features(given.n_features_in_, given.dates_))
+    found = [index_of[name] if name in index_of else columns.index(column) for name, column in inputs]
+    return np.array(found)[given._inputs_of_features]
 
 
 def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> StepsOfMean:
