@@ -537,10 +537,11 @@ class CBPE(BaseEstimator):
         if self.importance_weighted and self.calibrated_.any():
             curves = Curves(self._reference, self.calibrated_, ratios)
         check_raw_columns(columns, self.calibrated_)
-        scored, evaluated = Scored(columns, samples.predicted, curves), []
+        rows, evaluated = Rows(columns, side_by_side([column.scores for column in columns]), samples.predicted), []
+        scored = Scored(rows, {}) if curves is None else curves.apply(rows)
         for metric in self._metrics:
             offset = self._offsets.get(metric.name)
             if offset is not None:
                 offset = offset.scaled(metric.ratio(len(samples.scores), len(self._reference.p)))
-            evaluated.append(evaluate(metric, scored, offset, self, random))
+            evaluated.append(evaluate(metric, scored, curves, offset, self, random))
         return evaluated, measured.judged(self._shift_limits)
