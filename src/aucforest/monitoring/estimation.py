@@ -41,7 +41,6 @@ from aucforest.monitoring.metrics import (
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import (
     LEAST_CHUNKS,
-    Measured,
     Sample,
     ShiftReport,
     measure_shift,
@@ -405,7 +404,7 @@ class CBPE(BaseEstimator):
                 which = f"the scores of class {self.classes_[k]}" if len(columns) > 1 else "the scores"
                 warn(f"the ranking is inverted: {which} have an AUC of {auc:.3f} on the reference")
         self._reference = Rows(columns, truth, samples.predicted)
-        self._X = samples.X
+        self._sample = Sample(columns, samples.X, list(self._categories), self.importance_weighted)
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.random_state)
         check_raw_columns(columns, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
@@ -498,18 +497,9 @@ class CBPE(BaseEstimator):
             rest = np.ones(len(samples.kept), dtype=bool)
             rest[rows] = False
             new = Sample(rank_columns(piece.scores), piece.X)
-            measured, _ = self._measure(new, self._random(number), rest[samples.kept])
+            measured, _ = measure_shift(self._sample, new, self._random(number), rest[samples.kept])
             measures.append(measured.standardized())
         self._shift_limits = prediction_limits(np.reshape(measures, (-1, 3)), self.threshold)
-
-    def _measure(
-        self, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
-    ) -> tuple[Measured, FloatArray | None]:
-        """Return the shift of a chunk, and the density ratios of the reference, or None without features."""
-        categorical, reference = list(self._categories), Sample(self._reference.columns, self._X)
-        return measure_shift(
-            reference, new, random, rest=rest, categorical=categorical, all_reference=self.importance_weighted
-        )
 
     def _random(self, number: int) -> np.random.Generator:
         """Return the random generator of a chunk."""
@@ -532,7 +522,7 @@ class CBPE(BaseEstimator):
         if len(samples.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(np.nan, np.nan)
         columns = rank_columns(samples.scores)
-        measured, ratios = self._measure(Sample(columns, samples.X), random)
+        measured, ratios = measure_shift(self._sample, Sample(columns, samples.X), random)
         curves = self._curves
         if self.importance_weighted and self.calibrated_.any():
             curves = Curves(self._reference, self.calibrated_, ratios)

@@ -64,39 +64,35 @@ class ShiftReport(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Samples that are compared: the columns of scores, and the features or None."""
+    """Samples that are compared: columns of scores, features or None, and which of these are codes of categories.
+
+    `all_reference`: whether the domain classifier uses all samples of a large reference.
+    """
 
     columns: list[RankedColumn]
     X: FloatArray | None
+    categorical: Sequence[int] = ()
+    all_reference: bool = False
 
 
-def stability_index(reference: list[RankedColumn], new: list[RankedColumn], *, is_part: bool = False) -> float:
-    """Return the maximum over columns of the population stability index of scores.
+def stability_index(
+    reference: list[RankedColumn], new: list[RankedColumn], *, is_part: bool = False
+) -> tuple[float, float]:
+    """Return the population stability index of scores, and the greatest possible one, both the maximum over columns.
 
-    If the new samples are part of the reference, they are compared with the rest of the reference.
+    If the new samples are part of the reference, they are compared with the rest of the reference. The index would be
+    greatest if all new samples were in the bin with the fewest reference samples.
     """
     indices = []
     for old, column in zip(reference, new):
-        n_before, n_after = _bin_counts(old, _edges(old)), _bin_counts(column, _edges(old))
-        indices.append(index_of_counts(n_before - n_after if is_part else n_before, n_after))
-    return max(indices)
-
-
-def greatest_index(reference: list[RankedColumn], n_new: int) -> float:
-    """Return the maximum possible PSI of `n_new` samples: all are in the bin with the fewest reference samples."""
-    indices = []
-    for old in reference:
-        n_before = _bin_counts(old, _edges(old))
-        n_after = np.zeros_like(n_before)
-        n_after[n_before.argmin()] = n_new
-        indices.append(index_of_counts(n_before, n_after))
-    return max(indices)
-
-
-def _edges(reference: RankedColumn) -> FloatArray:
-    """Return the distinct deciles of reference scores: the upper bounds of all bins but the last."""
-    deciles = np.arange(1, N_BINS) * (reference.order.size - 1) // N_BINS
-    return np.unique(reference.scores[reference.order[deciles]])
+        deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
+        edges = np.unique(old.scores[old.order[deciles]])  # the upper bounds of all bins but the last
+        n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
+        extreme = np.zeros_like(n_before)
+        extreme[n_before.argmin()] = column.order.size
+        rest = n_before - n_after if is_part else n_before
+        indices.append((index_of_counts(rest, n_after), index_of_counts(n_before, extreme)))
+    return np.max(indices, axis=0).tolist()
 
 
 def index_of_counts(n_before: IntArray, n_after: IntArray) -> float:
@@ -115,37 +111,28 @@ def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
 
 
 def measure_shift(
-    reference: Sample,
-    new: Sample,
-    random: np.random.Generator,
-    *,
-    rest: NDArray[np.bool_] | None = None,
-    categorical: Sequence[int] = (),
-    all_reference: bool = False,
+    reference: Sample, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
 ) -> tuple["Measured", FloatArray | None]:
     """Return the shift, and the density ratios of `tell_apart`, or None without features.
 
     If the new samples are part of the reference, they are compared with the samples for which `rest` is True.
     """
-    psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
+    psi, greatest_psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
     ends = [(column.values[0], column.values[-1]) for column in reference.columns]
     beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new.columns, ends)]
     report, ratios = ShiftReport(psi, float(np.any(beyond, axis=0).mean())), None
     if reference.X is not None and new.X is not None:
         X = reference.X if rest is None else reference.X[rest]
-        options: dict[str, Any] = {"categorical": categorical, "all_reference": all_reference}
-        auc, error, size, ratios = tell_apart(X, new.X, random, **options)
+        auc, error, size, ratios = tell_apart(X, new.X, random, reference.categorical, reference.all_reference)
         report = report._replace(domain_auc=auc, domain_auc_error=error, effective_sample_size=size)
     n_reference = len(reference.columns[0].scores) if rest is None else int(np.count_nonzero(rest))
-    n_new = len(new.columns[0].scores)
-    return Measured(report, n_reference, n_new, greatest_index(reference.columns, n_new)), ratios
+    return Measured(report, n_reference, len(new.columns[0].scores), greatest_psi), ratios
 
 
 def tell_apart(
     reference: FloatArray,
     new: FloatArray,
     random: np.random.Generator,
-    *,
     categorical: Sequence[int] = (),
     all_reference: bool = False,
 ) -> tuple[float, float, float, FloatArray]:
