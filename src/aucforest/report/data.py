@@ -29,6 +29,8 @@ _MOST_COLUMNS = 200  # maximum number of columns in the table
 _MOST_VALUES = 3  # number of frequent values shown for a categorical column
 _LEVEL = 0.999  # confidence level of the interval of an AUC, which is suspicious above the out-of-bag AUC
 
+Pair = tuple[NDArray[Any], NDArray[Any]]  # a column of the rows, and the same column of the training rows
+
 
 class Training(NamedTuple):
     """The training data. `rows` has the bootstrap samples of a forest or stack if they are known, else it is None."""
@@ -130,11 +132,6 @@ def order_of(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] 
     return None
 
 
-def as_categories(values: NDArray[Any]) -> list[str]:
-    """Return each value as a string with the prefix "=", and each missing value as an empty string."""
-    return ["" if is_missing(value) else f"={value}" for value in values.tolist()]
-
-
 def _series(X: Any) -> Iterator[tuple[str, Any]]:
     """Yield the names and columns of a table, or nothing if X has no columns."""
     names = column_names(X)
@@ -215,7 +212,7 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
     return text, f"{text} If these rows were trained on, all metrics here are too good." if is_suspicious else None
 
 
-def same_columns(rows: ScoredRows, training: Training) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
     """Return pairs of columns of rows and training rows, matched by name if both have names, else by position.
 
     The result is empty if X has no columns. Raises ValueError if the training rows lack a column of the model.
@@ -229,15 +226,20 @@ def same_columns(rows: ScoredRows, training: Training) -> dict[str, tuple[NDArra
     return {name: (test[name], train[name]) for name in test if name in train}
 
 
-def _count_seen(pairs: list[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[int, float]:
+def codes_of(pair: Pair) -> list[NDArray[np.int64]]:
+    """Return the code of each value of two columns; missing values have a code of their own."""
+    columns: list[Any] = list(pair)
+    if any(values.dtype.kind == "O" for values in pair):
+        columns = [["" if is_missing(value) else f"={value}" for value in values.tolist()] for values in pair]
+    return np.split(np.unique(np.concatenate(columns), return_inverse=True)[1], [len(pair[0])])
+
+
+def _count_seen(pairs: list[Pair]) -> tuple[int, float]:
     """Return the number of rows equal to a training row, and the proportion of training rows with a duplicate."""
     n_rows, n_trained = map(len, pairs[0])
     group = np.zeros(n_rows + n_trained, dtype=np.int64)  # rows of a group are equal in all columns so far
     for pair in pairs:
-        is_object = any(values.dtype.kind == "O" for values in pair)
-        values = np.concatenate([as_categories(values) if is_object else values for values in pair])
-        codes = np.unique(values, return_inverse=True)[1]
-        group = np.unique(group * len(group) + codes, return_inverse=True)[1]
+        group = np.unique(group * len(group) + np.concatenate(codes_of(pair)), return_inverse=True)[1]
     counts = np.bincount(group[n_rows:])
     return int(np.isin(group[:n_rows], group[n_rows:]).sum()), float(counts[counts > 1].sum() / n_trained)
 
