@@ -208,10 +208,8 @@ def report(
     seen, warning = check_training(rows, request.training)
     with drawing():
         parts = list(progress_bar(_sections(request, seen), desc="report", unit=" sections", verbose=verbose))
-    title = _title(rows, type(rows.model).__name__) if title is None else title
-    facts = _facts(rows, {"Model": type(rows.model).__name__})
-    page = render(title, stated | facts | stated, parts, [warning] if warning else [])
-    return Report(title, page)
+    title, shown = _heading(rows, title, {"Model": type(rows.model).__name__}, stated)
+    return Report(title, render(title, shown, parts, [warning] if warning else []))
 
 
 class _Request(NamedTuple):
@@ -234,7 +232,7 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
     is_binary = len(rows.classes) == 2
     resamples = resample(rows, request.n_bootstrap, seed)
     yield performance.summary_section(rows, resamples)
-    importance = _importance(request) if request.n_repeats > 0 else None
+    importance, source = _importance(request) if request.n_repeats > 0 else (None, "")
     groups = request.groups or default_groups(rows, importance)
     yield performance.use_section(rows, request.intended_use, seen, bool(groups))
     yield performance.ranking_section(rows, resamples)
@@ -247,7 +245,7 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
     if groups:
         yield performance.subgroups_section(rows, groups)
     if importance is not None:
-        yield model.importance_section(importance, out_of_bag=_has_bags(request))
+        yield model.importance_section(importance, source)
         yield from model.dependence_sections(rows, importance, seed)
     yield from model.reasons_sections(rows, request.n_jobs)
     yield from model.members_sections(rows, request.n_bootstrap, seed)
@@ -256,19 +254,14 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
     yield data_section(rows, training)
 
 
-def _has_bags(request: _Request) -> bool:
-    """Return whether the model is a forest with known out-of-bag rows; False for a stack."""
-    training = request.training
-    return isinstance(request.rows.model, AUCForestClassifier) and training is not None and training.rows is not None
-
-
-def _importance(request: _Request) -> PermutationImportance | None:
-    """Return permutation importances, on out-of-bag rows if known, else on test rows; None if X has no columns."""
-    training, n_repeats, seed = request.training, request.n_repeats, request.seed
-    if training is None or not _has_bags(request):
-        return held_out_importance(request.rows, n_repeats, seed)
+def _importance(request: _Request) -> tuple[PermutationImportance | None, str]:
+    """Return permutation importances and their rows, out-of-bag rows of a forest if known; None if X has no columns."""
+    rows, training, n_repeats, seed = request.rows, request.training, request.n_repeats, request.seed
+    if training is None or training.rows is None or not isinstance(rows.model, AUCForestClassifier):
+        return held_out_importance(rows, n_repeats, seed), "rows of this report"
     options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": request.n_jobs, "random_state": seed}
-    return oob_permutation_importance(request.rows.model, training.X, training.y, n_repeats=n_repeats, **options)
+    importance = oob_permutation_importance(rows.model, training.X, training.y, n_repeats=n_repeats, **options)
+    return importance, "out-of-bag training rows"
 
 
 def report_on_models(
@@ -295,28 +288,25 @@ def report_on_models(
     with drawing():
         parts = several.models_sections(scored, points, n_bootstrap, seed)
     parts += [*drift_sections(rows, training, seed), data_section(rows, training)]
-    names, stated = ", ".join(scored), dict(facts or {})
-    title = _title(rows, names) if title is None else title
-    return Report(title, render(title, stated | _facts(rows, {"Models": names}) | stated, parts, alarms))
+    title, shown = _heading(rows, title, {"Models": ", ".join(scored)}, dict(facts or {}))
+    return Report(title, render(title, shown, parts, alarms))
 
 
-def _title(rows: ScoredRows, names: str) -> str:
-    """Return the title of a page: the names of models, and the classes."""
-    of = " against ".join(rows.classes[::-1]) if len(rows.classes) == 2 else f"{len(rows.classes)} classes"
-    return f"{names}: {of}"
-
-
-def _facts(rows: ScoredRows, models: dict[str, str]) -> dict[str, str]:
-    """Return the facts of the subtitle: models, rows, classes, date (SOURCE_DATE_EPOCH if it is set), and version."""
-    seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
-    classes = {"Classes": str(len(rows.classes))}
+def _heading(
+    rows: ScoredRows, title: str | None, models: dict[str, str], stated: dict[str, str]
+) -> tuple[str, dict[str, str]]:
+    """Return the title, which by default names models and classes, and the facts; stated ones replace the others."""
+    of, classes = f"{len(rows.classes)} classes", {"Classes": str(len(rows.classes))}
     if len(rows.classes) == 2:
         positive = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
+        of = " against ".join(rows.classes[::-1])
         classes = {"Positive class": rows.classes[1], "Positive rows": positive}
-    return {
+    seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
+    facts = {
         **models,
         "Rows evaluated": f"{rows.labels.size:,}",
         **classes,
         "Date": datetime.fromtimestamp(seconds, UTC).date().isoformat(),
         "Written by": f"aucforest {version('aucforest')}",
     }
+    return f"{', '.join(models.values())}: {of}" if title is None else title, stated | facts | stated

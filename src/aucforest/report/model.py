@@ -37,9 +37,8 @@ _MEMBERS = {
 }
 
 
-def importance_section(importance: PermutationImportance, *, out_of_bag: bool) -> Section:
-    """Return the section on the permutation importances of the features."""
-    source = "out-of-bag training rows" if out_of_bag else "rows of this report"
+def importance_section(importance: PermutationImportance, source: str) -> Section:
+    """Return the section on the permutation importances of the features, computed on rows from a source."""
     mean, intervals = importance.importances_mean, np.clip(importance.importances_interval(LEVEL), -1.0, 1.0)
     caption = "Decrease of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
     widths = np.ptp(intervals, axis=1)
