@@ -235,7 +235,7 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
     if thresholds.own_threshold is not None:
         own_sentence = f"The model's own threshold is {number(thresholds.own_threshold)}."
     explorer = {
-        "svg": plots.as_svg(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line"),
+        "svg": plots.picture(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line").svg,
         "data": thresholds.as_json(None if cost is None else cost[np.ix_(order, order)]),
         "start": thresholds.best_g_mean if thresholds.own is None else thresholds.own,
         "own_sentence": own_sentence,

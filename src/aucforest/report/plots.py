@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from typing import Any, Literal
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -72,8 +72,11 @@ def _panels(width: float, height: float, rows: int = 1, **options: Any) -> tuple
     return figure, figure.subplots(rows, **options)
 
 
-def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> str:
-    """Return a figure as an SVG element whose ids begin with `name`, and with data for the kind of cursor `cursor`."""
+def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
+    """Return a figure with a caption, which is also its text alternative.
+
+    The ids of the SVG element begin with `name`; it has data for the kind of cursor `cursor`.
+    """
     content = BytesIO()
     with warnings.catch_warnings():
         # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.
@@ -89,19 +92,14 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
         element.attrib = {key.rpartition("}")[2]: _rename(value, key, name) for key, value in element.attrib.items()}
     width, height = (float(value) for value in root.attrib["viewBox"].split()[2:])
     size = {"viewBox": root.attrib["viewBox"], "width": f"{_PIXELS_PER_POINT * width:.0f}"}
-    root.attrib = {**size, "role": "img", "aria-label": alt, "class": "plot"}
+    root.attrib = {**size, "role": "img", "aria-label": caption, "class": "plot"}
     if cursor is not None:
         axes = figure.axes[0]
         box = axes.get_position()
         corners = (box.x0 * width, box.x1 * width, (1 - box.y0) * height, (1 - box.y1) * height)
         root.attrib |= {"data-name": name, "data-cursor": cursor}
         root.attrib["data-axes"] = " ".join(f"{value:.6g}" for value in (*corners, *axes.get_xlim(), *axes.get_ylim()))
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure with a caption, which is also its text alternative."""
-    return Plot(as_svg(figure, name, caption, cursor=cursor), caption)
+    return Plot(ElementTree.tostring(root, encoding="unicode"), caption)
 
 
 def _rename(value: str, key: str, name: str) -> str:
@@ -152,29 +150,24 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
     return figure
 
 
-def _gains(rows: ScoredRows, kind: Literal["gains", "lift"], least: float = 0.0) -> tuple[Any, Any, Any]:
-    """Draw gains or lift, starting at a proportion of the rows; return figure, axes and the curve of the model."""
-    figure, axes = _panels(_WIDTH, 4.4)
-    cumulated = cumulate_class(rows, 1)
-    indices = thin(cumulated, _MOST_POINTS)
-    selected, positives = cumulated.selected[indices], cumulated.tps[indices]
-    shown = selected >= least * selected[-1]
-    shown[0] = True
-    curve = selected[shown] / selected[-1], positives[shown] / positives[-1]
-    display = GainsDisplay({"model": curve}, float(rows.frequencies[1])).plot(kind=kind, ax=axes)
-    return figure, axes, display.lines_[0]
-
-
 def gains_plot(rows: ScoredRows) -> Any:
     """Draw the recall against the proportion of rows with the highest scores."""
-    figure, axes, _ = _gains(rows, "gains")
+    figure, axes = _panels(_WIDTH, 4.4)
+    GainsDisplay({"model": tuple(_curve(rows, 1, "gains"))}, float(rows.frequencies[1])).plot(kind="gains", ax=axes)
     axes.set(xlabel="proportion of rows alerted", ylabel="recall", ylim=(0, 1))
     return figure
 
 
 def lift_plot(rows: ScoredRows) -> Any:
     """Draw the lift against the proportion of rows with the highest scores, starting at five rows."""
-    figure, axes, line = _gains(rows, "lift", min(5.0 / rows.labels.size, 0.5))
+    figure, axes = _panels(_WIDTH, 4.4)
+    cumulated = cumulate_class(rows, 1)
+    indices = thin(cumulated, _MOST_POINTS)
+    selected, positives = cumulated.selected[indices], cumulated.tps[indices]
+    shown = selected >= min(5.0 / rows.labels.size, 0.5) * selected[-1]
+    shown[0] = True
+    curve = selected[shown] / selected[-1], positives[shown] / positives[-1]
+    (line,) = GainsDisplay({"model": curve}, float(rows.frequencies[1])).plot(kind="lift", ax=axes).lines_
     axes.set(xscale="log", xlabel="rows alerted, % (logarithmic)", ylabel="lift")
     # the curve of a perfect model may be far above the limit of the axis
     axes.set(xlim=(min(0.5, line.get_xdata()[0]), 1), ylim=(0, 1.1 * line.get_ydata().max()))
