@@ -157,12 +157,7 @@ class Evaluated(NamedTuple):
 
 
 def evaluate(
-    metric: Metric,
-    scored: Scored,
-    curves: Curves | None,
-    offset: Offset | None,
-    cbpe: Any,
-    random: np.random.Generator,
+    metric: Metric, scored: Scored, curves: Curves | None, offset: Offset | None, cbpe: Any, random: np.random.Generator
 ) -> Evaluated:
     """Return the estimate of one metric; `offset` is the estimated minus the realized metric on the reference."""
     estimate = metric.estimate(scored.rows)

@@ -39,14 +39,7 @@ from aucforest.monitoring.metrics import (
     reach_of_limits,
 )
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
-from aucforest.monitoring.shift import (
-    LEAST_CHUNKS,
-    Sample,
-    ShiftReport,
-    measure_shift,
-    prediction_limits,
-    spread_out,
-)
+from aucforest.monitoring.shift import LEAST_CHUNKS, Sample, ShiftReport, measure_shift, prediction_limits, spread_out
 from aucforest.monitoring.soft import soft_roc_auc
 from aucforest.tables.rows import indexable_rows
 

@@ -145,10 +145,7 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
         lead += f" The {len(classes)} most frequent classes are drawn."
     cursor = "point" if is_binary else None
     roc, pr = plots.roc_plot(rows, classes, roc_band), plots.precision_recall_plot(rows, classes, precision_band)
-    drawn = [
-        plots.picture(roc, "roc", captions[0], cursor=cursor),
-        plots.picture(pr, "pr", captions[1], cursor=cursor),
-    ]
+    drawn = [plots.picture(roc, "roc", captions[0], cursor=cursor), plots.picture(pr, "pr", captions[1], cursor=cursor)]
     return Section("ranking", "Ranking", lead, drawn)
 
 
