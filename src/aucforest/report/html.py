@@ -23,7 +23,6 @@ from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.models import check_count
 from aucforest.metrics.thresholds import check_cost
 from aucforest.report import model, performance, several
-from aucforest.report.criteria import criteria_facts, criteria_sections
 from aucforest.report.data import Training, check_training, data_section, read_training
 from aucforest.report.drift import drift_sections
 from aucforest.report.importance import held_out_importance
@@ -177,8 +176,8 @@ def report(
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
         with drawing():
-            parts = criteria_sections(model_or_comparison)
-        return Report(title, render(title, criteria_facts(model_or_comparison) | dict(facts or {}), parts))
+            parts = several.criteria_sections(model_or_comparison)
+        return Report(title, render(title, several.criteria_facts(model_or_comparison) | dict(facts or {}), parts))
     target = getattr(y_test, "name", None)
     stated = ({} if target in (None, "") else {"Target": str(target)}) | dict(facts or {})
     if isinstance(model_or_comparison, Mapping | list | tuple):

@@ -1,4 +1,4 @@
-"""The sections that compare several models on the same rows: a verdict on their ROC AUCs, metrics, and curves."""
+"""The sections that compare models on the same rows, with a verdict, metrics and curves, or split criteria on folds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -7,14 +7,14 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from aucforest.inspection.comparison import ComparisonRow, holm
+from aucforest._optional import import_optional
+from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, CriteriaComparison, holm
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.classification import brier_losses, log_losses
 from aucforest.metrics.confidence import auc_with_interval, paired_test
 from aucforest.metrics.intervals import tails
 from aucforest.metrics.roc import class_roc_auc, precision_area
 from aucforest.report import plots
-from aucforest.report.criteria import differences_table
 from aucforest.report.metrics import LEVEL, bootstrap_weights, cumulate_groups, group_by_score
 from aucforest.report.page import Plot, Section, Table, estimate, number, signed
 from aucforest.report.performance import usual_proportion
@@ -191,3 +191,60 @@ def _pictures(scored: Mapping[str, ScoredRows], first: ScoredRows) -> list[Plot]
             figure = plots.models_plot(models, k, kind)
             drawn.append(plots.picture(figure, f"{kind}-{k}", caption.format(first.classes[k])))
     return drawn
+
+
+def criteria_sections(comparison: CriteriaComparison) -> list[Section]:
+    """Return the sections of the page: a plot, and a table for each metric."""
+    pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
+    figure = comparison.plot()
+    caption = (
+        f"Differences from {BASELINE} on each fold, and their means with 95 % intervals. Arrows point to better values."
+    )
+    drawn = plots.picture(figure, "criteria", caption)
+    pyplot.close(figure)
+    quality, costs = list[Table](), list[Table]()
+    for metric in comparison.metrics:
+        rows = [row for row in comparison.summary() if row.metric == metric]
+        tables = quality if metric in comparison.metrics_of_quality else costs
+        tables.append(differences_table(metric, rows, "criterion", BASELINE))
+    stack = " and a stack of a forest," if STACK in comparison.criteria else ""
+    lead = (
+        f"Forests that differ only in the split criterion,{stack} on the same {len(comparison.folds)} folds; "
+        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, with p-values "
+        "adjusted for the number of criteria by Holm's method."
+    )
+    if quality:
+        lead = f"{comparison.verdict()} {lead}"
+    means = "Means over folds with 95 % intervals."
+    sections = [Section("picture", "At a glance", lead, [drawn])]
+    if quality:
+        sections.append(Section("metrics", "Metrics", means, tables=quality))
+    if costs:
+        sections.append(Section("costs", "Fit time and sizes of trees", means, tables=costs))
+    return sections
+
+
+def criteria_facts(comparison: CriteriaComparison) -> dict[str, str]:
+    """Return the facts of the subtitle: criteria, number of folds, and rows per fold."""
+    n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
+    return {
+        "Criteria": ", ".join(comparison.criteria),
+        "Folds": str(len(comparison.folds)),
+        "Rows per fold": f"{n_train:,} for training, {n_test:,} for testing",
+    }
+
+
+def differences_table(metric: str, rows: list[ComparisonRow], of: str, baseline: str) -> Table:
+    """Return a table of a metric by criterion or model, and of the differences from a baseline."""
+    found, value = find_metric(metric), "mean" if of == "criterion" else "value"
+    columns = [of, value, "95 % interval", f"difference from {baseline}", "95 % interval", "p"]
+    columns = columns[:-1] if found.of == "cost" else columns
+    body = []
+    for row in rows:
+        difference, pvalue = ["–", "–"], "–"
+        if row.criterion != baseline:
+            difference = estimate(row.difference, row.difference_low, row.difference_high, signed)
+            pvalue = "< 0.001" if row.adjusted_pvalue < 0.001 else f"{row.adjusted_pvalue:.2g}".replace("nan", "–")
+        cells = [row.criterion, *estimate(row.mean, row.low, row.high), *difference, pvalue]
+        body.append(cells[: len(columns)])
+    return Table(f"{found.title} ({'more' if found.higher_is_better else 'less'} is better)", columns, body)
