@@ -13,19 +13,10 @@ from aucforest._restoring import restoring
 from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, warn_undefined
+from aucforest.monitoring import _tables
 from aucforest.monitoring._evaluation import Curves, Evaluated, Scored, evaluate
 from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_columns, rank_columns, side_by_side
-from aucforest.monitoring._tables import (
-    UNKNOWN,
-    Samples,
-    check_columns,
-    check_options,
-    choose_chunks,
-    encode_features,
-    learn_features,
-    read_samples,
-    remember_columns,
-)
+from aucforest.monitoring._tables import UNKNOWN, Samples
 from aucforest.monitoring.calibration import columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import (
@@ -238,19 +229,19 @@ class CBPE(BaseEstimator):
             class, labels do not match, features are neither numbers nor categories, column names of X are not unique,
             or an option is invalid.
         """
-        check_options(self)
-        features, categories = learn_features(X)
-        samples, classes = read_samples(
+        _tables.check_options(self)
+        features, categories = _tables.learn_features(X)
+        samples, classes = _tables.read_samples(
             y_score, y_true, y_pred, features, classes=self.labels, on_nan=self.on_nan, is_reference=True
         )
         metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.cost)
-        chunks = choose_chunks(chunks, Chunks.by_number(10))
+        chunks = _tables.choose_chunks(chunks, Chunks.by_number(10))
         full = [chunk.rows for chunk in chunks.split(len(samples.scores)) if chunk.is_full]
         pieces = [(rows, piece) for rows in full if len((piece := samples.take(rows)).scores) > 1]
         whole = samples.take(slice(None))
-        check_columns(self, metrics, whole)
+        _tables.check_columns(self, metrics, whole)
         with restoring(self):
-            remember_columns(self, X)
+            _tables.remember_columns(self, X)
             self.classes_, self._metrics, self._chunks, self._categories = classes, metrics, chunks, categories
             self._learn(whole)
             self._set_limits([piece for _, piece in pieces])
@@ -358,14 +349,14 @@ class CBPE(BaseEstimator):
             `fit`.
         """
         check_is_fitted(self, "limits_")
-        X = encode_features(self, X, self._categories)
-        samples, _ = read_samples(
+        X = _tables.encode_features(self, X, self._categories)
+        samples, _ = _tables.read_samples(
             y_score, y_true, y_pred, X, classes=self.classes_, on_nan=self.on_nan, is_reference=False
         )
-        check_columns(self, self._metrics, samples)
+        _tables.check_columns(self, self._metrics, samples)
         rows: list[ChunkEstimate] = []
         shifts, vague = {}, []
-        for number, chunk in enumerate(choose_chunks(chunks, self._chunks).split(len(samples.scores))):
+        for number, chunk in enumerate(_tables.choose_chunks(chunks, self._chunks).split(len(samples.scores))):
             piece = samples.take(chunk.rows)
             evaluated, report = self._evaluate_chunk(piece, self._random(number))
             shifts[chunk.key] = report
