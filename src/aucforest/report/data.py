@@ -115,8 +115,7 @@ def as_dates(values: Any) -> NDArray[Any]:
     """Return values as an array, dates as datetime64 and durations as timedelta64."""
     listed = np.asarray(values)
     with suppress(ValueError):  # raised for dates among other values
-        dates = as_datetimes(listed)
-        return listed if dates is None else dates
+        return _values(listed)
     return listed
 
 

@@ -14,6 +14,7 @@ from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.estimators.thresholds import takes_costs
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.oob_curve_display import first_trees
+from aucforest.inspection.scoring import find_metric
 from aucforest.metrics import average_precision_score
 from aucforest.metrics.classification import brier_losses, g_mean, log_losses
 from aucforest.metrics.confidence import auc_with_interval, interval_around
@@ -31,11 +32,11 @@ _BINS = 10  # number of calibration bins
 _ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a rounding error
 RECALLS = np.linspace(0.0, 1.0, 101)
 _MEANINGS = {
-    "ROC AUC": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
-    "average precision": "Mean precision of the class {positive} over all recalls.",
-    "Brier score": "Mean squared error of the probabilities; less is better.",
-    "log loss": "Mean negative logarithm of the probability of the true class; less is better.",
-    "G-mean": "Geometric mean of the recalls of the classes, by the labels that the model predicts.",
+    "roc_auc": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
+    "average_precision": "Mean precision of the class {positive} over all recalls.",
+    "brier": "Mean squared error of the probabilities; less is better.",
+    "log_loss": "Mean negative logarithm of the probability of the true class; less is better.",
+    "g_mean": "Geometric mean of the recalls of the classes, by the labels that the model predicts.",
 }
 
 
@@ -73,10 +74,10 @@ def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] =
 
 
 def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
-    """Return the Brier score (halved for two classes) and the log loss (natural logarithm) of every row."""
+    """Return the log loss (natural logarithm) and the Brier score (halved for two classes) of every row."""
     if not rows.is_probability:
         return {}
-    return {"Brier score": brier_losses(rows.labels, rows.scores), "log loss": log_losses(rows.labels, rows.scores)}
+    return {"log_loss": log_losses(rows.labels, rows.scores), "brier": brier_losses(rows.labels, rows.scores)}
 
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
@@ -86,11 +87,11 @@ def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
     scores, precision = list[dict[str, float]](), np.empty((n_bootstrap, RECALLS.size))
     for i, weights in enumerate(bootstrap_weights(rows, n_bootstrap, seed)):
         found = {name: float(values @ weights / weights.sum()) for name, values in losses.items()}
-        found["G-mean"] = g_mean(rows.labels, rows.predicted, weights)
+        found["g_mean"] = g_mean(rows.labels, rows.predicted, weights)
         if group is None:
-            found["ROC AUC"] = class_roc_auc(rows.labels, rows.scores, weights)
+            found["roc_auc"] = class_roc_auc(rows.labels, rows.scores, weights)
         else:
-            found["average precision"], precision[i] = precision_curve(rows, group, weights)
+            found["average_precision"], precision[i] = precision_curve(rows, group, weights)
         scores.append(found)
     return Resamples({name: np.array([found[name] for found in scores]) for name in scores[0]}, precision)
 
@@ -132,22 +133,22 @@ def summarize(rows: ScoredRows, resamples: Resamples) -> list[Score]:
     """Return the metrics on all rows, each with its value for a model that always predicts the class frequencies."""
     frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
     values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}
-    values["G-mean"] = g_mean(rows.labels, rows.predicted, rows.sample_weight)
+    values["g_mean"] = g_mean(rows.labels, rows.predicted, rows.sample_weight)
     brier = float(1.0 - np.square(frequencies).sum()) / (2.0 if frequencies.size == 2 else 1.0)
-    no_skill = {"ROC AUC": 0.5, "Brier score": brier, "log loss": float(entr(frequencies).sum()), "G-mean": 0.0}
+    no_skill = {"roc_auc": 0.5, "brier": brier, "log_loss": float(entr(frequencies).sum()), "g_mean": 0.0}
     if len(rows.classes) == 2:
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
         auc, low, high = auc_with_interval(is_positive, score, rows.sample_weight)
         meaning = f"Probability that a random row {rows.of_classes[1]} has a higher score than a random other row."
         scores.append(Score("ROC AUC", auc, low, high, 0.5, meaning))
-        precision = float(average_precision_score(is_positive, score, sample_weight=rows.sample_weight))
-        values, no_skill["average precision"] = {"average precision": precision, **values}, float(frequencies[1])
+        values["average_precision"] = average_precision_score(is_positive, score, sample_weight=rows.sample_weight)
+        no_skill["average_precision"] = float(frequencies[1])
     else:
-        values = {"ROC AUC": class_roc_auc(rows.labels, rows.scores, rows.sample_weight), **values}
-    for name, value in values.items():
+        values["roc_auc"] = class_roc_auc(rows.labels, rows.scores, rows.sample_weight)
+    for name in [name for name in _MEANINGS if name in values]:
         meaning = _MEANINGS[name].format(positive=positive)
         low, high = np.quantile(resamples.scores[name], tails(LEVEL)).tolist()
-        scores.append(Score(name, value, low, high, no_skill[name], meaning))
+        scores.append(Score(find_metric(name).title, values[name], low, high, no_skill[name], meaning))
     return scores
 
 

@@ -10,12 +10,11 @@ import numpy as np
 from aucforest._optional import import_optional
 from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, CriteriaComparison, holm
 from aucforest.inspection.scoring import find_metric
-from aucforest.metrics.classification import brier_losses, log_losses
 from aucforest.metrics.confidence import auc_with_interval, paired_test
 from aucforest.metrics.intervals import tails
 from aucforest.metrics.roc import class_roc_auc, precision_area
 from aucforest.report import plots
-from aucforest.report.metrics import LEVEL, bootstrap_weights, cumulate_groups, group_by_score
+from aucforest.report.metrics import LEVEL, bootstrap_weights, cumulate_groups, group_by_score, row_losses
 from aucforest.report.page import Plot, Section, Table, estimate, number, signed
 from aucforest.report.performance import usual_proportion
 from aucforest.report.rows import FloatArray, ScoredRows, check_classifier, classes_of
@@ -100,9 +99,7 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
 def _measure_of(rows: ScoredRows) -> Callable[[FloatArray], dict[str, float]]:
     """Return a function that computes metrics from row weights; it omits the ROC AUC for two classes."""
     group = group_by_score(rows, 1, rows.labels.size + 1) if len(rows.classes) == 2 else None  # one per distinct score
-    losses, k = dict[str, FloatArray](), usual_proportion(rows)
-    if rows.is_probability:
-        losses["log_loss"], losses["brier"] = (loss(rows.labels, rows.scores) for loss in (log_losses, brier_losses))
+    losses, k = row_losses(rows), usual_proportion(rows)
 
     def measure(weights: FloatArray) -> dict[str, float]:
         means = {name: float(values @ weights / weights.sum()) for name, values in losses.items()}
