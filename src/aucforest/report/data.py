@@ -1,7 +1,4 @@
-"""The section on the data (classes, columns, missing values), and a check whether rows were used for training.
-
-Suspicious columns are found by `tables.notes`.
-"""
+"""The section on the data (classes, columns, missing values), and a check whether rows were used for training."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -120,10 +117,7 @@ def as_dates(values: Any) -> NDArray[Any]:
 
 
 def order_of(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
-    """Return a column as numbers, and the function that formats them; None for categories, which have no order.
-
-    Dates and durations are in seconds. Missing values are NaN.
-    """
+    """Return a column as numbers (dates in seconds, missing values NaN) and their format; None for categories."""
     if values.dtype.kind in "Mm":
         return in_seconds(values), format_time if values.dtype.kind == "M" else format_duration
     with suppress(TypeError, ValueError):
@@ -189,9 +183,8 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
 def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
     """Return a sentence that says whether rows were used for training, and a warning or None.
 
-    Given the training data, there is a warning if the proportion of rows with a duplicate in the training data exceeds
-    the proportion of training rows with a duplicate by more than three standard errors. Otherwise there is a warning if
-    the ROC AUC is far above the out-of-bag AUC.
+    Without the training data, there is a warning if the ROC AUC is far above the out-of-bag AUC; with them, if more
+    rows than usual, by three standard errors, have a duplicate in them.
     """
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
