@@ -109,11 +109,7 @@ class Curves:
         return np.bincount(self._blocks.ravel(), cells, minlength=self._mass.size).astype(np.float64)
 
     def _block_covariance(self) -> FloatArray:
-        """Return the covariance of the blocks' weighted sums of labels, (n_blocks, n_blocks).
-
-        A sample is in one block of each column. Its labels in two columns are negatively correlated, because it has
-        one class.
-        """
+        """Return the covariance of the label sums of blocks. Of one sample, labels in two columns are correlated."""
         weighted, starts = self._weights * self.p, np.arange(0, self._blocks.size + 1, self._blocks.shape[1])
         cells = weighted[:, self._fitted].ravel(), self._blocks.ravel(), starts
         by_row = csr_matrix(cells, shape=(len(self.p), self._mass.size))

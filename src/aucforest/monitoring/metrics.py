@@ -233,10 +233,9 @@ def known(values: Sequence[float]) -> FloatArray:
 
 
 def reach_of_limits(realized: Sequence[float], threshold: float, chance: float) -> float:
-    """Return the distance of the alert limits from the mean, divided by the distance of `chance` from the mean.
+    """Return how far the alert limits are from the mean, divided by the distance of `chance`, NaN if undefined.
 
-    `chance` is the metric of scores without information. If the result is above 1, even such scores would be within the
-    limits. NaN if there are fewer than two values, or if their mean equals `chance`.
+    Above 1, even scores without information, whose metric is `chance`, would be within the limits.
     """
     values = known(realized)
     if values.size < 2 or not is_beyond(values.mean(), chance, chance):

@@ -419,11 +419,7 @@ def _sample(
     n_simulations: int,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Return the mean over classes of a metric for each simulation of the labels.
-
-    `metric` takes the scores of a class and its simulated labels, (n_simulations, n_samples). Labels are simulated in
-    batches of at most CELLS labels.
-    """
+    """Return the mean over classes of a metric of scores and simulated labels, (n_simulations, n_samples)."""
     batch = max(1, CELLS // rows.p.size)
     values = []
     for start in range(0, n_simulations, batch):

@@ -165,10 +165,7 @@ class Bin(NamedTuple):
 
 
 def reliability(rows: ScoredRows, k: int) -> list[Bin]:
-    """Return bins of the probability of class k, evenly spaced by rows of class k and of all other classes.
-
-    Intervals are Wilson's. With weights, they use the effective number of rows.
-    """
+    """Return bins of the probability of class k, evenly spaced by rows of it and of others, with Wilson intervals."""
     group = group_by_score(rows, k, _BINS + 1)
     bins, quantile = [], normal_quantile(LEVEL)
     for number in range(group.max(), -1, -1):

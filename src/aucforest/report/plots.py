@@ -73,10 +73,7 @@ def _panels(width: float, height: float, rows: int = 1, **options: Any) -> tuple
 
 
 def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure with a caption, which is also its text alternative.
-
-    The ids of the SVG element begin with `name`; it has data for the kind of cursor `cursor`.
-    """
+    """Return a figure with a caption, also its text alternative. Ids begin with `name`; `cursor` is a kind or None."""
     content = BytesIO()
     with warnings.catch_warnings():
         # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.

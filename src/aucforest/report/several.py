@@ -67,12 +67,11 @@ def joined(tables: Sequence[Any]) -> Any:
 
 
 def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int) -> dict[str, list[ComparisonRow]]:
-    """Return the metrics of each model, and their differences from the metrics of the first model.
+    """Return the metrics of each model (its name is the `criterion`), and their differences from those of the first.
 
-    The field `criterion` contains the name of a model. For two classes, the ROC AUC has DeLong's interval and test.
-    Other metrics are computed on stratified bootstrap samples, the same for all models. Intervals are percentiles.
-    The p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the number of samples with a difference of at least 0,
-    or of at most 0, whichever is smaller. The added 1 stands for the sample of all rows.
+    For two classes, the ROC AUC has DeLong's interval and test. Other intervals are percentiles of stratified bootstrap
+    samples, the same for all models. Their p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the number of samples
+    with a difference of at least 0, or of at most 0, whichever is smaller; 1 stands for the sample of all rows.
     """
     first = next(iter(scored.values()))
     measures = [_measure_of(rows) for rows in scored.values()]
