@@ -130,10 +130,10 @@ def test_intervals_of_drawn_rows_are_as_wide_as_the_spread_of_means(model):
     losses = np.square(rows.scores[:, 1] - rows.labels)
     within = [losses[rows.labels == k].var() * np.mean(rows.labels == k) for k in (0, 1)]
     resamples = resample(rows, 400, 0)
-    assert len(resamples.precision) == 400
-    assert resamples.scores["brier"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
+    assert len(resamples["precision"]) == 400
+    assert resamples["brier"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
     (brier,) = (score for score in summarize(rows, resamples) if score.name == "Brier score")
-    assert [brier.low, brier.high] == np.quantile(resamples.scores["brier"], [0.025, 0.975]).tolist()
+    assert [brier.low, brier.high] == np.quantile(resamples["brier"], [0.025, 0.975]).tolist()
 
 
 def test_the_last_point_by_trees_is_the_score_of_the_forest():

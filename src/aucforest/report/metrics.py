@@ -51,13 +51,6 @@ class Score(NamedTuple):
     meaning: str
 
 
-class Resamples(NamedTuple):
-    """Metrics of bootstrap samples."""
-
-    scores: dict[str, FloatArray]  # values of each metric, (n_bootstrap,)
-    precision: FloatArray  # precision at `RECALLS`, (n_bootstrap, len(RECALLS)); only for two classes
-
-
 def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
     """Return the cumulative weights of class k and of all other classes at each distinct score, in descending order."""
     return cumulate(rows.labels == k, np.ascontiguousarray(rows.scores[:, k]), rows.sample_weight)
@@ -80,20 +73,19 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
     return {"log_loss": log_losses(rows.labels, rows.scores), "brier": brier_losses(rows.labels, rows.scores)}
 
 
-def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
-    """Return the metrics of stratified bootstrap samples."""
-    losses = row_losses(rows)
+def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> dict[str, FloatArray]:
+    """Return the metrics of stratified bootstrap samples; for two classes also "precision", that at `RECALLS`."""
+    losses, samples = row_losses(rows), list[dict[str, Any]]()
     group = group_by_score(rows, 1, _MOST_GROUPS) if len(rows.classes) == 2 else None
-    scores, precision = list[dict[str, float]](), np.empty((n_bootstrap, RECALLS.size))
-    for i, weights in enumerate(bootstrap_weights(rows, n_bootstrap, seed)):
-        found = {name: float(values @ weights / weights.sum()) for name, values in losses.items()}
+    for weights in bootstrap_weights(rows, n_bootstrap, seed):
+        found: dict[str, Any] = {name: values @ weights / weights.sum() for name, values in losses.items()}
         found["g_mean"] = g_mean(rows.labels, rows.predicted, weights)
         if group is None:
             found["roc_auc"] = class_roc_auc(rows.labels, rows.scores, weights)
         else:
-            found["average_precision"], precision[i] = precision_curve(rows, group, weights)
-        scores.append(found)
-    return Resamples({name: np.array([found[name] for found in scores]) for name in scores[0]}, precision)
+            found["average_precision"], found["precision"] = precision_curve(rows, group, weights)
+        samples.append(found)
+    return {name: np.array([found[name] for found in samples]) for name in samples[0]}
 
 
 def bootstrap_weights(rows: ScoredRows, n_bootstrap: int, seed: int) -> Iterator[FloatArray]:
@@ -129,7 +121,7 @@ def precision_curve(rows: ScoredRows, group: NDArray[np.int64], weights: FloatAr
     return float(precision_area(tps, precision)), precision[np.searchsorted(recall, RECALLS - _ROUNDING)]
 
 
-def summarize(rows: ScoredRows, resamples: Resamples) -> list[Score]:
+def summarize(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Score]:
     """Return the metrics on all rows, each with its value for a model that always predicts the class frequencies."""
     frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
     values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}
@@ -147,7 +139,7 @@ def summarize(rows: ScoredRows, resamples: Resamples) -> list[Score]:
         values["roc_auc"] = class_roc_auc(rows.labels, rows.scores, rows.sample_weight)
     for name in [name for name in _MEANINGS if name in values]:
         meaning = _MEANINGS[name].format(positive=positive)
-        low, high = np.quantile(resamples.scores[name], tails(LEVEL)).tolist()
+        low, high = np.quantile(resamples[name], tails(LEVEL)).tolist()
         scores.append(Score(find_metric(name).title, values[name], low, high, no_skill[name], meaning))
     return scores
 

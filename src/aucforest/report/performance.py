@@ -16,7 +16,7 @@ from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import as_dates, columns_of, order_of
 from aucforest.report.importance import columns_in_order
-from aucforest.report.metrics import LEVEL, Resamples, find_thresholds, reliability, summarize
+from aucforest.report.metrics import LEVEL, find_thresholds, reliability, summarize
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
 from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
@@ -31,7 +31,7 @@ _FEW = 10  # minimum number of rows of a class for its metrics in a group
 Groups = dict[str, NDArray[Any]]
 
 
-def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
+def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Section:
     """Return the section with a headline, and with metrics compared with the metrics of a model without skill."""
     scores = summarize(rows, resamples)
     auc = scores[0]
@@ -41,7 +41,7 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     confidence = "" if np.isnan(auc.low) else f", with 95 % confidence {interval}"
     points = [
         f"ROC AUC {value}{confidence}; a model without skill has 0.5. {sources} percentiles of "
-        f"{len(resamples.precision)} stratified bootstrap samples."
+        f"{len(resamples['g_mean'])} stratified bootstrap samples."
     ]
     if rows.sample_weight is not None:
         points.append("Rows count by their weights.")
@@ -121,7 +121,7 @@ def _by_class(rows: ScoredRows) -> Table:
     return Table("Each class against all others", columns, body)
 
 
-def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
+def ranking_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Section:
     """Return the section on ROC and precision-recall curves."""
     classes, is_binary = plots.drawn_classes(rows), len(rows.classes) == 2
     of = rows.classes[1] if is_binary else "each class against all others"
@@ -131,7 +131,7 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
     ]
     roc_band = precision_band = None
     if is_binary:
-        precision_band = np.quantile(resamples.precision, tails(LEVEL), axis=0)
+        precision_band = np.quantile(resamples["precision"], tails(LEVEL), axis=0)
         captions[1] += " The band covers the precision at any one recall with 95 % confidence."
         if rows.sample_weight is None:
             roc_band = roc_confidence_band(rows.labels == 1, rows.scores[:, 1], level=LEVEL)

@@ -133,14 +133,13 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
     for color, k in zip(COLORS, classes):
         cumulated = cumulate_class(rows, k)
         indices = thin(cumulated, _MOST_POINTS)[1:]
-        tps, called = cumulated.tps[indices], cumulated.tps[indices] + cumulated.fps[indices]
-        axes.step(tps / tps[-1], tps / called, color=color, where="pre", label=rows.classes[k], clip_on=False)
+        recall = cumulated.tps[indices] / cumulated.tps[-1]
+        axes.step(recall, cumulated.precision[indices], color=color, where="pre", label=rows.classes[k], clip_on=False)
         if len(classes) == 1:
             axes.axhline(float(rows.frequencies[k]), color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
     if band is not None:
         axes.fill_between(RECALLS, *band, color=COLORS[0], alpha=0.14, linewidth=0.0, label="95 % band")
-    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1))
-    axes.set_aspect("equal")
+    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.legend(loc="best")
     return figure
 
