@@ -119,8 +119,10 @@ def drawn_classes(rows: ScoredRows, most: int = _MOST_CURVES) -> list[int]:
 def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> Any:
     """Draw the ROC curves of some classes against all others."""
     figure, axes = _panels(_WIDTH, 4.4)
-    no_auc = np.nan, np.nan, np.nan
-    entries = {rows.classes[k]: RocEntry(*_curve(rows, k, "roc"), no_auc, band, None) for k in classes}
+    entries = {}
+    for k in classes:
+        fpr, tpr = _curve(rows, k, "roc")
+        entries[rows.classes[k]] = RocEntry(fpr, tpr, (np.nan, np.nan, np.nan), band, None)
     display = RocCurveDisplay(entries).plot(axes)
     axes.legend(display.lines_, list(entries), loc="lower right")
     axes.set_ylim(0, 1)
