@@ -19,16 +19,7 @@ from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_col
 from aucforest.monitoring._tables import UNKNOWN, Samples
 from aucforest.monitoring.calibration import columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.metrics import (
-    Metric,
-    Normalize,
-    alert_limits,
-    find_metrics,
-    is_beyond,
-    known,
-    proportion_at_k,
-    reach_of_limits,
-)
+from aucforest.monitoring.metrics import Metric, Normalize, alert_limits, find_metrics, is_beyond, reach_of_limits
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import LEAST_CHUNKS, Sample, ShiftReport, measure_shift, prediction_limits, spread_out
 from aucforest.monitoring.soft import soft_roc_auc
@@ -391,7 +382,7 @@ class CBPE(BaseEstimator):
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.random_state)
         check_raw_columns(columns, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
-        top_metrics = [name for name in self.metrics if name == "average_precision" or proportion_at_k(name)]
+        top_metrics = [metric.name for metric in self._metrics if metric.always_drawn]
         if top_metrics and positives.min() < FEWEST_POSITIVES:
             rarest = self.classes_[-len(columns) :][positives.argmin()]  # the second of two classes
             warn(
@@ -451,7 +442,7 @@ class CBPE(BaseEstimator):
                 f"there are no {what}: they need {needed} full reference chunks, but there are {n_pieces}, so that"
                 f" alerts are undefined: fit with smaller chunks, such as {n_rows // 10} of {n_rows} samples"
             )
-        n_defined = {name: known(values).size for name, values in self._chunk_values.items()}
+        n_defined = {name: np.count_nonzero(~np.isnan(values)) for name, values in self._chunk_values.items()}
         lacking = [name for name, n in n_defined.items() if n < 2 <= n_pieces]
         if lacking:
             warn(

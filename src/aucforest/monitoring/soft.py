@@ -13,17 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.roc import precision_area
-from aucforest.metrics.validation import check_option, warn_undefined
-from aucforest.monitoring._rows import (
-    Estimate,
-    FloatArray,
-    RankedColumn,
-    Rows,
-    check_scored,
-    dot,
-    label_variance,
-    undefined,
-)
+from aucforest.metrics.validation import FloatArray, check_option, warn_undefined
+from aucforest.monitoring._rows import Estimate, RankedColumn, Rows, check_scored, dot, label_variance, undefined
 
 FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
 CELLS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
