@@ -400,13 +400,13 @@ class CBPE(BaseEstimator):
         realized = [self._realized(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]
         self._usual_size = float(np.mean(sizes)) if sizes else 1.0
-        self._chunk_values: dict[str, list[float]] = {}
+        self._chunk_values: dict[str, FloatArray] = {}
         self.limits_, reaches = {}, {}
         p = self._reference.p
         no_information = self._reference._replace(p=np.tile(p.mean(axis=0), (len(p), 1)))
         for metric in self._metrics:
-            values = [row[metric.name] * metric.ratio(self._usual_size, size) for row, size in zip(realized, sizes)]
-            self._chunk_values[metric.name] = values
+            scaled = [row[metric.name] * metric.ratio(self._usual_size, size) for row, size in zip(realized, sizes)]
+            self._chunk_values[metric.name] = values = np.array([value for value in scaled if not np.isnan(value)])
             self.limits_[metric.name] = self._limits_for(metric, self._usual_size)
             if metric.name in self.metrics:  # not for cells of the confusion matrix
                 chance = metric.estimate(no_information).value * metric.ratio(self._usual_size, len(p))
@@ -442,12 +442,11 @@ class CBPE(BaseEstimator):
                 f"there are no {what}: they need {needed} full reference chunks, but there are {n_pieces}, so that"
                 f" alerts are undefined: fit with smaller chunks, such as {n_rows // 10} of {n_rows} samples"
             )
-        n_defined = {name: np.count_nonzero(~np.isnan(values)) for name, values in self._chunk_values.items()}
-        lacking = [name for name, n in n_defined.items() if n < 2 <= n_pieces]
+        lacking = {name: values.size for name, values in self._chunk_values.items() if values.size < 2 <= n_pieces}
         if lacking:
             warn(
                 f"there are no alert limits of {', '.join(lacking)}: they need two full reference chunks in which"
-                f" it is defined, but there are {n_defined[lacking[0]]} of {n_pieces}: fit with larger chunks"
+                f" it is defined, but there are {next(iter(lacking.values()))} of {n_pieces}: fit with larger chunks"
             )
 
     def _warn_of_wide_limits(self, reaches: dict[str, float]) -> None:
