@@ -470,7 +470,7 @@ class CBPE(BaseEstimator):
             rest = np.ones(len(samples.kept), dtype=bool)
             rest[rows] = False
             new = Sample(rank_columns(piece.scores), piece.X)
-            measured, _ = measure_shift(self._sample, new, self._random(number), rest[samples.kept])
+            measured = measure_shift(self._sample, new, self._random(number), rest[samples.kept])
             measures.append(measured.standardized())
         self._shift_limits = prediction_limits(np.reshape(measures, (-1, 3)), self.threshold)
 
@@ -495,10 +495,10 @@ class CBPE(BaseEstimator):
         if len(samples.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(np.nan, np.nan)
         columns = rank_columns(samples.scores)
-        measured, ratios = measure_shift(self._sample, Sample(columns, samples.X), random)
+        measured = measure_shift(self._sample, Sample(columns, samples.X), random)
         curves = self._curves
         if self.importance_weighted and self.calibrated_.any():
-            curves = Curves(self._reference, self.calibrated_, ratios)
+            curves = Curves(self._reference, self.calibrated_, measured.ratios)
         check_raw_columns(columns, self.calibrated_)
         rows, evaluated = Rows(columns, side_by_side([column.scores for column in columns]), samples.predicted), []
         scored = Scored(rows, {}) if curves is None else curves.apply(rows)

@@ -112,11 +112,8 @@ def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
 
 def measure_shift(
     reference: Sample, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
-) -> tuple["Measured", FloatArray | None]:
-    """Return the shift, and the density ratios of `tell_apart`, or None without features.
-
-    If the new samples are part of the reference, they are compared with the samples for which `rest` is True.
-    """
+) -> "Measured":
+    """Return the shift; new samples that are part of the reference are compared with those for which `rest` is True."""
     psi, greatest_psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
     ends = [(column.values[0], column.values[-1]) for column in reference.columns]
     beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new.columns, ends)]
@@ -126,7 +123,7 @@ def measure_shift(
         auc, error, size, ratios = tell_apart(X, new.X, random, reference.categorical, reference.all_reference)
         report = report._replace(domain_auc=auc, domain_auc_error=error, effective_sample_size=size)
     n_reference = len(reference.columns[0].scores) if rest is None else int(np.count_nonzero(rest))
-    return Measured(report, n_reference, len(new.columns[0].scores), greatest_psi), ratios
+    return Measured(report, n_reference, len(new.columns[0].scores), greatest_psi, ratios)
 
 
 def tell_apart(
@@ -167,12 +164,13 @@ def _sample(n_rows: int, random: np.random.Generator) -> IntArray:
 
 
 class Measured(NamedTuple):
-    """A shift report, the numbers of reference and new samples that it is based on, and the greatest possible PSI."""
+    """A shift report, its numbers of samples, the greatest possible PSI, and with features the density ratios."""
 
     report: ShiftReport
     n_reference: int
     n_new: int
     greatest_psi: float = np.inf
+    ratios: FloatArray | None = None
 
     @property
     def _scales(self) -> tuple[float, float]:
