@@ -78,10 +78,9 @@ def read_samples(
             only = classes[present]
             raise ValueError(f"the reference must have samples of all classes, two or more, but has {only} only")
     predicted = None if y_pred is None else class_codes(y_pred, n_rows, labels=classes, name="y_pred")[0]
-    n_columns = classes.size
-    if n_columns == 2:
-        scores, n_columns = _positive_column(scores), 1
-    if scores.shape[1] != n_columns:
+    if classes.size == 2:
+        scores = _positive_column(scores)
+    if scores.shape[1] != (1 if classes.size == 2 else classes.size):
         raise ValueError(f"y_score has {scores.shape[1]} columns, but there are {classes.size} classes")
     return Samples(scores, codes, predicted, _features(X, n_rows), kept), classes
 

@@ -15,7 +15,7 @@ from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, warn_undefined
 from aucforest.monitoring import _tables
 from aucforest.monitoring._evaluation import Curves, Evaluated, Scored, evaluate
-from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_columns, rank_columns, side_by_side
+from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_scores, rank_columns, side_by_side
 from aucforest.monitoring._tables import UNKNOWN, Samples
 from aucforest.monitoring.calibration import columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
@@ -47,8 +47,7 @@ class CBPE(BaseEstimator):
     """Confidence-based performance estimation: metrics of a classifier without labels, with intervals and alerts.
 
     Estimates and intervals are valid as long as P(y | score) is unchanged since the reference data. Concept drift
-    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed; a chunk
-    that differs more from the reference than chunks of the reference differ from each other is an alert.
+    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed.
 
     On labeled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
@@ -380,7 +379,7 @@ class CBPE(BaseEstimator):
         self._reference = Rows(columns, truth, samples.predicted)
         self._sample = Sample(columns, samples.X, list(self._categories), self.importance_weighted)
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.random_state)
-        check_raw_columns(columns, self.calibrated_)
+        check_raw_scores(samples.scores, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
         top_metrics = [metric.name for metric in self._metrics if metric.always_drawn]
         if top_metrics and positives.min() < FEWEST_POSITIVES:
@@ -499,7 +498,7 @@ class CBPE(BaseEstimator):
         curves = self._curves
         if self.importance_weighted and self.calibrated_.any():
             curves = Curves(self._reference, self.calibrated_, measured.ratios)
-        check_raw_columns(columns, self.calibrated_)
+        check_raw_scores(samples.scores, self.calibrated_)
         rows, evaluated = Rows(columns, side_by_side([column.scores for column in columns]), samples.predicted), []
         scored = Scored(rows, {}) if curves is None else curves.apply(rows)
         for metric in self._metrics:

@@ -47,9 +47,8 @@ class ShiftReport(NamedTuple):
         There is an alert above the first and second limit and below the third. The limits are computed from full
         reference chunks, each compared with the rest of the reference. NaN if there are no limits.
     valid : bool or None
-        Whether the three measures are within their limits. If not, the chunk differs from the reference more than
-        reference chunks differ from each other, and its estimates are in doubt. None (undefined) without limits, if no
-        shift of the chunk could be beyond the limits, and for a chunk of fewer than two samples.
+        Whether the three measures are within their limits. If not, the estimates are in doubt. None (undefined) without
+        limits, if no shift of the chunk could be beyond the limits, and for a chunk of fewer than two samples.
     """
 
     psi: float
