@@ -1,6 +1,6 @@
 """The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds, AUC by trees."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
@@ -73,18 +73,45 @@ def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
     return {"log_loss": log_losses(rows.labels, rows.scores), "brier": brier_losses(rows.labels, rows.scores)}
 
 
-def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> dict[str, FloatArray]:
-    """Return the metrics of stratified bootstrap samples; for two classes also "precision", that at `RECALLS`."""
-    losses, samples = row_losses(rows), list[dict[str, Any]]()
-    group = group_by_score(rows, 1, _MOST_GROUPS) if len(rows.classes) == 2 else None
-    for weights in bootstrap_weights(rows, n_bootstrap, seed):
-        found: dict[str, Any] = {name: values @ weights / weights.sum() for name, values in losses.items()}
-        found["g_mean"] = g_mean(rows.labels, rows.predicted, weights)
+def usual_proportion(rows: ScoredRows) -> float:
+    """Return the proportion of rows in sentences on top scores: 0.01 for a rare class and many rows, else 0.1."""
+    return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
+
+
+def measure_of(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
+    """Return a function that computes metrics from row weights.
+
+    For two classes, it omits the ROC AUC, merges scores into groups, and "precision" is the precision at `RECALLS`.
+    """
+    losses, k = row_losses(rows), usual_proportion(rows)
+    group = group_by_score(rows, 1, most_groups) if len(rows.classes) == 2 else None
+
+    def measure(weights: FloatArray) -> dict[str, Any]:
+        means = {name: float(values @ weights / weights.sum()) for name, values in losses.items()}
         if group is None:
-            found["roc_auc"] = class_roc_auc(rows.labels, rows.scores, weights)
-        else:
-            found["average_precision"], found["precision"] = precision_curve(rows, group, weights)
-        samples.append(found)
+            return {"roc_auc": class_roc_auc(rows.labels, rows.scores, weights)} | means
+        tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
+        called = np.cumsum(np.bincount(group, weights))
+        precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
+        hits = float(np.interp(k * called[-1], np.append(0.0, called), np.append(0.0, tps)))  # ties are interpolated
+        return {
+            "average_precision": float(precision_area(tps, precision)),
+            f"precision_at_{k}": hits / float(k * called[-1]),
+            f"recall_at_{k}": hits / float(tps[-1]),
+            "precision": precision[np.searchsorted(tps / tps[-1], RECALLS - _ROUNDING)],
+            **means,
+        }
+
+    return measure
+
+
+def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> dict[str, FloatArray]:
+    """Return the metrics of stratified bootstrap samples, those of `measure_of` and the G-mean."""
+    measure = measure_of(rows, _MOST_GROUPS)
+    samples = [
+        measure(weights) | {"g_mean": g_mean(rows.labels, rows.predicted, weights)}
+        for weights in bootstrap_weights(rows, n_bootstrap, seed)
+    ]
     return {name: np.array([found[name] for found in samples]) for name in samples[0]}
 
 
@@ -105,20 +132,6 @@ def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
     # a threshold separates whole groups
     ends = cumulated.thresholds[thin(cumulated, most)[1:]]
     return np.searchsorted(-ends, -rows.scores[:, k])
-
-
-def cumulate_groups(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[Any, Any, Any]:
-    """Return the cumulative weights of positive rows and of all rows at the end of each group, and the precisions."""
-    tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
-    called = np.cumsum(np.bincount(group, weights))
-    return tps, called, np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
-
-
-def precision_curve(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[float, FloatArray]:
-    """Return the average precision, and the precision at `RECALLS`, from groups of rows and row weights."""
-    tps, _, precision = cumulate_groups(rows, group, weights)
-    recall = tps / tps[-1]
-    return float(precision_area(tps, precision)), precision[np.searchsorted(recall, RECALLS - _ROUNDING)]
 
 
 def summarize(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Score]:

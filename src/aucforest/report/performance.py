@@ -16,7 +16,7 @@ from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import as_dates, columns_of, order_of
 from aucforest.report.importance import columns_in_order
-from aucforest.report.metrics import LEVEL, find_thresholds, reliability, summarize
+from aucforest.report.metrics import LEVEL, find_thresholds, reliability, summarize, usual_proportion
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
 from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
@@ -153,11 +153,6 @@ def top_rows(rows: ScoredRows, k: int) -> MetricsAtK:
     """Return metrics of the k rows with the highest scores; with weights, k / n_rows is a proportion of the weight."""
     proportion = k / rows.labels.size
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
-
-
-def usual_proportion(rows: ScoredRows) -> float:
-    """Return the proportion of rows in sentences on top scores: 0.01 for a rare class and many rows, else 0.1."""
-    return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
 
 
 def alert_depths(n_rows: int, per_1000: Iterable[int] = _PER_1000) -> dict[int, int]:

@@ -1,6 +1,6 @@
 """The sections that compare models on the same rows, with a verdict, metrics and curves, or split criteria on folds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -12,12 +12,10 @@ from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, Crit
 from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.confidence import auc_with_interval, paired_test
 from aucforest.metrics.intervals import tails
-from aucforest.metrics.roc import class_roc_auc, precision_area
 from aucforest.report import plots
-from aucforest.report.metrics import LEVEL, bootstrap_weights, cumulate_groups, group_by_score, row_losses
+from aucforest.report.metrics import LEVEL, bootstrap_weights, measure_of
 from aucforest.report.page import Plot, Section, Table, estimate, number, signed
-from aucforest.report.performance import usual_proportion
-from aucforest.report.rows import FloatArray, ScoredRows, check_classifier, classes_of
+from aucforest.report.rows import ScoredRows, check_classifier, classes_of
 from aucforest.tables.columns import names_of
 
 _MOST_MODELS = len(plots.COLORS)  # one color for each model
@@ -74,11 +72,12 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
     with a difference of at least 0, or of at most 0, whichever is smaller; 1 stands for the sample of all rows.
     """
     first = next(iter(scored.values()))
-    measures = [_measure_of(rows) for rows in scored.values()]
+    measures = [measure_of(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
     observed = [measure(first.weights) for measure in measures]
     samples = [[measure(weights) for measure in measures] for weights in bootstrap_weights(first, n_bootstrap, seed)]
     compared = {"roc_auc": [_by_delong(model, scored, first) for model in scored]} if len(first.classes) == 2 else {}
-    for metric in [name for name in observed[0] if all(name in values for values in observed)]:
+    shared = [name for name in observed[0] if all(name in values for values in observed) and name != "precision"]
+    for metric in shared:
         compared[metric] = []
         resampled = np.array([[values[metric] for values in sample] for sample in samples])
         for model, values, estimates in zip(scored, observed, resampled.T):
@@ -93,23 +92,6 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
         adjusted = holm([row.pvalue for row in rows[1:]]).tolist()
         rows[1:] = [row._replace(adjusted_pvalue=pvalue) for row, pvalue in zip(rows[1:], adjusted)]
     return compared
-
-
-def _measure_of(rows: ScoredRows) -> Callable[[FloatArray], dict[str, float]]:
-    """Return a function that computes metrics from row weights; it omits the ROC AUC for two classes."""
-    group = group_by_score(rows, 1, rows.labels.size + 1) if len(rows.classes) == 2 else None  # one per distinct score
-    losses, k = row_losses(rows), usual_proportion(rows)
-
-    def measure(weights: FloatArray) -> dict[str, float]:
-        means = {name: float(values @ weights / weights.sum()) for name, values in losses.items()}
-        if group is None:
-            return {"roc_auc": class_roc_auc(rows.labels, rows.scores, weights)} | means
-        tps, called, precision = cumulate_groups(rows, group, weights)
-        hits = float(np.interp(k * called[-1], np.append(0.0, called), np.append(0.0, tps)))  # ties are interpolated
-        at_k = {f"precision_at_{k}": hits / float(k * called[-1]), f"recall_at_{k}": hits / float(tps[-1])}
-        return {"average_precision": float(precision_area(tps, precision))} | at_k | means
-
-    return measure
 
 
 def _by_delong(model: str, scored: Mapping[str, ScoredRows], first: ScoredRows) -> ComparisonRow:
