@@ -176,6 +176,7 @@ def report(
         with drawing():
             parts = several.criteria_sections(model_or_comparison)
         return Report(title, render(title, several.criteria_facts(model_or_comparison) | dict(facts or {}), parts))
+    check_count("n_bootstrap", n_bootstrap, 2)
     target = getattr(y_test, "name", None)
     stated = ({} if target in (None, "") else {"Target": str(target)}) | dict(facts or {})
     if isinstance(model_or_comparison, Mapping | list | tuple):
@@ -187,7 +188,6 @@ def report(
         training = read_training(first, X_train, y_train, sample_weight_train, finds_samples=False)
         options = {"n_bootstrap": n_bootstrap, "random_state": random_state}
         return report_on_models(scored, training, title=title, facts=stated, intended_use=intended_use, **options)
-    check_count("n_bootstrap", n_bootstrap, 2)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
@@ -272,7 +272,6 @@ def report_on_models(
     random_state: Any = None,
 ) -> Report:
     """Return the report on several models that scored the same rows; the types of X may differ between models."""
-    check_count("n_bootstrap", n_bootstrap, 2)
     first = next(iter(scored.values()))
     if any(not np.array_equal(rows.labels, first.labels) for rows in scored.values()):
         raise ValueError("the models of a report must score the same rows, but these have different labels")
