@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, norm
 
-from aucforest.monitoring import CBPE, Chunks, ShiftReport
+from aucforest.monitoring import CBPE, Chunks, ShiftReport, estimation
 from aucforest.monitoring._rows import rank_columns
 from aucforest.monitoring.shift import (
     MOST_CHUNKS,
@@ -13,7 +13,6 @@ from aucforest.monitoring.shift import (
     Sample,
     measure_shift,
     prediction_limits,
-    spread_out,
     stability_index,
     tell_apart,
 )
@@ -161,10 +160,21 @@ def test_a_new_row_is_beyond_prediction_limits_as_often_as_the_level_says():
     assert np.isnan(prediction_limits(np.zeros((1, 3)), 3.0)).all()
 
 
-def test_many_chunks_are_thinned():
-    assert spread_out(range(5)) == [0, 1, 2, 3, 4]
-    thinned = spread_out(range(1000))
-    assert (len(thinned), thinned[0], thinned[-1]) == (MOST_CHUNKS, 0, 999)
+@pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
+@pytest.mark.parametrize("n_chunks", [5, 50])
+def test_many_chunks_are_thinned(n_chunks, monkeypatch):
+    """At most 20 chunks, the first and the last among them, are compared with the rest of the reference."""
+    compared = []
+
+    def measure(reference, new, random, rest):
+        compared.append(np.flatnonzero(~rest))
+        return measure_shift(reference, new, random, rest)
+
+    monkeypatch.setattr(estimation, "measure_shift", measure)
+    y_true = np.arange(2000) % 2
+    CBPE().fit(y_true=y_true, y_score=normal(2000)[:, 0] + y_true, chunks=Chunks.by_number(n_chunks))
+    assert len(compared) == min(n_chunks, MOST_CHUNKS)
+    assert (compared[0][0], compared[-1][-1]) == (0, 1999)
 
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")

@@ -21,7 +21,7 @@ from aucforest.monitoring.calibration import columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import Metric, Normalize, alert_limits, find_metrics, is_beyond, reach_of_limits
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
-from aucforest.monitoring.shift import LEAST_CHUNKS, Sample, ShiftReport, measure_shift, prediction_limits, spread_out
+from aucforest.monitoring.shift import LEAST_CHUNKS, MOST_CHUNKS, Sample, ShiftReport, measure_shift, prediction_limits
 from aucforest.monitoring.soft import soft_roc_auc
 from aucforest.tables.rows import indexable_rows
 
@@ -464,8 +464,9 @@ class CBPE(BaseEstimator):
 
     def _set_shift_limits(self, samples: Samples, pieces: list[tuple[slice | IntArray, Samples]]) -> None:
         """Compute the limits of shifts by comparing reference chunks with the rest of the reference."""
-        measures = []
-        for number, (rows, piece) in enumerate(spread_out(pieces) if len(pieces) >= LEAST_CHUNKS else []):
+        measures, n_compared = [], min(len(pieces), MOST_CHUNKS) if len(pieces) >= LEAST_CHUNKS else 0
+        for number, k in enumerate(np.linspace(0, len(pieces) - 1, n_compared).astype(int)):
+            rows, piece = pieces[k]
             rest = np.ones(len(samples.kept), dtype=bool)
             rest[rows] = False
             new = Sample(rank_columns(piece.scores), piece.X)

@@ -19,7 +19,6 @@ from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn
 from aucforest.monitoring.metrics import is_beyond
 
 N_BINS = 10
-N_FOLDS = 5
 MOST_ROWS = 5_000  # the maximum number of reference and of new samples for the domain classifier
 LEAST_PROBABILITY = 0.01  # Probabilities are clipped so that no density ratio is 0 or infinite.
 # The minimum number of full reference chunks for limits. Two chunks would only be compared with each other, once.
@@ -144,7 +143,7 @@ def tell_apart(
     seed = int(random.integers(2**31))
     options: dict[str, Any] = {"criterion": "gini", "shrinkage": None, "min_samples_leaf": 10}
     forest = AUCForestClassifier(50, **options, categorical_features=list(categorical), random_state=seed)
-    folds = StratifiedKFold(min(N_FOLDS, len(kept), len(new)), shuffle=True, random_state=seed)
+    folds = StratifiedKFold(min(5, len(kept), len(new)), shuffle=True, random_state=seed)
     X = np.vstack([reference[kept], new])
     proba = cross_val_predict(forest, X, is_new, cv=folds, method="predict_proba")[:, 1]
     clipped = np.clip(proba[: len(kept)], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
@@ -203,12 +202,6 @@ class Measured(NamedTuple):
             effective_sample_size_limit=least_size,
             valid=False if is_shifted else True if can_be_beyond else None,
         )
-
-
-def spread_out(chunks: Sequence[Any]) -> list[Any]:
-    """Return all chunks, or MOST_CHUNKS at equal distances if there are more."""
-    n_chunks = len(chunks)
-    return [chunks[k] for k in np.linspace(0, n_chunks - 1, min(n_chunks, MOST_CHUNKS)).astype(int)]
 
 
 def prediction_limits(standardized: FloatArray, threshold: float) -> FloatArray:

@@ -92,8 +92,7 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS)):
         texts = [f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons]
         row_name = str(names[row]).removesuffix(" 00:00:00")  # that of a date has no time of day at midnight
-        cells = [row_name, number(rows.scores[row, 1]), rows.classes[rows.labels[row]]]
-        body.append([*cells, "; ".join(texts)])
+        body.append([row_name, number(rows.scores[row, 1]), rows.classes[rows.labels[row]], "; ".join(texts)])
     lead = (
         f"The {len(body)} rows with the highest scores. The number in brackets is the contribution of the feature: "
         f"what it adds to the log odds of {name}, of which the score is the probability. It describes the model, and "

@@ -21,7 +21,6 @@ from aucforest.report.rows import FloatArray, ScoredRows
 # Okabe and Ito's palette for color-blind readers, with the light colors darkened for a white background.
 COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b5b5b", "#7a3e9d", "#8c2d19", "#2c6e2f"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
-_LEADER = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0.0, 0.5)}  # line from a model's name to its curve
 _AXES = {
     "roc": ("false positive rate", "true positive rate"),
     "gains": ("proportion of rows alerted", "recall"),
@@ -182,7 +181,8 @@ def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
         color, dash = COLORS[i], DASHES[i % len(DASHES)]
         axes.plot(*curve, color=color, linestyle=dash, marker="." if kind == "reliability" else "")
         at = np.interp(0.06 + 0.34 * i / len(curves), [0, 1], curve[0][[0, -1]])
-        point, leader = (at, np.interp(at, *curve)), _LEADER | {"color": color}
+        point = at, np.interp(at, *curve)
+        leader = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0.0, 0.5), "color": color}
         axes.plot(*point, "o", color=color, markersize=4.5)
         text = 0.56, 0.05 + i * min(0.06, 0.4 / len(curves))
         axes.annotate(name, point, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=leader)

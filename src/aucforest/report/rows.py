@@ -117,11 +117,9 @@ def check_rows(
 
 def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return class names, and phrases for their rows. Numbers and booleans include the name of the target."""
-    names = tuple(map(str, classes.tolist()))
-    if target in (None, "") or classes.dtype.kind not in "biuf":
-        return names, tuple(f"of class {name}" for name in names)
-    names = tuple(f"{target} = {name}" for name in names)
-    return names, tuple(f"with {name}" for name in names)
+    has_target = target not in (None, "") and classes.dtype.kind in "biuf"
+    names = tuple(f"{target} = {name}" if has_target else str(name) for name in classes.tolist())
+    return names, tuple(f"with {name}" if has_target else f"of class {name}" for name in names)
 
 
 def classes_of(model: Any) -> NDArray[Any]:
