@@ -23,10 +23,7 @@ SUM_TOLERANCE = 1e-3  # Probabilities are often rounded to a few decimals.
 
 
 class RankedColumn:
-    """Scores and their ranking.
-
-    `order` sorts the samples by score. Samples with equal scores are a group: ``order[edges[g]:edges[g + 1]]``.
-    """
+    """Scores and their ranking: `order` sorts; in group g, ``order[edges[g]:edges[g + 1]]``, scores are equal."""
 
     def __init__(self, scores: FloatArray) -> None:
         ranked = rank_rows(scores)

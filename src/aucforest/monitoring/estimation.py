@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,14 +33,6 @@ FEWEST_POSITIVES = 50
 def _few_of(names: list[str]) -> str:
     """Return the first five names as text, which ends with "and more" if there are others."""
     return f"{', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
-
-
-def _is_sampled(frequencies: FloatArray, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return a mask of a random sample, as large as possible, with the given class frequencies."""
-    counts = np.bincount(labels, minlength=len(frequencies))
-    rates = np.where(counts > 0, frequencies / np.maximum(counts, 1), 0.0)
-    is_sampled: NDArray[np.bool_] = np.random.default_rng(0).random(len(labels)) < (rates / rates.max())[labels]
-    return is_sampled
 
 
 class CBPE(BaseEstimator):
@@ -290,14 +282,17 @@ class CBPE(BaseEstimator):
             raise ValueError("from_forest needs out-of-bag probabilities: fit the forest with oob_score=True")
         labels = np.asarray(y_true)
         features = None if X_ref is None else indexable_rows(X_ref)
-        counts = {"y_true": len(labels), "X_ref": len(proba) if X_ref is None else num_samples(features)}
-        for name, n_rows in counts.items():
+        lengths = {"y_true": len(labels), "X_ref": len(proba) if X_ref is None else num_samples(features)}
+        for name, n_rows in lengths.items():
             if n_rows != len(proba):
                 raise ValueError(f"{name} has {n_rows} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
         if hasattr(forest, "prevalence_"):
-            codes, _ = class_codes(labels, len(labels), labels=forest.classes_)
-            scored[scored] = _is_sampled(forest.prevalence_, codes[scored])
+            codes = class_codes(labels, len(labels), labels=forest.classes_)[0][scored]
+            counts = np.bincount(codes, minlength=len(forest.classes_))
+            rates = np.where(counts > 0, forest.prevalence_ / np.maximum(counts, 1), 0.0)
+            # the largest random sample with these class frequencies
+            scored[scored] = np.random.default_rng(0).random(codes.size) < (rates / rates.max())[codes]
         if features is not None:
             features = safe_indexing(features, np.flatnonzero(scored))
         predicted = forest.classes_[decide(forest, proba[scored])]

@@ -62,15 +62,12 @@ class ShiftReport(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Samples that are compared: columns of scores, features or None, and which of these are codes of categories.
-
-    `all_reference`: whether the domain classifier uses all samples of a large reference.
-    """
+    """Samples that are compared: columns of scores, features or None, and which of these are codes of categories."""
 
     columns: list[RankedColumn]
     X: FloatArray | None
     categorical: Sequence[int] = ()
-    all_reference: bool = False
+    all_reference: bool = False  # whether the domain classifier uses all samples of a large reference
 
 
 def stability_index(

@@ -205,10 +205,7 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
 
 
 def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
-    """Return pairs of columns of rows and training rows, matched by name if both have names, else by position.
-
-    The result is empty if X has no columns. Raises ValueError if the training rows lack a column of the model.
-    """
+    """Return pairs of columns, matched by name if both tables have names, else by position; {} without columns."""
     test, train = columns_of(rows.X), columns_of(training.X)
     if not (names_of(rows.X) and names_of(training.X)):
         return dict(zip(test, zip(test.values(), train.values())))

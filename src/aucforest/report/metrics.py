@@ -1,7 +1,6 @@
 """The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds, AUC by trees."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -184,8 +183,7 @@ def reliability(rows: ScoredRows, k: int) -> list[Bin]:
     return bins
 
 
-@dataclass(frozen=True)
-class Thresholds:
+class Thresholds(NamedTuple):
     """Thresholds in ascending order; a row is predicted positive if its score is at least the threshold."""
 
     thresholds: FloatArray  # scores of rows, then infinity, at which no row is predicted positive
@@ -217,15 +215,9 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
     positives, called = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
     hull = isotonic_regression(positives / called, weights=called, increasing=False).blocks
     indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, own]))[::-1]
-    best_index, own_index = map(indices.tolist().index, (best, own))
-    return Thresholds(
-        thresholds=np.asarray(cumulated.thresholds[indices], dtype=np.float64),
-        tp=cumulated.tps[indices],
-        fp=cumulated.fps[indices],
-        own=None if own_score is None else own_index,
-        own_threshold=own_threshold,
-        best_g_mean=best_index,
-    )
+    best_g_mean, own_index = map(indices.tolist().index, (best, own))
+    tp, fp, thresholds = (np.asarray(values[indices], dtype=np.float64) for values in cumulated)
+    return Thresholds(thresholds, tp, fp, None if own_score is None else own_index, own_threshold, best_g_mean)
 
 
 def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
