@@ -215,10 +215,10 @@ def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
     return {name: (test[name], train[name]) for name in test if name in train}
 
 
-def codes_of(pair: Pair) -> list[NDArray[np.int64]]:
-    """Return the code of each value of two columns; missing values have a code of their own."""
+def codes_of(pair: Pair, *, as_text: bool = False) -> list[NDArray[np.int64]]:
+    """Return the code of each value of two columns; objects are compared as text, missing ones have their own code."""
     columns: list[Any] = list(pair)
-    if any(values.dtype.kind == "O" for values in pair):
+    if as_text or any(values.dtype.kind == "O" for values in pair):
         columns = [["" if is_missing(value) else f"={value}" for value in values.tolist()] for values in pair]
     return np.split(np.unique(np.concatenate(columns), return_inverse=True)[1], [len(pair[0])])
 

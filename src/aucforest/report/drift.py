@@ -63,7 +63,7 @@ def _as_bins(pair: Pair) -> Sequence[NDArray[Any]]:
     """Return the bin of each value: a decile of the training rows or a category. Missing values have another bin."""
     numbers = _as_numbers(pair)
     if numbers is None:
-        return codes_of(pair)
+        return codes_of(pair, as_text=True)
     known = np.sort(numbers[1][~np.isnan(numbers[1])])
     edges = np.unique(known[np.arange(1, N_BINS) * (known.size - 1) // N_BINS]) if known.size else known
     return [np.where(np.isnan(values), N_BINS, np.searchsorted(edges, values)) for values in numbers]
@@ -83,7 +83,7 @@ def _tell_apart(pairs: list[Pair], seed: int) -> str:
         return "There are too few rows for a forest that tells them from the training rows."
     pairs = [(new[here], old[there]) for new, old in pairs]
     numbers = [_as_numbers(pair) for pair in pairs]
-    read = [codes_of(pair) if each is None else each for pair, each in zip(pairs, numbers)]
+    read = [codes_of(pair, as_text=True) if each is None else each for pair, each in zip(pairs, numbers)]
     X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*read))
     categorical = [j for j, each in enumerate(numbers) if each is None]
     auc, error, *_ = tell_apart(X_train, X, random, categorical=categorical)
