@@ -9,7 +9,6 @@ from sklearn.isotonic import IsotonicRegression
 from aucforest.monitoring._rows import RankedColumn, rank_columns
 from aucforest.monitoring.calibration import (
     IsotonicCurve,
-    IsotonicCurves,
     _brier_improves,
     columns_to_fit,
     is_rising,
@@ -17,18 +16,10 @@ from aucforest.monitoring.calibration import (
 )
 from tests.monitoring.data import load
 from tests.monitoring.simulation import share_that_fires
+from tests.monitoring.strategies import labelled
 from tests.reference.isotonic import curve_at, pooled_blocks
 
 GRID = np.linspace(-6, 6, 49)
-
-
-@st.composite
-def labelled(draw, min_size=2, max_size=25):
-    """Draw (scores, labels) with ties; both labels are there."""
-    n = draw(st.integers(min_size, max_size))
-    scores = draw(st.lists(st.integers(-5, 5).map(float), min_size=n, max_size=n))
-    labels = [0.0, 1.0, *draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n - 2, max_size=n - 2))]
-    return np.array(scores), np.array(labels)
 
 
 def values(curve, scores):
@@ -68,50 +59,6 @@ def test_falling_and_weighted_curves(rows, data):
 def test_recorded_curves(case):
     curve = IsotonicCurve(RankedColumn(np.array(case["score"])), np.array(case["y"], dtype=float))
     np.testing.assert_allclose(values(curve, case["isotonic_grid"]), case["isotonic_pred"], atol=1e-12)
-
-
-@given(labelled(), st.lists(st.floats(-6, 6), min_size=1, max_size=10))
-def test_spread_is_the_way_back(rows, new):
-    """Raising the level of one block raises a weighted sum of new chances by what falls to that block."""
-    scores, labels = rows
-    calibration = IsotonicCurves(rank_columns(scores), labels[:, None], np.array([True]))
-    new = np.array(new)
-    columns = rank_columns(new)
-    influence = np.arange(1.0, new.size + 1)[:, None]
-    before = calibration.apply(columns)
-    spread = calibration.spread(before, influence)
-    assert spread.sum() == pytest.approx(influence.sum())
-    (curve,) = calibration.curves.values()
-    for block in range(curve.levels.size):
-        curve.levels[block] += 1.0
-        gained = ((calibration.apply(columns).p - before.p) * influence).sum()
-        curve.levels[block] -= 1.0
-        assert gained == pytest.approx(spread[block], abs=1e-9)
-
-
-def test_several_columns_are_divided_by_their_sum():
-    random = np.random.default_rng(0)
-    p = random.dirichlet([1.0, 2.0, 3.0], size=500)
-    truth = np.eye(3)[(random.random(500)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
-    columns = rank_columns(p)
-    rows = IsotonicCurves(columns, truth, np.array([True, False, True])).apply(columns)
-    single = [IsotonicCurve(columns[k], truth[:, k]) for k in range(3)]
-    raw = np.column_stack([values(single[0], p[:, 0]), p[:, 1], values(single[2], p[:, 2])])
-    np.testing.assert_allclose(rows.p, raw / raw.sum(axis=1, keepdims=True), atol=1e-12)
-    influence = random.normal(size=p.shape)
-    calibration = IsotonicCurves(columns, truth, np.array([True, False, True]))
-    spread = calibration.spread(rows, influence)
-    curve, step, block = calibration.curves[0], 1e-6, 1
-    curve.levels[block] += step
-    gained = ((calibration.apply(columns).p - rows.p) * influence).sum() / step
-    assert gained == pytest.approx(spread[block], rel=1e-3)
-
-
-def test_rows_that_every_curve_calls_impossible_are_of_any_class():
-    truth = np.eye(3)[[0, 1, 2, 0, 1, 2]]
-    scores = np.where(truth > 0, 0.9, 0.05)
-    calibration = IsotonicCurves(rank_columns(scores), truth, np.full(3, True))
-    np.testing.assert_allclose(calibration.apply(rank_columns(np.zeros((1, 3)))).p, [[1 / 3] * 3])
 
 
 MOST_FALSE_ALARMS = 0.06

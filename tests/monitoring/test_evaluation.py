@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from aucforest.monitoring import CBPE, Chunks
-from aucforest.monitoring._evaluation import Curves, Scored, evaluate
+from aucforest.monitoring._evaluation import Curves, evaluate
 from aucforest.monitoring._rows import Rows, rank_columns
+from aucforest.monitoring.calibration import IsotonicCurve
 from aucforest.monitoring.metrics import find_metrics
+from tests.monitoring.strategies import labelled
 from tests.reference.isotonic import corrected_auc, estimated_auc, variance_by_block
 from tests.reference.metrics import auc
 from tests.reference.soft import auc_by_thresholds
@@ -71,12 +75,12 @@ def test_few_reference_rows_that_decide_widen_the_interval(metric, reach):
     truth = (random.random(40) < score)[:, None].astype(float)
     curves = Curves(Rows(rank_columns(score), truth), np.array([True]))
     predicted = np.arange(1000, dtype=np.uint32) // 500
-    scored = Scored(rank_columns(np.linspace(0.9, 1.0, 1000)), predicted, curves)
+    scored = applied(curves, np.linspace(0.9, 1.0, 1000), predicted)
     (evaluated_metric,) = find_metrics([metric], np.arange(2), "ovo", None, None)
     unbounded, options = evaluated_metric._replace(low=-np.inf, high=np.inf), CBPE(level=0.8, n_simulations=5_000)
-    evaluated = evaluate(unbounded, scored, None, options, np.random.default_rng(0))
+    evaluated = evaluate(unbounded, scored, curves, None, options, np.random.default_rng(0))
     influence = evaluated_metric.estimate(scored.rows).influence
-    _, freedom = curves.noise(scored.calibrated, influence, curves.no_offset)
+    _, freedom = curves.noise(scored, influence, curves.no_offset)
     assert freedom < 10
     width = 2 * student.ppf(0.9, freedom) * evaluated.standard_error
     assert evaluated.high - evaluated.low == pytest.approx(width, rel=max(reach, 0.01))
@@ -101,6 +105,11 @@ def curves_of(scores, truth, weights=None):
     return Curves(Rows(columns, truth), np.full(len(columns), True), weights)
 
 
+def applied(curves, scores, predicted=None):
+    """Return calibrated rows."""
+    return curves.apply(Rows(rank_columns(scores), scores, predicted))
+
+
 def two_classes(seed, n=60, decimals=1):
     """Return scores with ties and labels."""
     random = np.random.default_rng(seed)
@@ -110,20 +119,64 @@ def two_classes(seed, n=60, decimals=1):
     return scores, labels
 
 
+@given(labelled(), st.lists(st.floats(-6, 6), min_size=1, max_size=10))
+def test_spread_is_the_way_back(rows, new):
+    """Raising the level of one block raises a weighted sum of new chances by what falls to that block."""
+    scores, labels = rows
+    curves = curves_of(scores, labels[:, None])
+    new = np.array(new)
+    influence = np.arange(1.0, new.size + 1)[:, None]
+    before = applied(curves, new)
+    spread = curves.spread(before, influence)
+    assert spread.sum() == pytest.approx(influence.sum())
+    (curve,) = curves.curves.values()
+    for block in range(curve.levels.size):
+        curve.levels[block] += 1.0
+        gained = ((applied(curves, new).rows.p - before.rows.p) * influence).sum()
+        curve.levels[block] -= 1.0
+        assert gained == pytest.approx(spread[block], abs=1e-9)
+
+
+def test_several_columns_are_divided_by_their_sum():
+    random = np.random.default_rng(0)
+    p = random.dirichlet([1.0, 2.0, 3.0], size=500)
+    truth = np.eye(3)[(random.random(500)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
+    columns = rank_columns(p)
+    curves = Curves(Rows(columns, truth), np.array([True, False, True]))
+    scored = applied(curves, p)
+    single = [column.to_rows(curve.at(curve.locate(column))) for curve, column in
+              ((IsotonicCurve(columns[k], truth[:, k]), columns[k]) for k in (0, 2))]  # fmt: skip
+    raw = np.column_stack([single[0], p[:, 1], single[1]])
+    np.testing.assert_allclose(scored.rows.p, raw / raw.sum(axis=1, keepdims=True), atol=1e-12)
+    influence = random.normal(size=p.shape)
+    spread = curves.spread(scored, influence)
+    curve, step, block = curves.curves[0], 1e-6, 1
+    curve.levels[block] += step
+    gained = ((applied(curves, p).rows.p - scored.rows.p) * influence).sum() / step
+    assert gained == pytest.approx(spread[block], rel=1e-3)
+
+
+def test_rows_that_every_curve_calls_impossible_are_of_any_class():
+    truth = np.eye(3)[[0, 1, 2, 0, 1, 2]]
+    scores = np.where(truth > 0, 0.9, 0.05)
+    curves = curves_of(scores, truth)
+    np.testing.assert_allclose(applied(curves, np.zeros((1, 3))).rows.p, [[1 / 3] * 3])
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_variance_and_offset_of_two_classes(seed):
     scores, labels = two_classes(seed)
     new = np.random.default_rng(100 + seed).random(40)
     curves = curves_of(scores, labels[:, None])
-    rows = curves.isotonic.apply(rank_columns(new))
+    scored = applied(curves, new)
     offset = curves.offset(ROC_AUC)
-    estimate = ROC_AUC.estimate(Rows(rows.columns, rows.p))
-    variance, _ = curves.noise(rows, estimate.influence, offset)
+    estimate = ROC_AUC.estimate(scored.rows)
+    variance, _ = curves.noise(scored, estimate.influence, offset)
     parts = variance_by_block(corrected_auc, list(scores), list(labels), list(new))
     assert variance == pytest.approx(sum(part for part, _ in parts), rel=1e-4)
-    p = curves.isotonic.apply(rank_columns(scores)).p
-    in_sample = ROC_AUC.estimate(Rows(rank_columns(scores), p))
-    assert in_sample.value == pytest.approx(auc_by_thresholds(scores, p[:, 0]))
+    rows = applied(curves, scores).rows
+    in_sample = ROC_AUC.estimate(rows)
+    assert in_sample.value == pytest.approx(auc_by_thresholds(scores, rows.p[:, 0]))
     assert offset.value == pytest.approx(in_sample.expected - auc(labels, scores))
 
 
@@ -132,9 +185,9 @@ def test_degrees_of_freedom(seed):
     scores, labels = two_classes(seed)
     new = np.random.default_rng(100 + seed).uniform(0.6, 1.0, 40)
     curves = curves_of(scores, labels[:, None])
-    rows = curves.isotonic.apply(rank_columns(new))
-    estimate = ROC_AUC.estimate(Rows(rows.columns, rows.p))
-    variance, freedom = curves.noise(rows, estimate.influence, curves.no_offset)
+    scored = applied(curves, new)
+    estimate = ROC_AUC.estimate(scored.rows)
+    variance, freedom = curves.noise(scored, estimate.influence, curves.no_offset)
     parts = variance_by_block(estimated_auc, list(scores), list(labels), list(new))
     expected = variance**2 / sum(part**2 / max(n_rows - 1, 0.5) for part, n_rows in parts)
     assert freedom == pytest.approx(max(1.0, expected), rel=1e-4)
@@ -146,9 +199,8 @@ def test_degrees_of_freedom(seed):
 def test_one_dominant_block_has_one_degree_of_freedom():
     scores, labels = np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
     curves = curves_of(scores, labels[:, None])
-    assert curves.isotonic.curves[0].mass.tolist() == [1, 2, 1]
-    rows = curves.isotonic.apply(rank_columns(np.ones(5)))
-    assert curves.noise(rows, np.ones((5, 1)), curves.no_offset)[1] == 1.0
+    assert curves.curves[0].mass.tolist() == [1, 2, 1]
+    assert curves.noise(applied(curves, np.ones(5)), np.ones((5, 1)), curves.no_offset)[1] == 1.0
 
 
 @pytest.mark.parametrize("weighted", [False, True])

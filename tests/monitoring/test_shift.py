@@ -4,17 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu, norm
 
-from aucforest.monitoring import CBPE, Chunks, ShiftReport
+from aucforest.monitoring import CBPE, Chunks, ShiftReport, estimation
 from aucforest.monitoring._rows import rank_columns
 from aucforest.monitoring.shift import (
     MOST_CHUNKS,
     MOST_ROWS,
     Measured,
     Sample,
-    greatest_index,
     measure_shift,
     prediction_limits,
-    spread_out,
     stability_index,
     tell_apart,
 )
@@ -26,6 +24,11 @@ def normal(n, mean=0.0, seed=0, columns=1):
     return np.random.default_rng(seed).normal(mean, 1.0, (n, columns))
 
 
+def index_of(reference, new, **options):
+    """Return the index without the greatest possible one."""
+    return stability_index(reference, new, **options)[0]
+
+
 def test_stability_index_by_hand():
     reference = np.arange(100.0)[:, None]
     new = np.concatenate([np.zeros(50), np.arange(50.0, 100.0)])[:, None]
@@ -33,43 +36,43 @@ def test_stability_index_by_hand():
     counts = np.array([50, 0, 0, 0, 0, 10, 10, 10, 10, 10]) + 0.5
     shares = counts / counts.sum()
     expected = ((shares - old) * np.log(shares / old)).sum()
-    assert stability_index(rank_columns(reference), rank_columns(new)) == pytest.approx(expected)
-    assert stability_index(rank_columns(reference), rank_columns(reference)) == 0.0
+    assert index_of(rank_columns(reference), rank_columns(new)) == pytest.approx(expected)
+    assert index_of(rank_columns(reference), rank_columns(reference)) == 0.0
 
 
 def test_a_part_is_compared_with_the_rest():
     scores = normal(1000, columns=2)
     rest = np.arange(1000) % 10 > 0
     whole, part = Sample(rank_columns(scores), scores), Sample(rank_columns(scores[~rest]), scores[~rest])
-    measured, ratios = measure_shift(whole, part, np.random.default_rng(0), rest=rest)
+    measured = measure_shift(whole, part, np.random.default_rng(0), rest)
     found = measured.report
     assert measured[1:3] == (900, 100)
     # bins are those of the whole, so the indices are close, not equal
-    assert found.psi == pytest.approx(stability_index(rank_columns(scores[rest]), part.columns), rel=0.3)
+    assert found.psi == pytest.approx(index_of(rank_columns(scores[rest]), part.columns), rel=0.3)
     assert found[2:5] == tell_apart(scores[rest], scores[~rest], np.random.default_rng(0))[:3]
-    assert ratios.size == 900
+    assert measured.ratios.size == 900
     halves = rank_columns(np.repeat([0.0, 1.0], 50)[:, None])
-    moved = stability_index(halves, rank_columns(np.ones((50, 1))), is_part=True)
+    moved = index_of(halves, rank_columns(np.ones((50, 1))), is_part=True)
     # of 50 samples and three bins, of which an empty one does not count: 50.5 and 0.5 are compared with 0.5 and 50.5
     assert moved == pytest.approx(2 * 50 / 51 * np.log(101))
 
 
 def test_stability_index_grows_with_the_shift_and_takes_the_worst_column():
     reference = rank_columns(normal(5000))
-    values = [stability_index(reference, rank_columns(normal(5000, mean, seed=1))) for mean in (0.0, 0.3, 1.0)]
+    values = [index_of(reference, rank_columns(normal(5000, mean, seed=1))) for mean in (0.0, 0.3, 1.0)]
     assert values[0] < 0.01 < values[1] < 0.2 < values[2]
     both = rank_columns(np.hstack([normal(5000), normal(5000, seed=2)]))
     moved = np.hstack([normal(5000, seed=3), normal(5000, 1.0, seed=1)])
-    assert stability_index(both, rank_columns(moved)) > 0.2
+    assert index_of(both, rank_columns(moved)) > 0.2
 
 
 def test_few_distinct_scores():
     reference = rank_columns(np.repeat([0.1, 0.9], 50)[:, None])
-    assert stability_index(reference, rank_columns(np.repeat([0.1, 0.9], 50)[:, None])) == 0.0
-    assert stability_index(reference, rank_columns(np.repeat([0.1, 0.9], [90, 10])[:, None])) > 0.5
+    assert index_of(reference, rank_columns(np.repeat([0.1, 0.9], 50)[:, None])) == 0.0
+    assert index_of(reference, rank_columns(np.repeat([0.1, 0.9], [90, 10])[:, None])) > 0.5
     same = rank_columns(np.full((100, 1), 0.3))
-    assert stability_index(same, rank_columns(np.full((5, 1), 0.3))) == 0.0
-    assert stability_index(same, rank_columns(np.full((5, 1), 0.4))) > 1.0
+    assert index_of(same, rank_columns(np.full((5, 1), 0.3))) == 0.0
+    assert index_of(same, rank_columns(np.full((5, 1), 0.4))) > 1.0
 
 
 def test_no_new_samples_have_more_than_the_greatest_index():
@@ -79,14 +82,15 @@ def test_no_new_samples_have_more_than_the_greatest_index():
         rank_columns(random.choice(4, (1000, 1), p=[0.1, 0.2, 0.3, 0.4]) * 1.0),
     ):
         bins = [np.full((30, 1), value) for value in np.linspace(-3.0, 4.0, 50)]
-        found = max(stability_index(reference, rank_columns(new)) for new in bins)
-        assert found == pytest.approx(greatest_index(reference, 30))
+        found, greatest = zip(*(stability_index(reference, rank_columns(new)) for new in bins))
+        assert max(found) == pytest.approx(greatest[0])
+        assert set(greatest) == {greatest[0]}
 
 
 def test_share_outside():
     reference = Sample(rank_columns(np.array([[0.2, 0.5], [0.4, 0.9]])), None)
     new = Sample(rank_columns(np.array([[0.2, 0.5], [0.1, 0.5], [0.3, 1.0], [0.5, 0.4]])), None)
-    assert measure_shift(reference, new, np.random.default_rng(0))[0].report.outside == 0.75
+    assert measure_shift(reference, new, np.random.default_rng(0)).report.outside == 0.75
 
 
 def test_a_domain_classifier_sees_a_shift_and_nothing_else():
@@ -156,10 +160,21 @@ def test_a_new_row_is_beyond_prediction_limits_as_often_as_the_level_says():
     assert np.isnan(prediction_limits(np.zeros((1, 3)), 3.0)).all()
 
 
-def test_many_chunks_are_thinned():
-    assert spread_out(range(5)) == [0, 1, 2, 3, 4]
-    thinned = spread_out(range(1000))
-    assert (len(thinned), thinned[0], thinned[-1]) == (MOST_CHUNKS, 0, 999)
+@pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
+@pytest.mark.parametrize("n_chunks", [5, 50])
+def test_many_chunks_are_thinned(n_chunks, monkeypatch):
+    """At most 20 chunks, the first and the last among them, are compared with the rest of the reference."""
+    compared = []
+
+    def measure(reference, new, random, rest):
+        compared.append(np.flatnonzero(~rest))
+        return measure_shift(reference, new, random, rest)
+
+    monkeypatch.setattr(estimation, "measure_shift", measure)
+    y_true = np.arange(2000) % 2
+    CBPE().fit(y_true=y_true, y_score=normal(2000)[:, 0] + y_true, chunks=Chunks.by_number(n_chunks))
+    assert len(compared) == min(n_chunks, MOST_CHUNKS)
+    assert (compared[0][0], compared[-1][-1]) == (0, 1999)
 
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")

@@ -25,8 +25,7 @@ from aucforest.report.metrics import (
     costs_of,
     cumulate_class,
     find_thresholds,
-    group_by_score,
-    precision_curve,
+    measure_of,
     reliability,
     resample,
     summarize,
@@ -97,13 +96,13 @@ def test_curves_of_drawn_rows_are_those_of_scikit_learn(model, weight):
     rows = score_rows(model, X[TEST], Y[TEST], weight)
     drawn = np.random.default_rng(1).integers(0, 200, 200)
     times = np.bincount(drawn, minlength=200)
-    area, precision = precision_curve(rows, group_by_score(rows, 1, 2000), rows.weights * times)
+    found = measure_of(rows, 2000)(rows.weights * times)
     y, p, weights = rows.labels[drawn], rows.scores[drawn, 1], rows.weights[drawn]
-    assert area == pytest.approx(average_precision_score(y, p, sample_weight=weights))
+    assert found["average_precision"] == pytest.approx(average_precision_score(y, p, sample_weight=weights))
     expected, recall, _ = precision_recall_curve(y, p, sample_weight=weights)
     # of all points that find at least so much, the one of the greatest threshold
     firsts = [np.flatnonzero(recall[:-1] >= level - 1e-12)[-1] for level in RECALLS[1:]]
-    assert precision[1:] == pytest.approx(expected[firsts])
+    assert found["precision"][1:] == pytest.approx(expected[firsts])
 
 
 def test_merging_scores_hardly_changes_a_curve():
@@ -111,7 +110,7 @@ def test_merging_scores_hardly_changes_a_curve():
     x, y = rng.normal(size=(40_000, 1)), rng.random(40_000) < 0.01
     x[y] += 1.5
     rows = score_rows(LogisticRegression().fit(x, y), x, y, None)
-    area, _ = precision_curve(rows, group_by_score(rows, 1, 2000), np.ones(y.size))
+    area = measure_of(rows, 2000)(np.ones(y.size))["average_precision"]
     assert area == pytest.approx(average_precision_score(y, x[:, 0]), abs=2e-3)
 
 
@@ -130,10 +129,10 @@ def test_intervals_of_drawn_rows_are_as_wide_as_the_spread_of_means(model):
     losses = np.square(rows.scores[:, 1] - rows.labels)
     within = [losses[rows.labels == k].var() * np.mean(rows.labels == k) for k in (0, 1)]
     resamples = resample(rows, 400, 0)
-    assert len(resamples.precision) == 400
-    assert resamples.scores["Brier score"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
+    assert len(resamples["precision"]) == 400
+    assert resamples["brier"].std() == pytest.approx(np.sqrt(sum(within) / 200), rel=0.12)
     (brier,) = (score for score in summarize(rows, resamples) if score.name == "Brier score")
-    assert [brier.low, brier.high] == np.quantile(resamples.scores["Brier score"], [0.025, 0.975]).tolist()
+    assert [brier.low, brier.high] == np.quantile(resamples["brier"], [0.025, 0.975]).tolist()
 
 
 def test_the_last_point_by_trees_is_the_score_of_the_forest():

@@ -136,7 +136,7 @@ def test_importances_have_the_digits_of_their_intervals():
     importances = np.array([[0.0810, 0.0814], [8e-6, 9e-6], [-2e-7, -1e-7]])
     errors, names = np.array([0.003, 0.0006, 0.0002]), ("a", "b", "c")
     found = PermutationImportance(importances, errors, 0.7, 200, "roc_auc", names, 20)
-    assert [cells[1] for cells in importance_section(found, out_of_bag=True).tables[0].rows] == [
+    assert [cells[1] for cells in importance_section(found, "rows of this report").tables[0].rows] == [
         "+0.0812", "0.0000", "0.0000",
     ]  # fmt: skip
 

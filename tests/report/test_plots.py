@@ -66,7 +66,7 @@ def test_control_characters_of_names_are_replaced():
     with plots.drawing():
         figure, ax = plots._panels(3, 2)
         ax.bar(["a\x01b"], [1.0])
-        svg = plots.as_svg(figure, "bars", "bars")
+        svg = plots.picture(figure, "bars", "bars").svg
     assert "a\N{REPLACEMENT CHARACTER}b" in svg
 
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from aucforest.metrics.intervals import t_quantile, tails
-from aucforest.monitoring._rows import FloatArray, RankedColumn, Rows, label_variance, side_by_side
-from aucforest.monitoring.calibration import Calibrated, IsotonicCurves
+from aucforest.monitoring._rows import FloatArray, Rows, label_variance, side_by_side
+from aucforest.monitoring.calibration import IsotonicCurve, Position
 from aucforest.monitoring.metrics import Metric
 from aucforest.monitoring.soft import is_small
 
@@ -40,27 +40,40 @@ class Offset(NamedTuple):
         return Offset(ratio * self.value, ratio * self.spread, ratio * self.cross, ratio**2 * self.variance)
 
 
+class Scored(NamedTuple):
+    """Samples with their probabilities, and the positions of their scores in each curve that calibrated them.
+
+    If there are several columns, `rows.p` are the values of the curves divided by their row sums, `totals`.
+    """
+
+    rows: Rows
+    positions: dict[int, Position]
+    totals: FloatArray | None = None
+
+
 class Curves:
     """Calibration curves fitted to the reference, and the variance of estimates due to the labels of the reference.
 
+    There is a curve for each column that is `fitted`, by index; the scores of other columns are probabilities.
     The label sums of the blocks of the curves are random variables. `p` are the probabilities of the reference labels,
     smoothed to (k + 1/2) / (m + 1) so that they are not 0 or 1 in blocks of one class.
     """
 
     def __init__(self, reference: Rows, fitted: NDArray[np.bool_], weights: FloatArray | None = None) -> None:
-        self.isotonic = IsotonicCurves(reference.columns, reference.p, fitted, weights)
-        self._truth = reference
-        self._mass = np.concatenate([curve.mass for curve in self.isotonic.curves.values()])
+        columns, self._truth = reference.columns, reference
+        self._fitted = np.flatnonzero(fitted).tolist()
+        self.curves = {k: IsotonicCurve(columns[k], reference.p[:, k], weights) for k in self._fitted}
+        self._mass = np.concatenate([curve.mass for curve in self.curves.values()])
         zeros = np.zeros_like(self._mass)
         self.no_offset = Offset(0.0, zeros, zeros, 0.0)  # for a metric without correction
-        self._rows = self.isotonic.apply(reference.columns)
-        levels, blocks, n_before = [column.scores for column in reference.columns], [], 0
-        for k, curve in self.isotonic.curves.items():
-            block = reference.columns[k].to_rows(self._rows.positions[k].left)
+        self._scored = self.apply(reference)
+        levels, blocks, n_before = [column.scores for column in columns], [], 0
+        for k, curve in self.curves.items():
+            block = columns[k].to_rows(self._scored.positions[k].left)
             levels[k] = ((curve.hits + 0.5) / (curve.mass + 1.0))[block]
             blocks.append(n_before + block)
             n_before += curve.levels.size
-        self._fitted, self._blocks = list(self.isotonic.curves), np.column_stack(blocks)
+        self._blocks = np.column_stack(blocks)
         self.p = side_by_side(levels)
         if len(levels) > 1:
             self.p /= self.p.sum(axis=1, keepdims=True)
@@ -70,17 +83,33 @@ class Curves:
         n_rows = self._mass if weights is None else self._mass**2 / self._by_block(squares)
         self._freedom = np.maximum(n_rows - 1.0, 0.5)
 
+    def apply(self, rows: Rows) -> Scored:
+        """Return the samples with calibrated probabilities."""
+        positions, calibrated = {}, [column.scores for column in rows.columns]
+        for k, curve in self.curves.items():
+            positions[k] = curve.locate(rows.columns[k])
+            calibrated[k] = rows.columns[k].to_rows(curve.at(positions[k]))
+        p, totals = side_by_side(calibrated), None
+        if len(calibrated) > 1:
+            p[p.sum(axis=1) == 0.0] = 1.0  # If all curves are 0, classes are equally probable.
+            totals = p.sum(axis=1, keepdims=True)
+            p /= totals
+        return Scored(rows._replace(p=p), positions, totals)
+
+    def spread(self, scored: Scored, influence: FloatArray) -> FloatArray:
+        """Return the influence of the level of every block on a metric, from the influence of the probabilities."""
+        if scored.totals is not None:
+            influence = (influence - (scored.rows.p * influence).sum(axis=1, keepdims=True)) / scored.totals
+        sums = {k: scored.rows.columns[k].sums(influence[:, k]) for k in self.curves}
+        return np.concatenate([curve.spread(scored.positions[k], sums[k]) for k, curve in self.curves.items()])
+
     def _by_block(self, values: FloatArray) -> FloatArray:
         """Return for every block the sum of the values, (n_samples, n_columns), of its samples."""
         cells = values[:, self._fitted].ravel()
         return np.bincount(self._blocks.ravel(), cells, minlength=self._mass.size).astype(np.float64)
 
     def _block_covariance(self) -> FloatArray:
-        """Return the covariance of the blocks' weighted sums of labels, (n_blocks, n_blocks).
-
-        A sample is in one block of each column. Its labels in two columns are negatively correlated, because it has
-        one class.
-        """
+        """Return the covariance of the label sums of blocks. Of one sample, labels in two columns are correlated."""
         weighted, starts = self._weights * self.p, np.arange(0, self._blocks.size + 1, self._blocks.shape[1])
         cells = weighted[:, self._fitted].ravel(), self._blocks.ravel(), starts
         by_row = csr_matrix(cells, shape=(len(self.p), self._mass.size))
@@ -95,17 +124,17 @@ class Curves:
 
     def offset(self, metric: Metric) -> Offset:
         """Return the estimated minus the realized metric on the reference, or an offset of 0 if one is undefined."""
-        estimate = metric.estimate(self._truth._replace(p=self._rows.p))
+        estimate = metric.estimate(self._scored.rows)
         realized = metric.estimate(self._truth)
         value = estimate.expected - realized.value
         if np.isnan(value):
             return self.no_offset
-        spread = self.isotonic.spread(self._rows, estimate.influence)
+        spread = self.spread(self._scored, estimate.influence)
         return Offset(value, spread, self.cross(realized.influence), label_variance(self.p, realized.influence))
 
-    def noise(self, rows: Calibrated, influence: FloatArray, offset: Offset) -> tuple[float, float]:
+    def noise(self, scored: Scored, influence: FloatArray, offset: Offset) -> tuple[float, float]:
         """Return the variance of a corrected estimate due to the labels of the reference and its degrees of freedom."""
-        pull = (self.isotonic.spread(rows, influence) - offset.spread) / self._mass
+        pull = (self.spread(scored, influence) - offset.spread) / self._mass
         variance = float(pull @ self._covariance @ pull + 2.0 * pull @ offset.cross + offset.variance)
         block_variances = pull**2 * np.diag(self._covariance)
         spread = float((block_variances**2 / self._freedom).sum())
@@ -123,19 +152,8 @@ class Evaluated(NamedTuple):
     high: float = np.nan
 
 
-class Scored:
-    """The samples of a chunk with their probabilities: calibrated by `curves`, or the scores themselves if None."""
-
-    def __init__(
-        self, columns: list[RankedColumn], predicted: NDArray[np.uint32] | None, curves: Curves | None
-    ) -> None:
-        self.curves, self.calibrated = curves, None if curves is None else curves.isotonic.apply(columns)
-        p = side_by_side([column.scores for column in columns]) if self.calibrated is None else self.calibrated.p
-        self.rows = Rows(columns, p, predicted)
-
-
 def evaluate(
-    metric: Metric, scored: Scored, offset: Offset | None, cbpe: Any, random: np.random.Generator
+    metric: Metric, scored: Scored, curves: Curves | None, offset: Offset | None, cbpe: Any, random: np.random.Generator
 ) -> Evaluated:
     """Return the estimate of one metric; `offset` is the estimated minus the realized metric on the reference."""
     estimate = metric.estimate(scored.rows)
@@ -143,10 +161,10 @@ def evaluate(
         return Evaluated()
     centre = estimate.expected if cbpe.bias_correction else estimate.value
     shift, noise, freedom = 0.0, 0.0, np.inf
-    if scored.curves is not None and scored.calibrated is not None and estimate.influence.any():
-        offset = offset or scored.curves.no_offset
+    if curves is not None and estimate.influence.any():
+        offset = offset or curves.no_offset
         shift = offset.value
-        noise, freedom = scored.curves.noise(scored.calibrated, estimate.influence, offset)
+        noise, freedom = curves.noise(scored, estimate.influence, offset)
     if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
         drawn = metric.draw(scored.rows, cbpe.n_simulations, random)
         drawn = drawn[~np.isnan(drawn)]

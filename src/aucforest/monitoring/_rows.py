@@ -23,10 +23,7 @@ SUM_TOLERANCE = 1e-3  # Probabilities are often rounded to a few decimals.
 
 
 class RankedColumn:
-    """Scores and their ranking.
-
-    `order` sorts the samples by score. Samples with equal scores are a group: ``order[edges[g]:edges[g + 1]]``.
-    """
+    """Scores and their ranking: `order` sorts; in group g, ``order[edges[g]:edges[g + 1]]``, scores are equal."""
 
     def __init__(self, scores: FloatArray) -> None:
         ranked = rank_rows(scores)
@@ -155,13 +152,12 @@ def _require_range(values: FloatArray, name: str) -> None:
         raise ValueError(f"{name} must be in [0, 1], but value {where} is {values.ravel()[where]}")
 
 
-def check_raw_columns(columns: list[RankedColumn], fitted: NDArray[np.bool_]) -> None:
+def check_raw_scores(scores: FloatArray, fitted: NDArray[np.bool_]) -> None:
     """Raise ValueError if uncalibrated columns are not in [0, 1], or if none is calibrated and rows do not sum to 1."""
     if not fitted.any():
-        check_probabilities(side_by_side([column.scores for column in columns]), n_dims=2, name="y_score")
-    for column, has_curve in zip(columns, fitted):
-        if not has_curve:
-            _require_range(column.scores, "y_score")
+        check_probabilities(scores, n_dims=2, name="y_score")
+    for column in scores[:, ~fitted].T:
+        _require_range(column, "y_score")
 
 
 def check_scored(y_score: ArrayLike, p: ArrayLike, *, n_dims: int) -> Rows:

@@ -14,17 +14,7 @@ from aucforest.monitoring._rows import FloatArray, IntArray, is_probability, mis
 from aucforest.monitoring.calibration import CALIBRATIONS
 from aucforest.monitoring.chunks import Chunks
 from aucforest.monitoring.metrics import NORMALIZATIONS, Metric
-from aucforest.tables.columns import (
-    Categories,
-    Table,
-    as_table,
-    check_table,
-    column_name,
-    encode,
-    find_categorical,
-    learn,
-    read_numbers,
-)
+from aucforest.tables import columns
 from aucforest.tables.dates import find_dates
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows
@@ -88,10 +78,9 @@ def read_samples(
             only = classes[present]
             raise ValueError(f"the reference must have samples of all classes, two or more, but has {only} only")
     predicted = None if y_pred is None else class_codes(y_pred, n_rows, labels=classes, name="y_pred")[0]
-    n_columns = classes.size
-    if n_columns == 2:
-        scores, n_columns = _positive_column(scores), 1
-    if scores.shape[1] != n_columns:
+    if classes.size == 2:
+        scores = _positive_column(scores)
+    if scores.shape[1] != (1 if classes.size == 2 else classes.size):
         raise ValueError(f"y_score has {scores.shape[1]} columns, but there are {classes.size} classes")
     return Samples(scores, codes, predicted, _features(X, n_rows), kept), classes
 
@@ -137,17 +126,17 @@ def _report_missing(n_scores: int, n_labels: int, on_nan: str, is_reference: boo
     warn(f"{counts}: {dropped}")
 
 
-def learn_features(X: Any) -> tuple[Any, Categories]:
+def learn_features(X: Any) -> tuple[Any, columns.Categories]:
     """Return X with codes in place of the categories of text columns, and the categories of these columns."""
     table = _without_dates(X)
     if table is None:
         return X, {}
-    by_dtype = find_categorical(table, "from_dtype")
+    by_dtype = columns.find_categorical(table, "from_dtype")
     categorical = [j for j in range(table.shape[1]) if j in by_dtype or not _holds_numbers(table, j)]
     if not categorical:
         return X, {}
     try:
-        return learn(table, categorical, None)
+        return columns.learn(table, categorical, None)
     except TypeError as error:
         raise TypeError(f"{error}; make all its values text, or encode it as numbers") from error
 
@@ -160,7 +149,7 @@ def remember_columns(cbpe: Any, X: Any) -> None:
         validate_data(cbpe, X, skip_check_array=True)
 
 
-def encode_features(cbpe: Any, X: Any, categories: Categories) -> Any:
+def encode_features(cbpe: Any, X: Any, categories: columns.Categories) -> Any:
     """Return X with codes in place of known categories, and NaN in place of others; validate the columns of X."""
     table = _without_dates(X)
     if X is not None and not hasattr(cbpe, "n_features_in_"):
@@ -171,23 +160,23 @@ def encode_features(cbpe: Any, X: Any, categories: Categories) -> Any:
         return X
     for feature in range(table.shape[1]):
         if feature not in categories and not _holds_numbers(table, feature):
-            what = f"{column_name(table, feature)} holds text, but numbers in the reference"
+            what = f"{columns.column_name(table, feature)} holds text, but numbers in the reference"
             raise TypeError(f"X: {what}: pass what is no number as missing")
-    return encode(table, categories) if categories else X
+    return columns.encode(table, categories) if categories else X
 
 
-def _without_dates(X: Any) -> Table | None:
+def _without_dates(X: Any) -> columns.Table | None:
     """Return X as a table, or None if it is not a table; TypeError for a column of dates or durations."""
     if X is None:
         return None
-    check_table(X)
-    table = as_table(X)
+    columns.check_table(X)
+    table = columns.as_table(X)
     if table is None:
         return None
     for feature in find_dates(table, "auto"):
         raise TypeError(
-            f"X: {column_name(table, feature)} holds dates or durations: leave dates out, because new ones alone tell"
-            " new samples from the reference, and pass durations as numbers"
+            f"X: {columns.column_name(table, feature)} holds dates or durations: leave dates out, because new ones"
+            " alone tell new samples from the reference, and pass durations as numbers"
         )
     return table
 
@@ -197,13 +186,14 @@ def _holds_numbers(table: Any, feature: int) -> bool:
     named = not isinstance(table, np.ndarray)
     values = table.get_column(table.columns[feature]).to_numpy() if named else table[:, feature]
     try:
-        read_numbers(table, feature)
+        columns.read_numbers(table, feature)
         return True
     except (TypeError, ValueError):
         if any(isinstance(value, str) for value in values.tolist()):
             return False
     kind = type(next(value for value in values if not is_missing(value))).__name__
-    raise TypeError(f"X: {column_name(table, feature)} holds values of type {kind}: encode them as numbers or text")
+    name = columns.column_name(table, feature)
+    raise TypeError(f"X: {name} holds values of type {kind}: encode them as numbers or text")
 
 
 def _features(X: Any, n_rows: int) -> FloatArray | None:

@@ -12,16 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from aucforest.monitoring._rows import (
-    FloatArray,
-    IntArray,
-    RankedColumn,
-    Rows,
-    dot,
-    is_probability,
-    label_variance,
-    side_by_side,
-)
+from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn, Rows, dot, is_probability, label_variance
 from aucforest.monitoring.soft import soft_roc_auc
 
 CALIBRATIONS = ("auto", "isotonic", "none")
@@ -30,7 +21,7 @@ TWO_SIDED_97 = 2.241  # 97.5 %
 N_FOLDS = 5
 
 
-class _Position(NamedTuple):
+class Position(NamedTuple):
     """The two neighbouring blocks of each distinct score, and the weight of the right one in the interpolation."""
 
     left: IntArray
@@ -59,7 +50,7 @@ class IsotonicCurve:
         self._knots = ends[distinct]
         self._blocks = np.repeat(np.arange(starts.size), 2)[distinct]
 
-    def locate(self, column: RankedColumn) -> _Position:
+    def locate(self, column: RankedColumn) -> Position:
         """Return the neighbouring blocks of the distinct scores of a column."""
         # Knots and scores are sorted, and there are fewer knots, so knots are searched among scores.
         firsts = np.searchsorted(column.values, self._knots)
@@ -68,67 +59,19 @@ class IsotonicCurve:
         right = np.minimum(left + 1, self._knots.size - 1)
         gap = np.where(right > left, self._knots[right] - self._knots[left], 1.0)
         fraction = np.clip((column.values - self._knots[left]) / gap, 0.0, 1.0)
-        return _Position(self._blocks[left], self._blocks[right], fraction)
+        return Position(self._blocks[left], self._blocks[right], fraction)
 
-    def at(self, position: _Position) -> FloatArray:
+    def at(self, position: Position) -> FloatArray:
         """Return the value of the curve at the distinct scores of a column, given their position."""
         left = self.levels[position.left]
         return left + position.fraction * (self.levels[position.right] - left)
 
-    def spread(self, position: _Position, sums: FloatArray) -> FloatArray:
+    def spread(self, position: Position, sums: FloatArray) -> FloatArray:
         """Return for every block the sum of `sums`, one for each distinct score, weighted as in the interpolation."""
         n_blocks = self.levels.size
         to_right = position.fraction * sums
         to_left = np.bincount(position.left, weights=sums - to_right, minlength=n_blocks).astype(np.float64)
         return to_left + np.bincount(position.right, weights=to_right, minlength=n_blocks)
-
-
-class Calibrated(NamedTuple):
-    """Calibrated probabilities, and the positions of the scores, which distribute influences to blocks of the curves.
-
-    If there are several columns, `p` are the values of the curves divided by `totals`, (n_samples, 1), their row sums.
-    """
-
-    p: FloatArray
-    totals: FloatArray | None
-    columns: list[RankedColumn]
-    positions: dict[int, _Position]
-
-
-class IsotonicCurves:
-    """Isotonic curves of the columns that are `fitted`, by index; the scores of other columns are probabilities.
-
-    `truth` has shape (n_samples, n_columns) and is 1.0 for the class of a sample and 0.0 for others.
-    """
-
-    def __init__(
-        self,
-        columns: list[RankedColumn],
-        truth: FloatArray,
-        fitted: NDArray[np.bool_],
-        weights: FloatArray | None = None,
-    ) -> None:
-        self.curves = {k: IsotonicCurve(columns[k], truth[:, k], weights) for k in np.flatnonzero(fitted).tolist()}
-
-    def apply(self, columns: list[RankedColumn]) -> Calibrated:
-        """Return the probabilities of new samples."""
-        positions = {k: curve.locate(columns[k]) for k, curve in self.curves.items()}
-        calibrated = [column.scores for column in columns]
-        for k, curve in self.curves.items():
-            calibrated[k] = columns[k].to_rows(curve.at(positions[k]))
-        p, totals = side_by_side(calibrated), None
-        if len(columns) > 1:
-            p[p.sum(axis=1) == 0.0] = 1.0  # If all curves are 0, classes are equally probable.
-            totals = p.sum(axis=1, keepdims=True)
-            p /= totals
-        return Calibrated(p, totals, columns, positions)
-
-    def spread(self, rows: Calibrated, influence: FloatArray) -> FloatArray:
-        """Return the influence of the level of every block on a metric, from the influence of the probabilities."""
-        if rows.totals is not None:
-            influence = (influence - (rows.p * influence).sum(axis=1, keepdims=True)) / rows.totals
-        sums = {k: rows.columns[k].sums(influence[:, k]) for k in self.curves}
-        return np.concatenate([curve.spread(rows.positions[k], sums[k]) for k, curve in self.curves.items()])
 
 
 def is_rising(column: RankedColumn, positive: FloatArray) -> bool:

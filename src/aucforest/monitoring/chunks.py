@@ -18,8 +18,6 @@ Incomplete = Literal["keep", "append", "drop"]
 
 # period: (unit of datetime64, units per period, units from the start of the period around 1970-01-01 to that day)
 _PERIODS = {"h": ("h", 1, 0), "D": ("D", 1, 0), "W": ("D", 7, 3), "M": ("M", 1, 0), "Q": ("M", 3, 0), "Y": ("Y", 1, 0)}
-
-
 _TIME = re.compile(r"\s*[+-]?\d+-\d\d-\d\d[T ]\d\d(:\d\d(:\d\d(\.\d*)?)?)?")
 
 
@@ -153,9 +151,8 @@ def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int)
     least = 0.5 * float(np.median(np.diff(edges)))
     chunks = []
     for first, last in pairwise(edges):
-        begin, end = ((int(numbers[order[first]]) + k) * step - offset for k in (0, 1))
-        start = np.array(begin, dtype=f"datetime64[{unit}]")
-        finish = str(np.array(end, dtype=start.dtype).astype(fine) - 1)
+        start, next_start = ((numbers[order[first]] + np.arange(2)) * step - offset).astype(f"datetime64[{unit}]")
+        finish = str(next_start.astype(fine) - 1)
         key = str(start)
         if period == "W":
             key = f"{start}/{finish}"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,41 +13,15 @@ from aucforest._restoring import restoring
 from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import class_codes, warn_undefined
+from aucforest.monitoring import _tables
 from aucforest.monitoring._evaluation import Curves, Evaluated, Scored, evaluate
-from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_columns, rank_columns, side_by_side
-from aucforest.monitoring._tables import (
-    UNKNOWN,
-    Samples,
-    check_columns,
-    check_options,
-    choose_chunks,
-    encode_features,
-    learn_features,
-    read_samples,
-    remember_columns,
-)
+from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_scores, rank_columns, side_by_side
+from aucforest.monitoring._tables import UNKNOWN, Samples
 from aucforest.monitoring.calibration import columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.metrics import (
-    Metric,
-    Normalize,
-    alert_limits,
-    find_metrics,
-    is_beyond,
-    known,
-    proportion_at_k,
-    reach_of_limits,
-)
+from aucforest.monitoring.metrics import Metric, Normalize, alert_limits, find_metrics, is_beyond, reach_of_limits
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
-from aucforest.monitoring.shift import (
-    LEAST_CHUNKS,
-    Measured,
-    Sample,
-    ShiftReport,
-    measure_shift,
-    prediction_limits,
-    spread_out,
-)
+from aucforest.monitoring.shift import LEAST_CHUNKS, MOST_CHUNKS, Sample, ShiftReport, measure_shift, prediction_limits
 from aucforest.monitoring.soft import soft_roc_auc
 from aucforest.tables.rows import indexable_rows
 
@@ -61,20 +35,11 @@ def _few_of(names: list[str]) -> str:
     return f"{', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
 
 
-def _is_sampled(frequencies: FloatArray, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return a mask of a random sample, as large as possible, with the given class frequencies."""
-    counts = np.bincount(labels, minlength=len(frequencies))
-    rates = np.where(counts > 0, frequencies / np.maximum(counts, 1), 0.0)
-    is_sampled: NDArray[np.bool_] = np.random.default_rng(0).random(len(labels)) < (rates / rates.max())[labels]
-    return is_sampled
-
-
 class CBPE(BaseEstimator):
     """Confidence-based performance estimation: metrics of a classifier without labels, with intervals and alerts.
 
     Estimates and intervals are valid as long as P(y | score) is unchanged since the reference data. Concept drift
-    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed; a chunk
-    that differs more from the reference than chunks of the reference differ from each other is an alert.
+    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed.
 
     On labeled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.
@@ -246,19 +211,19 @@ class CBPE(BaseEstimator):
             class, labels do not match, features are neither numbers nor categories, column names of X are not unique,
             or an option is invalid.
         """
-        check_options(self)
-        features, categories = learn_features(X)
-        samples, classes = read_samples(
+        _tables.check_options(self)
+        features, categories = _tables.learn_features(X)
+        samples, classes = _tables.read_samples(
             y_score, y_true, y_pred, features, classes=self.labels, on_nan=self.on_nan, is_reference=True
         )
         metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.cost)
-        chunks = choose_chunks(chunks, Chunks.by_number(10))
+        chunks = _tables.choose_chunks(chunks, Chunks.by_number(10))
         full = [chunk.rows for chunk in chunks.split(len(samples.scores)) if chunk.is_full]
         pieces = [(rows, piece) for rows in full if len((piece := samples.take(rows)).scores) > 1]
         whole = samples.take(slice(None))
-        check_columns(self, metrics, whole)
+        _tables.check_columns(self, metrics, whole)
         with restoring(self):
-            remember_columns(self, X)
+            _tables.remember_columns(self, X)
             self.classes_, self._metrics, self._chunks, self._categories = classes, metrics, chunks, categories
             self._learn(whole)
             self._set_limits([piece for _, piece in pieces])
@@ -317,14 +282,17 @@ class CBPE(BaseEstimator):
             raise ValueError("from_forest needs out-of-bag probabilities: fit the forest with oob_score=True")
         labels = np.asarray(y_true)
         features = None if X_ref is None else indexable_rows(X_ref)
-        counts = {"y_true": len(labels), "X_ref": len(proba) if X_ref is None else num_samples(features)}
-        for name, n_rows in counts.items():
+        lengths = {"y_true": len(labels), "X_ref": len(proba) if X_ref is None else num_samples(features)}
+        for name, n_rows in lengths.items():
             if n_rows != len(proba):
                 raise ValueError(f"{name} has {n_rows} samples, but the forest was trained on {len(proba)}")
         scored = ~np.isnan(proba).any(axis=1)
         if hasattr(forest, "prevalence_"):
-            codes, _ = class_codes(labels, len(labels), labels=forest.classes_)
-            scored[scored] = _is_sampled(forest.prevalence_, codes[scored])
+            codes = class_codes(labels, len(labels), labels=forest.classes_)[0][scored]
+            counts = np.bincount(codes, minlength=len(forest.classes_))
+            rates = np.where(counts > 0, forest.prevalence_ / np.maximum(counts, 1), 0.0)
+            # the largest random sample with these class frequencies
+            scored[scored] = np.random.default_rng(0).random(codes.size) < (rates / rates.max())[codes]
         if features is not None:
             features = safe_indexing(features, np.flatnonzero(scored))
         predicted = forest.classes_[decide(forest, proba[scored])]
@@ -366,14 +334,14 @@ class CBPE(BaseEstimator):
             `fit`.
         """
         check_is_fitted(self, "limits_")
-        X = encode_features(self, X, self._categories)
-        samples, _ = read_samples(
+        X = _tables.encode_features(self, X, self._categories)
+        samples, _ = _tables.read_samples(
             y_score, y_true, y_pred, X, classes=self.classes_, on_nan=self.on_nan, is_reference=False
         )
-        check_columns(self, self._metrics, samples)
+        _tables.check_columns(self, self._metrics, samples)
         rows: list[ChunkEstimate] = []
         shifts, vague = {}, []
-        for number, chunk in enumerate(choose_chunks(chunks, self._chunks).split(len(samples.scores))):
+        for number, chunk in enumerate(_tables.choose_chunks(chunks, self._chunks).split(len(samples.scores))):
             piece = samples.take(chunk.rows)
             evaluated, report = self._evaluate_chunk(piece, self._random(number))
             shifts[chunk.key] = report
@@ -381,11 +349,10 @@ class CBPE(BaseEstimator):
                 vague.append(chunk.key)
             realized = self._realized(piece)
             for metric, values in zip(self._metrics, evaluated):
-                limits = self._limits_for(metric, len(piece.scores))
+                name, n_rows = metric.name, len(piece.scores)
+                limits = self._limits_for(metric, n_rows)
                 alert = self._is_alert(metric, values, limits, report.valid)
-                n_rows, value = len(piece.scores), realized[metric.name]
-                key, start, end = chunk.key, chunk.start, chunk.end
-                rows.append(ChunkEstimate(key, start, end, n_rows, metric.name, *values, value, *limits, alert))
+                rows.append(ChunkEstimate(*chunk[:3], n_rows, name, *values, realized[name], *limits, alert))
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
             warn_undefined(f"the estimates are not defined: {_few_of(bad)}")
@@ -405,11 +372,11 @@ class CBPE(BaseEstimator):
                 which = f"the scores of class {self.classes_[k]}" if len(columns) > 1 else "the scores"
                 warn(f"the ranking is inverted: {which} have an AUC of {auc:.3f} on the reference")
         self._reference = Rows(columns, truth, samples.predicted)
-        self._X = samples.X
+        self._sample = Sample(columns, samples.X, list(self._categories), self.importance_weighted)
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.random_state)
-        check_raw_columns(columns, self.calibrated_)
+        check_raw_scores(samples.scores, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
-        top_metrics = [name for name in self.metrics if name == "average_precision" or proportion_at_k(name)]
+        top_metrics = [metric.name for metric in self._metrics if metric.always_drawn]
         if top_metrics and positives.min() < FEWEST_POSITIVES:
             rarest = self.classes_[-len(columns) :][positives.argmin()]  # the second of two classes
             warn(
@@ -427,13 +394,13 @@ class CBPE(BaseEstimator):
         realized = [self._realized(piece) for piece in pieces]
         sizes = [len(piece.scores) for piece in pieces]
         self._usual_size = float(np.mean(sizes)) if sizes else 1.0
-        self._chunk_values: dict[str, list[float]] = {}
+        self._chunk_values: dict[str, FloatArray] = {}
         self.limits_, reaches = {}, {}
         p = self._reference.p
         no_information = self._reference._replace(p=np.tile(p.mean(axis=0), (len(p), 1)))
         for metric in self._metrics:
-            values = [row[metric.name] * metric.ratio(self._usual_size, size) for row, size in zip(realized, sizes)]
-            self._chunk_values[metric.name] = values
+            scaled = [row[metric.name] * metric.ratio(self._usual_size, size) for row, size in zip(realized, sizes)]
+            self._chunk_values[metric.name] = values = np.array([value for value in scaled if not np.isnan(value)])
             self.limits_[metric.name] = self._limits_for(metric, self._usual_size)
             if metric.name in self.metrics:  # not for cells of the confusion matrix
                 chance = metric.estimate(no_information).value * metric.ratio(self._usual_size, len(p))
@@ -469,12 +436,11 @@ class CBPE(BaseEstimator):
                 f"there are no {what}: they need {needed} full reference chunks, but there are {n_pieces}, so that"
                 f" alerts are undefined: fit with smaller chunks, such as {n_rows // 10} of {n_rows} samples"
             )
-        n_defined = {name: known(values).size for name, values in self._chunk_values.items()}
-        lacking = [name for name, n in n_defined.items() if n < 2 <= n_pieces]
+        lacking = {name: values.size for name, values in self._chunk_values.items() if values.size < 2 <= n_pieces}
         if lacking:
             warn(
                 f"there are no alert limits of {', '.join(lacking)}: they need two full reference chunks in which"
-                f" it is defined, but there are {n_defined[lacking[0]]} of {n_pieces}: fit with larger chunks"
+                f" it is defined, but there are {next(iter(lacking.values()))} of {n_pieces}: fit with larger chunks"
             )
 
     def _warn_of_wide_limits(self, reaches: dict[str, float]) -> None:
@@ -493,23 +459,15 @@ class CBPE(BaseEstimator):
 
     def _set_shift_limits(self, samples: Samples, pieces: list[tuple[slice | IntArray, Samples]]) -> None:
         """Compute the limits of shifts by comparing reference chunks with the rest of the reference."""
-        measures = []
-        for number, (rows, piece) in enumerate(spread_out(pieces) if len(pieces) >= LEAST_CHUNKS else []):
+        measures, n_compared = [], min(len(pieces), MOST_CHUNKS) if len(pieces) >= LEAST_CHUNKS else 0
+        for number, k in enumerate(np.linspace(0, len(pieces) - 1, n_compared).astype(int)):
+            rows, piece = pieces[k]
             rest = np.ones(len(samples.kept), dtype=bool)
             rest[rows] = False
             new = Sample(rank_columns(piece.scores), piece.X)
-            measured, _ = self._measure(new, self._random(number), rest[samples.kept])
+            measured = measure_shift(self._sample, new, self._random(number), rest[samples.kept])
             measures.append(measured.standardized())
         self._shift_limits = prediction_limits(np.reshape(measures, (-1, 3)), self.threshold)
-
-    def _measure(
-        self, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
-    ) -> tuple[Measured, FloatArray | None]:
-        """Return the shift of a chunk, and the density ratios of the reference, or None without features."""
-        categorical, reference = list(self._categories), Sample(self._reference.columns, self._X)
-        return measure_shift(
-            reference, new, random, rest=rest, categorical=categorical, all_reference=self.importance_weighted
-        )
 
     def _random(self, number: int) -> np.random.Generator:
         """Return the random generator of a chunk."""
@@ -532,15 +490,16 @@ class CBPE(BaseEstimator):
         if len(samples.scores) < 2:
             return [Evaluated()] * len(self._metrics), ShiftReport(np.nan, np.nan)
         columns = rank_columns(samples.scores)
-        measured, ratios = self._measure(Sample(columns, samples.X), random)
+        measured = measure_shift(self._sample, Sample(columns, samples.X), random)
         curves = self._curves
         if self.importance_weighted and self.calibrated_.any():
-            curves = Curves(self._reference, self.calibrated_, ratios)
-        check_raw_columns(columns, self.calibrated_)
-        scored, evaluated = Scored(columns, samples.predicted, curves), []
+            curves = Curves(self._reference, self.calibrated_, measured.ratios)
+        check_raw_scores(samples.scores, self.calibrated_)
+        rows, evaluated = Rows(columns, side_by_side([column.scores for column in columns]), samples.predicted), []
+        scored = Scored(rows, {}) if curves is None else curves.apply(rows)
         for metric in self._metrics:
             offset = self._offsets.get(metric.name)
             if offset is not None:
                 offset = offset.scaled(metric.ratio(len(samples.scores), len(self._reference.p)))
-            evaluated.append(evaluate(metric, scored, offset, self, random))
+            evaluated.append(evaluate(metric, scored, curves, offset, self, random))
         return evaluated, measured.judged(self._shift_limits)

@@ -217,28 +217,19 @@ def _cells(classes: NDArray[Any], normalize: Normalize) -> list[Metric]:
     ]
 
 
-def alert_limits(metric: Metric, realized: Sequence[float], threshold: float) -> tuple[float, float]:
+def alert_limits(metric: Metric, values: FloatArray, threshold: float) -> tuple[float, float]:
     """Return mean -+ threshold * standard deviation, within the bounds of the metric; NaN for fewer than two values."""
-    values = known(realized)
     if values.size < 2:
         return np.nan, np.nan
     reach = threshold * values.std()
     return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))
 
 
-def known(values: Sequence[float]) -> FloatArray:
-    """Return the values that are not NaN."""
-    array = np.asarray(values, dtype=np.float64)
-    return array[~np.isnan(array)]
+def reach_of_limits(values: FloatArray, threshold: float, chance: float) -> float:
+    """Return how far the alert limits are from the mean, divided by the distance of `chance`, NaN if undefined.
 
-
-def reach_of_limits(realized: Sequence[float], threshold: float, chance: float) -> float:
-    """Return the distance of the alert limits from the mean, divided by the distance of `chance` from the mean.
-
-    `chance` is the metric of scores without information. If the result is above 1, even such scores would be within the
-    limits. NaN if there are fewer than two values, or if their mean equals `chance`.
+    Above 1, even scores without information, whose metric is `chance`, would be within the limits.
     """
-    values = known(realized)
     if values.size < 2 or not is_beyond(values.mean(), chance, chance):
         return np.nan
     return float(threshold * values.std() / abs(values.mean() - chance))

@@ -19,7 +19,6 @@ from aucforest.monitoring._rows import FloatArray, IntArray, RankedColumn
 from aucforest.monitoring.metrics import is_beyond
 
 N_BINS = 10
-N_FOLDS = 5
 MOST_ROWS = 5_000  # the maximum number of reference and of new samples for the domain classifier
 LEAST_PROBABILITY = 0.01  # Probabilities are clipped so that no density ratio is 0 or infinite.
 # The minimum number of full reference chunks for limits. Two chunks would only be compared with each other, once.
@@ -47,9 +46,8 @@ class ShiftReport(NamedTuple):
         There is an alert above the first and second limit and below the third. The limits are computed from full
         reference chunks, each compared with the rest of the reference. NaN if there are no limits.
     valid : bool or None
-        Whether the three measures are within their limits. If not, the chunk differs from the reference more than
-        reference chunks differ from each other, and its estimates are in doubt. None (undefined) without limits, if no
-        shift of the chunk could be beyond the limits, and for a chunk of fewer than two samples.
+        Whether the three measures are within their limits. If not, the estimates are in doubt. None (undefined) without
+        limits, if no shift of the chunk could be beyond the limits, and for a chunk of fewer than two samples.
     """
 
     psi: float
@@ -64,39 +62,32 @@ class ShiftReport(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Samples that are compared: the columns of scores, and the features or None."""
+    """Samples that are compared: columns of scores, features or None, and which of these are codes of categories."""
 
     columns: list[RankedColumn]
     X: FloatArray | None
+    categorical: Sequence[int] = ()
+    all_reference: bool = False  # whether the domain classifier uses all samples of a large reference
 
 
-def stability_index(reference: list[RankedColumn], new: list[RankedColumn], *, is_part: bool = False) -> float:
-    """Return the maximum over columns of the population stability index of scores.
+def stability_index(
+    reference: list[RankedColumn], new: list[RankedColumn], *, is_part: bool = False
+) -> tuple[float, float]:
+    """Return the population stability index of scores, and the greatest possible one, both the maximum over columns.
 
-    If the new samples are part of the reference, they are compared with the rest of the reference.
+    If the new samples are part of the reference, they are compared with the rest of the reference. The index would be
+    greatest if all new samples were in the bin with the fewest reference samples.
     """
     indices = []
     for old, column in zip(reference, new):
-        n_before, n_after = _bin_counts(old, _edges(old)), _bin_counts(column, _edges(old))
-        indices.append(index_of_counts(n_before - n_after if is_part else n_before, n_after))
-    return max(indices)
-
-
-def greatest_index(reference: list[RankedColumn], n_new: int) -> float:
-    """Return the maximum possible PSI of `n_new` samples: all are in the bin with the fewest reference samples."""
-    indices = []
-    for old in reference:
-        n_before = _bin_counts(old, _edges(old))
-        n_after = np.zeros_like(n_before)
-        n_after[n_before.argmin()] = n_new
-        indices.append(index_of_counts(n_before, n_after))
-    return max(indices)
-
-
-def _edges(reference: RankedColumn) -> FloatArray:
-    """Return the distinct deciles of reference scores: the upper bounds of all bins but the last."""
-    deciles = np.arange(1, N_BINS) * (reference.order.size - 1) // N_BINS
-    return np.unique(reference.scores[reference.order[deciles]])
+        deciles = np.arange(1, N_BINS) * (old.order.size - 1) // N_BINS
+        edges = np.unique(old.scores[old.order[deciles]])  # the upper bounds of all bins but the last
+        n_before, n_after = _bin_counts(old, edges), _bin_counts(column, edges)
+        extreme = np.zeros_like(n_before)
+        extreme[n_before.argmin()] = column.order.size
+        rest = n_before - n_after if is_part else n_before
+        indices.append((index_of_counts(rest, n_after), index_of_counts(n_before, extreme)))
+    return np.max(indices, axis=0).tolist()
 
 
 def index_of_counts(n_before: IntArray, n_after: IntArray) -> float:
@@ -115,37 +106,25 @@ def _bin_counts(column: RankedColumn, edges: FloatArray) -> IntArray:
 
 
 def measure_shift(
-    reference: Sample,
-    new: Sample,
-    random: np.random.Generator,
-    *,
-    rest: NDArray[np.bool_] | None = None,
-    categorical: Sequence[int] = (),
-    all_reference: bool = False,
-) -> tuple["Measured", FloatArray | None]:
-    """Return the shift, and the density ratios of `tell_apart`, or None without features.
-
-    If the new samples are part of the reference, they are compared with the samples for which `rest` is True.
-    """
-    psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
+    reference: Sample, new: Sample, random: np.random.Generator, rest: NDArray[np.bool_] | None = None
+) -> "Measured":
+    """Return the shift; new samples that are part of the reference are compared with those for which `rest` is True."""
+    psi, greatest_psi = stability_index(reference.columns, new.columns, is_part=rest is not None)
     ends = [(column.values[0], column.values[-1]) for column in reference.columns]
     beyond = [(column.scores < low) | (column.scores > high) for column, (low, high) in zip(new.columns, ends)]
     report, ratios = ShiftReport(psi, float(np.any(beyond, axis=0).mean())), None
     if reference.X is not None and new.X is not None:
         X = reference.X if rest is None else reference.X[rest]
-        options: dict[str, Any] = {"categorical": categorical, "all_reference": all_reference}
-        auc, error, size, ratios = tell_apart(X, new.X, random, **options)
+        auc, error, size, ratios = tell_apart(X, new.X, random, reference.categorical, reference.all_reference)
         report = report._replace(domain_auc=auc, domain_auc_error=error, effective_sample_size=size)
     n_reference = len(reference.columns[0].scores) if rest is None else int(np.count_nonzero(rest))
-    n_new = len(new.columns[0].scores)
-    return Measured(report, n_reference, n_new, greatest_index(reference.columns, n_new)), ratios
+    return Measured(report, n_reference, len(new.columns[0].scores), greatest_psi, ratios)
 
 
 def tell_apart(
     reference: FloatArray,
     new: FloatArray,
     random: np.random.Generator,
-    *,
     categorical: Sequence[int] = (),
     all_reference: bool = False,
 ) -> tuple[float, float, float, FloatArray]:
@@ -161,7 +140,7 @@ def tell_apart(
     seed = int(random.integers(2**31))
     options: dict[str, Any] = {"criterion": "gini", "shrinkage": None, "min_samples_leaf": 10}
     forest = AUCForestClassifier(50, **options, categorical_features=list(categorical), random_state=seed)
-    folds = StratifiedKFold(min(N_FOLDS, len(kept), len(new)), shuffle=True, random_state=seed)
+    folds = StratifiedKFold(min(5, len(kept), len(new)), shuffle=True, random_state=seed)
     X = np.vstack([reference[kept], new])
     proba = cross_val_predict(forest, X, is_new, cv=folds, method="predict_proba")[:, 1]
     clipped = np.clip(proba[: len(kept)], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
@@ -180,12 +159,13 @@ def _sample(n_rows: int, random: np.random.Generator) -> IntArray:
 
 
 class Measured(NamedTuple):
-    """A shift report, the numbers of reference and new samples that it is based on, and the greatest possible PSI."""
+    """A shift report, its numbers of samples, the greatest possible PSI, and with features the density ratios."""
 
     report: ShiftReport
     n_reference: int
     n_new: int
     greatest_psi: float = np.inf
+    ratios: FloatArray | None = None
 
     @property
     def _scales(self) -> tuple[float, float]:
@@ -219,12 +199,6 @@ class Measured(NamedTuple):
             effective_sample_size_limit=least_size,
             valid=False if is_shifted else True if can_be_beyond else None,
         )
-
-
-def spread_out(chunks: Sequence[Any]) -> list[Any]:
-    """Return all chunks, or MOST_CHUNKS at equal distances if there are more."""
-    n_chunks = len(chunks)
-    return [chunks[k] for k in np.linspace(0, n_chunks - 1, min(n_chunks, MOST_CHUNKS)).astype(int)]
 
 
 def prediction_limits(standardized: FloatArray, threshold: float) -> FloatArray:

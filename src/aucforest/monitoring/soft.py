@@ -13,17 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.roc import precision_area
-from aucforest.metrics.validation import check_option, warn_undefined
-from aucforest.monitoring._rows import (
-    Estimate,
-    FloatArray,
-    RankedColumn,
-    Rows,
-    check_scored,
-    dot,
-    label_variance,
-    undefined,
-)
+from aucforest.metrics.validation import FloatArray, check_option, warn_undefined
+from aucforest.monitoring._rows import Estimate, RankedColumn, Rows, check_scored, dot, label_variance, undefined
 
 FEW = 30  # With fewer expected samples of a class, intervals use simulated labels.
 CELLS = 1 << 22  # the maximum number of labels that are simulated at once, which limits the memory
@@ -419,11 +410,7 @@ def _sample(
     n_simulations: int,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Return the mean over classes of a metric for each simulation of the labels.
-
-    `metric` takes the scores of a class and its simulated labels, (n_simulations, n_samples). Labels are simulated in
-    batches of at most CELLS labels.
-    """
+    """Return the mean over classes of a metric of scores and simulated labels, (n_simulations, n_samples)."""
     batch = max(1, CELLS // rows.p.size)
     values = []
     for start in range(0, n_simulations, batch):

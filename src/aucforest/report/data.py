@@ -1,7 +1,4 @@
-"""The section on the data (classes, columns, missing values), and a check whether rows were used for training.
-
-Suspicious columns are found by `tables.notes`.
-"""
+"""The section on the data (classes, columns, missing values), and a check whether rows were used for training."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,6 +25,8 @@ from aucforest.tables.notes import suspicious_columns
 _MOST_COLUMNS = 200  # maximum number of columns in the table
 _MOST_VALUES = 3  # number of frequent values shown for a categorical column
 _LEVEL = 0.999  # confidence level of the interval of an AUC, which is suspicious above the out-of-bag AUC
+
+Pair = tuple[NDArray[Any], NDArray[Any]]  # a column of the rows, and the same column of the training rows
 
 
 class Training(NamedTuple):
@@ -113,26 +112,17 @@ def as_dates(values: Any) -> NDArray[Any]:
     """Return values as an array, dates as datetime64 and durations as timedelta64."""
     listed = np.asarray(values)
     with suppress(ValueError):  # raised for dates among other values
-        dates = as_datetimes(listed)
-        return listed if dates is None else dates
+        return _values(listed)
     return listed
 
 
 def order_of(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
-    """Return a column as numbers, and the function that formats them; None for categories, which have no order.
-
-    Dates and durations are in seconds. Missing values are NaN.
-    """
+    """Return a column as numbers (dates in seconds, missing values NaN) and their format; None for categories."""
     if values.dtype.kind in "Mm":
         return in_seconds(values), format_time if values.dtype.kind == "M" else format_duration
     with suppress(TypeError, ValueError):
         return (values.astype(np.float64), number) if values.dtype.kind in "fiuO" else None
     return None
-
-
-def as_categories(values: NDArray[Any]) -> list[str]:
-    """Return each value as a string with the prefix "=", and each missing value as an empty string."""
-    return ["" if is_missing(value) else f"={value}" for value in values.tolist()]
 
 
 def _series(X: Any) -> Iterator[tuple[str, Any]]:
@@ -193,9 +183,8 @@ def _n_distinct(column: Any, values: NDArray[Any], numbers: FloatArray) -> int:
 def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, str | None]:
     """Return a sentence that says whether rows were used for training, and a warning or None.
 
-    Given the training data, there is a warning if the proportion of rows with a duplicate in the training data exceeds
-    the proportion of training rows with a duplicate by more than three standard errors. Otherwise there is a warning if
-    the ROC AUC is far above the out-of-bag AUC.
+    Without the training data, there is a warning if the ROC AUC is far above the out-of-bag AUC; with them, if more
+    rows than usual, by three standard errors, have a duplicate in them.
     """
     if training is None:
         sentence = "Whether the model was trained on these rows was not checked: no training rows were given."
@@ -215,11 +204,8 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
     return text, f"{text} If these rows were trained on, all metrics here are too good." if is_suspicious else None
 
 
-def same_columns(rows: ScoredRows, training: Training) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return pairs of columns of rows and training rows, matched by name if both have names, else by position.
-
-    The result is empty if X has no columns. Raises ValueError if the training rows lack a column of the model.
-    """
+def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
+    """Return pairs of columns, matched by name if both tables have names, else by position; {} without columns."""
     test, train = columns_of(rows.X), columns_of(training.X)
     if not (names_of(rows.X) and names_of(training.X)):
         return dict(zip(test, zip(test.values(), train.values())))
@@ -229,15 +215,20 @@ def same_columns(rows: ScoredRows, training: Training) -> dict[str, tuple[NDArra
     return {name: (test[name], train[name]) for name in test if name in train}
 
 
-def _count_seen(pairs: list[tuple[NDArray[Any], NDArray[Any]]]) -> tuple[int, float]:
+def codes_of(pair: Pair, *, as_text: bool = False) -> list[NDArray[np.int64]]:
+    """Return the code of each value of two columns; objects are compared as text, missing ones have their own code."""
+    columns: list[Any] = list(pair)
+    if as_text or any(values.dtype.kind == "O" for values in pair):
+        columns = [["" if is_missing(value) else f"={value}" for value in values.tolist()] for values in pair]
+    return np.split(np.unique(np.concatenate(columns), return_inverse=True)[1], [len(pair[0])])
+
+
+def _count_seen(pairs: list[Pair]) -> tuple[int, float]:
     """Return the number of rows equal to a training row, and the proportion of training rows with a duplicate."""
     n_rows, n_trained = map(len, pairs[0])
     group = np.zeros(n_rows + n_trained, dtype=np.int64)  # rows of a group are equal in all columns so far
     for pair in pairs:
-        is_object = any(values.dtype.kind == "O" for values in pair)
-        values = np.concatenate([as_categories(values) if is_object else values for values in pair])
-        codes = np.unique(values, return_inverse=True)[1]
-        group = np.unique(group * len(group) + codes, return_inverse=True)[1]
+        group = np.unique(group * len(group) + np.concatenate(codes_of(pair)), return_inverse=True)[1]
     counts = np.bincount(group[n_rows:])
     return int(np.isin(group[:n_rows], group[n_rows:]).sum()), float(counts[counts > 1].sum() / n_trained)
 

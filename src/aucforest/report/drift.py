@@ -1,5 +1,6 @@
 """The section on drift: whether rows differ from the training rows, column by column and as a whole."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,13 @@ from scipy.stats import chi2
 from aucforest.inspection.comparison import holm
 from aucforest.metrics.intervals import normal_quantile
 from aucforest.monitoring.shift import MOST_ROWS, N_BINS, index_of_counts, tell_apart
-from aucforest.report.data import Training, as_categories, order_of, same_columns
+from aucforest.report.data import Pair, Training, codes_of, order_of, same_columns
 from aucforest.report.metrics import LEVEL
 from aucforest.report.page import Section, Table, number, percent
 from aucforest.report.rows import ScoredRows
 
 _MOST_LISTED = 10  # maximum number of columns in the table
 _MOST_COLUMNS = 200  # maximum number of features of the forest that separates the rows from the training rows
-
-Pair = tuple[NDArray[Any], NDArray[Any]]  # a column of the rows, and the same column of the training rows
 
 
 def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> list[Section]:
@@ -46,7 +45,7 @@ def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> li
     return [Section("drift", "Drift", lead, tables=[table], points=points)]
 
 
-def measure_drift(pair: Pair) -> tuple[float, float, float]:
+def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
     """Return the PSI of a binned column, the 95 % limit of the PSI without drift, and the p-value for no drift.
 
     Without drift, PSI / (1 / n0 + 1 / n1) is about chi-squared with B - 1 degrees of freedom, for B bins and samples of
@@ -60,27 +59,20 @@ def measure_drift(pair: Pair) -> tuple[float, float, float]:
     return psi, float(chi2.ppf(LEVEL, freedom) * scale), float(chi2.sf(psi / scale, freedom))
 
 
-def _as_bins(pair: Pair) -> Pair:
+def _as_bins(pair: Pair) -> Sequence[NDArray[Any]]:
     """Return the bin of each value: a decile of the training rows or a category. Missing values have another bin."""
     numbers = _as_numbers(pair)
     if numbers is None:
-        return _category_codes(pair)
+        return codes_of(pair, as_text=True)
     known = np.sort(numbers[1][~np.isnan(numbers[1])])
     edges = np.unique(known[np.arange(1, N_BINS) * (known.size - 1) // N_BINS]) if known.size else known
-    new, old = (np.where(np.isnan(values), N_BINS, np.searchsorted(edges, values)) for values in numbers)
-    return new, old
+    return [np.where(np.isnan(values), N_BINS, np.searchsorted(edges, values)) for values in numbers]
 
 
 def _as_numbers(pair: Pair) -> Pair | None:
     """Return both columns as numbers, with NaN for missing values, or None if either column is categorical."""
     new, old = map(order_of, pair)
     return None if new is None or old is None else (new[0], old[0])
-
-
-def _category_codes(pair: Pair) -> Pair:
-    """Return the code of the category of each value; missing values are a category."""
-    codes = np.unique([text for values in pair for text in as_categories(values)], return_inverse=True)[1]
-    return codes[: len(pair[0])], codes[len(pair[0]) :]
 
 
 def _tell_apart(pairs: list[Pair], seed: int) -> str:
@@ -91,7 +83,7 @@ def _tell_apart(pairs: list[Pair], seed: int) -> str:
         return "There are too few rows for a forest that tells them from the training rows."
     pairs = [(new[here], old[there]) for new, old in pairs]
     numbers = [_as_numbers(pair) for pair in pairs]
-    read = [_category_codes(pair) if each is None else each for pair, each in zip(pairs, numbers)]
+    read = [codes_of(pair, as_text=True) if each is None else each for pair, each in zip(pairs, numbers)]
     X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*read))
     categorical = [j for j, each in enumerate(numbers) if each is None]
     auc, error, *_ = tell_apart(X_train, X, random, categorical=categorical)

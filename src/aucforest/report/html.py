@@ -23,7 +23,6 @@ from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.models import check_count
 from aucforest.metrics.thresholds import check_cost
 from aucforest.report import model, performance, several
-from aucforest.report.criteria import criteria_facts, criteria_sections
 from aucforest.report.data import Training, check_training, data_section, read_training
 from aucforest.report.drift import drift_sections
 from aucforest.report.importance import held_out_importance
@@ -92,8 +91,6 @@ def report(
     The page on several models says which models have a higher or lower ROC AUC than the first. It has their metrics,
     paired intervals of the differences from the first, p-values adjusted for the number of models, the data, and plots
     of the ROC, gains and calibration curves.
-
-    Given training rows, the page also says whether the columns and classes of the test rows have drifted.
 
     Parameters
     ----------
@@ -177,8 +174,9 @@ def report(
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
         with drawing():
-            parts = criteria_sections(model_or_comparison)
-        return Report(title, render(title, criteria_facts(model_or_comparison) | dict(facts or {}), parts))
+            parts = several.criteria_sections(model_or_comparison)
+        return Report(title, render(title, several.criteria_facts(model_or_comparison) | dict(facts or {}), parts))
+    check_count("n_bootstrap", n_bootstrap, 2)
     target = getattr(y_test, "name", None)
     stated = ({} if target in (None, "") else {"Target": str(target)}) | dict(facts or {})
     if isinstance(model_or_comparison, Mapping | list | tuple):
@@ -190,28 +188,18 @@ def report(
         training = read_training(first, X_train, y_train, sample_weight_train, finds_samples=False)
         options = {"n_bootstrap": n_bootstrap, "random_state": random_state}
         return report_on_models(scored, training, title=title, facts=stated, intended_use=intended_use, **options)
-    check_count("n_bootstrap", n_bootstrap, 2)
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    request = _Request(
-        rows,
-        training=read_training(rows.model, X_train, y_train, sample_weight_train),
-        groups=read_groups(by, rows, sample_weight),
-        cost=costs_of(rows.model) if cost is None else check_cost(cost, len(rows.classes)),
-        intended_use=intended_use,
-        n_bootstrap=n_bootstrap,
-        n_repeats=n_repeats,
-        n_jobs=n_jobs,
-        seed=seed,
-    )
-    seen, warning = check_training(rows, request.training)
+    training = read_training(rows.model, X_train, y_train, sample_weight_train)
+    groups = read_groups(by, rows, sample_weight)
+    costs = costs_of(rows.model) if cost is None else check_cost(cost, len(rows.classes))
+    request = _Request(rows, training, groups, costs, intended_use, n_bootstrap, n_repeats, n_jobs, seed)
+    seen, warning = check_training(rows, training)
     with drawing():
         parts = list(progress_bar(_sections(request, seen), desc="report", unit=" sections", verbose=verbose))
-    title = _title(rows, type(rows.model).__name__) if title is None else title
-    facts = _facts(rows, {"Model": type(rows.model).__name__})
-    page = render(title, stated | facts | stated, parts, [warning] if warning else [])
-    return Report(title, page)
+    title, shown = _heading(rows, title, {"Model": type(rows.model).__name__}, stated)
+    return Report(title, render(title, shown, parts, [warning] if warning else []))
 
 
 class _Request(NamedTuple):
@@ -234,7 +222,7 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
     is_binary = len(rows.classes) == 2
     resamples = resample(rows, request.n_bootstrap, seed)
     yield performance.summary_section(rows, resamples)
-    importance = _importance(request) if request.n_repeats > 0 else None
+    importance, source = _importance(request) if request.n_repeats > 0 else (None, "")
     groups = request.groups or default_groups(rows, importance)
     yield performance.use_section(rows, request.intended_use, seen, bool(groups))
     yield performance.ranking_section(rows, resamples)
@@ -247,7 +235,7 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
     if groups:
         yield performance.subgroups_section(rows, groups)
     if importance is not None:
-        yield model.importance_section(importance, out_of_bag=_has_bags(request))
+        yield model.importance_section(importance, source)
         yield from model.dependence_sections(rows, importance, seed)
     yield from model.reasons_sections(rows, request.n_jobs)
     yield from model.members_sections(rows, request.n_bootstrap, seed)
@@ -256,19 +244,14 @@ def _sections(request: _Request, seen: str) -> Iterator[Section]:
     yield data_section(rows, training)
 
 
-def _has_bags(request: _Request) -> bool:
-    """Return whether the model is a forest with known out-of-bag rows; False for a stack."""
-    training = request.training
-    return isinstance(request.rows.model, AUCForestClassifier) and training is not None and training.rows is not None
-
-
-def _importance(request: _Request) -> PermutationImportance | None:
-    """Return permutation importances, on out-of-bag rows if known, else on test rows; None if X has no columns."""
-    training, n_repeats, seed = request.training, request.n_repeats, request.seed
-    if training is None or not _has_bags(request):
-        return held_out_importance(request.rows, n_repeats, seed)
+def _importance(request: _Request) -> tuple[PermutationImportance | None, str]:
+    """Return permutation importances and their rows, out-of-bag rows of a forest if known; None if X has no columns."""
+    rows, training, n_repeats, seed = request.rows, request.training, request.n_repeats, request.seed
+    if training is None or training.rows is None or not isinstance(rows.model, AUCForestClassifier):
+        return held_out_importance(rows, n_repeats, seed), "rows of this report"
     options: dict[str, Any] = {"sample_weight": training.sample_weight, "n_jobs": request.n_jobs, "random_state": seed}
-    return oob_permutation_importance(request.rows.model, training.X, training.y, n_repeats=n_repeats, **options)
+    importance = oob_permutation_importance(rows.model, training.X, training.y, n_repeats=n_repeats, **options)
+    return importance, "out-of-bag training rows"
 
 
 def report_on_models(
@@ -282,7 +265,6 @@ def report_on_models(
     random_state: Any = None,
 ) -> Report:
     """Return the report on several models that scored the same rows; the types of X may differ between models."""
-    check_count("n_bootstrap", n_bootstrap, 2)
     first = next(iter(scored.values()))
     if any(not np.array_equal(rows.labels, first.labels) for rows in scored.values()):
         raise ValueError("the models of a report must score the same rows, but these have different labels")
@@ -295,28 +277,25 @@ def report_on_models(
     with drawing():
         parts = several.models_sections(scored, points, n_bootstrap, seed)
     parts += [*drift_sections(rows, training, seed), data_section(rows, training)]
-    names, stated = ", ".join(scored), dict(facts or {})
-    title = _title(rows, names) if title is None else title
-    return Report(title, render(title, stated | _facts(rows, {"Models": names}) | stated, parts, alarms))
+    title, shown = _heading(rows, title, {"Models": ", ".join(scored)}, dict(facts or {}))
+    return Report(title, render(title, shown, parts, alarms))
 
 
-def _title(rows: ScoredRows, names: str) -> str:
-    """Return the title of a page: the names of models, and the classes."""
-    of = " against ".join(rows.classes[::-1]) if len(rows.classes) == 2 else f"{len(rows.classes)} classes"
-    return f"{names}: {of}"
-
-
-def _facts(rows: ScoredRows, models: dict[str, str]) -> dict[str, str]:
-    """Return the facts of the subtitle: models, rows, classes, date (SOURCE_DATE_EPOCH if it is set), and version."""
-    seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
-    classes = {"Classes": str(len(rows.classes))}
+def _heading(
+    rows: ScoredRows, title: str | None, models: dict[str, str], stated: dict[str, str]
+) -> tuple[str, dict[str, str]]:
+    """Return the title, which by default names models and classes, and the facts; stated ones replace the others."""
+    of, classes = f"{len(rows.classes)} classes", {"Classes": str(len(rows.classes))}
     if len(rows.classes) == 2:
         positive = f"{np.count_nonzero(rows.labels):,} ({percent(float(rows.frequencies[1]))})"
+        of = " against ".join(rows.classes[::-1])
         classes = {"Positive class": rows.classes[1], "Positive rows": positive}
-    return {
+    seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
+    facts = {
         **models,
         "Rows evaluated": f"{rows.labels.size:,}",
         **classes,
         "Date": datetime.fromtimestamp(seconds, UTC).date().isoformat(),
         "Written by": f"aucforest {version('aucforest')}",
     }
+    return f"{', '.join(models.values())}: {of}" if title is None else title, stated | facts | stated

@@ -1,7 +1,6 @@
 """The metrics of a report: scores with intervals and baselines, curves, calibration, thresholds, AUC by trees."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from aucforest.estimators.out_of_bag_pairs import pairs_of
 from aucforest.estimators.thresholds import takes_costs
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.forest_displays import first_trees
+from aucforest.inspection.scoring import find_metric
 from aucforest.metrics import average_precision_score
 from aucforest.metrics.classification import brier_losses, g_mean, log_losses
 from aucforest.metrics.confidence import auc_with_interval
@@ -31,11 +31,11 @@ _BINS = 10  # number of calibration bins
 _ROUNDING = 1e-12  # tolerance for recalls, since 7 / 20 and 0.35 differ by a rounding error
 RECALLS = np.linspace(0.0, 1.0, 101)
 _MEANINGS = {
-    "ROC AUC": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
-    "average precision": "Mean precision of the class {positive} over all recalls.",
-    "Brier score": "Mean squared error of the probabilities; less is better.",
-    "log loss": "Mean negative logarithm of the probability of the true class; less is better.",
-    "G-mean": "Geometric mean of the recalls of the classes, by the labels that the model predicts.",
+    "roc_auc": "Probability of ranking two rows of two classes rightly, mean over pairs of classes (Hand and Till).",
+    "average_precision": "Mean precision of the class {positive} over all recalls.",
+    "brier": "Mean squared error of the probabilities; less is better.",
+    "log_loss": "Mean negative logarithm of the probability of the true class; less is better.",
+    "g_mean": "Geometric mean of the recalls of the classes, by the labels that the model predicts.",
 }
 
 
@@ -48,13 +48,6 @@ class Score(NamedTuple):
     high: float
     no_skill: float
     meaning: str
-
-
-class Resamples(NamedTuple):
-    """Metrics of bootstrap samples."""
-
-    scores: dict[str, FloatArray]  # values of each metric, (n_bootstrap,)
-    precision: FloatArray  # precision at `RECALLS`, (n_bootstrap, len(RECALLS)); only for two classes
 
 
 def cumulate_class(rows: ScoredRows, k: int) -> Cumulated:
@@ -73,26 +66,52 @@ def thin(cumulated: Cumulated, most: int, keep: NDArray[Any] | tuple[int, ...] =
 
 
 def row_losses(rows: ScoredRows) -> dict[str, FloatArray]:
-    """Return the Brier score (halved for two classes) and the log loss (natural logarithm) of every row."""
+    """Return the log loss (natural logarithm) and the Brier score (halved for two classes) of every row."""
     if not rows.is_probability:
         return {}
-    return {"Brier score": brier_losses(rows.labels, rows.scores), "log loss": log_losses(rows.labels, rows.scores)}
+    return {"log_loss": log_losses(rows.labels, rows.scores), "brier": brier_losses(rows.labels, rows.scores)}
 
 
-def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> Resamples:
-    """Return the metrics of stratified bootstrap samples."""
-    losses = row_losses(rows)
-    group = group_by_score(rows, 1, _MOST_GROUPS) if len(rows.classes) == 2 else None
-    scores, precision = list[dict[str, float]](), np.empty((n_bootstrap, RECALLS.size))
-    for i, weights in enumerate(bootstrap_weights(rows, n_bootstrap, seed)):
-        found = {name: float(values @ weights / weights.sum()) for name, values in losses.items()}
-        found["G-mean"] = g_mean(rows.labels, rows.predicted, weights)
+def usual_proportion(rows: ScoredRows) -> float:
+    """Return the proportion of rows in sentences on top scores: 0.01 for a rare class and many rows, else 0.1."""
+    return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
+
+
+def measure_of(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
+    """Return a function that computes metrics from row weights.
+
+    For two classes, it omits the ROC AUC, merges scores into groups, and "precision" is the precision at `RECALLS`.
+    """
+    losses, k = row_losses(rows), usual_proportion(rows)
+    group = group_by_score(rows, 1, most_groups) if len(rows.classes) == 2 else None
+
+    def measure(weights: FloatArray) -> dict[str, Any]:
+        means = {name: float(values @ weights / weights.sum()) for name, values in losses.items()}
         if group is None:
-            found["ROC AUC"] = class_roc_auc(rows.labels, rows.scores, weights)
-        else:
-            found["average precision"], precision[i] = precision_curve(rows, group, weights)
-        scores.append(found)
-    return Resamples({name: np.array([found[name] for found in scores]) for name in scores[0]}, precision)
+            return {"roc_auc": class_roc_auc(rows.labels, rows.scores, weights)} | means
+        tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
+        called = np.cumsum(np.bincount(group, weights))
+        precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
+        hits = float(np.interp(k * called[-1], np.append(0.0, called), np.append(0.0, tps)))  # ties are interpolated
+        return {
+            "average_precision": float(precision_area(tps, precision)),
+            f"precision_at_{k}": hits / float(k * called[-1]),
+            f"recall_at_{k}": hits / float(tps[-1]),
+            "precision": precision[np.searchsorted(tps / tps[-1], RECALLS - _ROUNDING)],
+            **means,
+        }
+
+    return measure
+
+
+def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> dict[str, FloatArray]:
+    """Return the metrics of stratified bootstrap samples, those of `measure_of` and the G-mean."""
+    measure = measure_of(rows, _MOST_GROUPS)
+    samples = [
+        measure(weights) | {"g_mean": g_mean(rows.labels, rows.predicted, weights)}
+        for weights in bootstrap_weights(rows, n_bootstrap, seed)
+    ]
+    return {name: np.array([found[name] for found in samples]) for name in samples[0]}
 
 
 def bootstrap_weights(rows: ScoredRows, n_bootstrap: int, seed: int) -> Iterator[FloatArray]:
@@ -114,40 +133,26 @@ def group_by_score(rows: ScoredRows, k: int, most: int) -> NDArray[np.int64]:
     return np.searchsorted(-ends, -rows.scores[:, k])
 
 
-def cumulate_groups(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[Any, Any, Any]:
-    """Return the cumulative weights of positive rows and of all rows at the end of each group, and the precisions."""
-    tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
-    called = np.cumsum(np.bincount(group, weights))
-    return tps, called, np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
-
-
-def precision_curve(rows: ScoredRows, group: NDArray[np.int64], weights: FloatArray) -> tuple[float, FloatArray]:
-    """Return the average precision, and the precision at `RECALLS`, from groups of rows and row weights."""
-    tps, _, precision = cumulate_groups(rows, group, weights)
-    recall = tps / tps[-1]
-    return float(precision_area(tps, precision)), precision[np.searchsorted(recall, RECALLS - _ROUNDING)]
-
-
-def summarize(rows: ScoredRows, resamples: Resamples) -> list[Score]:
+def summarize(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Score]:
     """Return the metrics on all rows, each with its value for a model that always predicts the class frequencies."""
     frequencies, positive, scores = rows.frequencies, rows.classes[-1], []
     values = {name: float(np.average(losses, weights=rows.weights)) for name, losses in row_losses(rows).items()}
-    values["G-mean"] = g_mean(rows.labels, rows.predicted, rows.sample_weight)
+    values["g_mean"] = g_mean(rows.labels, rows.predicted, rows.sample_weight)
     brier = float(1.0 - np.square(frequencies).sum()) / (2.0 if frequencies.size == 2 else 1.0)
-    no_skill = {"ROC AUC": 0.5, "Brier score": brier, "log loss": float(entr(frequencies).sum()), "G-mean": 0.0}
+    no_skill = {"roc_auc": 0.5, "brier": brier, "log_loss": float(entr(frequencies).sum()), "g_mean": 0.0}
     if len(rows.classes) == 2:
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
         auc, low, high = auc_with_interval(is_positive, score, rows.sample_weight)
         meaning = f"Probability that a random row {rows.of_classes[1]} has a higher score than a random other row."
         scores.append(Score("ROC AUC", auc, low, high, 0.5, meaning))
-        precision = float(average_precision_score(is_positive, score, sample_weight=rows.sample_weight))
-        values, no_skill["average precision"] = {"average precision": precision, **values}, float(frequencies[1])
+        values["average_precision"] = average_precision_score(is_positive, score, sample_weight=rows.sample_weight)
+        no_skill["average_precision"] = float(frequencies[1])
     else:
-        values = {"ROC AUC": class_roc_auc(rows.labels, rows.scores, rows.sample_weight), **values}
-    for name, value in values.items():
+        values["roc_auc"] = class_roc_auc(rows.labels, rows.scores, rows.sample_weight)
+    for name in [name for name in _MEANINGS if name in values]:
         meaning = _MEANINGS[name].format(positive=positive)
-        low, high = np.quantile(resamples.scores[name], tails(LEVEL)).tolist()
-        scores.append(Score(name, value, low, high, no_skill[name], meaning))
+        low, high = np.quantile(resamples[name], tails(LEVEL)).tolist()
+        scores.append(Score(find_metric(name).title, values[name], low, high, no_skill[name], meaning))
     return scores
 
 
@@ -164,10 +169,7 @@ class Bin(NamedTuple):
 
 
 def reliability(rows: ScoredRows, k: int) -> list[Bin]:
-    """Return bins of the probability of class k, evenly spaced by rows of class k and of all other classes.
-
-    Intervals are Wilson's. With weights, they use the effective number of rows.
-    """
+    """Return bins of the probability of class k, evenly spaced by rows of it and of others, with Wilson intervals."""
     group = group_by_score(rows, k, _BINS + 1)
     bins, quantile = [], normal_quantile(LEVEL)
     for number in range(group.max(), -1, -1):
@@ -181,8 +183,7 @@ def reliability(rows: ScoredRows, k: int) -> list[Bin]:
     return bins
 
 
-@dataclass(frozen=True)
-class Thresholds:
+class Thresholds(NamedTuple):
     """Thresholds in ascending order; a row is predicted positive if its score is at least the threshold."""
 
     thresholds: FloatArray  # scores of rows, then infinity, at which no row is predicted positive
@@ -214,15 +215,9 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
     positives, called = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
     hull = isotonic_regression(positives / called, weights=called, increasing=False).blocks
     indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, own]))[::-1]
-    best_index, own_index = map(indices.tolist().index, (best, own))
-    return Thresholds(
-        thresholds=np.asarray(cumulated.thresholds[indices], dtype=np.float64),
-        tp=cumulated.tps[indices],
-        fp=cumulated.fps[indices],
-        own=None if own_score is None else own_index,
-        own_threshold=own_threshold,
-        best_g_mean=best_index,
-    )
+    best_g_mean, own_index = map(indices.tolist().index, (best, own))
+    tp, fp, thresholds = (np.asarray(values[indices], dtype=np.float64) for values in cumulated)
+    return Thresholds(thresholds, tp, fp, None if own_score is None else own_index, own_threshold, best_g_mean)
 
 
 def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:

@@ -37,9 +37,8 @@ _MEMBERS = {
 }
 
 
-def importance_section(importance: PermutationImportance, *, out_of_bag: bool) -> Section:
-    """Return the section on the permutation importances of the features."""
-    source = "out-of-bag training rows" if out_of_bag else "rows of this report"
+def importance_section(importance: PermutationImportance, source: str) -> Section:
+    """Return the section on the permutation importances of the features, computed on rows from a source."""
     mean, intervals = importance.importances_mean, np.clip(importance.importances_interval(LEVEL), -1.0, 1.0)
     caption = "Decrease of the ROC AUC when one column is permuted, with 95 % intervals; the most important columns."
     widths = np.ptp(intervals, axis=1)
@@ -93,8 +92,7 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     for row, reasons in zip(highest.tolist(), explanation.top(_N_REASONS)):
         texts = [f"{reason.condition_in(number)} ({signed(reason.contribution)})" for reason in reasons]
         row_name = str(names[row]).removesuffix(" 00:00:00")  # that of a date has no time of day at midnight
-        cells = [row_name, number(rows.scores[row, 1]), rows.classes[rows.labels[row]]]
-        body.append([*cells, "; ".join(texts)])
+        body.append([row_name, number(rows.scores[row, 1]), rows.classes[rows.labels[row]], "; ".join(texts)])
     lead = (
         f"The {len(body)} rows with the highest scores. The number in brackets is the contribution of the feature: "
         f"what it adds to the log odds of {name}, of which the score is the probability. It describes the model, and "

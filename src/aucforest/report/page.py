@@ -91,11 +91,7 @@ def percent(proportion: float, decimals: int | None = None) -> str:
 
 
 def estimate(
-    value: float,
-    low: float,
-    high: float,
-    form: Callable[[float, int | None], str] = number,
-    width: float | None = None,
+    value: float, low: float, high: float, form: Callable[[float, int | None], str] = number, width: float | None = None
 ) -> list[str]:
     """Return two table cells: an estimate, and its interval, which is a dash if the interval is NaN.
 

@@ -16,7 +16,7 @@ from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
 from aucforest.report.data import as_dates, columns_of, order_of
 from aucforest.report.importance import columns_in_order
-from aucforest.report.metrics import LEVEL, Resamples, find_thresholds, reliability, summarize
+from aucforest.report.metrics import LEVEL, find_thresholds, reliability, summarize, usual_proportion
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
 from aucforest.report.rows import FloatArray, ScoredRows
 from aucforest.tables.columns import names_of
@@ -31,7 +31,7 @@ _FEW = 10  # minimum number of rows of a class for its metrics in a group
 Groups = dict[str, NDArray[Any]]
 
 
-def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
+def summary_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Section:
     """Return the section with a headline, and with metrics compared with the metrics of a model without skill."""
     scores = summarize(rows, resamples)
     auc = scores[0]
@@ -41,7 +41,7 @@ def summary_section(rows: ScoredRows, resamples: Resamples) -> Section:
     confidence = "" if np.isnan(auc.low) else f", with 95 % confidence {interval}"
     points = [
         f"ROC AUC {value}{confidence}; a model without skill has 0.5. {sources} percentiles of "
-        f"{len(resamples.precision)} stratified bootstrap samples."
+        f"{len(resamples['g_mean'])} stratified bootstrap samples."
     ]
     if rows.sample_weight is not None:
         points.append("Rows count by their weights.")
@@ -121,7 +121,7 @@ def _by_class(rows: ScoredRows) -> Table:
     return Table("Each class against all others", columns, body)
 
 
-def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
+def ranking_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Section:
     """Return the section on ROC and precision-recall curves."""
     classes, is_binary = plots.drawn_classes(rows), len(rows.classes) == 2
     of = rows.classes[1] if is_binary else "each class against all others"
@@ -131,7 +131,7 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
     ]
     roc_band = precision_band = None
     if is_binary:
-        precision_band = np.quantile(resamples.precision, tails(LEVEL), axis=0)
+        precision_band = np.quantile(resamples["precision"], tails(LEVEL), axis=0)
         captions[1] += " The band covers the precision at any one recall with 95 % confidence."
         if rows.sample_weight is None:
             roc_band = roc_confidence_band(rows.labels == 1, rows.scores[:, 1], level=LEVEL)
@@ -145,10 +145,7 @@ def ranking_section(rows: ScoredRows, resamples: Resamples) -> Section:
         lead += f" The {len(classes)} most frequent classes are drawn."
     cursor = "point" if is_binary else None
     roc, pr = plots.roc_plot(rows, classes, roc_band), plots.precision_recall_plot(rows, classes, precision_band)
-    drawn = [
-        plots.picture(roc, "roc", captions[0], cursor=cursor),
-        plots.picture(pr, "pr", captions[1], cursor=cursor),
-    ]
+    drawn = [plots.picture(roc, "roc", captions[0], cursor=cursor), plots.picture(pr, "pr", captions[1], cursor=cursor)]
     return Section("ranking", "Ranking", lead, drawn)
 
 
@@ -156,11 +153,6 @@ def top_rows(rows: ScoredRows, k: int) -> MetricsAtK:
     """Return metrics of the k rows with the highest scores; with weights, k / n_rows is a proportion of the weight."""
     proportion = k / rows.labels.size
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
-
-
-def usual_proportion(rows: ScoredRows) -> float:
-    """Return the proportion of rows in sentences on top scores: 0.01 for a rare class and many rows, else 0.1."""
-    return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
 
 
 def alert_depths(n_rows: int, per_1000: Iterable[int] = _PER_1000) -> dict[int, int]:
@@ -235,7 +227,7 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
     if thresholds.own_threshold is not None:
         own_sentence = f"The model's own threshold is {number(thresholds.own_threshold)}."
     explorer = {
-        "svg": plots.as_svg(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line"),
+        "svg": plots.picture(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line").svg,
         "data": thresholds.as_json(None if cost is None else cost[np.ix_(order, order)]),
         "start": thresholds.best_g_mean if thresholds.own is None else thresholds.own,
         "own_sentence": own_sentence,

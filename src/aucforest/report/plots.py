@@ -4,7 +4,7 @@ import re
 import warnings
 from collections.abc import Mapping, Sequence
 from io import BytesIO
-from typing import Any, Literal
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,7 +21,6 @@ from aucforest.report.rows import FloatArray, ScoredRows
 # Okabe and Ito's palette for color-blind readers, with the light colors darkened for a white background.
 COLORS = ["#0072b2", "#c04f00", "#007a5a", "#a8558a", "#8a6d00", "#3c82ab", "#5b5b5b", "#7a3e9d", "#8c2d19", "#2c6e2f"]
 DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1))]
-_LEADER = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0.0, 0.5)}  # line from a model's name to its curve
 _AXES = {
     "roc": ("false positive rate", "true positive rate"),
     "gains": ("proportion of rows alerted", "recall"),
@@ -72,8 +71,8 @@ def _panels(width: float, height: float, rows: int = 1, **options: Any) -> tuple
     return figure, figure.subplots(rows, **options)
 
 
-def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> str:
-    """Return a figure as an SVG element whose ids begin with `name`, and with data for the kind of cursor `cursor`."""
+def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
+    """Return a figure with a caption, also its text alternative. Ids begin with `name`; `cursor` is a kind or None."""
     content = BytesIO()
     with warnings.catch_warnings():
         # Text is not converted to paths, so the browser finds fonts for glyphs that are missing here.
@@ -89,19 +88,14 @@ def as_svg(figure: Any, name: str, alt: str, *, cursor: str | None = None) -> st
         element.attrib = {key.rpartition("}")[2]: _rename(value, key, name) for key, value in element.attrib.items()}
     width, height = (float(value) for value in root.attrib["viewBox"].split()[2:])
     size = {"viewBox": root.attrib["viewBox"], "width": f"{_PIXELS_PER_POINT * width:.0f}"}
-    root.attrib = {**size, "role": "img", "aria-label": alt, "class": "plot"}
+    root.attrib = {**size, "role": "img", "aria-label": caption, "class": "plot"}
     if cursor is not None:
         axes = figure.axes[0]
         box = axes.get_position()
         corners = (box.x0 * width, box.x1 * width, (1 - box.y0) * height, (1 - box.y1) * height)
         root.attrib |= {"data-name": name, "data-cursor": cursor}
         root.attrib["data-axes"] = " ".join(f"{value:.6g}" for value in (*corners, *axes.get_xlim(), *axes.get_ylim()))
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def picture(figure: Any, name: str, caption: str, *, cursor: str | None = None) -> Plot:
-    """Return a figure with a caption, which is also its text alternative."""
-    return Plot(as_svg(figure, name, caption, cursor=cursor), caption)
+    return Plot(ElementTree.tostring(root, encoding="unicode"), caption)
 
 
 def _rename(value: str, key: str, name: str) -> str:
@@ -140,41 +134,35 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
     for color, k in zip(COLORS, classes):
         cumulated = cumulate_class(rows, k)
         indices = thin(cumulated, _MOST_POINTS)[1:]
-        tps, called = cumulated.tps[indices], cumulated.tps[indices] + cumulated.fps[indices]
-        axes.step(tps / tps[-1], tps / called, color=color, where="pre", label=rows.classes[k], clip_on=False)
+        recall = cumulated.tps[indices] / cumulated.tps[-1]
+        axes.step(recall, cumulated.precision[indices], color=color, where="pre", label=rows.classes[k], clip_on=False)
         if len(classes) == 1:
             axes.axhline(float(rows.frequencies[k]), color="#6b747d", linestyle=":", linewidth=1.2, label="no skill")
     if band is not None:
         axes.fill_between(RECALLS, *band, color=COLORS[0], alpha=0.14, linewidth=0.0, label="95 % band")
-    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1))
-    axes.set_aspect("equal")
+    axes.set(xlabel="recall", ylabel="precision", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     axes.legend(loc="best")
     return figure
 
 
-def _gains(rows: ScoredRows, kind: Literal["gains", "lift"], least: float = 0.0) -> tuple[Any, Any, Any]:
-    """Draw gains or lift, starting at a proportion of the rows; return figure, axes and the curve of the model."""
-    figure, axes = _panels(_WIDTH, 4.4)
-    cumulated = cumulate_class(rows, 1)
-    indices = thin(cumulated, _MOST_POINTS)
-    selected, positives = cumulated.selected[indices], cumulated.tps[indices]
-    shown = selected >= least * selected[-1]
-    shown[0] = True
-    curve = selected[shown] / selected[-1], positives[shown] / positives[-1]
-    display = GainsDisplay({"model": curve}, float(rows.frequencies[1])).plot(kind=kind, ax=axes)
-    return figure, axes, display.lines_[0]
-
-
 def gains_plot(rows: ScoredRows) -> Any:
     """Draw the recall against the proportion of rows with the highest scores."""
-    figure, axes, _ = _gains(rows, "gains")
+    figure, axes = _panels(_WIDTH, 4.4)
+    GainsDisplay({"model": tuple(_curve(rows, 1, "gains"))}, float(rows.frequencies[1])).plot(kind="gains", ax=axes)
     axes.set(xlabel="proportion of rows alerted", ylabel="recall", ylim=(0, 1))
     return figure
 
 
 def lift_plot(rows: ScoredRows) -> Any:
     """Draw the lift against the proportion of rows with the highest scores, starting at five rows."""
-    figure, axes, line = _gains(rows, "lift", min(5.0 / rows.labels.size, 0.5))
+    figure, axes = _panels(_WIDTH, 4.4)
+    cumulated = cumulate_class(rows, 1)
+    indices = thin(cumulated, _MOST_POINTS)
+    selected, positives = cumulated.selected[indices], cumulated.tps[indices]
+    shown = selected >= min(5.0 / rows.labels.size, 0.5) * selected[-1]
+    shown[0] = True
+    curve = selected[shown] / selected[-1], positives[shown] / positives[-1]
+    (line,) = GainsDisplay({"model": curve}, float(rows.frequencies[1])).plot(kind="lift", ax=axes).lines_
     axes.set(xscale="log", xlabel="rows alerted, % (logarithmic)", ylabel="lift")
     # the curve of a perfect model may be far above the limit of the axis
     axes.set(xlim=(min(0.5, line.get_xdata()[0]), 1), ylim=(0, 1.1 * line.get_ydata().max()))
@@ -193,7 +181,8 @@ def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
         color, dash = COLORS[i], DASHES[i % len(DASHES)]
         axes.plot(*curve, color=color, linestyle=dash, marker="." if kind == "reliability" else "")
         at = np.interp(0.06 + 0.34 * i / len(curves), [0, 1], curve[0][[0, -1]])
-        point, leader = (at, np.interp(at, *curve)), _LEADER | {"color": color}
+        point = at, np.interp(at, *curve)
+        leader = {"arrowstyle": "-", "linewidth": 0.7, "relpos": (0.0, 0.5), "color": color}
         axes.plot(*point, "o", color=color, markersize=4.5)
         text = 0.56, 0.05 + i * min(0.06, 0.4 / len(curves))
         axes.annotate(name, point, text, "data", "axes fraction", color=color, fontsize=8, arrowprops=leader)

@@ -1,8 +1,7 @@
 """Labeled rows and the predictions of a fitted model for them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
@@ -88,12 +87,15 @@ def score_rows(
     if len(present) < 2:
         held = f"only of class {classes[present[0]]}" if len(present) else "none with weight"
         raise ValueError(f"y_test must have rows of at least two classes, but has {held}")
-    scores = _predict(partial(scores_of, model), X, called)
+    try:
+        scores, predicted = scores_of(model, X), model.predict(X)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{called} cannot read X_test: {' '.join(str(error).split())}") from error
     require_finite(scores, f"{called}'s scores of X_test")
-    predicted = encode_labels(_predict(model.predict, X, called), classes, f"{called}'s prediction")
+    codes = encode_labels(predicted, classes, f"{called}'s prediction")
     names, of_classes = _name_classes(classes, getattr(y, "name", None))
     is_probability = hasattr(model, "predict_proba")
-    return ScoredRows(model, X, names, of_classes, labels, predicted, scores, is_probability, weights)
+    return ScoredRows(model, X, names, of_classes, labels, codes, scores, is_probability, weights)
 
 
 def check_classifier(model: Any) -> None:
@@ -115,11 +117,9 @@ def check_rows(
 
 def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return class names, and phrases for their rows. Numbers and booleans include the name of the target."""
-    names = tuple(map(str, classes.tolist()))
-    if target in (None, "") or classes.dtype.kind not in "biuf":
-        return names, tuple(f"of class {name}" for name in names)
-    names = tuple(f"{target} = {name}" for name in names)
-    return names, tuple(f"with {name}" for name in names)
+    has_target = target not in (None, "") and classes.dtype.kind in "biuf"
+    names = tuple(f"{target} = {name}" if has_target else str(name) for name in classes.tolist())
+    return names, tuple(f"with {name}" if has_target else f"of class {name}" for name in names)
 
 
 def classes_of(model: Any) -> NDArray[Any]:
@@ -135,14 +135,6 @@ def scores_of(model: Any, X: Any) -> FloatArray:
     if scores.shape != (shape := (num_samples(X), len(model.classes_))):
         raise ValueError(f"its {method.__name__} returns the shape {scores.shape}, but rows and classes are {shape}")
     return scores[:, positive_last(model)]
-
-
-def _predict(method: Callable[[Any], Any], X: Any, called: str) -> Any:
-    """Return the result of a method for X_test; an error of the model is raised again with an explanation."""
-    try:
-        return method(X)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{called} cannot read X_test: {' '.join(str(error).split())}") from error
 
 
 def encode_labels(labels: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[np.int64]:

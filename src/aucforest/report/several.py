@@ -1,24 +1,21 @@
-"""The sections that compare several models on the same rows: a verdict on their ROC AUCs, metrics, and curves."""
+"""The sections that compare models on the same rows, with a verdict, metrics and curves, or split criteria on folds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
-from aucforest.inspection.comparison import ComparisonRow, holm
+from aucforest._optional import import_optional
+from aucforest.inspection.comparison import BASELINE, STACK, ComparisonRow, CriteriaComparison, holm
 from aucforest.inspection.scoring import find_metric
-from aucforest.metrics.classification import brier_losses, log_losses
 from aucforest.metrics.confidence import auc_with_interval, paired_test
 from aucforest.metrics.intervals import tails
-from aucforest.metrics.roc import class_roc_auc, precision_area
 from aucforest.report import plots
-from aucforest.report.criteria import differences_table
-from aucforest.report.metrics import LEVEL, bootstrap_weights, cumulate_groups, group_by_score
+from aucforest.report.metrics import LEVEL, bootstrap_weights, measure_of
 from aucforest.report.page import Plot, Section, Table, estimate, number, signed
-from aucforest.report.performance import usual_proportion
-from aucforest.report.rows import FloatArray, ScoredRows, check_classifier, classes_of
+from aucforest.report.rows import ScoredRows, check_classifier, classes_of
 from aucforest.tables.columns import names_of
 
 _MOST_MODELS = len(plots.COLORS)  # one color for each model
@@ -68,19 +65,19 @@ def joined(tables: Sequence[Any]) -> Any:
 
 
 def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int) -> dict[str, list[ComparisonRow]]:
-    """Return the metrics of each model, and their differences from the metrics of the first model.
+    """Return the metrics of each model (its name is the `criterion`), and their differences from those of the first.
 
-    The field `criterion` contains the name of a model. For two classes, the ROC AUC has DeLong's interval and test.
-    Other metrics are computed on stratified bootstrap samples, the same for all models. Intervals are percentiles.
-    The p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the number of samples with a difference of at least 0,
-    or of at most 0, whichever is smaller. The added 1 stands for the sample of all rows.
+    For two classes, the ROC AUC has DeLong's interval and test. Other intervals are percentiles of stratified bootstrap
+    samples, the same for all models. Their p-values are 2 (m + 1) / (n_bootstrap + 1), where m is the number of samples
+    with a difference of at least 0, or of at most 0, whichever is smaller; 1 stands for the sample of all rows.
     """
     first = next(iter(scored.values()))
-    measures = [_measure_of(rows) for rows in scored.values()]
+    measures = [measure_of(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
     observed = [measure(first.weights) for measure in measures]
     samples = [[measure(weights) for measure in measures] for weights in bootstrap_weights(first, n_bootstrap, seed)]
     compared = {"roc_auc": [_by_delong(model, scored, first) for model in scored]} if len(first.classes) == 2 else {}
-    for metric in [name for name in observed[0] if all(name in values for values in observed)]:
+    shared = [name for name in observed[0] if all(name in values for values in observed) and name != "precision"]
+    for metric in shared:
         compared[metric] = []
         resampled = np.array([[values[metric] for values in sample] for sample in samples])
         for model, values, estimates in zip(scored, observed, resampled.T):
@@ -95,25 +92,6 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
         adjusted = holm([row.pvalue for row in rows[1:]]).tolist()
         rows[1:] = [row._replace(adjusted_pvalue=pvalue) for row, pvalue in zip(rows[1:], adjusted)]
     return compared
-
-
-def _measure_of(rows: ScoredRows) -> Callable[[FloatArray], dict[str, float]]:
-    """Return a function that computes metrics from row weights; it omits the ROC AUC for two classes."""
-    group = group_by_score(rows, 1, rows.labels.size + 1) if len(rows.classes) == 2 else None  # one per distinct score
-    losses, k = dict[str, FloatArray](), usual_proportion(rows)
-    if rows.is_probability:
-        losses["log_loss"], losses["brier"] = (loss(rows.labels, rows.scores) for loss in (log_losses, brier_losses))
-
-    def measure(weights: FloatArray) -> dict[str, float]:
-        means = {name: float(values @ weights / weights.sum()) for name, values in losses.items()}
-        if group is None:
-            return {"roc_auc": class_roc_auc(rows.labels, rows.scores, weights)} | means
-        tps, called, precision = cumulate_groups(rows, group, weights)
-        hits = float(np.interp(k * called[-1], np.append(0.0, called), np.append(0.0, tps)))  # ties are interpolated
-        at_k = {f"precision_at_{k}": hits / float(k * called[-1]), f"recall_at_{k}": hits / float(tps[-1])}
-        return {"average_precision": float(precision_area(tps, precision))} | at_k | means
-
-    return measure
 
 
 def _by_delong(model: str, scored: Mapping[str, ScoredRows], first: ScoredRows) -> ComparisonRow:
@@ -191,3 +169,60 @@ def _pictures(scored: Mapping[str, ScoredRows], first: ScoredRows) -> list[Plot]
             figure = plots.models_plot(models, k, kind)
             drawn.append(plots.picture(figure, f"{kind}-{k}", caption.format(first.classes[k])))
     return drawn
+
+
+def criteria_sections(comparison: CriteriaComparison) -> list[Section]:
+    """Return the sections of the page: a plot, and a table for each metric."""
+    pyplot = import_optional("matplotlib.pyplot", purpose="a report", extra="report")
+    figure = comparison.plot()
+    caption = (
+        f"Differences from {BASELINE} on each fold, and their means with 95 % intervals. Arrows point to better values."
+    )
+    drawn = plots.picture(figure, "criteria", caption)
+    pyplot.close(figure)
+    quality, costs = list[Table](), list[Table]()
+    for metric in comparison.metrics:
+        rows = [row for row in comparison.summary() if row.metric == metric]
+        tables = quality if metric in comparison.metrics_of_quality else costs
+        tables.append(differences_table(metric, rows, "criterion", BASELINE))
+    stack = " and a stack of a forest," if STACK in comparison.criteria else ""
+    lead = (
+        f"Forests that differ only in the split criterion,{stack} on the same {len(comparison.folds)} folds; "
+        f"differences are from {BASELINE}, tested by Nadeau and Bengio's corrected resampled t-test, with p-values "
+        "adjusted for the number of criteria by Holm's method."
+    )
+    if quality:
+        lead = f"{comparison.verdict()} {lead}"
+    means = "Means over folds with 95 % intervals."
+    sections = [Section("picture", "At a glance", lead, [drawn])]
+    if quality:
+        sections.append(Section("metrics", "Metrics", means, tables=quality))
+    if costs:
+        sections.append(Section("costs", "Fit time and sizes of trees", means, tables=costs))
+    return sections
+
+
+def criteria_facts(comparison: CriteriaComparison) -> dict[str, str]:
+    """Return the facts of the subtitle: criteria, number of folds, and rows per fold."""
+    n_train, n_test = (round(float(comparison.folds[name].mean())) for name in ("n_train", "n_test"))
+    return {
+        "Criteria": ", ".join(comparison.criteria),
+        "Folds": str(len(comparison.folds)),
+        "Rows per fold": f"{n_train:,} for training, {n_test:,} for testing",
+    }
+
+
+def differences_table(metric: str, rows: list[ComparisonRow], of: str, baseline: str) -> Table:
+    """Return a table of a metric by criterion or model, and of the differences from a baseline."""
+    found, value = find_metric(metric), "mean" if of == "criterion" else "value"
+    columns = [of, value, "95 % interval", f"difference from {baseline}", "95 % interval", "p"]
+    columns = columns[:-1] if found.of == "cost" else columns
+    body = []
+    for row in rows:
+        difference, pvalue = ["–", "–"], "–"
+        if row.criterion != baseline:
+            difference = estimate(row.difference, row.difference_low, row.difference_high, signed)
+            pvalue = "< 0.001" if row.adjusted_pvalue < 0.001 else f"{row.adjusted_pvalue:.2g}".replace("nan", "–")
+        cells = [row.criterion, *estimate(row.mean, row.low, row.high), *difference, pvalue]
+        body.append(cells[: len(columns)])
+    return Table(f"{found.title} ({'more' if found.higher_is_better else 'less'} is better)", columns, body)
