@@ -44,7 +44,7 @@ def test_few_rows_change_little_and_many_replace_an_outdated_model(old):
     assert weights[0] > weights[1] > weights[2]
     assert by_old < aucs[0] < aucs[1] < aucs[2]
     assert refreshed.roc_auc.low > 0.0
-    assert str(refreshed).startswith("The refreshed model ranks better than the old one on the new rows: ROC AUC out of bag ")
+    assert str(refreshed).startswith("The refreshed model ranks better than the old one on the new rows: ROC AUC")
     assert_same_trees(old.trees_, trees)
 
 

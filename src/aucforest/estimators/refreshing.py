@@ -68,8 +68,8 @@ class Refresh:
         members = ", ".join(f"{name} {weight:.2g}" for name, weight in weights)
         kept = "is not kept" if self.old_weight == 0.0 else f"is kept; weights of the members: {members}"
         return (
-            f"The refreshed model ranks {how} than the old one on the new rows: ROC AUC out of bag {self.roc_auc}; log loss"
-            f" {self.log_loss[0]:.4f} against {self.log_loss[1]:.4f}. The old model {kept}."
+            f"The refreshed model ranks {how} than the old one on the new rows: ROC AUC out of bag {self.roc_auc}; log"
+            f" loss {self.log_loss[0]:.4f} against {self.log_loss[1]:.4f}. The old model {kept}."
         )
 
 

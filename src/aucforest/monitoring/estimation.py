@@ -39,7 +39,8 @@ class CBPE(BaseEstimator):
     """Confidence-based performance estimation: metrics of a classifier without labels, with intervals and alerts.
 
     Estimates and intervals are valid as long as P(y | score) is unchanged since the reference data. Concept drift
-    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed.
+    cannot be detected without labels. The shift report of each chunk indicates how far the data have changed; a chunk
+    that differs more from the reference than chunks of the reference differ from each other is an alert.
 
     On labeled reference data, isotonic regression maps scores to probabilities if that improves them. The metrics of a
     new chunk are then expectations over labels with these probabilities (`soft_auc`, `expected_confusion_matrix`) [1]_.

@@ -92,6 +92,8 @@ def report(
     paired intervals of the differences from the first, p-values adjusted for the number of models, the data, and plots
     of the ROC, gains and calibration curves.
 
+    Given training rows, the page also says whether the columns and classes of the test rows have drifted.
+
     Parameters
     ----------
     model_or_comparison : classifier, sequence or mapping of classifiers, or CriteriaComparison
