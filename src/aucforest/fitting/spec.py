@@ -276,10 +276,7 @@ def check_signs(signs: NDArray[np.int8], categories: Categories) -> None:
 
 
 def weights_by_class(
-    class_weight: Any,
-    classes: NDArray[Any],
-    labels: NDArray[np.uint16],
-    sample_weight: NDArray[np.float64] | None,
+    class_weight: Any, classes: NDArray[Any], labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
     """Return the weights of the classes, (n_classes,), or None if all are 1 or if they differ between trees."""
     if class_weight is None or class_weight == "balanced_subsample":
