@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from aucforest._compile import compile_scorer
 from aucforest.fitting.encodings import encode_sample
 from aucforest.fitting.parts import Grown, Growth, Part
+from aucforest.fitting.spec import balance
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.growing import Batch, Sizes, Workspace, branch_rows, grow_trees, make_workspace, rows_per_call
@@ -146,10 +147,7 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
     if growth.balanced_subsample:
         # There is one tree in a call, since the unit differs between trees.
         per_class = np.bincount(part.labels, weights=counts[0] * weights, minlength=growth.n_classes)
-        present = per_class > 0
-        factors = np.zeros(growth.n_classes)
-        factors[present] = per_class.sum() / (np.count_nonzero(present) * per_class[present])
-        weights = weights * factors[part.labels] * (counts[0] > 0)
+        weights = weights * balance(per_class)[part.labels] * (counts[0] > 0)
         fixed = FixedPoint.of(weights, int(counts.sum()))
     assert fixed is not None
     return fixed.apply(weights) * counts, fixed.unit

@@ -282,11 +282,9 @@ def weights_by_class(
     if class_weight is None or class_weight == "balanced_subsample":
         return None
     totals = np.bincount(labels, sample_weight, minlength=len(classes))
-    present = totals > 0
-    by_class = np.ones(len(classes))
-    if class_weight == "balanced":
-        by_class[present] = totals.sum() / (np.count_nonzero(present) * totals[present])
-    else:
+    by_class = balance(totals)
+    if class_weight != "balanced":
+        present = totals > 0
         by_class[present] = compute_class_weight(class_weight, classes=classes[present], y=classes[present])
     bad = ~(np.isfinite(by_class) & (by_class > 0))
     if np.any(bad):
@@ -295,6 +293,13 @@ def weights_by_class(
             f"class_weight of class {classes.tolist()[k]!r} must be positive and finite, but is {by_class[k]}"
         )
     return by_class
+
+
+def balance(totals: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the factors that make the total weights of the classes equal; 1 for classes without samples."""
+    present, factors = totals > 0, np.ones(len(totals))
+    factors[present] = totals.sum() / (np.count_nonzero(present) * totals[present])
+    return factors
 
 
 def combine_weights(
