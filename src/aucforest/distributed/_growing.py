@@ -15,7 +15,7 @@ from aucforest.tree.tree import Tree
 # Minimum seconds of a task, so that its overhead is small, and maximum, so that a lost worker loses little work.
 _LEAST_TASK_SECONDS, _MOST_TASK_SECONDS = 0.5, 20.0
 
-# For each tree, the sampled rows of a part, and the number of times that each row is in the sample of the tree.
+# For each tree, the sampled rows of a part, and the number of times that each row is in the sample, (1, n_rows).
 _Samples = list[tuple[Part, NDArray[np.uint16]]]
 
 
@@ -78,7 +78,7 @@ def _grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
 
 def _sample(part: Part, keys: list[int]) -> _Samples:
     """Return copies of the rows of each tree that are in a part."""
-    return [part.sample(key) for key in keys]
+    return [part.sample([key]) for key in keys]
 
 
 def _grow_samples(growth: Growth, keys: list[int], samples: list[_Samples]) -> list[Tree]:
@@ -87,6 +87,6 @@ def _grow_samples(growth: Growth, keys: list[int], samples: list[_Samples]) -> l
     work, trees = TreeBuffers(most_rows), []
     for key, of_tree in zip(keys, zip(*samples)):
         part = Part.joined([rows for rows, _ in of_tree])
-        counts = np.concatenate([counts for _, counts in of_tree])
-        trees += grow_rows(growth, part, counts[None], [key], work)
+        counts = np.concatenate([counts for _, counts in of_tree], axis=1)
+        trees += grow_rows(growth, part, counts, [key], work)
     return trees

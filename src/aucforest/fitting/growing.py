@@ -227,11 +227,7 @@ def grow_batch(
         if is_stopped():
             return trees
         called = keys[start : start + per_call]
-        if part.copies_rows:
-            rows, counts = part.sample(called[0])
-            trees += grow_rows(growth, rows, counts[None], called, work)
-        else:
-            trees += grow_rows(growth, part, part.counts(called), called, work)
+        trees += grow_rows(growth, *part.sample(called), called, work)
     # Reused by the next batch, because freed buffers would leave gaps of memory between the trees.
     spare.append(work)
     return trees

@@ -50,21 +50,18 @@ class Part(NamedTuple):
         """Number of rows."""
         return len(self.labels)
 
-    def counts(self, keys: Sequence[int]) -> NDArray[np.uint16]:
-        """Return the number of times that each row is in the samples of trees, (n_trees, n_rows)."""
+    def sample(self, keys: Sequence[int]) -> tuple["Part", NDArray[np.uint16]]:
+        """Return the rows that trees grow from, copied for a single tree only, and their counts, (n_trees, n_rows)."""
         if self.sampler is None:
-            return np.ones((len(keys), self.n_rows), dtype=np.uint16)
-        return self.sampler.counts_of_trees(keys)
-
-    def sample(self, key: int) -> tuple["Part", NDArray[np.uint16]]:
-        """Return the rows that a tree grows from, and the number of times that each is in its sample."""
-        counts = self.counts([key])[0]
+            counts = np.ones((len(keys), self.n_rows), dtype=np.uint16)
+        else:
+            counts = self.sampler.counts_of_trees(keys)
         if not self.copies_rows:
             return self, counts
-        rows = np.flatnonzero(counts > 0)  # numpy finds true items much faster than nonzero items
+        rows = np.flatnonzero(counts[0] > 0)  # numpy finds true items much faster than nonzero items
         codes = np.empty((len(self.codes), len(rows)), dtype=self.codes.dtype)
-        copy_sampled(self.codes, counts, np.empty(BLOCK_ROWS, dtype=np.uint16), codes)
-        return self.take(rows, codes), counts[rows]
+        copy_sampled(self.codes, counts[0], np.empty(BLOCK_ROWS, dtype=np.uint16), codes)
+        return self.take(rows, codes), counts[:, rows]
 
     def take(self, rows: NDArray[np.int64], codes: NDArray[np.unsignedinteger] | None = None) -> "Part":
         """Return the given rows, in ascending order, without a sampler; their codes may be given."""
