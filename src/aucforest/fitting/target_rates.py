@@ -5,7 +5,7 @@ likelihoods in a sample of rows choose interactions and smoothing. Bins are chos
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple, Self
@@ -448,47 +448,39 @@ def own_of_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n
     return lambda number, cells: own
 
 
+@dataclass(frozen=True, eq=False)
 class OwnTotalsOf:
-    """The class totals of single training rows, or of their groups, which are left out of their out-of-bag rates.
+    """The class totals of single training rows, or of their groups, which are left out of their out-of-bag rates."""
 
-    `labels` are the labels of all rows, `kept` the indices of the rows of positive weight, None for all. Kept rows have
-    integer `weights`, and `groups` if groups are sampled. `cells_of` returns their cells, given the index of a table.
-    """
-
-    def __init__(
-        self,
-        labels: NDArray[np.uint16],
-        kept: NDArray[np.int64] | None,
-        weights: NDArray[np.int64] | None,
-        n_classes: int,
-        groups: NDArray[np.integer] | None,
-        cells_of: Callable[[int], NDArray[np.integer]],
-    ) -> None:
-        self._labels, self._kept, self._weights, self._n_classes = labels, kept, weights, n_classes
-        self._groups, self._cells_of = groups, cells_of
-        self._by_group: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-        self._lock = Lock()
+    labels: NDArray[np.uint16]  # of all rows
+    kept: NDArray[np.int64] | None  # the indices of the rows of positive weight; None for all
+    weights: NDArray[np.int64] | None  # of the kept rows, as integers; None if all are 1
+    n_classes: int
+    groups: NDArray[np.integer] | None  # of the kept rows, if groups are sampled
+    cells_of: Callable[[int], NDArray[np.integer]]  # returns the cells of the kept rows, given the index of a table
+    _by_group: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
+    _lock: Any = field(default_factory=Lock)
 
     def __call__(self, rows: NDArray[np.int64]) -> OwnTotals:
         """Return a function of a table and cells that returns the totals to leave out for rows of positive weight."""
-        indices = rows if self._kept is None else np.searchsorted(self._kept, rows)
-        if self._groups is not None:
-            groups = self._groups[indices]
+        indices = rows if self.kept is None else np.searchsorted(self.kept, rows)
+        if self.groups is not None:
+            groups = self.groups[indices]
             return lambda number, cells: self._of_groups(number, cells, groups)
-        weights = None if self._weights is None else self._weights[indices]
-        return own_of_rows(self._labels[rows], weights, self._n_classes)
+        weights = None if self.weights is None else self.weights[indices]
+        return own_of_rows(self.labels[rows], weights, self.n_classes)
 
     def _of_groups(self, number: int, cells: NDArray[np.int64], groups: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the class totals of each row's group in the row's cell, (n_rows, n_classes)."""
-        assert self._groups is not None
-        n_groups = int(self._groups.max()) + 1
+        assert self.groups is not None
+        n_groups = int(self.groups.max()) + 1
         with self._lock:  # threads may need the same totals at the same time
             if number not in self._by_group:
-                labels = self._labels if self._kept is None else self._labels[self._kept]
-                cells_and_groups = self._cells_of(number).astype(np.int64) * n_groups + self._groups
+                labels = self.labels if self.kept is None else self.labels[self.kept]
+                cells_and_groups = self.cells_of(number).astype(np.int64) * n_groups + self.groups
                 keys, indices = np.unique(cells_and_groups, return_inverse=True)
-                totals = np.zeros((len(keys), self._n_classes), dtype=np.int64)
-                np.add.at(totals, (indices, labels), 1 if self._weights is None else self._weights)
+                totals = np.zeros((len(keys), self.n_classes), dtype=np.int64)
+                np.add.at(totals, (indices, labels), 1 if self.weights is None else self.weights)
                 self._by_group[number] = keys, totals
         keys, totals = self._by_group[number]
         return totals[np.searchsorted(keys, cells * n_groups + groups)]
