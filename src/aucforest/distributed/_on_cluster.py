@@ -24,7 +24,7 @@ from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, within
 from aucforest.fitting.parts import Grown, Growth
 from aucforest.fitting.plan import NO_RATES, FitSize, RateSize
-from aucforest.fitting.spec import tree_keys
+from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CodedRows, RateWeights, Sample
@@ -76,21 +76,23 @@ class RowsOnCluster(TrainingTable):
         # The bounds of the partitions among the rows of positive weight.
         self._starts = (self._first_rows if kept is None else np.searchsorted(kept, self._first_rows)).tolist()
 
-    def _encode_rows(self) -> Coding:
-        """Choose codes from a summary of all rows, and encode them; raise ClusterError if memory is too small."""
-        self._make_plan(NO_RATES)
-        self._coding = self._choose_coding()
-        coding: Coding = self._executor.gather([self._coding])[0]
-        if coding.rated:  # these columns are known only now
-            self._make_plan(RateSize.of(coding))
-        self._coded = self._encode()
-        if coding.rated:
-            coding = self._choose_rates(coding)
-        self._rates = coding.rates
+    def code(self, spec: FitSpec) -> Coding:
+        """Choose codes, and encode rows of positive weight; raise ClusterError if memory is too small."""
+        coding = super().code(spec)
         self._parts = self._make_parts()
         del self._coded  # so that workers release the codes of partitions
         if (folder := self._params["checkpoint_dir"]) is not None:
             self._job = JobFolder(folder, self._manifest(coding))
+        return coding
+
+    def _encode_rows(self) -> Coding:
+        """Choose codes from a summary of all rows, and encode them."""
+        self._make_plan(NO_RATES)
+        self._shared_coding = self._choose_coding()
+        coding: Coding = self._executor.gather([self._shared_coding])[0]
+        if coding.rated:  # these columns are known only now
+            self._make_plan(RateSize.of(coding))
+        self._coded = self._encode()
         return coding
 
     def _make_plan(self, rates: RateSize) -> None:
@@ -117,11 +119,12 @@ class RowsOnCluster(TrainingTable):
 
     def _encode(self) -> list[Any]:
         """Return futures of the codes of the partitions, and keep the values of `FitSpec.rows_with_values`."""
-        executor, classes = self._executor, self._executor.share(self.target.classes)
+        executor, coding = self._executor, self._shared_coding
+        classes = executor.share(self.target.classes)
         coded, scored_rows, with_values = [], [], self._spec.rows_with_values
         for index, (start, stop) in enumerate(pairwise(self._starts)):
             scored, labelled = indices_within(with_values, start, stop - start), self._labelled[index]
-            pair = executor.submit(_tasks.encode_partition, self._X[index], labelled, scored, classes, self._coding)
+            pair = executor.submit(_tasks.encode_partition, self._X[index], labelled, scored, classes, coding)
             coded.append(executor.submit(getitem, pair, 0))
             scored_rows.append(executor.submit(getitem, pair, 1))
         del pair
@@ -216,7 +219,8 @@ class RowsOnCluster(TrainingTable):
         executor, target = self._executor, self.target
         running = RunningSums(bags.sampler.n_rows, len(ranges), len(target.classes), chosen)
         (tables,) = executor.compute(self._delayed)
-        reading = executor.submit(_tasks.Reading, self._coding, target.classes, self._rate_weights, self._rates)
+        of_rates = self._rate_weights, self._coding.rates
+        reading = executor.submit(_tasks.Reading, self._shared_coding, target.classes, *of_rates)
         bounds, futures = list(pairwise(self._starts)), [None] * len(tables)
         for group in cut_trees(packed, len(bags.keys)):
             # Each group is added to the sums of earlier groups, so rounding errors are as if there were one group.

@@ -44,20 +44,17 @@ class RowsInMemory(TrainingTable):
 
     def _encode_rows(self) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
-        sparse = None
         if not isinstance(self.X, SparseRows):
             self._codes, _, values = self._bin(self.X)
         elif self.X.is_very_sparse:
-            self._codes, sparse, values = self._bin_stored(self.X)
+            self._codes, self._sparse, values = self._bin_stored(self.X)
         else:
-            self._codes, _, values = self._bin_sparse(self.X)
+            self._codes, values = self._bin_sparse(self.X)
         coding = Coding(self._categories, values, self.dates).reading(self._spec.encodings)
         self._check(int(coding.n_bins.max()) + 1, RateSize.of(coding))
         if coding.rated:
             kept = self.target.kept
             self._codes = coding.with_digits(self._codes, self.X if kept is None else self.X[kept])
-            coding = self._choose_rates(coding)
-        self._part = self._make_part(sparse=sparse)
         return coding
 
     def _check(self, n_codes: int, rates: RateSize = NO_RATES) -> None:
@@ -108,7 +105,7 @@ class RowsInMemory(TrainingTable):
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
-        return grow_batches(growth, self._part, keys, self._spec.n_jobs, self._spare)
+        return grow_batches(growth, self._make_part(), keys, self._spec.n_jobs, self._spare)
 
     def _end_growing(self) -> None:
         """Release the buffers."""

@@ -126,8 +126,6 @@ class RowsOnDisk(TrainingTable):
         self._codes = self._matrix.codes
         self._write_codes()
         self.X = RowsWithValues(target.rows_at(rows_with_values), self._matrix.scored)
-        if self._coding.rated:
-            self._coding = self._choose_rates(self._coding)
         return self._coding
 
     def _make_plan(self, rates: RateSize) -> None:

@@ -45,9 +45,11 @@ class TrainingTable(ABC):
     rate_weight: NDArray[np.float64] | None = None
     sum_rows: SumRows | None = None  # computes out-of-bag sums; None if all rows are in `X`
     _spec: FitSpec
+    _coding: Coding
     _growth: Growth
     # The codes of the rows of positive weight; empty if they are in other processes.
     _codes: NDArray[np.unsignedinteger] = np.empty((0, 0), dtype=np.uint8)
+    _sparse: SparseCodes | None = None
     _rate_weights: RateWeights | None = None  # None without target rates
     _own_totals: OwnTotalsOf | None = None  # the totals that out-of-bag target rates leave out
     _job: JobFolder | None = None  # stores grown trees
@@ -56,12 +58,13 @@ class TrainingTable(ABC):
         """Choose codes, and encode rows of positive weight; raise ValueError if a fit would take too much memory."""
         self._spec = spec
         coding = self._encode_rows()
-        self._growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
-        return coding
+        self._coding = self._choose_rates(coding) if coding.rated else coding
+        self._growth = Growth.of(spec, self._coding, len(self.target.kept_labels), len(self.target.classes))
+        return self._coding
 
     @abstractmethod
     def _encode_rows(self) -> Coding:
-        """Choose codes, and encode the rows of positive weight."""
+        """Choose codes, without target rates, and encode the rows of positive weight."""
 
     @abstractmethod
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
@@ -111,15 +114,14 @@ class TrainingTable(ABC):
         rows = CodedRows(self._codes, self.target.kept_labels, weights.integers(self.target.kept_weight))
         return [coding.rate_rows.count(table, rows, len(self.target.classes)) for table in tables]
 
-    def _make_part(self, *, copies_rows: bool = False, sparse: SparseCodes | None = None) -> Part:
+    def _make_part(self, *, copies_rows: bool = False) -> Part:
         """Return the part of all rows of positive weight. With target rates, sampled rows are copied for each tree."""
         spec, target, weights, rate_weights = self._spec, self.target, self._rate_weights, None
         if weights is not None:
             copies_rows |= spec.sampler is not None
             rate_weights = weights.in_samples(self._weight_in_rates)
-        return Part(
-            self._codes, target.kept_labels, spec.weights, spec.sampler, copies_rows, sparse, rate_weights=rate_weights
-        )
+        rows = self._codes, target.kept_labels, spec.weights
+        return Part(*rows, spec.sampler, copies_rows, self._sparse, rate_weights=rate_weights)
 
     def _end_growing(self) -> None:  # noqa: B027, most tables keep nothing
         """Release memory that only growing needs, after the last tree."""
