@@ -49,8 +49,6 @@ TABLES = {
 @pytest.fixture(params=[50, 200_000], ids=["sampled", "all"])
 def sample_size(request, monkeypatch):
     monkeypatch.setattr(binning, "SAMPLE_ROWS", request.param)
-    monkeypatch.setattr(binning.sample_rows, "__defaults__", (request.param,))
-    monkeypatch.setattr("aucforest.fitting.coding.SAMPLE_ROWS", request.param)
 
 
 def code_parts(table, weight, max_bins, bounds):

@@ -45,13 +45,13 @@ class RowsInMemory(TrainingTable):
     def _encode_rows(self) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
         if not isinstance(self.X, SparseRows):
-            self._codes, _, values = self._bin(self.X)
+            self._codes, values = self._bin(self.X)
         elif self.X.is_very_sparse:
             self._codes, self._sparse, values = self._bin_stored(self.X)
         else:
             self._codes, values = self._bin_sparse(self.X)
         coding = Coding(self._categories, values, self.dates).reading(self._spec.encodings)
-        self._check(int(coding.n_bins.max()) + 1, RateSize.of(coding))
+        self._check(int(values.n_bins.max()) + 1, RateSize.of(coding))
         if coding.rated:
             kept = self.target.kept
             self._codes = coding.with_digits(self._codes, self.X if kept is None else self.X[kept])

@@ -223,10 +223,11 @@ class JobFolder:
             categories = {int(feature): labels_from_plain(labels) for feature, labels in plain.items()}
         except (FileNotFoundError, ModelFormatError):
             return None
-        n_bins, by_set = np.diff(first), feature_kinds(categories, n_features) != NUMERIC
+        values = BinValues(first, *edges)
+        n_bins, by_set = values.n_bins, feature_kinds(categories, n_features) != NUMERIC
         fits = len(n_bins) == n_features and first[0] == 0 and all(len(edge) == first[-1] for edge in edges)
         if fits and np.all(n_bins >= 0) and np.all(n_bins[by_set] <= MAX_BINS):
-            return Coding(categories, BinValues(first, *edges), dates or {})
+            return Coding(categories, values, dates or {})
         return None
 
 

@@ -117,9 +117,7 @@ class Growth:
             fixed = FixedPoint.of(spec.weights, n_sampled)
         values, kinds, rates = coding.values, coding.kinds, coding.rates
         if rates is not None:
-            added = join_bins(bins_of_rates(rates))
-            first = np.concatenate((values.first, values.first[-1] + added.first[1:]))
-            values = BinValues(first, np.append(values.lower, added.lower), np.append(values.upper, added.upper))
+            values = join_bins([values, *bins_of_rates(rates)])
             kinds = np.append(kinds, np.full(rates.n_features, NUMERIC, dtype=np.int8))
         encodings = encodings_of(spec.encodings, rates)
         return cls(
@@ -131,7 +129,7 @@ class Growth:
             encodings=encodings,
             values=values,
             kinds=kinds,
-            most_bins=int(np.diff(values.first).max()),
+            most_bins=int(values.n_bins.max()),
             n_classes=n_classes,
             n_rows=n_rows,
             n_trees=len(spec.numbers),
@@ -167,9 +165,7 @@ class Growth:
         """Return the parameters of a tree that grows on the given features."""
         first, signs = self.values.first, self.params.signs
         bins = np.concatenate([np.arange(first[feature], first[feature + 1]) for feature in features.tolist()])
-        values = BinValues(
-            np.append(0, np.cumsum(self.n_bins[features])), self.values.lower[bins], self.values.upper[bins]
-        )
+        values = BinValues.of(self.n_bins[features], self.values.lower[bins], self.values.upper[bins])
         if len(signs) > 0:  # target rates, which are the last features, have no constraints
             signs = np.append(signs, np.zeros(len(self.n_bins) - len(signs), dtype=np.int8))[features]
         most = resolve_max_features(self.max_features, len(features))
@@ -179,7 +175,7 @@ class Growth:
     @cached_property
     def n_bins(self) -> NDArray[np.int64]:
         """Numbers of bins, (n_features,)."""
-        return np.diff(self.values.first)
+        return self.values.n_bins
 
     @cached_property
     def _edges(self) -> NDArray[np.float64]:

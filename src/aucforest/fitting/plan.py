@@ -78,7 +78,7 @@ class RateSize(NamedTuple):
         if not coding.rated:
             return NO_RATES
         n_categories = [len(coding.categories[feature]) for feature in coding.rated]
-        n_parts = max(*PARTS, *(int(coding.n_bins[feature]) for feature in coding.categories))
+        n_parts = max(*PARTS, *coding.values.n_bins[list(coding.categories)].tolist())
         most = min(MOST_CELLS, MOST_INTERACTIONS * max(n_categories) * n_parts)
         return cls(len(coding.rated), coding.digits.n_rows, max(n_categories), sum(n_categories) + most)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.tables.columns import Categories
 from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, OwnTotals, RateTable, TargetRates
-from aucforest.tree.binning import MAX_BINS, Bins, BinValues, choose_bins, midway
+from aucforest.tree.binning import MAX_BINS, BinValues, choose_bins, midway
 from aucforest.tree.ordered_rates import read_categories
 from aucforest.tree.samples import FixedPoint, exact_weights
 from aucforest.tree.tree import SHARED_CODE
@@ -403,9 +403,9 @@ def with_totals(rates: TargetRates, totals: Sequence[NDArray[np.int64]]) -> Targ
     return rates._replace(tables=tuple(table._replace(totals=of_table) for table, of_table in pairs))
 
 
-def bins_of_rates(rates: TargetRates) -> list[Bins]:
+def bins_of_rates(rates: TargetRates) -> list[BinValues]:
     """Return the bins of each rate feature, chosen from the rates of cells for all and for fewer of their samples."""
-    bins: list[Bins] = []
+    bins: list[BinValues] = []
     for number, table in enumerate(rates.tables):
         totals = table.totals
         cells = np.flatnonzero(totals.any(axis=1))
@@ -423,7 +423,7 @@ def bins_of_rates(rates: TargetRates) -> list[Bins]:
 
 def _bins_of_cells(
     total: NDArray[np.float64], counts: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float
-) -> Bins:
+) -> BinValues:
     """Return the bins of one feature, given the total weights of cells, the weights of the class, and the priors."""
 
     def rate(part: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -437,7 +437,7 @@ def _bins_of_cells(
     positive = weight > 0.0
     column = np.concatenate(values)[positive][None]
     if column.size == 0:
-        return Bins(np.array([1]), np.zeros(1), np.zeros(1))
+        return BinValues.of([1], np.zeros(1), np.zeros(1))
     return choose_bins(column, exact_weights(weight[positive]), np.array([MAX_BINS]))
 
 
