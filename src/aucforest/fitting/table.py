@@ -132,16 +132,13 @@ class TrainingTable(ABC):
         trees = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
         missing = [number for number in variant_of if number not in trees]
         total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(trees)
-        is_last, n_bytes, largest = n_before + len(missing) == total, sum(tree.nbytes for tree in trees.values()), 0.0
+        is_last, n_bytes = n_before + len(missing) == total, sum(tree.nbytes for tree in trees.values())
         with progress_bar(total=total, initial=n_before, desc="trees", leave=is_last, verbose=spec.verbose) as progress:
             for indices, grown in self._grow_some(growth, tree_keys(spec.seed, missing)) if missing else ():
                 by_number = dict(sorted(zip([missing[index] for index in indices], grown, strict=True)))
                 trees |= by_number
-                # The trees of one variant may be larger than the trees of another.
                 n_bytes += sum(tree.nbytes for tree in grown)
-                if n_bytes > largest * len(trees):
-                    largest = n_bytes / len(trees)
-                    check_trees(n_bytes, len(trees), grown[0].n_nodes, total)
+                check_trees(n_bytes, len(trees), grown[0].n_nodes, total)
                 if job is not None:
                     job.save(list(by_number), list(by_number.values()), [variant_of[number] for number in by_number])
                 progress.update(len(grown))
