@@ -150,8 +150,7 @@ class RowsOnCluster(TrainingTable):
         executor, n_classes = self._executor, len(self.target.classes)
         shared = [executor.share(value) for value in (weights, coding.rate_rows, tables)]
         counted = [executor.submit(_tasks.count_cells, part, *shared, n_classes) for part, _ in self._coded_rows()]
-        totals: list[NDArray[np.int64]] = executor.gather([executor.merge(_tasks.add_totals, counted)])[0]
-        return totals
+        return executor.gather([executor.merge(_tasks.add_totals, counted)])[0]
 
     def _coded_rows(self) -> Iterator[tuple[Any, int]]:
         """Yield the future of the codes and the first row's index, for partitions that have rows of positive weight."""

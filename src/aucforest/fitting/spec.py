@@ -152,8 +152,7 @@ def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
     trees = np.array([*numbers], dtype=np.int64)
     keys = np.empty(len(trees), dtype=np.uint64)
     derive_tree_keys(np.uint64(seed), trees, keys)
-    result: list[int] = keys.tolist()
-    return result
+    return keys.tolist()
 
 
 def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tuple[Any, str]]:

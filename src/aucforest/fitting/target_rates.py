@@ -198,7 +198,7 @@ def class_frequencies(
     """Return the class frequencies of rows, (n_classes,), given their integer weights and the factor of each class."""
     totals = np.zeros(len(by_class), dtype=np.int64)
     np.add.at(totals, labels, 1 if integers is None else integers)
-    weights: NDArray[np.float64] = totals * by_class
+    weights = totals * by_class
     return weights / weights.sum()
 
 
@@ -304,8 +304,7 @@ def towards_additive(
     """
     weights = (alone + smoothing * frequencies) * ratios
     own = np.maximum(weights - ratios, _LEAST_RATE)
-    rates: NDArray[np.float64] = own / np.maximum(weights.sum(axis=-1, keepdims=True) - ratios, own)
-    return rates
+    return own / np.maximum(weights.sum(axis=-1, keepdims=True) - ratios, own)
 
 
 def choose_tables(
@@ -427,8 +426,7 @@ def _bins_of_cells(
     """Return the bins of one feature, given the total weights of cells, the weights of the class, and the priors."""
 
     def rate(part: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
-        rates: NDArray[np.float64] = (np.maximum(part, 0.0) + smoothing * towards) / (np.maximum(of, 0.0) + smoothing)
-        return rates
+        return (np.maximum(part, 0.0) + smoothing * towards) / (np.maximum(of, 0.0) + smoothing)
 
     # Out-of-bag prediction leaves out the sample itself; trees grow on rates of about half of the samples.
     values = [rate(counts - 1.0, total - 1.0), rate(counts, total - 1.0), rate(0.5 * counts, 0.5 * total), towards]
