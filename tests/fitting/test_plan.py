@@ -14,9 +14,11 @@ import pytest
 from aucforest import AUCTreeClassifier, _memory
 from aucforest.fitting import in_memory
 from aucforest.fitting import plan as _plan
-from aucforest.fitting.plan import NO_RATES, FitSize, RateSize, bytes_in_memory, plan_on_disk
+from aucforest.fitting.coding import Coding
+from aucforest.fitting.plan import FitSize, bytes_in_memory, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
+from aucforest.tree.binning import BinValues
 from aucforest.tree.samples import NO_SPARSE, SparseNode
 from aucforest.tree.splitter import SplitBuffers
 from aucforest.tree.tree import make_nodes
@@ -190,17 +192,17 @@ def test_copies_of_branches_take_memory_where_there_are_any():
 
 def test_target_rates_are_counted():
     """Digits of categories, copies of the rows of trees with the codes of rates, and totals of cells."""
-    rates = RateSize(n_columns=1, n_digits=2, n_categories=900, n_cells=5000)
-    size = FitSize.of(resolve(n_jobs=1), TARGET, 3)
-    rated = replace(size, rates=rates)
+    coding = Coding({0: np.arange(900)}, BinValues.of([255, 255, 255], *np.empty((2, 765))), rated=(0,))
+    size, rated = (FitSize.of(resolve(n_jobs=1), TARGET, 3, coding=some) for some in (None, coding))
+    assert (rated.n_rated, rated.n_digits, rated.n_categories, rated.n_cells) == (1, 2, 900, 900 + 2**20)
     assert rated.matrix_bytes == 5 * N_ROWS
-    assert rated.total_bytes == 8 * 2 * 5000
+    assert rated.total_bytes == 8 * 2 * rated.n_cells
     of_thread = rated.thread_bytes(N_ROWS) - size.thread_bytes(N_ROWS)
     assert of_thread > rated.copy_bytes + 32 * rated.tree_rows
     # A matrix of the rows of a tree is not copied once more.
     of_copy = rated.thread_bytes(rated.tree_rows) - size.thread_bytes(size.tree_rows)
     assert of_thread - of_copy == rated.copy_bytes
-    plans = [plan_on_disk(resolve(), TARGET, 3, 2**40, of_rates) for of_rates in (NO_RATES, rates)]
+    plans = [plan_on_disk(resolve(), TARGET, 3, 2**40, some) for some in (None, coding)]
     assert plans[1].n_bytes - plans[0].n_bytes == 2 * N_ROWS + rated.total_bytes + 4 * of_thread
 
 
@@ -211,10 +213,10 @@ def test_sizes_of_target_rates_are_those_of_the_codes():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_memory, "check_fit", lambda size, n_bytes: sizes.append(size))
         forest.fit(frame, make_many()["label"].to_pandas())
-    rates = sizes[-1].rates
-    assert (rates.n_columns, rates.n_digits) == (2, 2)
-    assert rates.n_categories == max(map(len, forest.categories_.values()))
-    assert rates.n_cells >= sum(len(table.totals) for table in forest.target_rates_.tables)
+    size = sizes[-1]
+    assert (size.n_rated, size.n_digits) == (2, 2)
+    assert size.n_categories == max(map(len, forest.categories_.values()))
+    assert size.n_cells >= sum(len(table.totals) for table in forest.target_rates_.tables)
 
 
 def test_rows_that_are_too_many_for_one_matrix_are_copied(monkeypatch):

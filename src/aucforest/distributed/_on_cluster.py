@@ -23,7 +23,7 @@ from aucforest.fitting.coding import Coding, indices_within, sample_for_bins
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, within
 from aucforest.fitting.parts import Grown, Growth
-from aucforest.fitting.plan import NO_RATES, FitSize, RateSize
+from aucforest.fitting.plan import FitSize
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
@@ -87,17 +87,17 @@ class RowsOnCluster(TrainingTable):
 
     def _encode_rows(self) -> Coding:
         """Choose codes from a summary of all rows, and encode them."""
-        self._make_plan(NO_RATES)
+        self._make_plan()
         self._shared_coding = self._choose_coding()
         coding: Coding = self._executor.gather([self._shared_coding])[0]
         if coding.rated:  # these columns are known only now
-            self._make_plan(RateSize.of(coding))
+            self._make_plan(coding)
         self._coded = self._encode()
         return coding
 
-    def _make_plan(self, rates: RateSize) -> None:
+    def _make_plan(self, coding: Coding | None = None) -> None:
         """Choose where trees grow; raise ClusterError if memory is too small."""
-        size = FitSize.of(self._spec, self.target, self.n_features, rates=rates)
+        size = FitSize.of(self._spec, self.target, self.n_features, coding=coding)
         self._plan = plan_on_cluster(size, self._executor.workers(), self._params["strategy"])
         self._executor.advice = self._plan.advice
         if self._plan.worker_bytes > self._plan.workers.memory:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.parts import Grown, Growth
-from aucforest.fitting.plan import NO_RATES, FitSize, RateSize, bytes_in_memory, check_fit
+from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import find_rated
@@ -51,16 +51,16 @@ class RowsInMemory(TrainingTable):
         else:
             self._codes, values = self._bin_sparse(self.X)
         coding = Coding(self._categories, values, self.dates).reading(self._spec.encodings)
-        self._check(int(values.n_bins.max()) + 1, RateSize.of(coding))
+        self._check(int(values.n_bins.max()) + 1, coding)
         if coding.rated:
             kept = self.target.kept
             self._codes = coding.with_digits(self._codes, self.X if kept is None else self.X[kept])
         return coding
 
-    def _check(self, n_codes: int, rates: RateSize = NO_RATES) -> None:
+    def _check(self, n_codes: int, coding: Coding | None = None) -> None:
         """Raise ValueError if the fit would take too much memory, and warn of a regression target."""
         spec = self._spec
-        size = FitSize.of(spec, self.target, self.n_features, n_codes, rates)
+        size = FitSize.of(spec, self.target, self.n_features, n_codes, coding)
         if isinstance(self.X, SparseRows) and self.X.is_very_sparse:
             size = replace(size, n_stored=self.X.matrix.nnz)
         check_fit(size, bytes_in_memory(size, spec.n_threads, spec.n_sums))

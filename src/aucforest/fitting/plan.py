@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log2
-from typing import NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -64,28 +63,6 @@ _SAMPLED_BYTES, _SORTED_BYTES, _WEIGHED_BYTES = 16, 8, 40
 _BATCH_BYTES, _MOST_READERS = 2**26, 8
 
 
-class RateSize(NamedTuple):
-    """The sizes of the target rates of a fit."""
-
-    n_columns: int = 0  # number of columns that have target rates
-    n_digits: int = 0  # number of codes of a row for digits of categories
-    n_categories: int = 0  # maximum number of categories of these columns
-    n_cells: int = 0  # approximate maximum number of cells of all tables
-
-    @classmethod
-    def of(cls, coding: Coding) -> "RateSize":
-        """Return the sizes for a coding, with an upper bound for its interactions, which are not known yet."""
-        if not coding.rated:
-            return NO_RATES
-        n_categories = [len(coding.categories[feature]) for feature in coding.rated]
-        n_parts = max(*PARTS, *coding.values.n_bins[list(coding.categories)].tolist())
-        most = min(MOST_CELLS, MOST_INTERACTIONS * max(n_categories) * n_parts)
-        return cls(len(coding.rated), coding.digits.n_rows, max(n_categories), sum(n_categories) + most)
-
-
-NO_RATES = RateSize()
-
-
 @dataclass(frozen=True)
 class FitSize:
     """The sizes that the memory of a fit depends on."""
@@ -103,18 +80,21 @@ class FitSize:
     sample_bytes: int = 0  # bytes of the block sizes of the samples of all trees
     evidence_bytes: int = 0  # bytes of out-of-bag results, see `FitSpec`
     n_stored: int | None = None  # number of stored values of a sparse matrix, or None if all values have codes
-    rates: RateSize = NO_RATES
+    n_rated: int = 0  # number of columns that have target rates
+    n_digits: int = 0  # number of codes of a row for digits of categories
+    n_categories: int = 0  # maximum number of categories of these columns
+    n_cells: int = 0  # approximate maximum number of cells of all tables of target rates
 
     @classmethod
     def of(
-        cls, spec: FitSpec, target: Target, n_features: int, n_codes: int | None = None, rates: RateSize = NO_RATES
+        cls, spec: FitSpec, target: Target, n_features: int, n_codes: int | None = None, coding: Coding | None = None
     ) -> "FitSize":
-        """Return the size of a fit; the default of n_codes is its upper bound."""
+        """Return the size of a fit; the default of n_codes is its upper bound. `coding` has the columns with rates."""
         params, sampler = spec.params, spec.sampler
         n_rows, n_classes = len(target.kept_labels), len(target.classes)
         if n_codes is None:
             n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
-        return cls(
+        size = cls(
             n_rows=n_rows,
             n_features=n_features,
             n_classes=n_classes,
@@ -128,8 +108,16 @@ class FitSize:
             weight_bytes=_BALANCED_BYTES if spec.balanced_subsample else 0 if spec.weights is None else _WEIGHT_BYTES,
             sample_bytes=0 if sampler is None else sampler.tree_bytes * spec.numbers.stop,
             evidence_bytes=spec.evidence_bytes,
-            rates=rates,
         )
+        return size._with_rates(coding) if coding is not None and coding.rated else size
+
+    def _with_rates(self, coding: Coding) -> "FitSize":
+        """Return the size with target rates, and an upper bound for interactions, which are not known yet."""
+        n_all = [len(coding.categories[feature]) for feature in coding.rated]
+        n_parts = max(*PARTS, *coding.values.n_bins[list(coding.categories)].tolist())
+        n_cells = sum(n_all) + min(MOST_CELLS, MOST_INTERACTIONS * max(n_all) * n_parts)
+        n_digits = coding.digits.n_rows
+        return replace(self, n_rated=len(n_all), n_digits=n_digits, n_categories=max(n_all), n_cells=n_cells)
 
     @property
     def code_bytes(self) -> int:
@@ -148,7 +136,7 @@ class FitSize:
     @property
     def row_bytes(self) -> int:
         """Bytes of the codes of a row."""
-        return (self.n_features + self.rates.n_digits) * self.code_bytes
+        return (self.n_features + self.n_digits) * self.code_bytes
 
     @property
     def feature_bytes(self) -> int:
@@ -164,20 +152,20 @@ class FitSize:
     @property
     def total_bytes(self) -> int:
         """Bytes of the class totals of the cells of target rates."""
-        return 8 * self.n_classes * self.rates.n_cells
+        return 8 * self.n_classes * self.n_cells
 
     def _rate_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread for the target rates of the rows of a tree, and for the codes that it grows on.
 
         The rows in the sample of the tree are copied, unless these are all n_rows rows.
         """
-        if self.rates.n_columns == 0:
+        if self.n_rated == 0:
             return 0
         n_classes = count_rated_classes(self.n_classes)
-        n_made = n_classes * (self.rates.n_columns + INTERACTIONS_OF_TREE)
+        n_made = n_classes * (self.n_rated + INTERACTIONS_OF_TREE)
         of_row = (self.n_features + n_made) * self.code_bytes + _RATED_BYTES
         copied = self.copy_bytes if n_rows > self.tree_rows else 0
-        return copied + self.tree_rows * of_row + _CATEGORY_BYTES * self.rates.n_categories
+        return copied + self.tree_rows * of_row + _CATEGORY_BYTES * self.n_categories
 
     def thread_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread that grows trees from a matrix of n_rows rows, without the matrix."""
@@ -273,7 +261,7 @@ class DiskPlan:
     n_bytes: int  # estimated bytes, without the trees
 
 
-def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, rates: RateSize = NO_RATES) -> DiskPlan:
+def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, coding: Coding | None = None) -> DiskPlan:
     """Choose the plan of a fit out of core, given a limit of bytes without the trees.
 
     Trees grow from the mapped codes if these fit into the limit with at least one thread, else from copies of their
@@ -281,9 +269,9 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, rat
     any time. Raises ValueError if the limit is too small for both, or if a tree has too many rows.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
-    size = FitSize.of(spec, target, n_features, rates=rates)
+    size = FitSize.of(spec, target, n_features, coding=coding)
     fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.total_bytes
-    fixed += _bytes_in_rates(size, target) if rates.n_columns > 0 else 0
+    fixed += _bytes_in_rates(size, target) if size.n_rated > 0 else 0
     sums = size.out_of_bag_bytes(len(target.labels)) * spec.n_sums + size.evidence_bytes
     readers = range(min(n_threads, _MOST_READERS), 1, -1)
     n_readers = next((n for n in readers if fixed + _bytes_of_reading(spec, size, n) <= limit), 1)
@@ -323,7 +311,7 @@ def _bytes_in_rates(size: FitSize, target: Target) -> int:
     row_bytes = 0 if target.sample_weight is None else 16
     if target.groups is not None:
         # Pairs of cells and groups of all rows are sorted, and are kept with their totals for every table.
-        n_tables = size.rates.n_columns + INTERACTIONS_OF_TREE
+        n_tables = size.n_rated + INTERACTIONS_OF_TREE
         row_bytes += _SORTED_GROUP_BYTES + n_tables * 8 * (1 + size.n_classes)
     return row_bytes * size.n_rows
 
