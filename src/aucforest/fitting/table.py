@@ -23,7 +23,6 @@ from aucforest.fitting.target_rates import (
     Sample,
     choose_rates,
     sampled_rows,
-    with_totals,
 )
 from aucforest.tables.dates import Dates
 from aucforest.tables.target_rates import INTERACTIONS, RateTable, TargetRates
@@ -98,8 +97,9 @@ class TrainingTable(ABC):
             with_interactions = INTERACTIONS in spec.encodings
             rates = choose_rates(coding.rate_rows, samples, target.kept_labels, weights.by_class, with_interactions)
         frequencies = weights.frequencies(target.kept_labels, target.kept_weight)
-        rates = rates._replace(frequencies=frequencies, factors=weights.factors)
-        return with_totals(rates, self._count_cells(coding, weights, rates.tables))
+        counted = zip(rates.tables, self._count_cells(coding, weights, rates.tables), strict=True)
+        tables = tuple(table._replace(totals=totals) for table, totals in counted)
+        return rates._replace(tables=tables, frequencies=frequencies, factors=weights.factors)
 
     def _sample_column(self, coding: Coding, feature: int) -> Sample:
         """Return the rows from which the target rates of a column are chosen."""

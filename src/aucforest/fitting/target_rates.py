@@ -396,12 +396,6 @@ def choose_rates(
     return TargetRates(tuple(tables), classes, frequencies, by_class)
 
 
-def with_totals(rates: TargetRates, totals: Sequence[NDArray[np.int64]]) -> TargetRates:
-    """Return target rates with the totals of all training rows, given for each table."""
-    pairs = zip(rates.tables, totals, strict=True)
-    return rates._replace(tables=tuple(table._replace(totals=of_table) for table, of_table in pairs))
-
-
 def bins_of_rates(rates: TargetRates) -> list[BinValues]:
     """Return the bins of each rate feature, chosen from the rates of cells for all and for fewer of their samples."""
     bins: list[BinValues] = []
