@@ -39,25 +39,6 @@ _LEAST_TASK_SECONDS = 7e-4
 _ROW_SECONDS, _CLASS_SECONDS, _SEARCH_SECONDS = 5e-8, 1e-8, 2e-9
 
 
-def thread_map(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
-    """Return a parallel `map` over shared memory, which runs short tasks one after the other, without threads.
-
-    It does not use joblib, which polls its threads every 10 ms. This is longer than small forests take.
-    """
-    return _map_by(_work_together, n_jobs, task_seconds)
-
-
-def _map_by(map_in: Callable[..., Iterable[Any]], n_jobs: int | None, task_seconds: float) -> ParallelMap:
-    """Return a `map` that calls map_in(function, items, n_threads), or that uses no threads if tasks are short."""
-
-    def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
-        items = list(items)
-        n_threads = min(effective_n_jobs(n_jobs), len(items)) if task_seconds > _LEAST_TASK_SECONDS else 1
-        return iter(map_in(function, items, n_threads)) if n_threads > 1 else map(function, items)
-
-    return run
-
-
 @contextmanager
 def _threads(n_threads: int) -> Iterator[ThreadPoolExecutor]:
     """Yield threads. After an exception, do not wait for running tasks."""
@@ -113,12 +94,28 @@ def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads
         yield from threads.map(function, items)
 
 
+def thread_map(
+    n_jobs: int | None, task_seconds: float = np.inf, map_in: Callable[..., Iterable[Any]] = _work_together
+) -> ParallelMap:
+    """Return a parallel `map` over shared memory, which runs short tasks one after the other, without threads.
+
+    It does not use joblib, which polls its threads every 10 ms. This is longer than small forests take.
+    """
+
+    def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+        items = list(items)
+        n_threads = min(effective_n_jobs(n_jobs), len(items)) if task_seconds > _LEAST_TASK_SECONDS else 1
+        return iter(map_in(function, items, n_threads)) if n_threads > 1 else map(function, items)
+
+    return run
+
+
 def _backend_map(n_jobs: int | None, task_seconds: float, all_seconds: float) -> ParallelMap:
     """Return a parallel `map` on the active joblib backend, which is threads by default."""
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):
         is_short = all_seconds < _LEAST_STREAM_SECONDS
-        return _map_by(_work_together if is_short else map_in_threads, n_jobs, task_seconds)
+        return thread_map(n_jobs, task_seconds, _work_together if is_short else map_in_threads)
     return_as = "generator" if backend.supports_return_generator else "list"
     # Copy on write, because kernels would be compiled again for read-only arrays.
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, mmap_mode="c")
