@@ -127,10 +127,10 @@ def trees_per_call(growth: Growth, part: Part) -> int:
 
     The overhead of a call in Python is about the time for growing a tree on a hundred rows.
     """
-    one_by_one = growth.rates is not None or part.copies_rows or growth.balanced_subsample
+    one_by_one = growth.rates is not None or part.copies_rows or growth.spec.balanced_subsample
     if one_by_one or growth.params.max_leaf_nodes > 0 or growth.is_custom:
         return 1
-    return max(1, min(growth.n_trees, rows_per_call(growth.n_classes) // part.n_rows))
+    return max(1, min(len(growth.spec.numbers), rows_per_call(growth.n_classes) // part.n_rows))
 
 
 def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:
@@ -141,7 +141,7 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
     if not growth.weighted:
         return np.empty((len(counts), 0), dtype=np.int64), 1.0
     weights, fixed = np.ones(part.n_rows) if part.weights is None else part.weights, growth.fixed
-    if growth.balanced_subsample:
+    if growth.spec.balanced_subsample:
         # There is one tree in a call, since the unit differs between trees.
         per_class = np.bincount(part.labels, weights=counts[0] * weights, minlength=growth.n_classes)
         weights = weights * balance(per_class)[part.labels] * (counts[0] > 0)
@@ -172,7 +172,7 @@ class TreeBuffers:
         # Codes are not copied for branches if they are sparse, or in best-first growth, where branches grow in turn.
         copies = part.sparse is None and params.max_leaf_nodes == 0
         most = branch_rows(len(part.codes), params.max_features) if copies else 0
-        criteria = [variant.criterion for variant in growth.variants]
+        criteria = [variant.criterion for variant in growth.spec.variants]
         table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
         sizes = Sizes(self._most_rows, growth.n_sampled, growth.n_classes, most, self._n_trees)
         return make_workspace(columns, params, sizes, table)
@@ -200,7 +200,7 @@ def grow_rows(
         weights=weights,
         criteria=np.array([variant.params.criterion for variant in variants]),
         random_splits=np.array([variant.params.random_splits for variant in variants]),
-        min_weight_leaf=np.ceil(growth.min_weight_fraction_leaf * tree_weight).astype(np.int64),
+        min_weight_leaf=np.ceil(growth.spec.min_weight_fraction_leaf * tree_weight).astype(np.int64),
         ends=np.empty(len(keys), dtype=np.int64),
     )
     nodes = grow_trees(growth.columns(part, weights[0], work.sparse_node), growth.params, batch, work)

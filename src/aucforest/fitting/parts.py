@@ -87,24 +87,19 @@ class Part(NamedTuple):
 class Growth:
     """Parameters and sizes for growing the trees of a fit, without the rows."""
 
+    spec: FitSpec  # without the rows
     params: TreeParams  # of the current variant, like `custom_criterion` and `encoding`
     custom_criterion: Any
     encoding: str
-    variants: tuple[TreeParams, ...]
-    custom_criteria: tuple[Any, ...]
     encodings: tuple[str, ...]  # encodings of columns of many categories; each variant has trees of every encoding
     values: BinValues
     kinds: NDArray[np.int8]  # (n_features,), see `tree.features`
     most_bins: int  # maximum number of bins of a feature of any tree
     n_classes: int
     n_rows: int  # number of rows of the fit
-    n_trees: int  # number of trees of the fit
     n_sampled: int  # maximum number of samples of a tree: the size of the bootstrap sample, or all rows
     fixed: FixedPoint | None  # None if all weights are 1, or if units differ between trees
     weighted: bool  # whether the weight of a sample is not just its count in the bootstrap sample
-    balanced_subsample: bool  # a parameter of the estimator, like the next two
-    min_weight_fraction_leaf: float
-    max_features: Any
     rates: TargetRates | None  # without totals
     digits: Digits | None
     variant_of: Mapping[int, int] = field(default_factory=dict)  # variants by tree key; empty if there is one
@@ -121,31 +116,26 @@ class Growth:
             kinds = np.append(kinds, np.full(rates.n_features, NUMERIC, dtype=np.int8))
         encodings = encodings_of(spec.encodings, rates)
         return cls(
+            spec=spec.without_rows(),
             params=spec.variants[0],
             custom_criterion=spec.custom_criteria[0],
             encoding=encodings[0],
-            variants=spec.variants,
-            custom_criteria=spec.custom_criteria,
             encodings=encodings,
             values=values,
             kinds=kinds,
             most_bins=int(values.n_bins.max()),
             n_classes=n_classes,
             n_rows=n_rows,
-            n_trees=len(spec.numbers),
             n_sampled=n_sampled,
             fixed=fixed,
             weighted=spec.weights is not None or spec.balanced_subsample,
-            balanced_subsample=spec.balanced_subsample,
-            min_weight_fraction_leaf=spec.min_weight_fraction_leaf,
-            max_features=spec.max_features,
             rates=None if rates is None else rates.without_totals(),
             digits=None if rates is None else coding.digits,
         )
 
     def of_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":
         """Return the parameters for trees, given the variant of each tree index."""
-        if len(self.variants) * len(self.encodings) == 1:
+        if len(self.spec.variants) * len(self.encodings) == 1:
             return self
         return replace(self, variant_of=dict(zip(tree_keys(seed, variant_of), variant_of.values())))
 
@@ -157,7 +147,7 @@ class Growth:
     def _of_variants(self) -> list["Growth"]:
         return [
             replace(self, params=params, custom_criterion=criterion, encoding=encoding)
-            for params, criterion in zip(self.variants, self.custom_criteria)
+            for params, criterion in zip(self.spec.variants, self.spec.custom_criteria)
             for encoding in self.encodings
         ]
 
@@ -168,7 +158,7 @@ class Growth:
         values = BinValues.of(self.n_bins[features], self.values.lower[bins], self.values.upper[bins])
         if len(signs) > 0:  # target rates, which are the last features, have no constraints
             signs = np.append(signs, np.zeros(len(self.n_bins) - len(signs), dtype=np.int8))[features]
-        most = resolve_max_features(self.max_features, len(features))
+        most = resolve_max_features(self.spec.max_features, len(features))
         params = self.params._replace(max_features=most, signs=signs)
         return replace(self, params=params, values=values, kinds=self.kinds[features], variant_of={})
 
@@ -198,7 +188,7 @@ class Growth:
     @property
     def is_custom(self) -> bool:
         """Whether a variant has a user-defined criterion."""
-        return any(criterion is not None for criterion in self.custom_criteria)
+        return any(criterion is not None for criterion in self.spec.custom_criteria)
 
     @cached_property
     def by_set(self) -> NDArray[np.bool_]:

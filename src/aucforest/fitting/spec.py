@@ -1,7 +1,7 @@
 """The specification of a fit: the parameters of an estimator, resolved once with the labels and features."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Integral
 from types import SimpleNamespace
@@ -87,6 +87,11 @@ class FitSpec:
     def rows_with_values(self) -> NDArray[np.int64]:
         """The rows of `scored` and `compared`, whose feature values this process keeps in order to predict them."""
         return np.union1d(self.scored, self.compared)
+
+    def without_rows(self) -> "FitSpec":
+        """Return the specification without what depends on the rows, for other processes."""
+        no_rows = np.empty(0, dtype=np.int64)
+        return replace(self, sampler=None, weights=None, rates=None, scored=no_rows, compared=no_rows)
 
     @property
     def n_threads(self) -> int:
