@@ -5,13 +5,7 @@
 from sklearn.base import _fit_context as fit_context
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._missing import is_pandas_na
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Interval,
-    RealNotInt,
-    StrOptions,
-    validate_parameter_constraints,
-)
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions, validate_parameter_constraints
 from sklearn.utils._pprint import _changed_params as changed_params
 from sklearn.utils.validation import _check_monotonic_cst as check_monotonic_cst
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight

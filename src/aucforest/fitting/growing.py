@@ -203,7 +203,8 @@ def grow_rows(
         min_weight_leaf=np.ceil(growth.spec.min_weight_fraction_leaf * tree_weight).astype(np.int64),
         ends=np.empty(len(keys), dtype=np.int64),
     )
-    nodes = grow_trees(growth.columns(part, weights[0], work.sparse_node), growth.params, batch, work)
+    columns = growth.columns(part, weights[0])._replace(node=work.sparse_node)
+    nodes = grow_trees(columns, growth.params, batch, work)
     if function is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {function.py_func.__name__} raised an exception")
     return Tree.from_nodes(nodes, batch.ends, unit, by_set, features)

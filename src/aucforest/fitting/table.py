@@ -16,14 +16,7 @@ from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import (
-    CodedRows,
-    OwnTotalsOf,
-    RateWeights,
-    Sample,
-    choose_rates,
-    sampled_rows,
-)
+from aucforest.fitting.target_rates import CodedRows, OwnTotalsOf, RateWeights, Sample, choose_rates, sampled_rows
 from aucforest.tables.dates import Dates
 from aucforest.tables.target_rates import INTERACTIONS, RateTable, TargetRates
 from aucforest.tree.samples import SparseCodes
