@@ -184,8 +184,6 @@ def grow_rows(
     """Grow at most `trees_per_call` trees, each of its variant, from rows and their counts in the samples of trees."""
     by_set, features, variants = growth.by_set, None, [growth.of_tree(key) for key in keys]
     if growth.rates is not None:
-        if part.n_rows > np.count_nonzero(counts):  # target rates are computed from sampled rows
-            part, counts = part.take(np.flatnonzero(counts[0])), counts[:, counts[0] > 0]
         growth, part, features = encode_sample(variants[0], part, keys[0])
     work, function = buffers.of(growth, part), variants[0].custom_criterion
     weights, unit = tree_weights(growth, part, counts)

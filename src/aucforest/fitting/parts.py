@@ -51,16 +51,10 @@ class Part(NamedTuple):
         rows = np.flatnonzero(counts[0] > 0)  # numpy finds true items much faster than nonzero items
         codes = np.empty((len(self.codes), len(rows)), dtype=self.codes.dtype)
         copy_sampled(self.codes, counts[0], np.empty(BLOCK_ROWS, dtype=np.uint16), codes)
-        return self.take(rows, codes), counts[:, rows]
-
-    def take(self, rows: NDArray[np.int64], codes: NDArray[np.unsignedinteger] | None = None) -> "Part":
-        """Return the given rows, in ascending order, without a sampler; their codes may be given."""
-        if codes is None:
-            codes = np.take(self.codes, rows, axis=1)  # C-contiguous, because kernels are compiled for such arrays
-        groups = self.sampler.groups if isinstance(self.sampler, GroupSampler) else self.groups
         weights, rate_weights = (None if w is None else w[rows] for w in (self.weights, self.rate_weights))
-        groups = None if groups is None else groups[rows]
-        return Part(codes, self.labels[rows], weights, groups=groups, rate_weights=rate_weights)
+        groups = self.sampler.groups[rows] if isinstance(self.sampler, GroupSampler) else None
+        part = Part(codes, self.labels[rows], weights, groups=groups, rate_weights=rate_weights)
+        return part, counts[:, rows]
 
     @classmethod
     def joined(cls, parts: Sequence["Part"]) -> "Part":
