@@ -257,7 +257,7 @@ def test_columns_of_two_values_are_not_sorted():
     columns[:, ::9] = np.nan
     given = columns.copy()
     for weights in (np.empty(0), np.arange(1.0, 701.0)):
-        bins = binning.choose_bins(columns, weights, np.full(3, 255))
+        bins = binning.choose_bins(columns, weights, 255)
         np.testing.assert_array_equal(columns, given)
         assert bins.n_bins.tolist() == [2, 2, 2]
         assert bins.lower.tolist() == bins.upper.tolist() == [0.0, 1.0, -2.5, 7.0, 0.0, np.inf]

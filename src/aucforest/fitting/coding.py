@@ -88,7 +88,7 @@ def summarize(
             distinct[feature] = None
             continue
         kept = values if rows is None else values[rows]
-        distinct[feature] = add_distinct(kept[:, None], 0, np.empty(0), max_bins)
+        distinct[feature] = add_distinct(kept, np.empty(0), max_bins)
     return Summary(names, counted, distinct, sampled, frozenset(rounded))
 
 
@@ -170,8 +170,7 @@ def choose_coding(
         if feature in categories:
             return bins_of_codes(min(len(categories[feature]), MAX_BINS))
         columns = summary.sampled[feature : feature + 1].copy()
-        most = np.array([max_bins or columns.shape[1]])
-        return choose_bins(columns, weights, most, lambda *_: summary.distinct[feature])
+        return choose_bins(columns, weights, max_bins or columns.shape[1], lambda *_: summary.distinct[feature])
 
     values = join_bins(run(bins_of, range(len(summary.names))))
     return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)

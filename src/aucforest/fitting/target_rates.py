@@ -430,7 +430,7 @@ def _bins_of_cells(
     column = np.concatenate(values)[positive][None]
     if column.size == 0:
         return BinValues.of([1], np.zeros(1), np.zeros(1))
-    return choose_bins(column, exact_weights(weight[positive]), np.array([MAX_BINS]))
+    return choose_bins(column, exact_weights(weight[positive]), MAX_BINS)
 
 
 def own_of_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> OwnTotals:

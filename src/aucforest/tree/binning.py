@@ -297,17 +297,17 @@ def _find_all_bins(columns, weights, features, most, lower, upper, n_bins, disti
 def choose_bins(
     columns: NDArray[np.float64],
     weights: NDArray[np.float64],
-    most: NDArray[np.int64],
+    most: int,
     all_distinct: AllDistinct | None = None,
 ) -> BinValues:
     """Return the bins of features from their values in the sampled rows, (n_features, n_rows), which may be sorted.
 
-    Weights may be empty. Their sums must be exact, because rounding errors would move bounds. Feature f has at most
-    most[f] bins. If the sample has at most most[f] distinct values, all_distinct(f, values) returns the sorted distinct
-    values of all rows, or None if they are more than most[f]. Without `all_distinct`, all rows must be in the sample.
+    Weights may be empty. Their sums must be exact, because rounding errors would move bounds. A feature has at most
+    `most` bins. If the sample has at most `most` distinct values, all_distinct(f, values) returns the sorted distinct
+    values of all rows, or None if they are more than `most`. Without `all_distinct`, all rows must be in the sample.
     """
     n_features, n_rows = columns.shape
-    capacity = int(most.max()) if all_distinct is not None else min(int(most.max()), max(n_rows, 1))
+    capacity = most if all_distinct is not None else min(most, max(n_rows, 1))
     lower, upper = np.empty((n_features, capacity)), np.empty((n_features, capacity))
     n_bins, distinct = np.empty(n_features, dtype=np.int64), np.ones(n_features, dtype=np.bool_)
     _find_all_two(columns, lower, upper, n_bins)
@@ -321,7 +321,8 @@ def choose_bins(
     else:
         columns.sort(axis=1)
         sorted_weights = np.empty((len(many), 0))
-    _find_all_bins(columns, sorted_weights, many, most, lower, upper, n_bins, distinct)
+    limits = np.full(n_features, most, dtype=np.int64)
+    _find_all_bins(columns, sorted_weights, many, limits, lower, upper, n_bins, distinct)
     if all_distinct is not None:
         for f in np.flatnonzero(distinct).tolist():
             if (known := all_distinct(f, lower[f, : n_bins[f]])) is not None:
@@ -331,13 +332,13 @@ def choose_bins(
     return BinValues.of(n_bins, lower[is_bin], upper[is_bin])
 
 
-def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
+def add_distinct(values: NDArray[Any], known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
     """Return the sorted distinct values of a column and the known values; None if they are more than max_bins."""
     both = np.empty(max_bins)
     both[: len(known)] = known
     n_known = len(known)
-    for start in range(0, len(X), _BLOCK_ROWS):
-        column = np.array(X[start : start + _BLOCK_ROWS, feature], dtype=np.float64)
+    for start in range(0, len(values), _BLOCK_ROWS):
+        column = np.array(values[start : start + _BLOCK_ROWS], dtype=np.float64)
         n_known = add_all_distinct(column, max_bins, both, n_known)
         if n_known > max_bins:
             return None
@@ -393,10 +394,9 @@ def bin_matrix(
         columns[group_codes > 0] = 0.0
 
         def all_distinct(f: int, known: NDArray[np.float64]) -> NDArray[np.float64] | None:
-            return known if group_codes[f] > 0 else add_distinct(X, first + f, known, most)
+            return known if group_codes[f] > 0 else add_distinct(X[:, first + f], known, most)
 
-        limits = np.full(len(columns), most, dtype=np.int64)
-        bins = choose_bins(columns, row_weights, limits, None if len(rows) == n_rows else all_distinct)
+        bins = choose_bins(columns, row_weights, most, None if len(rows) == n_rows else all_distinct)
         if not np.any(group_codes):
             return bins
         return join_bins(bins_of_codes(n) if n > 0 else given for n, given in zip(group_codes, bins.by_feature()))

@@ -86,8 +86,8 @@ def _transpose(starts, rows, codes, row_starts, features, row_codes):
 def _choose(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int | None, run: ParallelMap) -> BinValues:
     """Return the bins of all columns; `weights` has the weight of each row, 0 for rows that are not sampled."""
     n_features, n_rows, total = len(columns.starts) - 1, columns.n_rows, weights.sum()
-    most = np.array([max_bins or n_rows])
-    few = min(int(most[0]), MAX_BINS)
+    most = max_bins or n_rows
+    few = min(most, MAX_BINS)
 
     def bin_group(first: int) -> BinValues:
         starts = columns.starts[first : min(first + _GROUP_COLUMNS, n_features) + 1]
