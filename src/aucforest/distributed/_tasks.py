@@ -13,7 +13,7 @@ from aucforest._sklearn import check_y
 from aucforest.distributed._collections import refuse_sparse
 from aucforest.distributed._executor import import_distributed
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.coding import Coding, Summary, choose_coding, merge_all, summarize
+from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize
 from aucforest.fitting.growing import map_in_threads
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Part
@@ -82,7 +82,7 @@ def summarize_values(
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
     """Return the merged summary of partitions, or None if all are empty."""
     of_rows = [summary for summary in summaries if summary is not None]
-    return merge_all(of_rows, max_bins) if of_rows else None
+    return Summary.joined(of_rows, max_bins) if of_rows else None
 
 
 def choose_codes(

@@ -53,6 +53,23 @@ class Summary:
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
     rounded: frozenset[int] = frozenset()  # features with integers that float64 rounds
 
+    @classmethod
+    def joined(cls, summaries: Sequence["Summary"], max_bins: int | None) -> "Summary":
+        """Return the summary of the rows of all summaries, in order."""
+        first = summaries[0]
+        if len(summaries) == 1:
+            return first
+        counted = {f: reduce(Counted.merge, (summary.counted[f] for summary in summaries)) for f in first.counted}
+        distinct: dict[int, NDArray[np.float64] | None] = {}
+        for feature in first.distinct:
+            values = [summary.distinct[feature] for summary in summaries]
+            complete = [distinct_values for distinct_values in values if distinct_values is not None]
+            merged = np.unique(np.concatenate(complete)) if len(complete) == len(values) else None
+            distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
+        sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
+        rounded = frozenset().union(*(summary.rounded for summary in summaries))
+        return cls(first.names, counted, distinct, sampled, rounded)
+
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """Return the rows of positive weight that bins are chosen from, and their weights, None if bins do not use them."""
@@ -90,23 +107,6 @@ def summarize(
         kept = values if rows is None else values[rows]
         distinct[feature] = add_distinct(kept, np.empty(0), max_bins)
     return Summary(names, counted, distinct, sampled, frozenset(rounded))
-
-
-def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
-    """Return the summary of the rows of all summaries, in order."""
-    first = summaries[0]
-    if len(summaries) == 1:
-        return first
-    counted = {f: reduce(Counted.merge, (summary.counted[f] for summary in summaries)) for f in first.counted}
-    distinct: dict[int, NDArray[np.float64] | None] = {}
-    for feature in first.distinct:
-        values = [summary.distinct[feature] for summary in summaries]
-        complete = [distinct_values for distinct_values in values if distinct_values is not None]
-        merged = np.unique(np.concatenate(complete)) if len(complete) == len(values) else None
-        distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
-    sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
-    rounded = frozenset().union(*(summary.rounded for summary in summaries))
-    return Summary(first.names, counted, distinct, sampled, rounded)
 
 
 @dataclass(frozen=True)

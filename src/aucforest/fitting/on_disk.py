@@ -13,15 +13,7 @@ from tqdm import tqdm
 from aucforest._memory import format_bytes
 from aucforest._progress import progress_bar
 from aucforest.fitting.code_matrix import CodeMatrix
-from aucforest.fitting.coding import (
-    Coding,
-    Summary,
-    choose_coding,
-    indices_within,
-    merge_all,
-    sample_for_bins,
-    summarize,
-)
+from aucforest.fitting.coding import Coding, Summary, choose_coding, indices_within, sample_for_bins, summarize
 from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
@@ -185,10 +177,10 @@ class RowsOnDisk(TrainingTable):
         for _, summary in self._map(summarize_batch, "rows read"):
             size = 1
             while merged and merged[-1][0] == size:
-                summary = merge_all([merged.pop()[1], summary], spec.max_bins)
+                summary = Summary.joined([merged.pop()[1], summary], spec.max_bins)
                 size *= 2
             merged.append((size, summary))
-        whole = merge_all([summary for _, summary in merged], spec.max_bins)
+        whole = Summary.joined([summary for _, summary in merged], spec.max_bins)
         warn_of_rounding([whole.names[feature] for feature in sorted(whole.rounded)])
         if isinstance(spec.categorical_features, str):
             warn_of_text({whole.names[feature]: counted for feature, counted in whole.counted.items()})
