@@ -1,5 +1,6 @@
 """Training data as Dask partitions, and the plan of a fit."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -16,10 +17,10 @@ from aucforest._sklearn import get_feature_names
 from aucforest.distributed import _tasks
 from aucforest.distributed._collections import Partitions, align_columns, known_lengths, split
 from aucforest.distributed._executor import ClusterError, DaskExecutor
-from aucforest.distributed._growing import grow_gathered, grow_replicated
 from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding, indices_within, sample_for_bins
+from aucforest.fitting.growing import estimate_seconds
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, within
 from aucforest.fitting.parts import Grown, Growth
@@ -33,6 +34,9 @@ from aucforest.tables.dates import Dates, find_dates, n_added
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree.prediction import PackedTrees
 
+# Minimum seconds of a task that grows trees, so that its overhead is small, and maximum, so that a lost worker loses
+# little work.
+_LEAST_TASK_SECONDS, _MOST_TASK_SECONDS = 0.5, 20.0
 # Maximum bytes of trees that are sent to workers together.
 _GROUP_BYTES = 2**28
 
@@ -205,9 +209,43 @@ class RowsOnCluster(TrainingTable):
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
-        if self._plan.strategy == "replicate":
-            return grow_replicated(self._parts[0], growth, keys, self._executor)
-        return grow_gathered(self._parts, growth, keys, self._executor, self._plan.trees_per_task)
+        replicates = self._plan.strategy == "replicate"
+        return self._grow_replicated(growth, keys) if replicates else self._grow_gathered(growth, keys)
+
+    def _grow_replicated(self, growth: Growth, keys: list[int]) -> Grown:
+        """Yield trees that are grown from all rows, which are copied to all workers."""
+        executor, running, seconds = self._executor, {}, estimate_seconds(growth)
+        shared = executor.share(growth)
+        # The longest tasks are submitted first.
+        for task in cut_tasks(len(keys), executor.n_threads, seconds, int(_MOST_TASK_SECONDS / seconds)):
+            task_keys = [keys[i] for i in task]
+            running[executor.submit(_tasks.grow, shared, self._parts[0], task_keys, in_order=True)] = task
+        for future, trees in executor.as_completed(running):
+            yield running[future], trees
+
+    def _grow_gathered(self, growth: Growth, keys: list[int]) -> Grown:
+        """Yield trees that are grown from the rows in their samples, which are sent from all parts.
+
+        Two tasks for each thread are submitted at a time, so that rows are sent while trees grow.
+        """
+        executor, running, seconds = self._executor, {}, estimate_seconds(growth)
+        shared, completed = executor.share(growth), executor.as_completed()
+        waiting = deque(cut_tasks(len(keys), executor.n_threads, seconds, self._plan.trees_per_task))
+
+        def submit_next() -> None:
+            task = waiting.popleft()
+            task_keys = [keys[i] for i in task]
+            samples = [executor.submit(_tasks.sample, part, task_keys, in_order=True) for part in self._parts]
+            future = executor.submit(_tasks.grow_samples, shared, task_keys, samples, in_order=True)
+            running[future] = task
+            completed.add(future)
+
+        for _ in range(min(2 * executor.n_threads, len(waiting))):
+            submit_next()
+        for future, trees in completed:
+            if waiting:
+                submit_next()
+            yield running.pop(future), trees
 
     def sum_rows(
         self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
@@ -266,6 +304,17 @@ def _read_target_only(executor: DaskExecutor, forest: Any, X: Any, y: Any, sampl
         raise ValueError("explain_plan needs y if there is a sample_weight")
     parts = [executor.submit(len, part) for part in executor.compute(*split(X))[0]]
     return Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)
+
+
+def cut_tasks(n_trees: int, n_threads: int, tree_seconds: float, most_trees: int) -> list[range]:
+    """Return the trees of each task as ranges of decreasing length, so that threads finish at about the same time."""
+    most = max(1, most_trees)
+    least = max(1, min(most, int(_LEAST_TASK_SECONDS / tree_seconds), n_trees // (4 * n_threads)))
+    bounds = [0]
+    while bounds[-1] < n_trees:
+        left = n_trees - bounds[-1]
+        bounds.append(bounds[-1] + min(left, max(least, min(most, left // (2 * n_threads)))))
+    return [range(start, stop) for start, stop in pairwise(bounds)]
 
 
 def cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:
