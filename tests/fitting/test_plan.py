@@ -89,7 +89,7 @@ def measure(*options):
 
 def resolve(target=TARGET, n_features=3, **params):
     forest = make_forest(**{"n_jobs": 4, **params})
-    return FitSpec.resolve(forest.get_params(), target, None, n_features, 0, n_sums=forest._n_sums(2))
+    return replace(FitSpec.resolve(forest.get_params(), target, None, n_features, 0), n_sums=forest._n_sums(2))
 
 
 def plan(limit, n_features=100, target=TARGET, **params):

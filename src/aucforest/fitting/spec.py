@@ -1,7 +1,7 @@
 """The specification of a fit: the parameters of an estimator, resolved once with the labels and features."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from numbers import Integral
 from types import SimpleNamespace
@@ -70,13 +70,14 @@ class FitSpec:
     rates: TargetRates | None  # target rates of a warm start; new trees use them, to read the same columns as the old
     seed: int
     numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
-    # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
-    scored: NDArray[np.int64]
-    compared: NDArray[np.int64]  # rows that are compared in pairs, by the trees for which both rows are out of bag
-    n_sums: int  # number of sums of out-of-bag probabilities that are kept for every row at the same time
-    evidence_bytes: int  # bytes of out-of-bag results that are kept for `scored`, `compared` and thresholds
     n_jobs: int | None
     verbose: int
+    # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
+    scored: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    # Rows that are compared in pairs, by the trees for which both rows are out of bag.
+    compared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    n_sums: int = 0  # number of sums of out-of-bag probabilities that are kept for every row at the same time
+    evidence_bytes: int = 0  # bytes of out-of-bag results that are kept for `scored`, `compared` and thresholds
 
     @property
     def params(self) -> TreeParams:
@@ -107,10 +108,6 @@ class FitSpec:
         n_features: int,
         seed: int,
         n_trees_before: int = 0,
-        scored: NDArray[np.int64] | None = None,
-        compared: NDArray[np.int64] | None = None,
-        n_sums: int = 0,
-        evidence_bytes: int = 0,
         dates: Dates | None = None,
         rates: TargetRates | None = None,
     ) -> "FitSpec":
@@ -143,10 +140,6 @@ class FitSpec:
             rates=rates,
             seed=seed,
             numbers=range(n_trees_before, params.get("n_estimators", 1)),
-            scored=np.empty(0, dtype=np.int64) if scored is None else scored,
-            compared=np.empty(0, dtype=np.int64) if compared is None else compared,
-            n_sums=n_sums,
-            evidence_bytes=evidence_bytes,
             n_jobs=params.get("n_jobs", 1),
             verbose=params.get("verbose", 0),
         )
