@@ -34,26 +34,17 @@ __all__ = [
 
 __version__ = "0.2.0"
 
-# the subpackages that define the classes and functions of this namespace
-_ESTIMATORS = (
-    "AUCForestClassifier",
-    "AUCStackingClassifier",
-    "AUCTreeClassifier",
-    "LinearAUCClassifier",
-    "load",
-    "refresh",
-)
-_HOMES = dict.fromkeys(_ESTIMATORS, "estimators")
-_HOMES["ModelFormatError"] = "persistence"
+_SUBPACKAGES = ("datasets", "distributed", "inspection", "losses", "metrics", "monitoring", "report")
 
 
 def __getattr__(name: str) -> Any:
     """Import a class or subpackage at its first use: importing scikit-learn and scipy is slow."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = import_module(f"{__name__}.{_HOMES.get(name, name)}")
-    if name in _HOMES:
-        value = globals()[name] = getattr(value, name)
+    if name in _SUBPACKAGES:
+        return import_module(f"{__name__}.{name}")
+    home = "persistence" if name == "ModelFormatError" else "estimators"
+    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
     return value
 
 

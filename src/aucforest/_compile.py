@@ -2,12 +2,6 @@
 
 numba is imported, and the dispatcher of a function is created, when the function is first called or compiled into
 another one. Importing numba takes as long as all other imports, and creating all dispatchers half as long.
-
-kernel           called by Python; may allocate; cached on disk
-device           called by kernels (not a function for a GPU); may allocate; compiled into them
-bare_kernel      called by Python; may not allocate; cached on disk
-bare_device      called by bare kernels; may not allocate; inlined into them
-outlined_device  called by bare kernels; may not allocate; compiled into them, but not inlined
 """
 
 from collections.abc import Callable
@@ -74,12 +68,12 @@ def _compiled(function: F, kind: str) -> F:
 
 
 def kernel(function: F) -> F:
-    """Compile a function that Python calls; its machine code is cached on disk."""
+    """Compile a function that Python calls, which may allocate; its machine code is cached on disk."""
     return _compiled(function, "kernel")
 
 
 def device(function: F) -> F:
-    """Compile a function that only other compiled functions call; it is cached as a part of them."""
+    """Compile a function that only other compiled functions call (not for a GPU); it is cached as a part of them."""
     return _compiled(function, "device")
 
 
@@ -89,7 +83,7 @@ def bare_kernel(function: F) -> F:
 
 
 def bare_device(function: F) -> F:
-    """Compile a function that only bare kernels call; it is inlined."""
+    """Compile a function that only bare kernels call, which may not allocate; it is inlined."""
     return _compiled(function, "bare_device")
 
 

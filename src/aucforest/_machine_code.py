@@ -97,15 +97,12 @@ def shipped() -> Shipped:
     return Shipped(why_not="the installed machine code is for other processors")
 
 
-def _locate() -> None:
-    """Do nothing; numba chooses a cache folder for this function, which is used for all kernels."""
-
-
 @cache
 def _own_folder(setting: str) -> Path | None:
     """Return `own_folder` for a value of NUMBA_CACHE_DIR, which is the key of the cache."""
     try:
-        return Path(FunctionCache(_locate).cache_path)
+        # The folder depends only on the file of the function.
+        return Path(FunctionCache(_digest).cache_path)
     except RuntimeError:
         return None
 
@@ -158,11 +155,6 @@ class KernelCode(NullCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}".removeprefix("aucforest.") + f".{_VERSION}"
-
-    @property
-    def cache_path(self) -> Path | None:
-        """The folder for code that is compiled on this machine."""
-        return own_folder()
 
     def _own_file(self, signature: Any) -> Path | None:
         """Return the path of code that is compiled on this machine."""

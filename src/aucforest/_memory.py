@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import psutil
 
-_PART = 0.5
 _LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _GIB = 2**30
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -29,7 +28,7 @@ def machine_memory() -> int:
 def check_memory(n_bytes: float, what: str, advice: str) -> None:
     """Raise ValueError, with `what` and `advice` in the message, if n_bytes are more than half of the memory."""
     memory = machine_memory()
-    if n_bytes > _PART * memory:
+    if n_bytes > memory / 2:
         raise ValueError(
             f"{what} would take about {n_bytes / _GIB:,.1f} GiB, more than half of the {memory / _GIB:,.1f} GiB of"
             f" memory: {advice}"

@@ -140,10 +140,10 @@ def at(monkeypatch):
 @pytest.mark.parametrize(
     ("phases", "options"),
     [
-        (["read_labels", "_grow"], {}),
+        (["read_labels", "grow"], {}),
         (["summarize_values", "join_parts"], {}),
         (["encode_partition", "add_out_of_bag"], {}),
-        (["_sample", "_grow_samples"], {"strategy": "gather"}),
+        (["sample", "grow_samples"], {"strategy": "gather"}),
     ],
 )
 def test_a_worker_dies(hardy, local, at, tmp_path, phases, options):
@@ -163,7 +163,7 @@ def test_all_workers_die(hardy, local, at):
             with suppress(ProcessLookupError):  # the nanny of a test before may replace its worker meanwhile
                 os.kill(pid, signal.SIGKILL)
 
-    at("_grow", do=threading.Timer(0.1, kill_all).start)
+    at("grow", do=threading.Timer(0.1, kill_all).start)
     with kept_up(hardy.cluster):
         assert_same(local, fit(hardy))
     assert not set(pids) & set(hardy.run(os.getpid).values())
@@ -173,7 +173,7 @@ def test_a_worker_freezes(hardy, local, at):
     # A worker that imports and loads what is compiled does not answer either: that comes before.
     fit(hardy)
     pid = min(hardy.run(os.getpid).values())
-    at("_grow", do=lambda: os.kill(pid, signal.SIGSTOP))
+    at("grow", do=lambda: os.kill(pid, signal.SIGSTOP))
     before = hardy.run_on_scheduler(set_worker_ttl, 5)
     assert_same(local, fit(hardy))
     hardy.run_on_scheduler(set_worker_ttl, before)
@@ -239,7 +239,7 @@ def test_workers_come_and_go(local, at, monkeypatch):
 
 def test_a_task_that_always_kills_its_worker_is_explained(hardy, at):
     hardy.run_on_scheduler(allow_failures, 0)
-    at("_grow", instead=lambda _: (die_always,))
+    at("grow", instead=lambda _: (die_always,))
     with pytest.raises(ClusterError, match=r"a worker died .* strategy='replicate' needs about .* n_workers="):
         fit(hardy)
     hardy.run_on_scheduler(allow_failures, 3)
@@ -251,7 +251,7 @@ def allow_failures(number, dask_scheduler):
 
 def test_the_client_is_closed(hardy, at):
     with Client(hardy.scheduler.address) as client:
-        at("_grow", do=threading.Timer(0.05, client.close).start)
+        at("grow", do=threading.Timer(0.05, client.close).start)
         assert_lost(client)
 
 
@@ -292,7 +292,7 @@ def test_a_fit_goes_on_after_its_process_was_killed(hardy, local, tmp_path, monk
     submit = DaskExecutor.submit
 
     def note(self, function, *args, **options):
-        grown.extend(args[-1] if function.__name__ == "_grow" else [])
+        grown.extend(args[-1] if function.__name__ == "grow" else [])
         return submit(self, function, *args, **options)
 
     monkeypatch.setattr(DaskExecutor, "submit", note)

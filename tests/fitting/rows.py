@@ -42,12 +42,19 @@ def grow_trees(growth, part, keys, n_jobs=1):
     return [trees[index] for index in range(len(keys))]
 
 
+class Spec(SimpleNamespace):
+    """What growing trees needs of the specification of a fit."""
+
+    def without_rows(self):
+        return self
+
+
 def code_rows(X, labels, params, given, sampler=None, weights=None, max_bins=255, by_set=None):
     """Return what trees of these parameters, resolved and as given to an estimator, share, and the rows."""
     kinds = np.where(np.zeros(X.shape[1], bool) if by_set is None else by_set, CATEGORICAL, NUMERIC).astype(np.int8)
     n_codes = np.where(kinds != NUMERIC, np.nan_to_num(np.nanmax(X, axis=0)).astype(np.int64) + 1, 0)
-    codes, n_bins, values = bin_matrix(X, max_bins=max_bins, weights=weights, n_codes=n_codes)
-    spec = SimpleNamespace(
+    codes, values = bin_matrix(X, max_bins=max_bins, weights=weights, n_codes=n_codes)
+    spec = Spec(
         variants=(params,),
         custom_criteria=(given["criterion"] if callable(given["criterion"]) else None,),
         encodings=("sets",),
@@ -58,6 +65,6 @@ def code_rows(X, labels, params, given, sampler=None, weights=None, max_bins=255
         weights=weights,
         numbers=range(1000),
     )
-    coding = SimpleNamespace(n_bins=n_bins, values=values, kinds=kinds, rates=None)
+    coding = SimpleNamespace(values=values, kinds=kinds, rates=None)
     growth = Growth.of(spec, coding, len(labels), int(labels.max()) + 1)
     return growth, Part(codes, labels, weights, sampler)

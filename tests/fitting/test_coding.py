@@ -11,7 +11,7 @@ import pytest
 
 from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import on_disk, target_rates
-from aucforest.fitting.coding import choose_coding, indices_within, merge_all, sample_for_bins, summarize
+from aucforest.fitting.coding import Summary, choose_coding, indices_within, sample_for_bins, summarize
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CodedRows, Digits, RateRows, RateWeights, find_rated, sampled_rows
 from aucforest.tables.columns import as_table, find_categorical
@@ -49,8 +49,6 @@ TABLES = {
 @pytest.fixture(params=[50, 200_000], ids=["sampled", "all"])
 def sample_size(request, monkeypatch):
     monkeypatch.setattr(binning, "SAMPLE_ROWS", request.param)
-    monkeypatch.setattr(binning.sample_rows, "__defaults__", (request.param,))
-    monkeypatch.setattr("aucforest.fitting.coding.SAMPLE_ROWS", request.param)
 
 
 def code_parts(table, weight, max_bins, bounds):
@@ -66,7 +64,7 @@ def code_parts(table, weight, max_bins, bounds):
         sampled = sampled if rows is None else rows[sampled]
         summaries.append(summarize(as_table(part), rows, sampled, categorical, max_bins))
         first += n_rows
-    coding = choose_coding(merge_all(summaries, max_bins), sample_weight, max_bins, {}, map)
+    coding = choose_coding(Summary.joined(summaries, max_bins), sample_weight, max_bins, {}, map)
     codes = [coding.encode(coding.read(as_table(part), rows)) for part, rows in zip(parts, kept)]
     return *coding.values, *coding.categories.values(), np.concatenate(codes, axis=1)
 

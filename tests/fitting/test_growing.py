@@ -25,7 +25,7 @@ from aucforest.fitting.growing import (
 from aucforest.fitting.spec import combine_weights, resolve_params, tree_keys
 from aucforest.tree.growing import rows_per_call
 from tests.estimators.data import digest, make_table, small_forest
-from tests.fitting.rows import code_rows, grow_trees
+from tests.fitting.rows import Spec, code_rows, grow_trees
 
 X, Y = make_table(n_rows=101, n_classes=3)
 
@@ -233,6 +233,6 @@ def test_trees_of_large_sets_grow_one_by_one():
     growth, part = training(n_sampled=101)
     assert rows_per_call(2000) < rows_per_call(15) // 100
     assert trees_per_call(growth, part) == rows_per_call(2) // 101 > 1
-    assert trees_per_call(replace(growth, n_trees=3), part) == 3
+    assert trees_per_call(replace(growth, spec=Spec(**vars(growth.spec) | {"numbers": range(3)})), part) == 3
     assert trees_per_call(growth, part._replace(copies_rows=True)) == 1
     assert trees_per_call(growth, part._replace(labels=np.empty(rows_per_call(2) + 1))) == 1

@@ -24,15 +24,15 @@ def part_of(rows, weights=None, **params):
     target = Target(np.arange(2), Y, weights)
     spec = FitSpec.resolve(small_forest(**params)._params(), target, None, X.shape[1], 0)
     table = RowsInMemory(rows, None, {}, {}, target)
-    return table.code(spec), table._part
+    return table.code(spec), table._make_part()
 
 
 @pytest.mark.parametrize("max_bins", [255, 4, None])
 def test_sparse_rows_have_the_codes_of_dense_ones(max_bins):
     coding, part = part_of(X, max_bins=max_bins)
     other, sparse = part_of(SparseRows(csr_array(X)), max_bins=max_bins)
+    np.testing.assert_array_equal(coding.values.n_bins, other.values.n_bins)
     np.testing.assert_array_equal(part.codes, sparse.codes)
-    np.testing.assert_array_equal(coding.n_bins, other.n_bins)
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(200) % 3 * 0.5])
@@ -44,8 +44,8 @@ def test_very_sparse_rows_have_codes_of_stored_values_alone(max_bins, weights):
     dense, table = (RowsInMemory(rows, None, {}, {}, target) for rows in (rare, SparseRows(csr_array(rare))))
     for expected, found in zip(dense.code(spec).values, table.code(spec).values):
         np.testing.assert_array_equal(found, expected)
-    codes, sparse = dense._part.codes, table._part.sparse
-    assert table._part.codes.shape == (15, 0)
+    codes, sparse = dense._make_part().codes, table._make_part().sparse
+    assert table._make_part().codes.shape == (15, 0)
     for row in range(codes.shape[1]):
         found, some = sparse.zeros.copy(), slice(*sparse.row_starts[row : row + 2])
         found[sparse.features[some]] = sparse.row_codes.array[some]

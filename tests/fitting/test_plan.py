@@ -14,9 +14,14 @@ import pytest
 from aucforest import AUCTreeClassifier, _memory
 from aucforest.fitting import in_memory
 from aucforest.fitting import plan as _plan
-from aucforest.fitting.plan import NO_RATES, FitSize, RateSize, bytes_in_memory, plan_on_disk
+from aucforest.fitting.coding import Coding
+from aucforest.fitting.plan import FitSize, bytes_in_memory, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
+from aucforest.tree.binning import BinValues
+from aucforest.tree.samples import NO_SPARSE, SparseNode
+from aucforest.tree.splitter import SplitBuffers
+from aucforest.tree.tree import make_nodes
 from tests.estimators.data import make_table, small_forest
 from tests.fitting.tables import make_forest, make_many
 
@@ -84,7 +89,7 @@ def measure(*options):
 
 def resolve(target=TARGET, n_features=3, **params):
     forest = make_forest(**{"n_jobs": 4, **params})
-    return FitSpec.resolve(forest.get_params(), target, None, n_features, 0, n_sums=forest._n_sums(2))
+    return replace(FitSpec.resolve(forest.get_params(), target, None, n_features, 0), n_sums=forest._n_sums(2))
 
 
 def plan(limit, n_features=100, target=TARGET, **params):
@@ -139,6 +144,29 @@ def test_the_samples_that_are_asked_for_fit(grouped):
     assert plan(800_000_000, target=target, max_samples=max_samples).copies_rows
 
 
+def test_bytes_are_those_of_the_arrays():
+    def add(*arrays):
+        return sum(array.itemsize for array in arrays)
+
+    nodes, node, buffers = (
+        make_nodes(1, 1, by_set=False),
+        SparseNode.of(NO_SPARSE, 0),
+        SplitBuffers.of(1, 1, 2, np.empty(0)),
+    )
+    counted = buffers.histogram
+    arrays = [array for name, array in nodes._asdict().items() if name not in ("sets", "totals")]
+    assert add(nodes.totals.starts, *arrays) == _plan._NODE_BYTES
+    assert add(nodes.totals.labels, nodes.totals.values) == _plan._CLASS_BYTES
+    of_code = counted.n_samples, counted.codes, counted.starts, counted.samples, counted.all_codes
+    assert add(*of_code, *buffers.sums) == _plan._CODE_BYTES
+    # A cell has a bit in a mask, too.
+    assert add(counted.entries, *counted.cells) + 1 == _plan._CELL_BYTES
+    assert add(NO_SPARSE.rows, NO_SPARSE.features, np.empty(0)) == _plan._STORED_BYTES
+    looked_up = node.node_of, node.sample_of, node.found, node.found_codes, node.is_other
+    assert add(*looked_up) == _plan._LOOKED_UP_BYTES
+    assert add(node.before, node.feature, node.code, node.sample) == _plan._LISTED_BYTES
+
+
 def test_what_takes_more():
     """Weights, sums out of bag, all rows instead of samples; shallow trees take less."""
     base = plan(2**40).n_bytes
@@ -164,17 +192,17 @@ def test_copies_of_branches_take_memory_where_there_are_any():
 
 def test_target_rates_are_counted():
     """Digits of categories, copies of the rows of trees with the codes of rates, and totals of cells."""
-    rates = RateSize(n_columns=1, n_digits=2, n_categories=900, n_cells=5000)
-    size = FitSize.of(resolve(n_jobs=1), TARGET, 3)
-    rated = replace(size, rates=rates)
+    coding = Coding({0: np.arange(900)}, BinValues.of([255, 255, 255], *np.empty((2, 765))), rated=(0,))
+    size, rated = (FitSize.of(resolve(n_jobs=1), TARGET, 3, coding=some) for some in (None, coding))
+    assert (rated.n_rated, rated.n_digits, rated.n_categories, rated.n_cells) == (1, 2, 900, 900 + 2**20)
     assert rated.matrix_bytes == 5 * N_ROWS
-    assert rated.total_bytes == 8 * 2 * 5000
+    assert rated.total_bytes == 8 * 2 * rated.n_cells
     of_thread = rated.thread_bytes(N_ROWS) - size.thread_bytes(N_ROWS)
     assert of_thread > rated.copy_bytes + 32 * rated.tree_rows
     # A matrix of the rows of a tree is not copied once more.
     of_copy = rated.thread_bytes(rated.tree_rows) - size.thread_bytes(size.tree_rows)
     assert of_thread - of_copy == rated.copy_bytes
-    plans = [plan_on_disk(resolve(), TARGET, 3, 2**40, of_rates) for of_rates in (NO_RATES, rates)]
+    plans = [plan_on_disk(resolve(), TARGET, 3, 2**40, some) for some in (None, coding)]
     assert plans[1].n_bytes - plans[0].n_bytes == 2 * N_ROWS + rated.total_bytes + 4 * of_thread
 
 
@@ -185,10 +213,10 @@ def test_sizes_of_target_rates_are_those_of_the_codes():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(in_memory, "check_fit", lambda size, n_bytes: sizes.append(size))
         forest.fit(frame, make_many()["label"].to_pandas())
-    rates = sizes[-1].rates
-    assert (rates.n_columns, rates.n_digits) == (2, 2)
-    assert rates.n_categories == max(map(len, forest.categories_.values()))
-    assert rates.n_cells >= sum(len(table.totals) for table in forest.target_rates_.tables)
+    size = sizes[-1]
+    assert (size.n_rated, size.n_digits) == (2, 2)
+    assert size.n_categories == max(map(len, forest.categories_.values()))
+    assert size.n_cells >= sum(len(table.totals) for table in forest.target_rates_.tables)
 
 
 def test_rows_that_are_too_many_for_one_matrix_are_copied(monkeypatch):

@@ -77,7 +77,9 @@ def make_columns(binned: BinnedMatrix, weights=(), kinds=None) -> Columns:
     """Return the columns that kernels read; without kinds all features are numeric."""
     kinds = np.zeros(len(binned.codes), dtype=np.int8) if kinds is None else kinds
     bins = CodeBins(NO_NAMES, binned.values)
-    return Columns(Codes.of(binned.codes), binned.n_bins, np.array(weights, np.int64), bins, kinds, is_sampled=False)
+    return Columns(
+        Codes.of(binned.codes), binned.values.n_bins, np.array(weights, np.int64), bins, kinds, is_sampled=False
+    )
 
 
 def make_params(how: Growth, n_features: int) -> TreeParams:

@@ -14,7 +14,7 @@ from tests.tree.growing import Grown, Growth, bin_for, canonical, grow_binned
 def make_table(binned, labels, n_classes, counts=None, weights=None, by_set=()) -> tuple[reference.Table, list[int]]:
     """Return the reference's view of binned data, and the rows in the bootstrap sample."""
     columns = [
-        [None if code == n else code for code in codes.tolist()] for codes, n in zip(binned.codes, binned.n_bins)
+        [None if code == n else code for code in codes.tolist()] for codes, n in zip(binned.codes, binned.values.n_bins)
     ]
     rows = list(range(len(labels))) if counts is None else np.flatnonzero(counts).tolist()
     if weights is None:

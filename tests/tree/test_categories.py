@@ -155,4 +155,4 @@ def test_max_bins_leaves_categories_alone():
     labels = (X[:, 0].astype(int) * 7 % 40 < 20).astype(int)
     assert grow(X, labels, by_set=(0,)).tree.n_nodes == 3
     binned = bin_matrix(np.column_stack([X, X]), max_bins=4, n_codes=np.array([40, 0]))
-    assert binned.n_bins.tolist() == [40, 4]
+    assert binned.values.n_bins.tolist() == [40, 4]

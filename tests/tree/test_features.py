@@ -38,8 +38,10 @@ def find_threshold(split, columns):
     max_features=st.integers(1, 13),
 )
 def test_features_are_those_of_the_reference(codes, is_taken, key, max_features):
-    n_features, none = len(codes), BinValues(*np.empty((3, 0)))
-    columns = make_columns(BinnedMatrix(np.array(codes, dtype=np.uint8), np.full(n_features, 3), none))
+    n_features = len(codes)
+    columns = make_columns(
+        BinnedMatrix(np.array(codes, dtype=np.uint8), BinValues.of([3] * n_features, *np.empty((2, 0))))
+    )
     samples, buffers = np.empty(5, dtype=np.uint64), FeatureBuffers.of(n_features)
     n_samples = take_samples(np.zeros(5, dtype=np.uint16), np.array(is_taken, dtype=np.uint16), True, samples)
     classes = np.zeros(1, dtype=np.int32), np.zeros(1, dtype=np.int64), np.int64(0)

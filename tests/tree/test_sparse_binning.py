@@ -66,8 +66,7 @@ def test_columns_of_many_values(weighted, max_bins, dtype):
 
 
 def test_bins_of_a_sample_of_the_rows(monkeypatch):
-    for module in (binning, sparse_binning):
-        monkeypatch.setattr(module, "SAMPLE_ROWS", 200)
+    monkeypatch.setattr(binning, "SAMPLE_ROWS", 200)
     random = np.random.default_rng(0)
     dense = np.where(random.random((900, 6)) < [0.01, 0.2, 0.9, 0.003, 1.0, 0.5], random.normal(size=(900, 6)), 0.0)
     dense[:, 5] = np.sign(dense[:, 5]) * (1 + np.arange(900) % 3)

@@ -11,9 +11,6 @@ from sklearn.utils import Bunch
 from aucforest._optional import import_optional
 
 _DATA = files("aucforest.datasets") / "data"
-# Infants come first, so that a single threshold separates them from adults.
-_SEXES = ("I", "F", "M")
-_BLOCKS = ("text", "horizontal line", "picture", "vertical line", "graphic")
 
 
 def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
@@ -58,7 +55,9 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     >>> X.shape, int((rings >= 18).sum())
     ((4177, 8), 136)
     """
-    return _as_asked(_read("abalone.csv", {"sex": _SEXES}), {"sex": _SEXES}, return_X_y, as_frame)
+    # Infants come first, so that a single threshold separates them from adults.
+    categories = {"sex": ("I", "F", "M")}
+    return _as_asked(_read("abalone.csv", categories), categories, return_X_y, as_frame)
 
 
 def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
@@ -95,7 +94,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     bunch = _read("page_blocks.csv", {})
     bunch.target -= 1
     loaded = _as_asked(bunch, {}, return_X_y, as_frame)
-    bunch.target_names = list(_BLOCKS)
+    bunch.target_names = ["text", "horizontal line", "picture", "vertical line", "graphic"]
     return loaded
 
 

@@ -77,7 +77,7 @@ class DaskExecutor:
         """
         self._check_running()
         # Keys contain the name of the function, because Dask distributes tasks of the same name over all workers.
-        key = f"{function.__name__.strip('_')}-{self._name}", next(self._numbers)
+        key = f"{function.__name__}-{self._name}", next(self._numbers)
         # Tasks that are submitted within this time have the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
         # Dask warns of large arguments, which should be shared, but `share` itself submits them as arguments.

@@ -1,5 +1,6 @@
 """Training data as Dask partitions, and the plan of a fit."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -16,15 +17,15 @@ from aucforest._sklearn import get_feature_names
 from aucforest.distributed import _tasks
 from aucforest.distributed._collections import Partitions, align_columns, known_lengths, split
 from aucforest.distributed._executor import ClusterError, DaskExecutor
-from aucforest.distributed._growing import grow_gathered, grow_replicated
 from aucforest.distributed._plan import ClusterPlan, plan_on_cluster
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.coding import Coding, indices_within, sample_for_bins
+from aucforest.fitting.growing import estimate_seconds
 from aucforest.fitting.job import JobFolder, describe_fit, digest_codes
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, within
 from aucforest.fitting.parts import Grown, Growth
-from aucforest.fitting.plan import NO_RATES, FitSize, RateSize
-from aucforest.fitting.spec import tree_keys
+from aucforest.fitting.plan import FitSize
+from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CodedRows, RateWeights, Sample
@@ -33,6 +34,9 @@ from aucforest.tables.dates import Dates, find_dates, n_added
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree.prediction import PackedTrees
 
+# Minimum seconds of a task that grows trees, so that its overhead is small, and maximum, so that a lost worker loses
+# little work.
+_LEAST_TASK_SECONDS, _MOST_TASK_SECONDS = 0.5, 20.0
 # Maximum bytes of trees that are sent to workers together.
 _GROUP_BYTES = 2**28
 
@@ -76,26 +80,28 @@ class RowsOnCluster(TrainingTable):
         # The bounds of the partitions among the rows of positive weight.
         self._starts = (self._first_rows if kept is None else np.searchsorted(kept, self._first_rows)).tolist()
 
-    def _encode_rows(self) -> Coding:
-        """Choose codes from a summary of all rows, and encode them; raise ClusterError if memory is too small."""
-        self._make_plan(NO_RATES)
-        self._coding = self._choose_coding()
-        coding: Coding = self._executor.gather([self._coding])[0]
-        if coding.rated:  # these columns are known only now
-            self._make_plan(RateSize.of(coding))
-        self._coded = self._encode()
-        if coding.rated:
-            coding = self._choose_rates(coding)
-        self._rates = coding.rates
+    def code(self, spec: FitSpec) -> Coding:
+        """Choose codes, and encode rows of positive weight; raise ClusterError if memory is too small."""
+        coding = super().code(spec)
         self._parts = self._make_parts()
         del self._coded  # so that workers release the codes of partitions
         if (folder := self._params["checkpoint_dir"]) is not None:
             self._job = JobFolder(folder, self._manifest(coding))
         return coding
 
-    def _make_plan(self, rates: RateSize) -> None:
+    def _encode_rows(self) -> Coding:
+        """Choose codes from a summary of all rows, and encode them."""
+        self._make_plan()
+        self._shared_coding = self._choose_coding()
+        coding: Coding = self._executor.gather([self._shared_coding])[0]
+        if coding.rated:  # these columns are known only now
+            self._make_plan(coding)
+        self._coded = self._encode()
+        return coding
+
+    def _make_plan(self, coding: Coding | None = None) -> None:
         """Choose where trees grow; raise ClusterError if memory is too small."""
-        size = FitSize.of(self._spec, self.target, self.n_features, rates=rates)
+        size = FitSize.of(self._spec, self.target, self.n_features, coding=coding)
         self._plan = plan_on_cluster(size, self._executor.workers(), self._params["strategy"])
         self._executor.advice = self._plan.advice
         if self._plan.worker_bytes > self._plan.workers.memory:
@@ -117,11 +123,12 @@ class RowsOnCluster(TrainingTable):
 
     def _encode(self) -> list[Any]:
         """Return futures of the codes of the partitions, and keep the values of `FitSpec.rows_with_values`."""
-        executor, classes = self._executor, self._executor.share(self.target.classes)
+        executor, coding = self._executor, self._shared_coding
+        classes = executor.share(self.target.classes)
         coded, scored_rows, with_values = [], [], self._spec.rows_with_values
         for index, (start, stop) in enumerate(pairwise(self._starts)):
             scored, labelled = indices_within(with_values, start, stop - start), self._labelled[index]
-            pair = executor.submit(_tasks.encode_partition, self._X[index], labelled, scored, classes, self._coding)
+            pair = executor.submit(_tasks.encode_partition, self._X[index], labelled, scored, classes, coding)
             coded.append(executor.submit(getitem, pair, 0))
             scored_rows.append(executor.submit(getitem, pair, 1))
         del pair
@@ -147,8 +154,7 @@ class RowsOnCluster(TrainingTable):
         executor, n_classes = self._executor, len(self.target.classes)
         shared = [executor.share(value) for value in (weights, coding.rate_rows, tables)]
         counted = [executor.submit(_tasks.count_cells, part, *shared, n_classes) for part, _ in self._coded_rows()]
-        totals: list[NDArray[np.int64]] = executor.gather([executor.merge(_tasks.add_totals, counted)])[0]
-        return totals
+        return executor.gather([executor.merge(_tasks.add_totals, counted)])[0]
 
     def _coded_rows(self) -> Iterator[tuple[Any, int]]:
         """Yield the future of the codes and the first row's index, for partitions that have rows of positive weight."""
@@ -203,9 +209,43 @@ class RowsOnCluster(TrainingTable):
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
-        if self._plan.strategy == "replicate":
-            return grow_replicated(self._parts[0], growth, keys, self._executor)
-        return grow_gathered(self._parts, growth, keys, self._executor, self._plan.trees_per_task)
+        replicates = self._plan.strategy == "replicate"
+        return self._grow_replicated(growth, keys) if replicates else self._grow_gathered(growth, keys)
+
+    def _grow_replicated(self, growth: Growth, keys: list[int]) -> Grown:
+        """Yield trees that are grown from all rows, which are copied to all workers."""
+        executor, running, seconds = self._executor, {}, estimate_seconds(growth)
+        shared = executor.share(growth)
+        # The longest tasks are submitted first.
+        for task in cut_tasks(len(keys), executor.n_threads, seconds, int(_MOST_TASK_SECONDS / seconds)):
+            task_keys = [keys[i] for i in task]
+            running[executor.submit(_tasks.grow, shared, self._parts[0], task_keys, in_order=True)] = task
+        for future, trees in executor.as_completed(running):
+            yield running[future], trees
+
+    def _grow_gathered(self, growth: Growth, keys: list[int]) -> Grown:
+        """Yield trees that are grown from the rows in their samples, which are sent from all parts.
+
+        Two tasks for each thread are submitted at a time, so that rows are sent while trees grow.
+        """
+        executor, running, seconds = self._executor, {}, estimate_seconds(growth)
+        shared, completed = executor.share(growth), executor.as_completed()
+        waiting = deque(cut_tasks(len(keys), executor.n_threads, seconds, self._plan.trees_per_task))
+
+        def submit_next() -> None:
+            task = waiting.popleft()
+            task_keys = [keys[i] for i in task]
+            samples = [executor.submit(_tasks.sample, part, task_keys, in_order=True) for part in self._parts]
+            future = executor.submit(_tasks.grow_samples, shared, task_keys, samples, in_order=True)
+            running[future] = task
+            completed.add(future)
+
+        for _ in range(min(2 * executor.n_threads, len(waiting))):
+            submit_next()
+        for future, trees in completed:
+            if waiting:
+                submit_next()
+            yield running.pop(future), trees
 
     def sum_rows(
         self, bags: Bags, packed: PackedTrees, ranges: Sequence[range], chosen: NDArray[np.int64] | None
@@ -216,7 +256,8 @@ class RowsOnCluster(TrainingTable):
         executor, target = self._executor, self.target
         running = RunningSums(bags.sampler.n_rows, len(ranges), len(target.classes), chosen)
         (tables,) = executor.compute(self._delayed)
-        reading = executor.submit(_tasks.Reading, self._coding, target.classes, self._rate_weights, self._rates)
+        of_rates = self._rate_weights, self._coding.rates
+        reading = executor.submit(_tasks.Reading, self._shared_coding, target.classes, *of_rates)
         bounds, futures = list(pairwise(self._starts)), [None] * len(tables)
         for group in cut_trees(packed, len(bags.keys)):
             # Each group is added to the sums of earlier groups, so rounding errors are as if there were one group.
@@ -263,6 +304,17 @@ def _read_target_only(executor: DaskExecutor, forest: Any, X: Any, y: Any, sampl
         raise ValueError("explain_plan needs y if there is a sample_weight")
     parts = [executor.submit(len, part) for part in executor.compute(*split(X))[0]]
     return Target(np.arange(2), np.zeros(sum(known_lengths(X) or executor.gather(parts)), np.uint16), None)
+
+
+def cut_tasks(n_trees: int, n_threads: int, tree_seconds: float, most_trees: int) -> list[range]:
+    """Return the trees of each task as ranges of decreasing length, so that threads finish at about the same time."""
+    most = max(1, most_trees)
+    least = max(1, min(most, int(_LEAST_TASK_SECONDS / tree_seconds), n_trees // (4 * n_threads)))
+    bounds = [0]
+    while bounds[-1] < n_trees:
+        left = n_trees - bounds[-1]
+        bounds.append(bounds[-1] + min(left, max(least, min(most, left // (2 * n_threads)))))
+    return [range(start, stop) for start, stop in pairwise(bounds)]
 
 
 def cut_trees(packed: PackedTrees, n_trees: int) -> list[range]:

@@ -1,4 +1,4 @@
-"""Tasks that read, encode and join partitions on the workers."""
+"""Tasks that read, encode and join partitions on the workers, and grow trees from them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_array, check_non_negative
 
 from aucforest._sklearn import check_y
 from aucforest.distributed._collections import refuse_sparse
-from aucforest.distributed._executor import import_distributed
+from aucforest.distributed._executor import import_distributed, watch_task
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.coding import Coding, Summary, choose_coding, merge_all, summarize
-from aucforest.fitting.growing import map_in_threads
+from aucforest.fitting.coding import Coding, Summary, choose_coding, summarize
+from aucforest.fitting.growing import TreeBuffers, grow_batch, grow_rows, map_in_threads
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
-from aucforest.fitting.parts import Part
+from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
 from aucforest.fitting.target_rates import CodedRows, Digits, RateRows, RateWeights, own_of_rows, sampled_rows
@@ -24,6 +24,10 @@ from aucforest.tables.columns import decode_labels, read_table
 from aucforest.tables.dates import Dates, expand
 from aucforest.tables.target_rates import RateTable, TargetRates, append_rates
 from aucforest.tree.prediction import PackedTrees
+from aucforest.tree.tree import Tree
+
+# For each tree, the sampled rows of a part, and the number of times that each row is in the sample, (1, n_rows).
+Samples = list[tuple[Part, NDArray[np.uint16]]]
 
 
 class LabelledPart(NamedTuple):
@@ -82,7 +86,7 @@ def summarize_values(
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
     """Return the merged summary of partitions, or None if all are empty."""
     of_rows = [summary for summary in summaries if summary is not None]
-    return merge_all(of_rows, max_bins) if of_rows else None
+    return Summary.joined(of_rows, max_bins) if of_rows else None
 
 
 def choose_codes(
@@ -152,6 +156,31 @@ def join_parts(
         sampler = replace(sampler, members=BootstrapSampler.of_strata(joined.labels, sampler.sizes).members)
     rate_weights = None if in_rates is None else in_rates.in_samples(joined.weights)
     return Part(joined.codes, joined.labels, weights, sampler, copies_rows, rate_weights=rate_weights)
+
+
+def grow(growth: Growth, part: Part, keys: list[int]) -> list[Tree]:
+    """Return the trees of a task; raise Reschedule if the task is cancelled before all trees are grown."""
+    trees = grow_batch(growth, part, watch_task(), [], keys)
+    if len(trees) < len(keys):
+        # Dask computes the task again if it was requested again after its cancellation.
+        raise import_distributed().Reschedule()
+    return trees
+
+
+def sample(part: Part, keys: list[int]) -> Samples:
+    """Return copies of the rows of each tree that are in a part."""
+    return [part.sample([key]) for key in keys]
+
+
+def grow_samples(growth: Growth, keys: list[int], samples: list[Samples]) -> list[Tree]:
+    """Return the trees of a task, grown on their sampled rows in all parts."""
+    most_rows = max(sum(part.n_rows for part, _ in of_tree) for of_tree in zip(*samples))
+    work, trees = TreeBuffers(most_rows), []
+    for key, of_tree in zip(keys, zip(*samples)):
+        part = Part.joined([rows for rows, _ in of_tree])
+        counts = np.concatenate([counts for _, counts in of_tree], axis=1)
+        trees += grow_rows(growth, part, counts, [key], work)
+    return trees
 
 
 class Reading(NamedTuple):

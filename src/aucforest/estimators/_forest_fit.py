@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -197,7 +198,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
-        target, n_classes, scored, evidence_bytes = table.target, len(table.target.classes), None, 0
+        target, n_classes, evidence_bytes = table.target, len(table.target.classes), 0
+        scored = compared = np.empty(0, dtype=np.int64)
         variants = resolve_variants(self.criterion, self.splitter)
         is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
         if self.bootstrap and target.is_evidence and is_chosen:
@@ -206,7 +208,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             n_amounts = len(amounts_to_score(self.shrinkage))
             n_variants *= len(resolve_encodings(self.categorical_encoding)) if table.may_have_rates else 1
             evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
-        compared = None
         if self.bootstrap and is_roc_auc(self.oob_score):
             compared = rows_to_compare(target.kept_labels, n_classes, self.n_estimators, start.seed)
             evidence_bytes += bytes_of_pairs(len(compared), n_classes, self.n_estimators)
@@ -215,20 +216,18 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if is_tuned(self.threshold, n_classes):
             # The sums over groups of trees are in memory twice.
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
-        return FitSpec.resolve(
+        spec = FitSpec.resolve(
             self._params(),
             target,
             table.names,
             table.n_features,
             start.seed,
             n_trees_before=len(start.trees),
-            scored=scored,
-            compared=compared,
-            n_sums=self._n_sums(n_classes),
-            evidence_bytes=evidence_bytes,
             dates=table.dates,
             rates=None if start.before is None else start.before.target_rates_,
         )
+        n_sums = self._n_sums(n_classes)
+        return replace(spec, scored=scored, compared=compared, n_sums=n_sums, evidence_bytes=evidence_bytes)
 
     def _training_rows(self, table: TrainingTable, spec: FitSpec) -> TrainingRows | None:
         """Return the training data with the bootstrap samples of all trees; None without a bootstrap."""

@@ -22,9 +22,6 @@ _OPSET, _ML_OPSET = 17, 3
 # Thresholds are reduced by this relative amount: a tuned one equals a probability, which float32 may round down.
 _ROUNDING = 1e-6
 
-# (slope, intercepts, least): probabilities p become max(p, least) ** slope * exp(intercepts), normalized.
-LogitMap = tuple[float, NDArray[np.float64], float]
-
 
 def is_float32(dtype: Any) -> bool:
     """Return whether a dtype is float32; ValueError if it is neither float32 nor float64."""
@@ -184,7 +181,8 @@ class Ensemble(NamedTuple):
 
     trees: Sequence[Tree]
     n_codes: Mapping[int, int]  # the number of codes of each categorical feature
-    calibration: LogitMap | None = None  # applied to the mean
+    # (slope, intercepts, least): the means p become max(p, least) ** slope * exp(intercepts), normalized.
+    calibration: tuple[float, NDArray[np.float64], float] | None = None
 
     @property
     def slope(self) -> float:

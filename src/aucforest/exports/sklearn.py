@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # The maximum memory for copies of nodes: 2**24 nodes of two classes. A node has 64 bytes and 8 more for each class.
 _MOST_BYTES = 5 * 2**28
-# The values of scikit-learn for the feature, the threshold and the children of a leaf.
-_NO_FEATURE, _NO_THRESHOLD, _NO_CHILD = -2, -2.0, -1
+# The feature and the threshold of a leaf in scikit-learn.
+_UNDEFINED = -2
 
 
 class _WithAdvice(type):
@@ -89,10 +89,10 @@ def _node_array(tree: Tree, nodes: ThresholdNodes) -> NDArray[Any]:
     is_leaf = nodes.left < 0
     copies = nodes.weight / tree.weight[nodes.origin]
     fields = {
-        "left_child": np.where(is_leaf, _NO_CHILD, nodes.left),
-        "right_child": np.where(is_leaf, _NO_CHILD, nodes.right),
-        "feature": np.where(is_leaf, _NO_FEATURE, nodes.feature),
-        "threshold": np.where(is_leaf, _NO_THRESHOLD, nodes.threshold),
+        "left_child": nodes.left,
+        "right_child": nodes.right,
+        "feature": np.where(is_leaf, _UNDEFINED, nodes.feature),
+        "threshold": np.where(is_leaf, _UNDEFINED, nodes.threshold),
         "missing_go_to_left": nodes.missing_left & ~is_leaf,
         "impurity": 1.0 - np.square(tree.value).sum(axis=1)[nodes.origin],
         "n_node_samples": np.maximum(np.rint(tree.n_samples[nodes.origin] * copies), 1),

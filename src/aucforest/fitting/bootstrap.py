@@ -168,8 +168,7 @@ class BootstrapSampler:
     def rates(self) -> NDArray[np.float64]:
         """Mean number of times that a row of a stratum is sampled, (n_strata,); NaN for a stratum without rows."""
         with np.errstate(invalid="ignore"):
-            rates: NDArray[np.float64] = self.sizes / np.diff(self.starts, axis=1).sum(axis=0)
-        return rates
+            return self.sizes / np.diff(self.starts, axis=1).sum(axis=0)
 
     @cached_property
     def _stored_index(self) -> dict[int, int]:
@@ -182,8 +181,7 @@ class BootstrapSampler:
     def block_sizes(self, key: int) -> NDArray[Any]:
         """Return the number of sampled rows of a tree by block and stratum, shape (n_blocks, n_strata)."""
         if self.stored_sizes is not None:
-            sizes: NDArray[np.int32] = self.stored_sizes[self._stored_index[key]]
-            return sizes
+            return self.stored_sizes[self._stored_index[key]]
         if self.n_blocks == 1:
             return self.sizes[None, :].astype(np.int32)
         words = np.array([self._random_key(key), BLOCK_SIZES], dtype=np.uint64)

@@ -27,8 +27,6 @@ from aucforest.tables.integers import is_rounded
 from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import (
     MAX_BINS,
-    SAMPLE_ROWS,
-    Bins,
     BinValues,
     ParallelMap,
     add_distinct,
@@ -55,11 +53,27 @@ class Summary:
     sampled: NDArray[np.float64]  # (n_features, n_sampled), in the order of rows; NaN in categorical features
     rounded: frozenset[int] = frozenset()  # features with integers that float64 rounds
 
+    @classmethod
+    def joined(cls, summaries: Sequence["Summary"], max_bins: int | None) -> "Summary":
+        """Return the summary of the rows of all summaries, in order."""
+        first = summaries[0]
+        if len(summaries) == 1:
+            return first
+        counted = {f: reduce(Counted.merge, (summary.counted[f] for summary in summaries)) for f in first.counted}
+        distinct: dict[int, NDArray[np.float64] | None] = {}
+        for feature in first.distinct:
+            values = [summary.distinct[feature] for summary in summaries]
+            complete = [distinct_values for distinct_values in values if distinct_values is not None]
+            merged = np.unique(np.concatenate(complete)) if len(complete) == len(values) else None
+            distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
+        sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
+        rounded = frozenset().union(*(summary.rounded for summary in summaries))
+        return cls(first.names, counted, distinct, sampled, rounded)
+
 
 def sample_for_bins(target: Target, max_bins: int | None) -> tuple[NDArray[np.int64], NDArray[np.float64] | None]:
     """Return the rows of positive weight that bins are chosen from, and their weights, None if bins do not use them."""
-    n_rows, weight = len(target.kept_labels), target.kept_weight
-    sample = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
+    weight, sample = target.kept_weight, sample_rows(len(target.kept_labels), max_bins)
     return sample, None if weight is None or max_bins is None else exact_weights(weight[sample])
 
 
@@ -91,25 +105,8 @@ def summarize(
             distinct[feature] = None
             continue
         kept = values if rows is None else values[rows]
-        distinct[feature] = add_distinct(kept[:, None], 0, np.empty(0), max_bins)
+        distinct[feature] = add_distinct(kept, np.empty(0), max_bins)
     return Summary(names, counted, distinct, sampled, frozenset(rounded))
-
-
-def merge_all(summaries: Sequence[Summary], max_bins: int | None) -> Summary:
-    """Return the summary of the rows of all summaries, in order."""
-    first = summaries[0]
-    if len(summaries) == 1:
-        return first
-    counted = {f: reduce(Counted.merge, (summary.counted[f] for summary in summaries)) for f in first.counted}
-    distinct: dict[int, NDArray[np.float64] | None] = {}
-    for feature in first.distinct:
-        values = [summary.distinct[feature] for summary in summaries]
-        complete = [distinct_values for distinct_values in values if distinct_values is not None]
-        merged = np.unique(np.concatenate(complete)) if len(complete) == len(values) else None
-        distinct[feature] = None if merged is None or len(merged) > (max_bins or np.inf) else merged
-    sampled = np.concatenate([summary.sampled for summary in summaries], axis=1)
-    rounded = frozenset().union(*(summary.rounded for summary in summaries))
-    return Summary(first.names, counted, distinct, sampled, rounded)
 
 
 @dataclass(frozen=True)
@@ -117,25 +114,20 @@ class Coding:
     """The conversion of tables to codes."""
 
     categories: Categories  # as in the fitted forest
-    values: BinValues
+    values: BinValues  # without target rates
     dates: Dates = field(default_factory=dict)  # as in the fitted forest
     rated: tuple[int, ...] = ()  # the columns that have target rates
     rates: TargetRates | None = None  # as in the fitted forest; None before they are chosen
 
-    @property
-    def n_bins(self) -> NDArray[np.int64]:
-        """Number of bins of each feature, without target rates."""
-        return np.diff(self.values.first)
-
     @cached_property
     def digits(self) -> Digits:
         """The rows of the codes that contain digits of categories."""
-        return Digits(len(self.n_bins), {feature: len(self.categories[feature]) for feature in self.rated})
+        return Digits(len(self.values.n_bins), {feature: len(self.categories[feature]) for feature in self.rated})
 
     @property
     def n_codes(self) -> NDArray[np.int64]:
         """The number of different codes in each row of the result of `encode`, without the code of missing values."""
-        return np.append(self.n_bins, np.full(self.digits.n_rows, MAX_BINS))
+        return np.append(self.values.n_bins, np.full(self.digits.n_rows, MAX_BINS))
 
     @cached_property
     def rate_rows(self) -> RateRows:
@@ -149,7 +141,7 @@ class Coding:
     @property
     def kinds(self) -> NDArray[np.int8]:
         """Kind of each feature, see `tree.features`."""
-        return feature_kinds(self.categories, len(self.n_bins))
+        return feature_kinds(self.categories, len(self.values.n_bins))
 
     def read(self, table: Table, rows: NDArray[np.int64] | None = None) -> NDArray[Any]:
         """Return the given rows of a table, all if None, as input of trees, shape (n_rows, n_features)."""
@@ -174,12 +166,11 @@ def choose_coding(
     categories = {f: order_categories(counted, summary.names[f]) for f, counted in summary.counted.items()}
     weights = np.empty(0) if sample_weight is None else sample_weight
 
-    def bins_of(feature: int) -> Bins:
+    def bins_of(feature: int) -> BinValues:
         if feature in categories:
             return bins_of_codes(min(len(categories[feature]), MAX_BINS))
         columns = summary.sampled[feature : feature + 1].copy()
-        most = np.array([max_bins or columns.shape[1]])
-        return choose_bins(columns, weights, most, lambda *_: summary.distinct[feature])
+        return choose_bins(columns, weights, max_bins or columns.shape[1], lambda *_: summary.distinct[feature])
 
     values = join_bins(run(bins_of, range(len(summary.names))))
     return Coding(categories, values if max_bins is None else with_coarse_times(values, dates), dates)
@@ -187,14 +178,13 @@ def choose_coding(
 
 def with_coarse_times(values: BinValues, dates: Dates) -> BinValues:
     """Return bins where each time has at most `TIME_BINS` bins, each joined from about equally many bins."""
-    ends = values.first[1:-1]
-    bounds = list(zip(np.split(values.lower, ends), np.split(values.upper, ends)))
+    bins = values.by_feature()
     for feature in times_in(dates):
-        lower, upper = bounds[feature]
+        _, lower, upper = bins[feature]
         if len(lower) > TIME_BINS:
             starts = np.arange(TIME_BINS + 1) * len(lower) // TIME_BINS
-            bounds[feature] = lower[starts[:-1]], upper[starts[1:] - 1]
-    return join_bins(Bins(np.array([len(lower)]), lower, upper) for lower, upper in bounds)
+            bins[feature] = BinValues.of([TIME_BINS], lower[starts[:-1]], upper[starts[1:] - 1])
+    return join_bins(bins)
 
 
 def indices_within(rows: NDArray[np.int64], first: int, n_rows: int) -> NDArray[np.int64]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from aucforest._compile import compile_scorer
 from aucforest.fitting.encodings import encode_sample
 from aucforest.fitting.parts import Grown, Growth, Part
+from aucforest.fitting.spec import balance
 from aucforest.tree.binning import ParallelMap
 from aucforest.tree.criteria import entropy_table
 from aucforest.tree.growing import Batch, Sizes, Workspace, branch_rows, grow_trees, make_workspace, rows_per_call
@@ -36,25 +37,6 @@ _LEAST_STREAM_SECONDS = 0.5
 _LEAST_TASK_SECONDS = 7e-4
 # Approximate seconds per row, per row and class, and per row, level of a tree and feature that is searched at a node.
 _ROW_SECONDS, _CLASS_SECONDS, _SEARCH_SECONDS = 5e-8, 1e-8, 2e-9
-
-
-def thread_map(n_jobs: int | None, task_seconds: float = np.inf) -> ParallelMap:
-    """Return a parallel `map` over shared memory, which runs short tasks one after the other, without threads.
-
-    It does not use joblib, which polls its threads every 10 ms. This is longer than small forests take.
-    """
-    return _map_by(_work_together, n_jobs, task_seconds)
-
-
-def _map_by(map_in: Callable[..., Iterable[Any]], n_jobs: int | None, task_seconds: float) -> ParallelMap:
-    """Return a `map` that calls map_in(function, items, n_threads), or that uses no threads if tasks are short."""
-
-    def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
-        items = list(items)
-        n_threads = min(effective_n_jobs(n_jobs), len(items)) if task_seconds > _LEAST_TASK_SECONDS else 1
-        return iter(map_in(function, items, n_threads)) if n_threads > 1 else map(function, items)
-
-    return run
 
 
 @contextmanager
@@ -112,12 +94,28 @@ def map_in_threads(function: Callable[..., Any], items: Iterable[Any], n_threads
         yield from threads.map(function, items)
 
 
+def thread_map(
+    n_jobs: int | None, task_seconds: float = np.inf, map_in: Callable[..., Iterable[Any]] = _work_together
+) -> ParallelMap:
+    """Return a parallel `map` over shared memory, which runs short tasks one after the other, without threads.
+
+    It does not use joblib, which polls its threads every 10 ms. This is longer than small forests take.
+    """
+
+    def run(function: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+        items = list(items)
+        n_threads = min(effective_n_jobs(n_jobs), len(items)) if task_seconds > _LEAST_TASK_SECONDS else 1
+        return iter(map_in(function, items, n_threads)) if n_threads > 1 else map(function, items)
+
+    return run
+
+
 def _backend_map(n_jobs: int | None, task_seconds: float, all_seconds: float) -> ParallelMap:
     """Return a parallel `map` on the active joblib backend, which is threads by default."""
     backend, _ = get_active_backend(prefer="threads")
     if getattr(backend, "supports_sharedmem", False):
         is_short = all_seconds < _LEAST_STREAM_SECONDS
-        return _map_by(_work_together if is_short else map_in_threads, n_jobs, task_seconds)
+        return thread_map(n_jobs, task_seconds, _work_together if is_short else map_in_threads)
     return_as = "generator" if backend.supports_return_generator else "list"
     # Copy on write, because kernels would be compiled again for read-only arrays.
     parallel = Parallel(n_jobs=n_jobs, return_as=return_as, mmap_mode="c")
@@ -129,10 +127,10 @@ def trees_per_call(growth: Growth, part: Part) -> int:
 
     The overhead of a call in Python is about the time for growing a tree on a hundred rows.
     """
-    one_by_one = growth.rates is not None or part.copies_rows or growth.balanced_subsample
+    one_by_one = growth.rates is not None or part.copies_rows or growth.spec.balanced_subsample
     if one_by_one or growth.params.max_leaf_nodes > 0 or growth.is_custom:
         return 1
-    return max(1, min(growth.n_trees, rows_per_call(growth.n_classes) // part.n_rows))
+    return max(1, min(len(growth.spec.numbers), rows_per_call(growth.n_classes) // part.n_rows))
 
 
 def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tuple[NDArray[np.int64], float]:
@@ -143,13 +141,10 @@ def tree_weights(growth: Growth, part: Part, counts: NDArray[np.uint16]) -> tupl
     if not growth.weighted:
         return np.empty((len(counts), 0), dtype=np.int64), 1.0
     weights, fixed = np.ones(part.n_rows) if part.weights is None else part.weights, growth.fixed
-    if growth.balanced_subsample:
+    if growth.spec.balanced_subsample:
         # There is one tree in a call, since the unit differs between trees.
         per_class = np.bincount(part.labels, weights=counts[0] * weights, minlength=growth.n_classes)
-        present = per_class > 0
-        factors = np.zeros(growth.n_classes)
-        factors[present] = per_class.sum() / (np.count_nonzero(present) * per_class[present])
-        weights = weights * factors[part.labels] * (counts[0] > 0)
+        weights = weights * balance(per_class)[part.labels] * (counts[0] > 0)
         fixed = FixedPoint.of(weights, int(counts.sum()))
     assert fixed is not None
     return fixed.apply(weights) * counts, fixed.unit
@@ -177,7 +172,7 @@ class TreeBuffers:
         # Codes are not copied for branches if they are sparse, or in best-first growth, where branches grow in turn.
         copies = part.sparse is None and params.max_leaf_nodes == 0
         most = branch_rows(len(part.codes), params.max_features) if copies else 0
-        criteria = [variant.criterion for variant in growth.variants]
+        criteria = [variant.criterion for variant in growth.spec.variants]
         table = entropy_table(criteria, np.inf if growth.weighted else growth.n_sampled)
         sizes = Sizes(self._most_rows, growth.n_sampled, growth.n_classes, most, self._n_trees)
         return make_workspace(columns, params, sizes, table)
@@ -189,8 +184,6 @@ def grow_rows(
     """Grow at most `trees_per_call` trees, each of its variant, from rows and their counts in the samples of trees."""
     by_set, features, variants = growth.by_set, None, [growth.of_tree(key) for key in keys]
     if growth.rates is not None:
-        if part.n_rows > np.count_nonzero(counts):  # target rates are computed from sampled rows
-            part, counts = part.take(np.flatnonzero(counts[0])), counts[:, counts[0] > 0]
         growth, part, features = encode_sample(variants[0], part, keys[0])
     work, function = buffers.of(growth, part), variants[0].custom_criterion
     weights, unit = tree_weights(growth, part, counts)
@@ -205,10 +198,11 @@ def grow_rows(
         weights=weights,
         criteria=np.array([variant.params.criterion for variant in variants]),
         random_splits=np.array([variant.params.random_splits for variant in variants]),
-        min_weight_leaf=np.ceil(growth.min_weight_fraction_leaf * tree_weight).astype(np.int64),
+        min_weight_leaf=np.ceil(growth.spec.min_weight_fraction_leaf * tree_weight).astype(np.int64),
         ends=np.empty(len(keys), dtype=np.int64),
     )
-    nodes = grow_trees(growth.columns(part, weights[0], work.sparse_node), growth.params, batch, work)
+    columns = growth.columns(part, weights[0])._replace(node=work.sparse_node)
+    nodes = grow_trees(columns, growth.params, batch, work)
     if function is not None and work.buffers.custom.failed[0]:
         raise ValueError(f"criterion: {function.py_func.__name__} raised an exception")
     return Tree.from_nodes(nodes, batch.ends, unit, by_set, features)
@@ -229,11 +223,7 @@ def grow_batch(
         if is_stopped():
             return trees
         called = keys[start : start + per_call]
-        if part.copies_rows:
-            rows, counts = part.sample(called[0])
-            trees += grow_rows(growth, rows, counts[None], called, work)
-        else:
-            trees += grow_rows(growth, part, part.counts(called), called, work)
+        trees += grow_rows(growth, *part.sample(called), called, work)
     # Reused by the next batch, because freed buffers would leave gaps of memory between the trees.
     spare.append(work)
     return trees

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
 from aucforest.fitting.parts import Grown, Growth
-from aucforest.fitting.plan import NO_RATES, FitSize, RateSize, bytes_in_memory, check_fit
+from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import find_rated
@@ -19,7 +19,6 @@ from aucforest.tables.dates import Dates, times_in
 from aucforest.tables.sparse import SparseRows
 from aucforest.tables.target_rates import RATES
 from aucforest.tree.binning import MAX_BINS, BinnedMatrix, BinValues, bin_blocks, bin_matrix, code_dtype, encode_matrix
-from aucforest.tree.samples import SparseCodes
 from aucforest.tree.sparse_binning import bin_sparse
 
 # Approximate seconds that two threads need to bin and encode one value.
@@ -44,26 +43,21 @@ class RowsInMemory(TrainingTable):
 
     def _encode_rows(self) -> Coding:
         """Choose codes for the values, and encode the rows of positive weight."""
-        sparse = None
-        if not isinstance(self.X, SparseRows):
-            self._codes, _, values = self._bin(self.X)
-        elif self.X.is_very_sparse:
-            self._codes, sparse, values = self._bin_stored(self.X)
+        if isinstance(self.X, SparseRows):
+            values = self._bin_sparse(self.X)
         else:
-            self._codes, _, values = self._bin_sparse(self.X)
+            self._codes, values = self._bin(self.X)
         coding = Coding(self._categories, values, self.dates).reading(self._spec.encodings)
-        self._check(int(coding.n_bins.max()) + 1, RateSize.of(coding))
+        self._check(int(values.n_bins.max()) + 1, coding)
         if coding.rated:
             kept = self.target.kept
             self._codes = coding.with_digits(self._codes, self.X if kept is None else self.X[kept])
-            coding = self._choose_rates(coding)
-        self._part = self._make_part(sparse=sparse)
         return coding
 
-    def _check(self, n_codes: int, rates: RateSize = NO_RATES) -> None:
+    def _check(self, n_codes: int, coding: Coding | None = None) -> None:
         """Raise ValueError if the fit would take too much memory, and warn of a regression target."""
         spec = self._spec
-        size = FitSize.of(spec, self.target, self.n_features, n_codes, rates)
+        size = FitSize.of(spec, self.target, self.n_features, n_codes, coding)
         if isinstance(self.X, SparseRows) and self.X.is_very_sparse:
             size = replace(size, n_stored=self.X.matrix.nnz)
         check_fit(size, bytes_in_memory(size, spec.n_threads, spec.n_sums))
@@ -80,35 +74,28 @@ class RowsInMemory(TrainingTable):
             return binned
         return encode_matrix(X, with_coarse_times(binned.values, self.dates), run)
 
-    def _check_sparse(self, matrix: SparseRows) -> int:
-        """Check the memory before arrays with an item per feature exist; return the maximum number of bins."""
+    def _bin_sparse(self, matrix: SparseRows) -> BinValues:
+        """Choose bins for a sparse matrix, and encode its stored values or, unless it is very sparse, all values."""
+        # Check the memory before arrays with an item per feature exist.
         self._check(2)
-        most, max_bins = matrix.most_stored + 1, self._spec.max_bins
+        most, max_bins, kept = matrix.most_stored + 1, self._spec.max_bins, self.target.kept
         if max_bins is not None:
             most = min(most, max_bins)
         if most > MAX_BINS:
             self._check(most + 1)
-        return most
-
-    def _binning_options(self) -> dict[str, Any]:
         run = thread_map(self._spec.n_jobs)
-        return {"max_bins": self._spec.max_bins, "weights": self.target.kept_weight, "run": run}
-
-    def _bin_sparse(self, matrix: SparseRows) -> BinnedMatrix:
-        """Return the codes of a sparse matrix, which are dense with one byte each, or more if `max_bins` is None."""
-        dtype = code_dtype(self._check_sparse(matrix))
-        codes = np.empty((self.n_features, len(self.target.kept_labels)), dtype=dtype)
-        return bin_blocks(matrix.columns(self.target.kept), codes, **self._binning_options())
-
-    def _bin_stored(self, matrix: SparseRows) -> tuple[NDArray[np.unsignedinteger], SparseCodes, BinValues]:
-        """Return an empty matrix of codes, (n_features, 0), the codes of the stored values, and the bins."""
-        self._check_sparse(matrix)
-        sparse, values = bin_sparse(matrix.stored_columns(self.target.kept), **self._binning_options())
-        return np.empty((self.n_features, 0), dtype=np.uint8), sparse, values
+        options: Any = {"max_bins": max_bins, "weights": self.target.kept_weight, "run": run}
+        if matrix.is_very_sparse:
+            self._codes = np.empty((self.n_features, 0), dtype=np.uint8)
+            self._sparse, values = bin_sparse(matrix.stored_columns(kept), **options)
+        else:
+            codes = np.empty((self.n_features, len(self.target.kept_labels)), dtype=code_dtype(most))
+            self._codes, values = bin_blocks(matrix.columns(kept), codes, **options)
+        return values
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
-        return grow_batches(growth, self._part, keys, self._spec.n_jobs, self._spare)
+        return grow_batches(growth, self._make_part(), keys, self._spec.n_jobs, self._spare)
 
     def _end_growing(self) -> None:
         """Release the buffers."""

@@ -27,14 +27,7 @@ from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import Part
 from aucforest.fitting.target import Target
 from aucforest.persistence.folded_trees import fold, unfold
-from aucforest.persistence.model_file import (
-    Arrays,
-    ModelFormatError,
-    ModelTooLargeError,
-    StoredModel,
-    read_model,
-    write_model,
-)
+from aucforest.persistence.model_file import ModelFormatError, ModelTooLargeError, StoredModel, read_model, write_model
 from aucforest.persistence.plain_values import from_plain, labels_from_plain, labels_to_plain, to_plain
 from aucforest.tables.columns import feature_kinds
 from aucforest.tables.dates import Dates
@@ -157,7 +150,7 @@ class JobFolder:
             raise ModelFormatError("it belongs to another fit")
         return stored
 
-    def write(self, name: str, arrays: Arrays, metadata: Mapping[str, Any] | None = None) -> None:
+    def write(self, name: str, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any] | None = None) -> None:
         """Write a model file atomically."""
         write_model(self.folder / name, arrays, {"fit": self._fit, **(metadata or {})})
 
@@ -223,10 +216,11 @@ class JobFolder:
             categories = {int(feature): labels_from_plain(labels) for feature, labels in plain.items()}
         except (FileNotFoundError, ModelFormatError):
             return None
-        n_bins, by_set = np.diff(first), feature_kinds(categories, n_features) != NUMERIC
+        values = BinValues(first, *edges)
+        n_bins, by_set = values.n_bins, feature_kinds(categories, n_features) != NUMERIC
         fits = len(n_bins) == n_features and first[0] == 0 and all(len(edge) == first[-1] for edge in edges)
         if fits and np.all(n_bins >= 0) and np.all(n_bins[by_set] <= MAX_BINS):
-            return Coding(categories, BinValues(first, *edges), dates or {})
+            return Coding(categories, values, dates or {})
         return None
 
 

@@ -13,20 +13,12 @@ from tqdm import tqdm
 from aucforest._memory import format_bytes
 from aucforest._progress import progress_bar
 from aucforest.fitting.code_matrix import CodeMatrix
-from aucforest.fitting.coding import (
-    Coding,
-    Summary,
-    choose_coding,
-    indices_within,
-    merge_all,
-    sample_for_bins,
-    summarize,
-)
+from aucforest.fitting.coding import Coding, Summary, choose_coding, indices_within, sample_for_bins, summarize
 from aucforest.fitting.growing import grow_batches, thread_map
 from aucforest.fitting.job import JobFolder
 from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Grown, Growth
-from aucforest.fitting.plan import NO_RATES, RateSize, plan_on_disk
+from aucforest.fitting.plan import plan_on_disk
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.tables.columns import Table, find_categorical, read_table, warn_of_text
@@ -110,7 +102,7 @@ class RowsOnDisk(TrainingTable):
     def _encode_rows(self) -> Coding:
         """Choose codes, and write the codes of all rows that are not yet in the job folder."""
         target, rows_with_values = self.target, self._spec.rows_with_values
-        self._make_plan(NO_RATES)
+        self._make_plan()
         if self._open_job is not None:
             self._job = self._open_job()
         coding = None if self._job is None else self._job.coding(self.n_features, self.dates)
@@ -120,24 +112,22 @@ class RowsOnDisk(TrainingTable):
                 self._job.save_coding(coding)
         self._coding = coding.reading(self._spec.encodings)
         if self._coding.rated:  # these columns are known only now
-            self._make_plan(RateSize.of(self._coding))
+            self._make_plan(self._coding)
         n_rows, n_digits = len(target.kept_labels), self._coding.digits.n_rows
         self._matrix = CodeMatrix(self._job, self._coding.n_codes, n_rows, rows_with_values, n_digits)
         self._codes = self._matrix.codes
         self._write_codes()
         self.X = RowsWithValues(target.rows_at(rows_with_values), self._matrix.scored)
-        if self._coding.rated:
-            self._coding = self._choose_rates(self._coding)
         return self._coding
 
-    def _make_plan(self, rates: RateSize) -> None:
+    def _make_plan(self, coding: Coding | None = None) -> None:
         """Choose and print how rows are read and trees grow; raise ValueError if the memory limit is too small."""
-        self._plan = plan_on_disk(self._spec, self.target, self.n_features, self._limit, rates)
+        self._plan = plan_on_disk(self._spec, self.target, self.n_features, self._limit, coding)
         if self._spec.verbose:
             fits = "do not fit into the limit, copies of the rows of trees do"
             if not self._plan.copies_rows:
                 fits = "fit into the limit"
-            rated = f", {rates.n_columns} with target rates" if rates.n_columns > 0 else ""
+            rated = "" if coding is None else f", {len(coding.rated)} with target rates"
             what = f"{len(self.target.labels):,} rows of {self.n_features} features{rated}: the binned data {fits}"
             n_bytes = f"up to {format_bytes(self._plan.n_bytes)} plus the trees"
             tqdm.write(f"{what}, {self._plan.n_threads} threads, {n_bytes}", file=sys.stderr)
@@ -187,10 +177,10 @@ class RowsOnDisk(TrainingTable):
         for _, summary in self._map(summarize_batch, "rows read"):
             size = 1
             while merged and merged[-1][0] == size:
-                summary = merge_all([merged.pop()[1], summary], spec.max_bins)
+                summary = Summary.joined([merged.pop()[1], summary], spec.max_bins)
                 size *= 2
             merged.append((size, summary))
-        whole = merge_all([summary for _, summary in merged], spec.max_bins)
+        whole = Summary.joined([summary for _, summary in merged], spec.max_bins)
         warn_of_rounding([whole.names[feature] for feature in sorted(whole.rounded)])
         if isinstance(spec.categorical_features, str):
             warn_of_text({whole.names[feature]: counted for feature, counted in whole.counted.items()})

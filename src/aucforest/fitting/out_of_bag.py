@@ -130,8 +130,7 @@ class RatedRows:
 
     def without_rates(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their indices, without target rates."""
-        rows: NDArray[Any] = self._rows[indices]
-        return rows
+        return self._rows[indices]
 
 
 # Computes out-of-bag sums over several ranges of trees, like `sum_out_of_bag`.

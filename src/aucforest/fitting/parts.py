@@ -15,17 +15,7 @@ from aucforest.fitting.target_rates import Digits, bins_of_rates, encodings_of
 from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import SAMPLE_ROWS, BinValues, find_edges, join_bins
 from aucforest.tree.features import NUMERIC
-from aucforest.tree.samples import (
-    NO_NAMES,
-    NO_NODE,
-    NO_SPARSE,
-    CodeBins,
-    Codes,
-    Columns,
-    FixedPoint,
-    SparseCodes,
-    SparseNode,
-)
+from aucforest.tree.samples import NO_NAMES, NO_SPARSE, CodeBins, Codes, Columns, FixedPoint, SparseCodes
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 
@@ -50,30 +40,21 @@ class Part(NamedTuple):
         """Number of rows."""
         return len(self.labels)
 
-    def counts(self, keys: Sequence[int]) -> NDArray[np.uint16]:
-        """Return the number of times that each row is in the samples of trees, (n_trees, n_rows)."""
+    def sample(self, keys: Sequence[int]) -> tuple["Part", NDArray[np.uint16]]:
+        """Return the rows that trees grow from, copied for a single tree only, and their counts, (n_trees, n_rows)."""
         if self.sampler is None:
-            return np.ones((len(keys), self.n_rows), dtype=np.uint16)
-        return self.sampler.counts_of_trees(keys)
-
-    def sample(self, key: int) -> tuple["Part", NDArray[np.uint16]]:
-        """Return the rows that a tree grows from, and the number of times that each is in its sample."""
-        counts = self.counts([key])[0]
+            counts = np.ones((len(keys), self.n_rows), dtype=np.uint16)
+        else:
+            counts = self.sampler.counts_of_trees(keys)
         if not self.copies_rows:
             return self, counts
-        rows = np.flatnonzero(counts > 0)  # numpy finds true items much faster than nonzero items
+        rows = np.flatnonzero(counts[0] > 0)  # numpy finds true items much faster than nonzero items
         codes = np.empty((len(self.codes), len(rows)), dtype=self.codes.dtype)
-        copy_sampled(self.codes, counts, np.empty(BLOCK_ROWS, dtype=np.uint16), codes)
-        return self.take(rows, codes), counts[rows]
-
-    def take(self, rows: NDArray[np.int64], codes: NDArray[np.unsignedinteger] | None = None) -> "Part":
-        """Return the given rows, in ascending order, without a sampler; their codes may be given."""
-        if codes is None:
-            codes = np.take(self.codes, rows, axis=1)  # C-contiguous, because kernels are compiled for such arrays
-        groups = self.sampler.groups if isinstance(self.sampler, GroupSampler) else self.groups
+        copy_sampled(self.codes, counts[0], np.empty(BLOCK_ROWS, dtype=np.uint16), codes)
         weights, rate_weights = (None if w is None else w[rows] for w in (self.weights, self.rate_weights))
-        groups = None if groups is None else groups[rows]
-        return Part(codes, self.labels[rows], weights, groups=groups, rate_weights=rate_weights)
+        groups = self.sampler.groups[rows] if isinstance(self.sampler, GroupSampler) else None
+        part = Part(codes, self.labels[rows], weights, groups=groups, rate_weights=rate_weights)
+        return part, counts[:, rows]
 
     @classmethod
     def joined(cls, parts: Sequence["Part"]) -> "Part":
@@ -90,24 +71,19 @@ class Part(NamedTuple):
 class Growth:
     """Parameters and sizes for growing the trees of a fit, without the rows."""
 
+    spec: FitSpec  # without the rows
     params: TreeParams  # of the current variant, like `custom_criterion` and `encoding`
     custom_criterion: Any
     encoding: str
-    variants: tuple[TreeParams, ...]
-    custom_criteria: tuple[Any, ...]
     encodings: tuple[str, ...]  # encodings of columns of many categories; each variant has trees of every encoding
     values: BinValues
     kinds: NDArray[np.int8]  # (n_features,), see `tree.features`
     most_bins: int  # maximum number of bins of a feature of any tree
     n_classes: int
     n_rows: int  # number of rows of the fit
-    n_trees: int  # number of trees of the fit
     n_sampled: int  # maximum number of samples of a tree: the size of the bootstrap sample, or all rows
     fixed: FixedPoint | None  # None if all weights are 1, or if units differ between trees
     weighted: bool  # whether the weight of a sample is not just its count in the bootstrap sample
-    balanced_subsample: bool  # a parameter of the estimator, like the next two
-    min_weight_fraction_leaf: float
-    max_features: Any
     rates: TargetRates | None  # without totals
     digits: Digits | None
     variant_of: Mapping[int, int] = field(default_factory=dict)  # variants by tree key; empty if there is one
@@ -120,37 +96,30 @@ class Growth:
             fixed = FixedPoint.of(spec.weights, n_sampled)
         values, kinds, rates = coding.values, coding.kinds, coding.rates
         if rates is not None:
-            added = join_bins(bins_of_rates(rates))
-            first = np.concatenate((values.first, values.first[-1] + added.first[1:]))
-            values = BinValues(first, np.append(values.lower, added.lower), np.append(values.upper, added.upper))
+            values = join_bins([values, *bins_of_rates(rates)])
             kinds = np.append(kinds, np.full(rates.n_features, NUMERIC, dtype=np.int8))
         encodings = encodings_of(spec.encodings, rates)
         return cls(
+            spec=spec.without_rows(),
             params=spec.variants[0],
             custom_criterion=spec.custom_criteria[0],
             encoding=encodings[0],
-            variants=spec.variants,
-            custom_criteria=spec.custom_criteria,
             encodings=encodings,
             values=values,
             kinds=kinds,
-            most_bins=int(np.diff(values.first).max()),
+            most_bins=int(values.n_bins.max()),
             n_classes=n_classes,
             n_rows=n_rows,
-            n_trees=len(spec.numbers),
             n_sampled=n_sampled,
             fixed=fixed,
             weighted=spec.weights is not None or spec.balanced_subsample,
-            balanced_subsample=spec.balanced_subsample,
-            min_weight_fraction_leaf=spec.min_weight_fraction_leaf,
-            max_features=spec.max_features,
             rates=None if rates is None else rates.without_totals(),
             digits=None if rates is None else coding.digits,
         )
 
     def of_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":
         """Return the parameters for trees, given the variant of each tree index."""
-        if len(self.variants) * len(self.encodings) == 1:
+        if len(self.spec.variants) * len(self.encodings) == 1:
             return self
         return replace(self, variant_of=dict(zip(tree_keys(seed, variant_of), variant_of.values())))
 
@@ -162,7 +131,7 @@ class Growth:
     def _of_variants(self) -> list["Growth"]:
         return [
             replace(self, params=params, custom_criterion=criterion, encoding=encoding)
-            for params, criterion in zip(self.variants, self.custom_criteria)
+            for params, criterion in zip(self.spec.variants, self.spec.custom_criteria)
             for encoding in self.encodings
         ]
 
@@ -170,12 +139,10 @@ class Growth:
         """Return the parameters of a tree that grows on the given features."""
         first, signs = self.values.first, self.params.signs
         bins = np.concatenate([np.arange(first[feature], first[feature + 1]) for feature in features.tolist()])
-        values = BinValues(
-            np.append(0, np.cumsum(self.n_bins[features])), self.values.lower[bins], self.values.upper[bins]
-        )
+        values = BinValues.of(self.n_bins[features], self.values.lower[bins], self.values.upper[bins])
         if len(signs) > 0:  # target rates, which are the last features, have no constraints
             signs = np.append(signs, np.zeros(len(self.n_bins) - len(signs), dtype=np.int8))[features]
-        most = resolve_max_features(self.max_features, len(features))
+        most = resolve_max_features(self.spec.max_features, len(features))
         params = self.params._replace(max_features=most, signs=signs)
         return replace(self, params=params, values=values, kinds=self.kinds[features], variant_of={})
 
@@ -187,7 +154,7 @@ class Growth:
     @cached_property
     def n_bins(self) -> NDArray[np.int64]:
         """Numbers of bins, (n_features,)."""
-        return np.diff(self.values.first)
+        return self.values.n_bins
 
     @cached_property
     def _edges(self) -> NDArray[np.float64]:
@@ -200,17 +167,17 @@ class Growth:
         first, stop = self.values.first[feature], self.values.first[feature + 1]
         return self._edges[first : max(stop - 1, first)]
 
-    def columns(self, part: Part, weights: NDArray[np.int64], node: SparseNode = NO_NODE) -> Columns:
+    def columns(self, part: Part, weights: NDArray[np.int64]) -> Columns:
         """Return the columns that kernels read, with fixed-point weights of the rows, which may be empty."""
         # Bins of many rows are chosen from a sample of the rows, so values may be outside all bins.
         is_sampled = int(self.n_bins.max()) < 2**8 and self.n_rows > SAMPLE_ROWS
         bins, sparse = CodeBins(NO_NAMES, self.values), part.sparse or NO_SPARSE
-        return Columns(Codes.of(part.codes), self.n_bins, weights, bins, self.kinds, is_sampled, sparse, node)
+        return Columns(Codes.of(part.codes), self.n_bins, weights, bins, self.kinds, is_sampled, sparse)
 
     @property
     def is_custom(self) -> bool:
         """Whether a variant has a user-defined criterion."""
-        return any(criterion is not None for criterion in self.custom_criteria)
+        return any(criterion is not None for criterion in self.spec.custom_criteria)
 
     @cached_property
     def by_set(self) -> NDArray[np.bool_]:

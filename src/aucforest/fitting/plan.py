@@ -7,11 +7,9 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log2
-from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
 from aucforest._caller import warn
 from aucforest._memory import check_memory, format_bytes
@@ -27,53 +25,32 @@ from aucforest.fitting.target_rates import (
 )
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS, code_dtype
 from aucforest.tree.growing import branch_rows, rows_per_call
-from aucforest.tree.samples import MOST_ROWS, NO_SPARSE, SparseNode
+from aucforest.tree.samples import MOST_ROWS
 from aucforest.tree.sparse import most_listed
-from aucforest.tree.splitter import SplitBuffers
-from aucforest.tree.tree import make_nodes
 
 # Warn if a target has more than _MANY_CLASSES classes with fewer than _LEAST_OF_CLASS samples on average.
 _MANY_CLASSES = 50
 _LEAST_OF_CLASS = 10
 _REGRESSION_ADVICE = "y looks like a regression target: predict whether it exceeds a threshold, y > threshold"
-
-
-def _item_bytes(*arrays: NDArray[Any]) -> int:
-    """Return the bytes of one item of each array together."""
-    return sum(array.itemsize for array in arrays)
-
-
-_NODES, _SPARSE_NODE = make_nodes(1, 1, by_set=False), SparseNode.of(NO_SPARSE, 0)
-_BUFFERS = SplitBuffers.of(1, 1, 2, np.empty(0))
-_HISTOGRAM = _BUFFERS.histogram
 # Bytes of a thread for the count of each row in the sample of a tree, and for each sampled row, which is sorted by node
 # (measured).
-COUNT_BYTES, _SAMPLE_BYTES = np.dtype(np.uint16).itemsize, 24
+COUNT_BYTES, _SAMPLE_BYTES = 2, 24
 # Bytes of a copied row besides its codes and its weight: its index, its label and its count.
-_COPIED_BYTES = np.dtype("i8, u2, u2").itemsize
+_COPIED_BYTES = 12
 # Bytes of a node besides its classes, and of each class that is present in a node.
-_NODE_BYTES = _item_bytes(
-    _NODES.totals.starts, *[getattr(_NODES, n) for n in _NODES._fields if n not in ("sets", "totals")]
-)
-_CLASS_BYTES = _item_bytes(_NODES.totals.labels, _NODES.totals.values)
+_NODE_BYTES, _CLASS_BYTES = 49, 12
 # Bytes of a thread for the weight of a row, and for a weight that depends on the sample of the tree (measured).
-_WEIGHT_BYTES, _BALANCED_BYTES = np.dtype(np.float64).itemsize, 12
+_WEIGHT_BYTES, _BALANCED_BYTES = 8, 12
 # Bytes of a feature besides its codes, for the bounds of its bins and for its data in trees (measured).
 _FEATURE_BYTES = 100
-# Bytes of a histogram for each code and for each cell, a pair of a code and a class, which also has a bit in a mask.
-_CODE_BYTES = 2 * _BUFFERS.sums.itemsize + _item_bytes(
-    _HISTOGRAM.n_samples, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.samples, _HISTOGRAM.all_codes
-)
-_CELL_BYTES = 2 * _HISTOGRAM.cells.itemsize + _HISTOGRAM.entries.itemsize + 1
+# Bytes of a histogram for each code and for each cell, which is a pair of a code and a class.
+_CODE_BYTES, _CELL_BYTES = 48, 21
 # Bytes of a stored sparse value besides its two codes: its row and feature, and its value while it is encoded.
-_STORED_BYTES = _item_bytes(NO_SPARSE.rows, NO_SPARSE.features) + np.dtype(np.float64).itemsize
+_STORED_BYTES = 16
 # Bytes of a bin of a sparse matrix while bins are chosen (measured); a column has few bins.
 _BOUND_BYTES = 32
 # Bytes of a thread for a row of a sparse matrix, and for a stored value that a node lists.
-_LOOKED_UP_BYTES = _item_bytes(
-    _SPARSE_NODE.node_of, _SPARSE_NODE.sample_of, _SPARSE_NODE.found, _SPARSE_NODE.found_codes, _SPARSE_NODE.is_other
-)
-_LISTED_BYTES = _item_bytes(_SPARSE_NODE.before, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
+_LOOKED_UP_BYTES, _LISTED_BYTES = 25, 20
 # One in 7 codes is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7.
 _BRANCH_PART = 7
 # Bytes of a row (order, group, category, sorted by category) and of a category while target rates are computed, and of
@@ -84,28 +61,6 @@ _RATED_BYTES, _CATEGORY_BYTES, _SORTED_GROUP_BYTES = 32, 16, 64
 _SAMPLED_BYTES, _SORTED_BYTES, _WEIGHED_BYTES = 16, 8, 40
 # Bytes of a batch: each reading thread has one, and two are read ahead. Maximum number of reading threads.
 _BATCH_BYTES, _MOST_READERS = 2**26, 8
-
-
-class RateSize(NamedTuple):
-    """The sizes of the target rates of a fit."""
-
-    n_columns: int = 0  # number of columns that have target rates
-    n_digits: int = 0  # number of codes of a row for digits of categories
-    n_categories: int = 0  # maximum number of categories of these columns
-    n_cells: int = 0  # approximate maximum number of cells of all tables
-
-    @classmethod
-    def of(cls, coding: Coding) -> "RateSize":
-        """Return the sizes for a coding, with an upper bound for its interactions, which are not known yet."""
-        if not coding.rated:
-            return NO_RATES
-        n_categories = [len(coding.categories[feature]) for feature in coding.rated]
-        n_parts = max(*PARTS, *(int(coding.n_bins[feature]) for feature in coding.categories))
-        most = min(MOST_CELLS, MOST_INTERACTIONS * max(n_categories) * n_parts)
-        return cls(len(coding.rated), coding.digits.n_rows, max(n_categories), sum(n_categories) + most)
-
-
-NO_RATES = RateSize()
 
 
 @dataclass(frozen=True)
@@ -125,18 +80,21 @@ class FitSize:
     sample_bytes: int = 0  # bytes of the block sizes of the samples of all trees
     evidence_bytes: int = 0  # bytes of out-of-bag results, see `FitSpec`
     n_stored: int | None = None  # number of stored values of a sparse matrix, or None if all values have codes
-    rates: RateSize = NO_RATES
+    n_rated: int = 0  # number of columns that have target rates
+    n_digits: int = 0  # number of codes of a row for digits of categories
+    n_categories: int = 0  # maximum number of categories of these columns
+    n_cells: int = 0  # approximate maximum number of cells of all tables of target rates
 
     @classmethod
     def of(
-        cls, spec: FitSpec, target: Target, n_features: int, n_codes: int | None = None, rates: RateSize = NO_RATES
+        cls, spec: FitSpec, target: Target, n_features: int, n_codes: int | None = None, coding: Coding | None = None
     ) -> "FitSize":
-        """Return the size of a fit; the default of n_codes is its upper bound."""
+        """Return the size of a fit; the default of n_codes is its upper bound. `coding` has the columns with rates."""
         params, sampler = spec.params, spec.sampler
         n_rows, n_classes = len(target.kept_labels), len(target.classes)
         if n_codes is None:
             n_codes = MAX_BINS + 1 if spec.max_bins is not None else n_rows + 1
-        return cls(
+        size = cls(
             n_rows=n_rows,
             n_features=n_features,
             n_classes=n_classes,
@@ -150,8 +108,16 @@ class FitSize:
             weight_bytes=_BALANCED_BYTES if spec.balanced_subsample else 0 if spec.weights is None else _WEIGHT_BYTES,
             sample_bytes=0 if sampler is None else sampler.tree_bytes * spec.numbers.stop,
             evidence_bytes=spec.evidence_bytes,
-            rates=rates,
         )
+        return size._with_rates(coding) if coding is not None and coding.rated else size
+
+    def _with_rates(self, coding: Coding) -> "FitSize":
+        """Return the size with target rates, and an upper bound for interactions, which are not known yet."""
+        n_all = [len(coding.categories[feature]) for feature in coding.rated]
+        n_parts = max(*PARTS, *coding.values.n_bins[list(coding.categories)].tolist())
+        n_cells = sum(n_all) + min(MOST_CELLS, MOST_INTERACTIONS * max(n_all) * n_parts)
+        n_digits = coding.digits.n_rows
+        return replace(self, n_rated=len(n_all), n_digits=n_digits, n_categories=max(n_all), n_cells=n_cells)
 
     @property
     def code_bytes(self) -> int:
@@ -170,7 +136,7 @@ class FitSize:
     @property
     def row_bytes(self) -> int:
         """Bytes of the codes of a row."""
-        return (self.n_features + self.rates.n_digits) * self.code_bytes
+        return (self.n_features + self.n_digits) * self.code_bytes
 
     @property
     def feature_bytes(self) -> int:
@@ -186,20 +152,20 @@ class FitSize:
     @property
     def total_bytes(self) -> int:
         """Bytes of the class totals of the cells of target rates."""
-        return 8 * self.n_classes * self.rates.n_cells
+        return 8 * self.n_classes * self.n_cells
 
     def _rate_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread for the target rates of the rows of a tree, and for the codes that it grows on.
 
         The rows in the sample of the tree are copied, unless these are all n_rows rows.
         """
-        if self.rates.n_columns == 0:
+        if self.n_rated == 0:
             return 0
         n_classes = count_rated_classes(self.n_classes)
-        n_made = n_classes * (self.rates.n_columns + INTERACTIONS_OF_TREE)
+        n_made = n_classes * (self.n_rated + INTERACTIONS_OF_TREE)
         of_row = (self.n_features + n_made) * self.code_bytes + _RATED_BYTES
         copied = self.copy_bytes if n_rows > self.tree_rows else 0
-        return copied + self.tree_rows * of_row + _CATEGORY_BYTES * self.rates.n_categories
+        return copied + self.tree_rows * of_row + _CATEGORY_BYTES * self.n_categories
 
     def thread_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread that grows trees from a matrix of n_rows rows, without the matrix."""
@@ -231,6 +197,13 @@ class FitSize:
     def growing_bytes(self, n_threads: int) -> int:
         """Return the bytes of threads that grow trees from the codes of all rows, without these codes."""
         return min(n_threads, self.n_trees) * self.thread_bytes(self.n_rows)
+
+    def bytes_on_disk(self, n_threads: int, copies_rows: bool, sums: int) -> int:
+        """Return the bytes of growing trees out of core, or of out-of-bag sums, from mapped codes or copies of rows."""
+        if not copies_rows:
+            return self.matrix_bytes + max(self.growing_bytes(n_threads), sums)
+        tree_bytes = self.n_rows * COUNT_BYTES + self.copy_bytes + self.thread_bytes(self.tree_rows)
+        return max(min(n_threads, self.n_trees) * tree_bytes, sums)
 
     def out_of_bag_bytes(self, n_rows: int) -> int:
         """Return the bytes of out-of-bag sums of class frequencies, and of the number of trees of each row."""
@@ -288,18 +261,7 @@ class DiskPlan:
     n_bytes: int  # estimated bytes, without the trees
 
 
-def _bytes_with_codes(size: FitSize, n_threads: int, fixed: int, reading: int, sums: int) -> int:
-    """Return the bytes of a fit whose trees grow from the mapped codes of all rows."""
-    return fixed + max(reading, size.matrix_bytes + max(size.growing_bytes(n_threads), sums))
-
-
-def _bytes_with_copies(size: FitSize, n_threads: int, fixed: int, reading: int, sums: int) -> int:
-    """Return the bytes of a fit whose trees grow from copies of their rows."""
-    tree_bytes = size.n_rows * COUNT_BYTES + size.copy_bytes + size.thread_bytes(size.tree_rows)
-    return fixed + max(reading, min(n_threads, size.n_trees) * tree_bytes, sums)
-
-
-def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, rates: RateSize = NO_RATES) -> DiskPlan:
+def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, coding: Coding | None = None) -> DiskPlan:
     """Choose the plan of a fit out of core, given a limit of bytes without the trees.
 
     Trees grow from the mapped codes if these fit into the limit with at least one thread, else from copies of their
@@ -307,27 +269,30 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, rat
     any time. Raises ValueError if the limit is too small for both, or if a tree has too many rows.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
-    size = FitSize.of(spec, target, n_features, rates=rates)
+    size = FitSize.of(spec, target, n_features, coding=coding)
     fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.total_bytes
-    fixed += _bytes_in_rates(size, target) if rates.n_columns > 0 else 0
+    fixed += _bytes_in_rates(size, target) if size.n_rated > 0 else 0
     sums = size.out_of_bag_bytes(len(target.labels)) * spec.n_sums + size.evidence_bytes
     readers = range(min(n_threads, _MOST_READERS), 1, -1)
     n_readers = next((n for n in readers if fixed + _bytes_of_reading(spec, size, n) <= limit), 1)
     reading = _bytes_of_reading(spec, size, n_readers)
-    ways = [(False, size.n_rows, _bytes_with_codes), (True, size.tree_rows, _bytes_with_copies)]
-    ways = [way for way in ways if way[1] <= MOST_ROWS]
-    for copies_rows, _, bytes_of in ways:
+
+    def bytes_of(size: FitSize, n: int, copies_rows: bool) -> int:
+        return fixed + max(reading, size.bytes_on_disk(n, copies_rows, sums))
+
+    ways = [way for way, n_rows in ((False, size.n_rows), (True, size.tree_rows)) if n_rows <= MOST_ROWS]
+    for copies_rows in ways:
         for n in range(n_threads, 0, -1):
-            if (n_bytes := bytes_of(size, n, fixed, reading, sums)) <= limit:
+            if (n_bytes := bytes_of(size, n, copies_rows)) <= limit:
                 return DiskPlan(n, n_readers, copies_rows, n_bytes)
-    n_fitting = size.most_tree_rows(limit, lambda smaller: _bytes_with_copies(smaller, 1, fixed, reading, sums))
+    n_fitting = size.most_tree_rows(limit, lambda smaller: bytes_of(smaller, 1, True))
     n_fitting //= 1 if spec.sampler is None else spec.sampler.rows_per_unit
     if not ways:
         raise ValueError(
             f"the sample of a tree has {size.tree_rows:,} rows, more than the {MOST_ROWS:,} that a tree can grow from:"
             f" set max_samples{f'={n_fitting}' if n_fitting > 0 else ''}"
         )
-    least = min(bytes_of(size, 1, fixed, reading, sums) for _, _, bytes_of in ways)
+    least = min(bytes_of(size, 1, way) for way in ways)
     raise ValueError(
         f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: in addition"
         f" to the trees {least:,} bytes are needed{f', or max_samples={n_fitting}' if n_fitting > 0 else ''}"
@@ -346,7 +311,7 @@ def _bytes_in_rates(size: FitSize, target: Target) -> int:
     row_bytes = 0 if target.sample_weight is None else 16
     if target.groups is not None:
         # Pairs of cells and groups of all rows are sorted, and are kept with their totals for every table.
-        n_tables = size.rates.n_columns + INTERACTIONS_OF_TREE
+        n_tables = size.n_rated + INTERACTIONS_OF_TREE
         row_bytes += _SORTED_GROUP_BYTES + n_tables * 8 * (1 + size.n_classes)
     return row_bytes * size.n_rows
 

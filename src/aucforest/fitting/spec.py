@@ -1,7 +1,7 @@
 """The specification of a fit: the parameters of an estimator, resolved once with the labels and features."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from numbers import Integral
 from types import SimpleNamespace
@@ -70,13 +70,14 @@ class FitSpec:
     rates: TargetRates | None  # target rates of a warm start; new trees use them, to read the same columns as the old
     seed: int
     numbers: range  # the indices of the trees that the fit grows, which follow the trees of a warm start
-    # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
-    scored: NDArray[np.int64]
-    compared: NDArray[np.int64]  # rows that are compared in pairs, by the trees for which both rows are out of bag
-    n_sums: int  # number of sums of out-of-bag probabilities that are kept for every row at the same time
-    evidence_bytes: int  # bytes of out-of-bag results that are kept for `scored`, `compared` and thresholds
     n_jobs: int | None
     verbose: int
+    # Rows for the choice of shrinkage and variant weights, as ascending indices among the rows of positive weight.
+    scored: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    # Rows that are compared in pairs, by the trees for which both rows are out of bag.
+    compared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    n_sums: int = 0  # number of sums of out-of-bag probabilities that are kept for every row at the same time
+    evidence_bytes: int = 0  # bytes of out-of-bag results that are kept for `scored`, `compared` and thresholds
 
     @property
     def params(self) -> TreeParams:
@@ -87,6 +88,11 @@ class FitSpec:
     def rows_with_values(self) -> NDArray[np.int64]:
         """The rows of `scored` and `compared`, whose feature values this process keeps in order to predict them."""
         return np.union1d(self.scored, self.compared)
+
+    def without_rows(self) -> "FitSpec":
+        """Return the specification without what depends on the rows, for other processes."""
+        no_rows = np.empty(0, dtype=np.int64)
+        return replace(self, sampler=None, weights=None, rates=None, scored=no_rows, compared=no_rows)
 
     @property
     def n_threads(self) -> int:
@@ -102,10 +108,6 @@ class FitSpec:
         n_features: int,
         seed: int,
         n_trees_before: int = 0,
-        scored: NDArray[np.int64] | None = None,
-        compared: NDArray[np.int64] | None = None,
-        n_sums: int = 0,
-        evidence_bytes: int = 0,
         dates: Dates | None = None,
         rates: TargetRates | None = None,
     ) -> "FitSpec":
@@ -138,10 +140,6 @@ class FitSpec:
             rates=rates,
             seed=seed,
             numbers=range(n_trees_before, params.get("n_estimators", 1)),
-            scored=np.empty(0, dtype=np.int64) if scored is None else scored,
-            compared=np.empty(0, dtype=np.int64) if compared is None else compared,
-            n_sums=n_sums,
-            evidence_bytes=evidence_bytes,
             n_jobs=params.get("n_jobs", 1),
             verbose=params.get("verbose", 0),
         )
@@ -152,8 +150,7 @@ def tree_keys(seed: int, numbers: Iterable[int]) -> list[int]:
     trees = np.array([*numbers], dtype=np.int64)
     keys = np.empty(len(trees), dtype=np.uint64)
     derive_tree_keys(np.uint64(seed), trees, keys)
-    result: list[int] = keys.tolist()
-    return result
+    return keys.tolist()
 
 
 def resolve_variants(criterion: Any, splitter: Any) -> dict[tuple[str, str], tuple[Any, str]]:
@@ -276,20 +273,15 @@ def check_signs(signs: NDArray[np.int8], categories: Categories) -> None:
 
 
 def weights_by_class(
-    class_weight: Any,
-    classes: NDArray[Any],
-    labels: NDArray[np.uint16],
-    sample_weight: NDArray[np.float64] | None,
+    class_weight: Any, classes: NDArray[Any], labels: NDArray[np.uint16], sample_weight: NDArray[np.float64] | None
 ) -> NDArray[np.float64] | None:
     """Return the weights of the classes, (n_classes,), or None if all are 1 or if they differ between trees."""
     if class_weight is None or class_weight == "balanced_subsample":
         return None
     totals = np.bincount(labels, sample_weight, minlength=len(classes))
-    present = totals > 0
-    by_class = np.ones(len(classes))
-    if class_weight == "balanced":
-        by_class[present] = totals.sum() / (np.count_nonzero(present) * totals[present])
-    else:
+    by_class = balance(totals)
+    if class_weight != "balanced":
+        present = totals > 0
         by_class[present] = compute_class_weight(class_weight, classes=classes[present], y=classes[present])
     bad = ~(np.isfinite(by_class) & (by_class > 0))
     if np.any(bad):
@@ -298,6 +290,13 @@ def weights_by_class(
             f"class_weight of class {classes.tolist()[k]!r} must be positive and finite, but is {by_class[k]}"
         )
     return by_class
+
+
+def balance(totals: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the factors that make the total weights of the classes equal; 1 for classes without samples."""
+    present, factors = totals > 0, np.ones(len(totals))
+    factors[present] = totals.sum() / (np.count_nonzero(present) * totals[present])
+    return factors
 
 
 def combine_weights(

@@ -16,15 +16,7 @@ from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import (
-    CodedRows,
-    OwnTotalsOf,
-    RateWeights,
-    Sample,
-    choose_rates,
-    sampled_rows,
-    with_totals,
-)
+from aucforest.fitting.target_rates import CodedRows, OwnTotalsOf, RateWeights, Sample, choose_rates, sampled_rows
 from aucforest.tables.dates import Dates
 from aucforest.tables.target_rates import INTERACTIONS, RateTable, TargetRates
 from aucforest.tree.samples import SparseCodes
@@ -45,9 +37,11 @@ class TrainingTable(ABC):
     rate_weight: NDArray[np.float64] | None = None
     sum_rows: SumRows | None = None  # computes out-of-bag sums; None if all rows are in `X`
     _spec: FitSpec
+    _coding: Coding
     _growth: Growth
     # The codes of the rows of positive weight; empty if they are in other processes.
     _codes: NDArray[np.unsignedinteger] = np.empty((0, 0), dtype=np.uint8)
+    _sparse: SparseCodes | None = None
     _rate_weights: RateWeights | None = None  # None without target rates
     _own_totals: OwnTotalsOf | None = None  # the totals that out-of-bag target rates leave out
     _job: JobFolder | None = None  # stores grown trees
@@ -56,12 +50,13 @@ class TrainingTable(ABC):
         """Choose codes, and encode rows of positive weight; raise ValueError if a fit would take too much memory."""
         self._spec = spec
         coding = self._encode_rows()
-        self._growth = Growth.of(spec, coding, len(self.target.kept_labels), len(self.target.classes))
-        return coding
+        self._coding = self._choose_rates(coding) if coding.rated else coding
+        self._growth = Growth.of(spec, self._coding, len(self.target.kept_labels), len(self.target.classes))
+        return self._coding
 
     @abstractmethod
     def _encode_rows(self) -> Coding:
-        """Choose codes, and encode the rows of positive weight."""
+        """Choose codes, without target rates, and encode the rows of positive weight."""
 
     @abstractmethod
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
@@ -95,8 +90,9 @@ class TrainingTable(ABC):
             with_interactions = INTERACTIONS in spec.encodings
             rates = choose_rates(coding.rate_rows, samples, target.kept_labels, weights.by_class, with_interactions)
         frequencies = weights.frequencies(target.kept_labels, target.kept_weight)
-        rates = rates._replace(frequencies=frequencies, factors=weights.factors)
-        return with_totals(rates, self._count_cells(coding, weights, rates.tables))
+        counted = zip(rates.tables, self._count_cells(coding, weights, rates.tables), strict=True)
+        tables = tuple(table._replace(totals=totals) for table, totals in counted)
+        return rates._replace(tables=tables, frequencies=frequencies, factors=weights.factors)
 
     def _sample_column(self, coding: Coding, feature: int) -> Sample:
         """Return the rows from which the target rates of a column are chosen."""
@@ -111,15 +107,14 @@ class TrainingTable(ABC):
         rows = CodedRows(self._codes, self.target.kept_labels, weights.integers(self.target.kept_weight))
         return [coding.rate_rows.count(table, rows, len(self.target.classes)) for table in tables]
 
-    def _make_part(self, *, copies_rows: bool = False, sparse: SparseCodes | None = None) -> Part:
+    def _make_part(self, *, copies_rows: bool = False) -> Part:
         """Return the part of all rows of positive weight. With target rates, sampled rows are copied for each tree."""
         spec, target, weights, rate_weights = self._spec, self.target, self._rate_weights, None
         if weights is not None:
             copies_rows |= spec.sampler is not None
             rate_weights = weights.in_samples(self._weight_in_rates)
-        return Part(
-            self._codes, target.kept_labels, spec.weights, spec.sampler, copies_rows, sparse, rate_weights=rate_weights
-        )
+        rows = self._codes, target.kept_labels, spec.weights
+        return Part(*rows, spec.sampler, copies_rows, self._sparse, rate_weights=rate_weights)
 
     def _end_growing(self) -> None:  # noqa: B027, most tables keep nothing
         """Release memory that only growing needs, after the last tree."""
@@ -130,16 +125,13 @@ class TrainingTable(ABC):
         trees = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
         missing = [number for number in variant_of if number not in trees]
         total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(trees)
-        is_last, n_bytes, largest = n_before + len(missing) == total, sum(tree.nbytes for tree in trees.values()), 0.0
+        is_last, n_bytes = n_before + len(missing) == total, sum(tree.nbytes for tree in trees.values())
         with progress_bar(total=total, initial=n_before, desc="trees", leave=is_last, verbose=spec.verbose) as progress:
             for indices, grown in self._grow_some(growth, tree_keys(spec.seed, missing)) if missing else ():
                 by_number = dict(sorted(zip([missing[index] for index in indices], grown, strict=True)))
                 trees |= by_number
-                # The trees of one variant may be larger than the trees of another.
                 n_bytes += sum(tree.nbytes for tree in grown)
-                if n_bytes > largest * len(trees):
-                    largest = n_bytes / len(trees)
-                    check_trees(n_bytes, len(trees), grown[0].n_nodes, total)
+                check_trees(n_bytes, len(trees), grown[0].n_nodes, total)
                 if job is not None:
                     job.save(list(by_number), list(by_number.values()), [variant_of[number] for number in by_number])
                 progress.update(len(grown))

@@ -1,6 +1,7 @@
 """The labels and weights of the training data."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -125,27 +126,23 @@ def has_few_samples(labels: NDArray[np.uint16]) -> bool:
     return len(counts) == 2 and int(counts.min()) < LEAST_SAMPLES
 
 
+@dataclass(eq=False)
 class Target:
-    """The labels of all training rows, as indices of the sorted classes, and their finite and non-negative weights.
+    """The labels of all training rows, and their finite and non-negative weights."""
 
-    `kept` are the indices of the rows of positive weight, on which trees grow; None for all. If trees sample groups,
-    `groups` are the group indices of the kept rows. `cost` are the costs of errors, (n_rows, 2, 2), if known.
-    """
+    classes: NDArray[Any]  # sorted
+    labels: NDArray[np.uint16]  # the index of each row's class
+    sample_weight: NDArray[np.float64] | None
+    groups: NDArray[Any] | None = None  # if trees sample groups; given for all rows, and kept as indices of kept rows
+    cost: Any = None  # the costs of errors, (n_rows, 2, 2), if known
 
-    def __init__(
-        self,
-        classes: NDArray[Any],
-        labels: NDArray[np.uint16],
-        sample_weight: NDArray[np.float64] | None,
-        groups: NDArray[Any] | None = None,
-        cost: Any = None,
-    ) -> None:
-        self.classes, self.labels, self.sample_weight, self.cost = classes, labels, sample_weight, cost
-        if sample_weight is not None and not np.any(sample_weight > 0):
+    def __post_init__(self) -> None:
+        if self.sample_weight is not None and not np.any(self.sample_weight > 0):
             raise ValueError("sample_weight is zero for all samples")
-        self.kept = kept_rows(sample_weight)
-        kept_groups = groups if groups is None or self.kept is None else groups[self.kept]
-        self.groups = None if kept_groups is None else number_groups(kept_groups)
+        # The indices of the rows of positive weight, on which trees grow; None for all.
+        self.kept = kept_rows(self.sample_weight)
+        if self.groups is not None:
+            self.groups = number_groups(self.groups if self.kept is None else self.groups[self.kept])
 
     @classmethod
     def of_parts(

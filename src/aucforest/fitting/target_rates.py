@@ -5,7 +5,7 @@ likelihoods in a sample of rows choose interactions and smoothing. Bins are chos
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
 from typing import Any, NamedTuple, Self
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.tables.columns import Categories
 from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, OwnTotals, RateTable, TargetRates
-from aucforest.tree.binning import MAX_BINS, Bins, BinValues, choose_bins, midway
+from aucforest.tree.binning import MAX_BINS, BinValues, choose_bins, midway
 from aucforest.tree.ordered_rates import read_categories
 from aucforest.tree.samples import FixedPoint, exact_weights
 from aucforest.tree.tree import SHARED_CODE
@@ -198,7 +198,7 @@ def class_frequencies(
     """Return the class frequencies of rows, (n_classes,), given their integer weights and the factor of each class."""
     totals = np.zeros(len(by_class), dtype=np.int64)
     np.add.at(totals, labels, 1 if integers is None else integers)
-    weights: NDArray[np.float64] = totals * by_class
+    weights = totals * by_class
     return weights / weights.sum()
 
 
@@ -304,8 +304,7 @@ def towards_additive(
     """
     weights = (alone + smoothing * frequencies) * ratios
     own = np.maximum(weights - ratios, _LEAST_RATE)
-    rates: NDArray[np.float64] = own / np.maximum(weights.sum(axis=-1, keepdims=True) - ratios, own)
-    return rates
+    return own / np.maximum(weights.sum(axis=-1, keepdims=True) - ratios, own)
 
 
 def choose_tables(
@@ -397,15 +396,9 @@ def choose_rates(
     return TargetRates(tuple(tables), classes, frequencies, by_class)
 
 
-def with_totals(rates: TargetRates, totals: Sequence[NDArray[np.int64]]) -> TargetRates:
-    """Return target rates with the totals of all training rows, given for each table."""
-    pairs = zip(rates.tables, totals, strict=True)
-    return rates._replace(tables=tuple(table._replace(totals=of_table) for table, of_table in pairs))
-
-
-def bins_of_rates(rates: TargetRates) -> list[Bins]:
+def bins_of_rates(rates: TargetRates) -> list[BinValues]:
     """Return the bins of each rate feature, chosen from the rates of cells for all and for fewer of their samples."""
-    bins: list[Bins] = []
+    bins: list[BinValues] = []
     for number, table in enumerate(rates.tables):
         totals = table.totals
         cells = np.flatnonzero(totals.any(axis=1))
@@ -423,12 +416,11 @@ def bins_of_rates(rates: TargetRates) -> list[Bins]:
 
 def _bins_of_cells(
     total: NDArray[np.float64], counts: NDArray[np.float64], towards: NDArray[np.float64], smoothing: float
-) -> Bins:
+) -> BinValues:
     """Return the bins of one feature, given the total weights of cells, the weights of the class, and the priors."""
 
     def rate(part: NDArray[np.float64], of: NDArray[np.float64]) -> NDArray[np.float64]:
-        rates: NDArray[np.float64] = (np.maximum(part, 0.0) + smoothing * towards) / (np.maximum(of, 0.0) + smoothing)
-        return rates
+        return (np.maximum(part, 0.0) + smoothing * towards) / (np.maximum(of, 0.0) + smoothing)
 
     # Out-of-bag prediction leaves out the sample itself; trees grow on rates of about half of the samples.
     values = [rate(counts - 1.0, total - 1.0), rate(counts, total - 1.0), rate(0.5 * counts, 0.5 * total), towards]
@@ -437,8 +429,8 @@ def _bins_of_cells(
     positive = weight > 0.0
     column = np.concatenate(values)[positive][None]
     if column.size == 0:
-        return Bins(np.array([1]), np.zeros(1), np.zeros(1))
-    return choose_bins(column, exact_weights(weight[positive]), np.array([MAX_BINS]))
+        return BinValues.of([1], np.zeros(1), np.zeros(1))
+    return choose_bins(column, exact_weights(weight[positive]), MAX_BINS)
 
 
 def own_of_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> OwnTotals:
@@ -448,47 +440,39 @@ def own_of_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n
     return lambda number, cells: own
 
 
+@dataclass(frozen=True, eq=False)
 class OwnTotalsOf:
-    """The class totals of single training rows, or of their groups, which are left out of their out-of-bag rates.
+    """The class totals of single training rows, or of their groups, which are left out of their out-of-bag rates."""
 
-    `labels` are the labels of all rows, `kept` the indices of the rows of positive weight, None for all. Kept rows have
-    integer `weights`, and `groups` if groups are sampled. `cells_of` returns their cells, given the index of a table.
-    """
-
-    def __init__(
-        self,
-        labels: NDArray[np.uint16],
-        kept: NDArray[np.int64] | None,
-        weights: NDArray[np.int64] | None,
-        n_classes: int,
-        groups: NDArray[np.integer] | None,
-        cells_of: Callable[[int], NDArray[np.integer]],
-    ) -> None:
-        self._labels, self._kept, self._weights, self._n_classes = labels, kept, weights, n_classes
-        self._groups, self._cells_of = groups, cells_of
-        self._by_group: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
-        self._lock = Lock()
+    labels: NDArray[np.uint16]  # of all rows
+    kept: NDArray[np.int64] | None  # the indices of the rows of positive weight; None for all
+    weights: NDArray[np.int64] | None  # of the kept rows, as integers; None if all are 1
+    n_classes: int
+    groups: NDArray[np.integer] | None  # of the kept rows, if groups are sampled
+    cells_of: Callable[[int], NDArray[np.integer]]  # returns the cells of the kept rows, given the index of a table
+    _by_group: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
+    _lock: Any = field(default_factory=Lock)
 
     def __call__(self, rows: NDArray[np.int64]) -> OwnTotals:
         """Return a function of a table and cells that returns the totals to leave out for rows of positive weight."""
-        indices = rows if self._kept is None else np.searchsorted(self._kept, rows)
-        if self._groups is not None:
-            groups = self._groups[indices]
+        indices = rows if self.kept is None else np.searchsorted(self.kept, rows)
+        if self.groups is not None:
+            groups = self.groups[indices]
             return lambda number, cells: self._of_groups(number, cells, groups)
-        weights = None if self._weights is None else self._weights[indices]
-        return own_of_rows(self._labels[rows], weights, self._n_classes)
+        weights = None if self.weights is None else self.weights[indices]
+        return own_of_rows(self.labels[rows], weights, self.n_classes)
 
     def _of_groups(self, number: int, cells: NDArray[np.int64], groups: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the class totals of each row's group in the row's cell, (n_rows, n_classes)."""
-        assert self._groups is not None
-        n_groups = int(self._groups.max()) + 1
+        assert self.groups is not None
+        n_groups = int(self.groups.max()) + 1
         with self._lock:  # threads may need the same totals at the same time
             if number not in self._by_group:
-                labels = self._labels if self._kept is None else self._labels[self._kept]
-                cells_and_groups = self._cells_of(number).astype(np.int64) * n_groups + self._groups
+                labels = self.labels if self.kept is None else self.labels[self.kept]
+                cells_and_groups = self.cells_of(number).astype(np.int64) * n_groups + self.groups
                 keys, indices = np.unique(cells_and_groups, return_inverse=True)
-                totals = np.zeros((len(keys), self._n_classes), dtype=np.int64)
-                np.add.at(totals, (indices, labels), 1 if self._weights is None else self._weights)
+                totals = np.zeros((len(keys), self.n_classes), dtype=np.int64)
+                np.add.at(totals, (indices, labels), 1 if self.weights is None else self.weights)
                 self._by_group[number] = keys, totals
         keys, totals = self._by_group[number]
         return totals[np.searchsorted(keys, cells * n_groups + groups)]

@@ -19,14 +19,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
 from aucforest._memory import check_memory
-from aucforest.persistence.model_file import (
-    Arrays,
-    ModelFormatError,
-    ModelTooLargeError,
-    StoredModel,
-    narrow,
-    require,
-)
+from aucforest.persistence.model_file import Arrays, ModelFormatError, ModelTooLargeError, StoredModel, narrow, require
 from aucforest.tree.tree import LEAF, SET_WORDS, Tree
 
 # The maximum number of trees in a file. The Python objects of a tree take more than ten times the memory of its bytes

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.criteria import ROUNDING, sum_of
@@ -31,14 +31,6 @@ ParallelMap = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
 AllDistinct = Callable[[int, NDArray[np.float64]], NDArray[np.float64] | None]
 
 
-class Bins(NamedTuple):
-    """The number of bins of some features, and the smallest and the greatest value of every bin, feature by feature."""
-
-    n_bins: NDArray[np.int64]
-    lower: NDArray[np.float64]
-    upper: NDArray[np.float64]
-
-
 class BinValues(NamedTuple):
     """Bounds of the bins: code c of feature f has the values from lower[first[f] + c] to upper[first[f] + c]."""
 
@@ -46,12 +38,26 @@ class BinValues(NamedTuple):
     lower: NDArray[np.float64]
     upper: NDArray[np.float64]
 
+    @classmethod
+    def of(cls, n_bins: ArrayLike, lower: NDArray[np.float64], upper: NDArray[np.float64]) -> "BinValues":
+        """Return bins, given their number for each feature, and their bounds, feature by feature."""
+        return cls(np.append(0, np.cumsum(n_bins, dtype=np.int64)), lower, upper)
+
+    @property
+    def n_bins(self) -> NDArray[np.int64]:
+        """The number of bins of each feature, (n_features,)."""
+        return np.diff(self.first)
+
+    def by_feature(self) -> list["BinValues"]:
+        """Return the bins of each feature."""
+        pairs = (np.split(bounds, self.first[1:-1]) for bounds in (self.lower, self.upper))
+        return [BinValues.of([len(lower)], lower, upper) for lower, upper in zip(*pairs)]
+
 
 class BinnedMatrix(NamedTuple):
-    """Unsigned codes, (n_features, n_rows), the number of bins, (n_features,), int64, and the bounds of the bins."""
+    """Unsigned codes, (n_features, n_rows), and the bounds of the bins."""
 
     codes: NDArray[np.unsignedinteger]
-    n_bins: NDArray[np.int64]
     values: BinValues
 
 
@@ -80,9 +86,9 @@ def _hash_rows(first_row, hashes):
         hashes[i] = mix(np.uint64(first_row + i) + np.uint64(1))
 
 
-def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
-    """Return the rows with the smallest hashes in ascending order, or all rows if there are at most `size`."""
-    if n_rows <= size:
+def sample_rows(n_rows: int, max_bins: int | None) -> NDArray[np.int64]:
+    """Return the rows that bins are chosen from, in ascending order: all, or `SAMPLE_ROWS` with the smallest hashes."""
+    if n_rows <= SAMPLE_ROWS or max_bins is None:
         return np.arange(n_rows)
     rows, hashes = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
     for start in range(0, n_rows, _HASHED_ROWS):
@@ -90,8 +96,8 @@ def sample_rows(n_rows: int, size: int = SAMPLE_ROWS) -> NDArray[np.int64]:
         _hash_rows(start, fresh)
         rows = np.concatenate((rows, np.arange(start, start + len(fresh))))
         hashes = np.concatenate((hashes, fresh))
-        if len(rows) > size:
-            least = np.argpartition(hashes, size)[:size]
+        if len(rows) > SAMPLE_ROWS:
+            least = np.argpartition(hashes, SAMPLE_ROWS)[:SAMPLE_ROWS]
             rows, hashes = rows[least], hashes[least]
     return np.sort(rows)
 
@@ -291,17 +297,17 @@ def _find_all_bins(columns, weights, features, most, lower, upper, n_bins, disti
 def choose_bins(
     columns: NDArray[np.float64],
     weights: NDArray[np.float64],
-    most: NDArray[np.int64],
+    most: int,
     all_distinct: AllDistinct | None = None,
-) -> Bins:
+) -> BinValues:
     """Return the bins of features from their values in the sampled rows, (n_features, n_rows), which may be sorted.
 
-    Weights may be empty. Their sums must be exact, because rounding errors would move bounds. Feature f has at most
-    most[f] bins. If the sample has at most most[f] distinct values, all_distinct(f, values) returns the sorted distinct
-    values of all rows, or None if they are more than most[f]. Without `all_distinct`, all rows must be in the sample.
+    Weights may be empty. Their sums must be exact, because rounding errors would move bounds. A feature has at most
+    `most` bins. If the sample has at most `most` distinct values, all_distinct(f, values) returns the sorted distinct
+    values of all rows, or None if they are more than `most`. Without `all_distinct`, all rows must be in the sample.
     """
     n_features, n_rows = columns.shape
-    capacity = int(most.max()) if all_distinct is not None else min(int(most.max()), max(n_rows, 1))
+    capacity = most if all_distinct is not None else min(most, max(n_rows, 1))
     lower, upper = np.empty((n_features, capacity)), np.empty((n_features, capacity))
     n_bins, distinct = np.empty(n_features, dtype=np.int64), np.ones(n_features, dtype=np.bool_)
     _find_all_two(columns, lower, upper, n_bins)
@@ -315,52 +321,42 @@ def choose_bins(
     else:
         columns.sort(axis=1)
         sorted_weights = np.empty((len(many), 0))
-    _find_all_bins(columns, sorted_weights, many, most, lower, upper, n_bins, distinct)
+    limits = np.full(n_features, most, dtype=np.int64)
+    _find_all_bins(columns, sorted_weights, many, limits, lower, upper, n_bins, distinct)
     if all_distinct is not None:
         for f in np.flatnonzero(distinct).tolist():
             if (known := all_distinct(f, lower[f, : n_bins[f]])) is not None:
                 n_bins[f] = len(known)
                 lower[f, : len(known)] = upper[f, : len(known)] = known
     is_bin = np.arange(capacity) < n_bins[:, None]
-    return Bins(n_bins, lower[is_bin], upper[is_bin])
+    return BinValues.of(n_bins, lower[is_bin], upper[is_bin])
 
 
-def add_distinct(X: NDArray[Any], feature: int, known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
+def add_distinct(values: NDArray[Any], known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
     """Return the sorted distinct values of a column and the known values; None if they are more than max_bins."""
     both = np.empty(max_bins)
     both[: len(known)] = known
     n_known = len(known)
-    for start in range(0, len(X), _BLOCK_ROWS):
-        column = np.array(X[start : start + _BLOCK_ROWS, feature], dtype=np.float64)
+    for start in range(0, len(values), _BLOCK_ROWS):
+        column = np.array(values[start : start + _BLOCK_ROWS], dtype=np.float64)
         n_known = add_all_distinct(column, max_bins, both, n_known)
         if n_known > max_bins:
             return None
     return both[:n_known]
 
 
-def join_bins(bins: Iterable[Bins]) -> BinValues:
+def join_bins(bins: Iterable[BinValues]) -> BinValues:
     """Concatenate the bins of all features."""
-    n_bins, lower, upper = map(np.concatenate, zip(*bins))
+    firsts, lower, upper = zip(*bins)
+    n_bins = np.concatenate([np.diff(first) for first in firsts])
     # Adding 0.0 turns -0.0 into 0.0.
-    return BinValues(np.concatenate(([0], np.cumsum(n_bins))).astype(np.int64), lower + 0.0, upper + 0.0)
+    return BinValues.of(n_bins, np.concatenate(lower) + 0.0, np.concatenate(upper) + 0.0)
 
 
-def bins_of_codes(n_codes: int) -> Bins:
+def bins_of_codes(n_codes: int) -> BinValues:
     """Return the bins of a feature with codes of categories: one bin for each code."""
     codes = np.arange(n_codes, dtype=np.float64)
-    return Bins(np.array([n_codes]), codes, codes)
-
-
-def with_bins_of_codes(bins: Bins, n_codes: NDArray[np.int64]) -> Bins:
-    """Return the bins of features; a feature f with codes of categories, n_codes[f] > 0, gets a bin for each code."""
-    if not np.any(n_codes):
-        return bins
-    ends = np.cumsum(bins.n_bins)[:-1]
-    bounds = zip(bins.n_bins, np.split(bins.lower, ends), np.split(bins.upper, ends))
-    each = [
-        bins_of_codes(n) if n > 0 else Bins(np.array([n_bins]), *pair) for n, (n_bins, *pair) in zip(n_codes, bounds)
-    ]
-    return Bins(*map(np.concatenate, zip(*each)))
+    return BinValues.of([n_codes], codes, codes)
 
 
 def code_dtype(max_n_bins: int) -> type[np.unsignedinteger]:
@@ -386,43 +382,43 @@ def bin_matrix(
     numeric feature.
     """
     stored, (n_rows, n_features) = _Stored.of(X), X.shape
-    rows = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
+    rows = sample_rows(n_rows, max_bins)
     row_weights = np.empty(0) if weights is None else exact_weights(weights[rows])
     group = max(1, min(_GROUP_CELLS // len(rows), (n_features + 1) // 2))
     most = max_bins or len(rows)
     n_codes = np.zeros(n_features, dtype=np.int64) if n_codes is None else n_codes
 
-    def bin_group(first: int) -> Bins:
+    def bin_group(first: int) -> BinValues:
         features = slice(first, min(first + group, n_features))
         columns, group_codes = stored.columns(rows, features), n_codes[features]
         columns[group_codes > 0] = 0.0
 
         def all_distinct(f: int, known: NDArray[np.float64]) -> NDArray[np.float64] | None:
-            return known if group_codes[f] > 0 else add_distinct(X, first + f, known, most)
+            return known if group_codes[f] > 0 else add_distinct(X[:, first + f], known, most)
 
-        limits = np.full(len(columns), most, dtype=np.int64)
-        bins = choose_bins(columns, row_weights, limits, None if len(rows) == n_rows else all_distinct)
-        return with_bins_of_codes(bins, group_codes)
+        bins = choose_bins(columns, row_weights, most, None if len(rows) == n_rows else all_distinct)
+        if not np.any(group_codes):
+            return bins
+        return join_bins(bins_of_codes(n) if n > 0 else given for n, given in zip(group_codes, bins.by_feature()))
 
     return encode_matrix(X, join_bins(run(bin_group, range(0, n_features, group))), run)
 
 
 def bin_blocks(blocks: Iterable[NDArray[Any]], codes: NDArray[np.unsignedinteger], **options: Any) -> BinnedMatrix:
     """Bin a matrix that is given as blocks of columns, with the options of `bin_matrix`; write codes to `codes`."""
-    bins: list[Bins] = []
+    bins: list[BinValues] = []
     first = 0
     for block in blocks:
         binned = bin_matrix(block, **options)
         codes[first : first + len(binned.codes)] = binned.codes
-        bins.append(Bins(binned.n_bins, binned.values.lower, binned.values.upper))
+        bins.append(binned.values)
         first += len(binned.codes)
-    values = join_bins(bins)
-    return BinnedMatrix(codes, np.diff(values.first), values)
+    return BinnedMatrix(codes, join_bins(bins))
 
 
 def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) -> BinnedMatrix:
     """Encode a matrix of values with given bins; X and `run` are as in `bin_matrix`."""
-    stored, n_bins = _Stored.of(X), np.diff(values.first)
+    stored, n_bins = _Stored.of(X), values.n_bins
     edges = np.empty(len(values.lower))
     find_edges(values, n_bins, edges)
     codes = np.empty((X.shape[1], X.shape[0]), dtype=code_dtype(int(n_bins.max())))
@@ -432,4 +428,4 @@ def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) ->
         _encode(*stored.rows(start, stop), start, stop, values.first, n_bins, edges, tile, indices, codes)
 
     list(run(encode, range(0, len(X), _BLOCK_ROWS)))
-    return BinnedMatrix(codes, n_bins, values)
+    return BinnedMatrix(codes, values)

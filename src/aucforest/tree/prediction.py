@@ -114,21 +114,16 @@ class PackedTrees:
     """Some trees in the layout for traversal.
 
     The trees must be valid and have the same number of features and classes; `run` is a parallel `map`.
-
-    Attributes
-    ----------
-    nodes : WalkNodes
-        The nodes of all trees, concatenated.
-    rounded : ndarray of shape (n_all_nodes,), float32
-        The thresholds, rounded down, so that every float32 value goes to the same side as without rounding.
-    first : ndarray of shape (n_trees + 1,), int64
-        The index of the first node of each tree.
-    values : ndarray of shape (n_stored, n_classes), float64
-        The predictions of the leaves. Without shrinkage, leaves of a single class are left out. Set separately by
-        `take_predictions`, because predictions of many classes take most of the memory.
-    first_leaf : ndarray of shape (n_trees + 1,), int64
-        The index in `values` of the first leaf of each tree.
     """
+
+    nodes: WalkNodes  # of all trees, concatenated
+    # (n_all_nodes,) the thresholds, rounded down, so that every float32 value goes to the same side as without rounding
+    rounded: NDArray[np.float32]
+    first: NDArray[np.int64]  # (n_trees + 1,) the index of the first node of each tree
+    # (n_stored, n_classes) the predictions of the leaves. Without shrinkage, leaves of a single class are left out. Set
+    # separately by `take_predictions`, because predictions of many classes take most of the memory.
+    values: NDArray[np.float64]
+    first_leaf: NDArray[np.int64]  # (n_trees + 1,) the index in `values` of the first leaf of each tree
 
     def __init__(self, trees: Sequence[Tree], run: ParallelMap = map) -> None:
         self.first = _starts([tree.n_nodes for tree in trees])
@@ -472,15 +467,7 @@ def _prefetch_next(trees, tree, start, n_rows):
 def add_probabilities(trees, X, buffers, total, bags):
     """Add the leaf predictions of all trees, in order, to the totals of all rows or, with counts, of out-of-bag rows.
 
-    Parameters
-    ----------
-    trees : TreeArrays
-    X : ndarray of shape (n_rows, n_features), from `PackedTrees.as_read`
-        The rows; categorical features have codes or NaN.
-    buffers : WalkBuffers
-    total : ndarray of shape (n_rows, n_classes), float64
-        Output, added to.
-    bags : BagCounts
+    `trees` are `TreeArrays`, X are rows from `PackedTrees.as_read`, and `bags` are `BagCounts`.
     """
     counts, active, found = bags.counts, buffers.active, buffers.found
     any_missing, takes_all = _any_missing(X), len(counts) == 0

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_kernel
 from aucforest.tree.binning import (
     MAX_BINS,
-    SAMPLE_ROWS,
-    Bins,
     BinValues,
     ParallelMap,
     add_all_distinct,
@@ -88,10 +86,10 @@ def _transpose(starts, rows, codes, row_starts, features, row_codes):
 def _choose(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int | None, run: ParallelMap) -> BinValues:
     """Return the bins of all columns; `weights` has the weight of each row, 0 for rows that are not sampled."""
     n_features, n_rows, total = len(columns.starts) - 1, columns.n_rows, weights.sum()
-    most = np.array([max_bins or n_rows])
-    few = min(int(most[0]), MAX_BINS)
+    most = max_bins or n_rows
+    few = min(most, MAX_BINS)
 
-    def bin_group(first: int) -> Bins:
+    def bin_group(first: int) -> BinValues:
         starts = columns.starts[first : min(first + _GROUP_COLUMNS, n_features) + 1]
         group_rows = columns.rows[starts[0] : starts[-1]]
         group_values, starts = columns.values[starts[0] : starts[-1]].astype(np.float64), starts - starts[0]
@@ -108,11 +106,11 @@ def _choose(columns: StoredColumns, weights: NDArray[np.float64], max_bins: int 
             value_weights = np.append(row_weights[row_weights > 0], total - row_weights.sum())
             n_values = len(values) + int(value_weights[-1] > 0)
             found = choose_bins(np.append(values, 0.0)[None, :n_values], value_weights[:n_values], most)
-            n_bins[f] = found.n_bins[0]
+            n_bins[f] = len(found.lower)
             part = slice(begins[f], begins[f] + n_bins[f])
             lower[part], upper[part] = found.lower, found.upper
         is_bin = np.arange(len(lower)) - np.repeat(begins, sizes) < np.repeat(n_bins, sizes)
-        return Bins(n_bins, lower[is_bin], upper[is_bin])
+        return BinValues.of(n_bins, lower[is_bin], upper[is_bin])
 
     return join_bins(run(bin_group, range(0, n_features, _GROUP_COLUMNS)))
 
@@ -126,11 +124,11 @@ def bin_sparse(
 ) -> tuple[SparseCodes, BinValues]:
     """Bin a sparse matrix like `bin_matrix`; the rows of the result overwrite `columns.rows`, to save memory."""
     n_rows, n_features = columns.n_rows, len(columns.starts) - 1
-    sampled = sample_rows(n_rows, n_rows if max_bins is None else SAMPLE_ROWS)
+    sampled = sample_rows(n_rows, max_bins)
     row_weights = np.zeros(n_rows)
     row_weights[sampled] = 1.0 if weights is None else exact_weights(weights[sampled])
     values = _choose(columns, row_weights, max_bins, run)
-    n_bins, edges = np.diff(values.first), np.empty(len(values.lower))
+    n_bins, edges = values.n_bins, np.empty(len(values.lower))
     find_edges(values, n_bins, edges)
     zeros, starts = np.empty(n_features, dtype=np.int64), np.zeros(n_features + 1, dtype=np.int64)
     codes: NDArray[np.unsignedinteger] = np.empty(len(columns.rows), dtype=code_dtype(int(n_bins.max())))

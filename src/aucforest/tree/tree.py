@@ -143,17 +143,6 @@ def _is_sparse(shape: tuple[int, ...], n_nonzero: int) -> bool:
     return shape[1] >= _MANY_CLASSES and n_nonzero < shape[0] * shape[1] // 4
 
 
-def _without_zeros(value: NDArray[np.float64]) -> NDArray[np.float64] | csr_array:
-    """Return frequencies as a tree stores them: as a sparse matrix for many classes if most values are 0."""
-    is_present = value != 0.0
-    counts = np.count_nonzero(is_present, axis=1)
-    if not _is_sparse(value.shape, counts.sum()):
-        return value
-    starts = np.append(0, np.cumsum(counts)).astype(np.int32)
-    columns = np.broadcast_to(np.arange(value.shape[1], dtype=np.int32), value.shape)
-    return csr_array((value[is_present], columns[is_present], starts), shape=value.shape)
-
-
 @bare_kernel
 def _divide(starts, labels, totals, weight, value):
     """Write the nonzero class frequencies, given the arrays of `ClassTotals` and the weight of each node."""
@@ -266,8 +255,9 @@ class Tree:
 
     def __post_init__(self) -> None:
         given = self.frequencies
-        if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES:
-            object.__setattr__(self, "frequencies", _without_zeros(given))
+        has_many = isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] >= _MANY_CLASSES
+        if has_many and _is_sparse(given.shape, int(np.count_nonzero(given))):
+            object.__setattr__(self, "frequencies", csr_array(given))
         self._protect()
 
     def _protect(self) -> None:

@@ -10,7 +10,7 @@ from joblib import parallel_config
 
 from aucforest import AUCForestClassifier
 from aucforest.distributed._executor import DaskExecutor, watch_task
-from aucforest.distributed._growing import cut_tasks
+from aucforest.distributed._on_cluster import cut_tasks
 from tests.fitting.forests import assert_same, make_rows
 
 
