@@ -19,9 +19,6 @@ from aucforest.fitting.plan import FitSize, bytes_in_memory, plan_on_disk
 from aucforest.fitting.spec import FitSpec
 from aucforest.fitting.target import Target
 from aucforest.tree.binning import BinValues
-from aucforest.tree.samples import NO_SPARSE, SparseNode
-from aucforest.tree.splitter import SplitBuffers
-from aucforest.tree.tree import make_nodes
 from tests.estimators.data import make_table, small_forest
 from tests.fitting.tables import make_forest, make_many
 
@@ -142,29 +139,6 @@ def test_the_samples_that_are_asked_for_fit(grouped):
     max_samples = int(str(error.value).rpartition("=")[2])
     assert max_samples > 100_000
     assert plan(800_000_000, target=target, max_samples=max_samples).copies_rows
-
-
-def test_bytes_are_those_of_the_arrays():
-    def add(*arrays):
-        return sum(array.itemsize for array in arrays)
-
-    nodes, node, buffers = (
-        make_nodes(1, 1, by_set=False),
-        SparseNode.of(NO_SPARSE, 0),
-        SplitBuffers.of(1, 1, 2, np.empty(0)),
-    )
-    counted = buffers.histogram
-    arrays = [array for name, array in nodes._asdict().items() if name not in ("sets", "totals")]
-    assert add(nodes.totals.starts, *arrays) == _plan._NODE_BYTES
-    assert add(nodes.totals.labels, nodes.totals.values) == _plan._CLASS_BYTES
-    of_code = counted.n_samples, counted.codes, counted.starts, counted.samples, counted.all_codes
-    assert add(*of_code, *buffers.sums) == _plan._CODE_BYTES
-    # A cell has a bit in a mask, too.
-    assert add(counted.entries, *counted.cells) + 1 == _plan._CELL_BYTES
-    assert add(NO_SPARSE.rows, NO_SPARSE.features, np.empty(0)) == _plan._STORED_BYTES
-    looked_up = node.node_of, node.sample_of, node.found, node.found_codes, node.is_other
-    assert add(*looked_up) == _plan._LOOKED_UP_BYTES
-    assert add(node.before, node.feature, node.code, node.sample) == _plan._LISTED_BYTES
 
 
 def test_what_takes_more():

@@ -173,12 +173,13 @@ def _mean_of_pairs(
         rows = rows[np.argsort(pairs.groups[rows], kind="stable")]
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
     sums = np.zeros((rows.size, n_functions))  # sums over the pairs of each row; a pair is in the sums of both its rows
-    in_order = scores[rows], pairs.positive[rows], weights[rows], pairs.starts(), 1.0 / eps
+    in_order, positive, weights_in_order, starts = scores[rows], pairs.positive[rows], weights[rows], pairs.starts()
     for direction in (1, -1):
         if loss == "squared_hinge":
-            add_hinge_sums(*in_order, direction, sums)
+            add_hinge_sums(in_order, positive, weights_in_order, starts, 1.0 / eps, direction, sums)
         else:
-            add_series_sums(*in_order, direction, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
+            table = np.ascontiguousarray(TABLES[loss][:, :n_functions])
+            add_series_sums(in_order, positive, weights_in_order, starts, 1.0 / eps, direction, table, sums)
     sums[rows] = sums.copy()  # in the order of the rows again
     scale = weights / pairs.total
     gradient = np.where(pairs.positive, -scale, scale) * sums[:, 1] / eps
