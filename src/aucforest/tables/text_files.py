@@ -13,11 +13,10 @@ from aucforest._optional import import_optional
 from aucforest.tables.copies import Readable
 from aucforest.tables.database import connect_to, fetch, texts
 from aucforest.tables.files import Files, rows_of_batch, split
-from aucforest.tables.inference import infer_types
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few
-from aucforest.tables.text_types import EMPTY, N_VALUES, N_ZEROS, NESTED, RAW, TEXT, TextType
+from aucforest.tables.text_types import EMPTY, N_VALUES, N_ZEROS, NESTED, RAW, TEXT, TextType, infer_types
 from aucforest.tables.texts import StrayText
 
 # The maximum number of stray values of a column, such as text among numbers, that are kept as examples for messages.
