@@ -243,19 +243,17 @@ def read_for_model(
     """Read labeled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes."""
     others = [target, *([] if weight is None else [weight])]
     table = open_table(file, None, read_options)
-    columns, n_rows = ModelColumns(model, table, others), 0
-    feature_batches: list[Any] = []
-    other_batches: list[Any] = []
-    for batch in table.batches(list(dict.fromkeys([*columns.names, *others]))):
-        feature_batches.append(columns.typed(batch, n_rows))
-        other_batches.append(pa.table(batch.select(others)))
-        n_rows += batch.num_rows
-    check_has_rows(table, n_rows)
+    columns = ModelColumns(model, table, others)
+    features, batches = list[Any](), list[Any]()
+    for typed, batch in columns.batches(others):
+        features.append(typed)
+        batches.append(batch.select(others))
+    check_has_rows(table, columns.n_rows)
     echo_notes([*stray_notes(table, columns.names), *columns.unseen_notes()])
-    content = pa.concat_tables(other_batches)
+    content = pa.Table.from_batches(batches)
     y = labels_for_model(model, table, content.column(target), target, positive)
     weights = None if weight is None else read_weights(table, content.column(weight), weight)
-    X = columns.features(pa.concat_tables(feature_batches, promote_options="permissive"))
+    X = columns.features(pa.concat_tables(features, promote_options="permissive"))
     return Labelled(_title(table, target, positive), X, y, weights, model.classes_)
 
 

@@ -39,7 +39,7 @@ class ModelColumns:
 
     def __init__(self, model: Any, table: Any, others: Sequence[str] = ()) -> None:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
-        self._n_rows = 0
+        self.n_rows = 0  # the number of rows that `batches` has read
         # For each column with unseen categories: the number of rows that have them, and some of the categories.
         self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
         find_column(table, *others)
@@ -70,18 +70,19 @@ class ModelColumns:
             types = zip(self.names, self._kinds)
             table.read_as({name: _text_type(kind, formats.get(name, {})) for name, kind in types})
 
-    def typed(self, batch: Any, first_row: int) -> Any:
-        """Return the features of a batch, which begins at `first_row`, as an Arrow table in the kinds of the model."""
-        columns = [self._read(batch.column(name), kind, name, first_row) for name, kind in zip(self.names, self._kinds)]
-        self._n_rows += batch.num_rows
-        return pa.table(columns, names=self.names)
+    def batches(self, others: Sequence[str] = ()) -> Iterator[tuple[Any, Any]]:
+        """Yield the features of each batch as an Arrow table in the kinds of the model, and the batch with `others`."""
+        for batch in self._table.batches(list(dict.fromkeys([*self.names, *others]))):
+            columns = [self._read(batch.column(name), kind, name) for name, kind in zip(self.names, self._kinds)]
+            self.n_rows += batch.num_rows
+            yield pa.table(columns, names=self.names), batch
 
-    def _read(self, column: Any, kind: str, name: str, first_row: int) -> Any:
+    def _read(self, column: Any, kind: str, name: str) -> Any:
         """Return a column of a batch in its kind; unseen categories are counted."""
         categories, table = self._categories.get(name), self._table
         if kind == NUMBER and categories is None and pa.types.is_integer(column.type):
             return column  # which float64 could round
-        column = as_kind(column, kind, name, lambda row: table.location(first_row + row), table.missing)
+        column = as_kind(column, kind, name, lambda row: table.location(self.n_rows + row), table.missing)
         if categories is not None and len(categories) > 0:
             frame = read_table(pa.table([column], [name]))
             if unseen := count_unseen(read_column(frame, 0), categories):
@@ -93,7 +94,7 @@ class ModelColumns:
     def unseen_notes(self) -> list[str]:
         """Return sentences on the unseen categories of all batches."""
         return [
-            unseen_note(name, n_unseen, self._n_rows, list(categories))
+            unseen_note(name, n_unseen, self.n_rows, list(categories))
             for name, (n_unseen, categories) in self._unseen.items()
         ]
 
@@ -169,9 +170,8 @@ class Predictions:
 
     def batches(self) -> Iterator[Any]:
         """Yield record batches with the columns of `schema`."""
-        n_rows = 0
-        for batch in self._table.batches(list(dict.fromkeys([*self._columns.names, *self._sources]))):
-            X = self._columns.features(self._columns.typed(batch, n_rows))
+        for typed, batch in self._columns.batches(self._sources):
+            X = self._columns.features(typed)
             proba = self._model.predict_proba(X)
             made: dict[str, Any] = dict(zip(self._probabilities, proba.T))
             if self._proba is not True:
@@ -181,7 +181,6 @@ class Predictions:
             values = [made[name] for name in self.schema.names]
             columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
             yield pa.record_batch(columns, schema=self.schema)
-            n_rows += batch.num_rows
         self.unseen = self._columns.unseen_notes()
 
 
