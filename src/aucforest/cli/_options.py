@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from aucforest.tables.database import check_where
+from aucforest.tables.database import columns_of
 from aucforest.tables.read_options import CHECKS, ReadOptions
 from aucforest.tree.criteria import CRITERIA
 
@@ -57,20 +57,22 @@ Time = Annotated[
 ]
 
 
-def usage(check: Callable[[str], Any]) -> Callable[[str | None], Any]:
-    """Return the callback of an option whose value is checked or converted: a ValueError becomes a usage error."""
+def usage(check: Callable[[str], Any]) -> Callable[[str | None], str | None]:
+    """Return the callback of an option whose value is checked: a ValueError becomes a usage error."""
 
-    def callback(value: str | None) -> Any:
+    def callback(value: str | None) -> str | None:
         try:
-            return None if value is None else check(value)
+            if value is not None:
+                check(value)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
+        return value
 
     return callback
 
 
 def _checked_option(metavar: str, check: Callable[[str], Any], text: str) -> Any:
-    """Return the annotation of a text option that `check` validates or converts; `text` is its help."""
+    """Return the annotation of a text option that `check` validates; `text` is its help."""
     return Annotated[str | None, typer.Option(metavar=metavar, callback=usage(check), help=text)]
 
 
@@ -93,7 +95,7 @@ _DECIMAL = _checked_option(
 _THOUSANDS = _checked_option("MARK", CHECKS["thousands"], "The mark between thousands of such numbers: ',' or '.'.")
 _WHERE = _checked_option(
     "SQL",
-    check_where,
+    columns_of,
     "Read only rows for which an SQL expression is true, such as \"channel = 'web' AND amount > 10\".",
 )
 _SAMPLE = Annotated[

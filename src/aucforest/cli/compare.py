@@ -43,13 +43,12 @@ from aucforest.tree.criteria import CRITERIA
 SIGNIFICANT = 0.05
 
 
-def _check_criteria(criteria: str) -> str:
-    """Return a list of criteria; ValueError if one is unknown."""
+def _check_criteria(criteria: str) -> None:
+    """Raise ValueError if one of the criteria in a list is unknown."""
     possible = ("auto", STACK, *CRITERIA)
     for name in names_in(criteria):
         if name not in possible:
             raise ValueError(f"{name!r} is not among {', '.join(possible)}{nearest(name, possible)}")
-    return criteria
 
 
 @takes_read_options()

@@ -135,12 +135,6 @@ def columns_of(expression: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def check_where(expression: str) -> str:
-    """Return an SQL expression of a user unchanged; ValueError as from `columns_of`."""
-    columns_of(expression)
-    return expression
-
-
 def _condition(expression: str) -> str:
     """Return SQL that selects rows; the expression has lines of its own because it may end in a comment."""
     return f"FROM {_ROWS} WHERE (\n{expression}\n)"
