@@ -4,7 +4,7 @@ import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,20 +26,21 @@ WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FA
 Location = Callable[[int], str]
 
 
-class NamedTable(Protocol):
-    """Interface of a table whose columns are found by name."""
+class NamedTable:
+    """Base class of tables whose columns are found by name."""
 
     name: str
     columns: list[str]
     # The missing-value markers of string columns.
-    missing: Sequence[str]
+    missing: Sequence[str] = ()
     # Whether the file contains text, as CSV does, so that the types of columns are inferred.
-    is_text: bool
+    is_text = False
     # The end of an error message on a missing column if the header is suspicious, else "".
-    hint: str
+    hint = ""
 
     def location(self, row: int) -> str:
-        """Return the position of a row, such as its file and line, for error messages; `row` is its index, from 0."""
+        """Return the position of a row for error messages: the table and its number from 1; `row` is its index."""
+        return f"{self.name}, row {row + 1}"
 
 
 def canonical_type(type_: Any) -> Any:

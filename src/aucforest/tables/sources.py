@@ -19,7 +19,7 @@ from aucforest.tables.database import columns_of, rows_where
 from aucforest.tables.files import Files, check_exists, check_names, check_same_names, rows_of_batch, split
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
-from aucforest.tables.kinds import Canonical, canonical_type, find_column
+from aucforest.tables.kinds import Canonical, NamedTable, canonical_type, find_column
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.texts import StrayText, listed_columns, read_as_missing
@@ -29,12 +29,9 @@ SUFFIXES = (".parquet", *CSV_SUFFIXES, *JSON_SUFFIXES, SPREADSHEET)
 NAMES = ".csv, .tsv, .txt, .jsonl or .ndjson (or .gz or .zst of these), .xlsx or .parquet"
 
 
-class _Typed:
+class _Typed(NamedTable):
     """Base class of tables whose schema is known, unlike that of a CSV file."""
 
-    is_text = False
-    hint = ""
-    missing: Sequence[str] = ()
     stray: Mapping[str, StrayText] = {}
     remarks: Mapping[str, str] = {}
     text_formats: Mapping[str, Mapping[str, str]] = {}
@@ -123,10 +120,6 @@ class Streams(_Typed):
 
     def done(self, n_rows: int) -> None:
         """Return None, because the number of rows is not known."""
-
-    def location(self, row: int) -> str:
-        """Return the name of the source and the number of the row, counted from 1."""
-        return f"{self.name}, row {row + 1}"
 
     def fingerprint(self) -> None:
         """Return None, because a change of the table cannot be detected."""

@@ -32,9 +32,7 @@ class TextFiles(Files):
     """
 
     is_text = True
-    missing: Sequence[str] = MISSING
-    columns: list[str]
-    hint = ""
+    missing = MISSING
     # Whether the file stores numbers as numbers, not as text, as JSON and spreadsheets do.
     _has_numbers = False
     # Whether the option `stray_text` can keep a column as text; False if a model requires the types.
@@ -54,8 +52,9 @@ class TextFiles(Files):
         self._options, self._as_text = options, as_text
         paths = [str(file.path.absolute()) for file in readable]
         # The engine takes paths as patterns, so their special characters are escaped.
-        self._patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
-        self._connection = connect_to([*paths, *self._patterns], str(readable[0].temporary_folder()))
+        patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
+        self._paths = texts(patterns)
+        self._connection = connect_to([*paths, *patterns], str(readable[0].temporary_folder()))
         self._types: dict[str, TextType] = {}
         self._n_rows = 0
         self.stray: dict[str, StrayText] = {}
@@ -83,11 +82,6 @@ class TextFiles(Files):
             if "Out of Memory Error" in str(error):
                 raise ValueError(f"reading {self.name} takes too much memory: write it to a Parquet file") from error
             raise ValueError(self._explained(str(error).removeprefix("Invalid Input Error: "))) from error
-
-    @property
-    def _paths(self) -> str:
-        """The paths of the files as SQL literals."""
-        return texts(self._patterns)
 
     def with_text(self, as_text: Sequence[str] | None) -> Self:
         """Return a copy in which the columns `as_text` stay strings, instead of those given before."""
