@@ -4,7 +4,7 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -247,12 +247,16 @@ def _encode(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) 
 
 
 class SteadyRows:
-    """A source whose labels are compared at each reading, because a query can return its rows in another order."""
+    """A source whose labels are compared at each reading, because a query can return its rows in another order.
 
-    text_formats: Mapping[str, Mapping[str, str]] = {}
+    All other attributes are those of the source.
+    """
 
     def __init__(self, source: Source, reader: LabelReader, labels: NDArray[np.uint16]) -> None:
-        self.name, self._source, self._reader, self._labels = source.name, source, reader, labels
+        self._source, self._reader, self._labels = source, reader, labels
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns; see `Source.batches`. ValueError if the labels have changed."""
@@ -263,18 +267,11 @@ class SteadyRows:
             labels = self._reader.read_again(batch.column(self._reader.target))[: len(expected)]
             if not np.array_equal(labels, expected):
                 raise ValueError(
-                    f"{self.name} returned different rows, or in a different order, when it was read again: sort it, or"
-                    " write it to a Parquet file first"
+                    f"{self._source.name} returned different rows, or in a different order, when it was read again:"
+                    " sort it, or write it to a Parquet file first"
                 )
             start += batch.num_rows
             yield batch.select(columns)
-
-    def schema(self, columns: Sequence[str]) -> Any:
-        """Return the schema of batches of the given columns."""
-        return self._source.schema(columns)
-
-    def fingerprint(self) -> None:
-        """Return None, because a change of the table cannot be detected at another call."""
 
 
 def read_weights(table: NamedTable, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
