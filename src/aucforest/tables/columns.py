@@ -61,10 +61,6 @@ class Frame:
         """The types of the columns by their names, in order."""
         return dict(self._frame.schema)
 
-    def with_columns(self, columns: Iterable[nw.Series[Any]]) -> "Frame":
-        """Return the frame with columns that replace those of the same names; columns with new names are appended."""
-        return Frame(self._frame.with_columns(*columns))
-
 
 def repeated(names: Iterable[Hashable]) -> dict[Any, int]:
     """Return the names that occur more than once and their counts, in the order of their first occurrence."""
@@ -329,9 +325,8 @@ class Counted(NamedTuple):
         """Return the distinct values of both, with their total counts."""
         if isinstance(self.values, np.ndarray) and isinstance(other.values, np.ndarray):
             values, indices = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
-            counts = np.zeros(len(values), dtype=np.int64)
-            np.add.at(counts, indices, np.concatenate((self.counts, other.counts)))
-            return Counted(values, counts)
+            counts = np.bincount(indices, np.concatenate((self.counts, other.counts)), len(values))
+            return Counted(values, counts.astype(np.int64))
         merged = Counter[Any]()
         for part in (self, other):
             listed = part.values.tolist() if isinstance(part.values, np.ndarray) else part.values
@@ -364,13 +359,11 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
     if isinstance(values, np.ndarray):
         categories = values
     else:
-        index_of = {value: i for i, value in enumerate(values)}
         try:
-            ordered = sorted(values)
+            order = sorted(range(len(values)), key=values.__getitem__)
         except TypeError as error:
             raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
-        categories = np.fromiter(ordered, dtype=object, count=len(ordered))
-        counts = counts[[index_of[value] for value in ordered]]
+        categories, counts = np.fromiter(values, dtype=object, count=len(values))[order], counts[order]
     if len(categories) <= SHARED_CODE:
         return categories
     common = np.zeros(len(categories), dtype=np.bool_)

@@ -185,9 +185,8 @@ def _expand_frame(frame: Frame, columns: dict[int, list[NDArray[np.float64]]], d
     replaced = [(frame.columns[feature], made[0]) for feature, made in columns.items()]
     added = zip(names[frame.shape[1] :], (values for made in columns.values() for values in made[1:]))
     backend = frame.implementation
-    return frame.with_columns(
-        nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*replaced, *added]
-    )
+    series = (nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*replaced, *added])
+    return Frame(frame.with_columns(*series))
 
 
 def as_datetimes(values: Any) -> NDArray[Any] | None:
