@@ -2,7 +2,7 @@
 
 import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NoReturn, Self
@@ -169,30 +169,26 @@ class TextFiles(Files):
         return {name: dict(type_.format) for name, type_ in self._types.items() if type_.format}
 
     def _count(
-        self, names: Sequence[str], expressions: Sequence[str], *, distinct: bool = False
+        self, names: Sequence[str], expressions: Sequence[str], *, distinct: bool = False, where: str = "true"
     ) -> dict[str, Sequence[Any]]:
-        """Return the values of SQL aggregates by column, over all rows or over distinct values with their counts n.
+        """Return SQL aggregates by column, over all values or over the distinct ones with their counts n.
 
         For thousands of columns, grouping by column is much faster than separate expressions for each column.
         """
         if not names:
             return {}
         columns = {self._engine_names[name]: name for name in names}
-        counts = ", ".join(expressions).replace("{0}", "value")
-        table = self._long_table(columns)
-        if distinct:
-            table = f"(SELECT name, value, count(*) AS n FROM {table} GROUP BY name, value)"
-        sql = f"SELECT name, {'sum(n)' if distinct else 'count(*)'}, {counts} FROM {table} GROUP BY name"
-        rows = {columns[column]: row for column, *row in self._fetch(sql)}
-        nothing = [0] * (1 + len(expressions))  # for a table without rows
-        self._n_rows = rows.get(names[0], nothing)[0]
-        return {name: rows.get(name, nothing)[1:] for name in names}
-
-    def _long_table(self, columns: Iterable[str]) -> str:
-        """Return SQL for a table with one row for each value of the given columns: the value and the column name."""
+        counts, condition = (sql.replace("{0}", "value") for sql in (", ".join(expressions), where))
         listed = ", ".join(columns)
-        table = f"(SELECT {listed} FROM {self._table({})})"
-        return f"{table} UNPIVOT INCLUDE NULLS (value FOR name IN ({listed}))"
+        table = f"(SELECT {listed} FROM {self._table({})}) UNPIVOT INCLUDE NULLS (value FOR name IN ({listed}))"
+        if distinct:
+            table = f"(SELECT name, value, count(*) AS n FROM {table} WHERE {condition} GROUP BY name, value)"
+        found = self._fetch(f"SELECT name, count(*), {counts} FROM {table} GROUP BY name")
+        rows = {columns[column]: row for column, *row in found}
+        nothing = [0] * (1 + len(expressions))  # for a table without rows
+        if not distinct:
+            self._n_rows = rows.get(names[0], nothing)[0]
+        return {name: rows.get(name, nothing)[1:] for name in names}
 
     def _fetch(self, sql: str) -> list[Any]:
         """Return the rows of the result of a statement."""
@@ -209,24 +205,12 @@ class TextFiles(Files):
                 names_by_sql.setdefault(type_.sql, []).append(name)
         for sql, names in names_by_sql.items():
             counted = self._count(names, [N_VALUES, f"count({sql})"])
-            counted = {name: row for name, row in counted.items() if row[0] > row[1]}
-            for name, examples in self._examples(list(counted), sql).items():
+            have_stray = [name for name, (n_values, n_read) in counted.items() if n_values > n_read]
+            frequent, is_stray = f"list({{0}} ORDER BY n DESC, {{0}})[:{_MOST_EXAMPLES}]", f"({sql}) IS NULL"
+            examples = self._count(have_stray, [frequent], distinct=True, where=f"{{0}} IS NOT NULL AND {is_stray}")
+            for name, (found,) in examples.items():
                 n_values, n_read = counted[name]
-                self.stray[name] = StrayText(n_values - n_read, n_values, examples, types[name].kind)
-
-    def _examples(self, names: Sequence[str], sql: str) -> dict[str, list[str]]:
-        """Return, by column, the most frequent values that the SQL of a type does not convert."""
-        if not names:
-            return {}
-        columns = {self._engine_names[name]: name for name in names}
-        counted = (
-            f"SELECT name, value, count(*) n FROM {self._long_table(columns)}"
-            f" WHERE value IS NOT NULL AND ({sql.replace('{0}', 'value')}) IS NULL GROUP BY name, value"
-        )
-        found = self._fetch(
-            f"SELECT name, list(value ORDER BY n DESC, value)[:{_MOST_EXAMPLES}] FROM ({counted}) GROUP BY name"
-        )
-        return {columns[column]: examples for column, examples in found}
+                self.stray[name] = StrayText(n_values - n_read, n_values, found, types[name].kind)
 
     def _raise_stray(self, name: str, stray: StrayText) -> NoReturn:
         """Raise ValueError for the first value of a column that does not have its type."""
