@@ -123,9 +123,9 @@ def columns_of(expression: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _condition(expression: str) -> str:
+def _condition(expression: str, rows: str = _ROWS) -> str:
     """Return SQL that selects rows; the expression has lines of its own because it may end in a comment."""
-    return f"FROM {_ROWS} WHERE (\n{expression}\n)"
+    return f"FROM {rows} WHERE (\n{expression}\n)"
 
 
 def _shown(expression: str) -> str:
@@ -157,27 +157,16 @@ def _parts(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[np.int64]:
-    """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true.
-
-    The engine can only read the batches, and no files.
-    """
+    """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true."""
     duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
-
-    def numbered() -> Iterator[Any]:
-        start = 0
-        for batch in batches:
-            numbers = pa.array(np.arange(start, start + batch.num_rows))
-            start += batch.num_rows
-            yield pa.record_batch([numbers, *batch.columns], schema=with_number)
-
-    number = max(schema.names, key=len) + "\n"  # longer than all column names, so it is not one of them
-    with_number = pa.schema([(number, pa.int64()), *schema])
+    number = name_of(max(schema.names, key=len) + "\n")  # longer than all column names, so it is not one of them
     with connect(**_CLOSED) as connection:
-        connection.register(_ROWS, pa.RecordBatchReader.from_batches(with_number, numbered()))
+        connection.register("batches", pa.RecordBatchReader.from_batches(schema, batches))
+        rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS {_ROWS}"
         try:
-            (found,) = connection.execute(f"SELECT {name_of(number)} {_condition(expression)}").fetchnumpy().values()
+            sql = f"SELECT {number} {_condition(expression, rows)}"
+            (found,) = connection.execute(sql).fetchnumpy().values()
         except duckdb.Error as error:
             reason = str(error).splitlines()[0][:_SHOWN]
             raise ValueError(f"where cannot be evaluated: {_shown(expression)}: {reason}") from error
-    rows: NDArray[np.int64] = np.sort(np.asarray(found, dtype=np.int64))
-    return rows
+    return np.sort(np.asarray(found, dtype=np.int64))
