@@ -27,9 +27,10 @@ def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[
     return n_folds if data.groups is None else folds
 
 
-def describe_time_folds(data: Labelled, folds: Sequence[Fold]) -> list[dict[str, Any]]:
-    """Return times, numbers of rows, and numbers of rows by class of the training and test rows of each fold."""
-    assert data.times is not None
+def describe_time_folds(data: Labelled, folds: Sequence[Fold] | int) -> list[dict[str, Any]]:
+    """Return times and numbers of rows, in all and by class, of the training and test rows of folds by time."""
+    if data.times is None or isinstance(folds, int):
+        return []
     described, classes = [], list(map(str, data.classes.tolist()))
     for number, fold in enumerate(folds):
         content: dict[str, Any] = {"fold": number}

@@ -310,8 +310,7 @@ def labels_for_model(model: Any, table: NamedTable, column: Any, target: str, po
         reader = LabelReader(table, target, str(positive_label) if positive is None else positive, OPTION)
         reader.add(column)
         labels = reader.finish()[1]
-        for note in reader.alike_notes():
-            typer.echo(f"Note: {note}", err=True)
+        echo_notes(reader.alike_notes())
         return classes[positive_last(model)][labels]
     class_of_word = {str(label).lower(): label for label in classes.tolist()}
     if pa.types.is_boolean(column.type) and kind == TEXT and class_of_word.keys() == {"false", "true"}:

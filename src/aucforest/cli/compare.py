@@ -117,7 +117,7 @@ def compare(
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))
     cv = split_rows(data, folds, repeats or 3, seed)
-    by_time = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
+    by_time = describe_time_folds(data, cv)
     comparison = compare_criteria(
         data.X,
         data.y,

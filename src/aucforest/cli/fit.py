@@ -200,7 +200,8 @@ def fit(
     data = read_training_table(train, columns, read_options, in_batches=in_batches)
     rule_for(model.threshold, len(data.classes), 1)  # only validates the rule; `_fit` orders its costs
     if reference is not None:
-        _check_names([*kept, target, *_prediction_names(data.classes)], train)
+        for name in repeated([*kept, target, *_prediction_names(data.classes)]):
+            raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
     validated, time_folds = _validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
@@ -220,10 +221,9 @@ def _validate(
     if n_folds is None:
         return {}, []
     cv = split_rows(data, n_folds, 1, seed)
-    time_folds = [] if columns.time is None or isinstance(cv, int) else describe_time_folds(data, cv)
     by = columns.groups or columns.time
     name = f"{n_folds} folds" if by is None else f"{n_folds} folds by {by}"
-    return {name: _cross_validate(model, data, cv, seed)}, time_folds
+    return {name: _cross_validate(model, data, cv, seed)}, describe_time_folds(data, cv)
 
 
 def _fit(
@@ -319,12 +319,6 @@ def _number(option: str, text: str, *words: str) -> str | int | float:
 def _prediction_names(classes: NDArray[Any]) -> list[str]:
     """Return the names of the columns of predictions in a reference."""
     return ["prediction", *(f"probability_{label}" for label in classes.tolist())]
-
-
-def _check_names(names: list[str], train: Path) -> None:
-    """Raise ValueError if a reference would have two columns of the same name."""
-    for name in repeated(names):
-        raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
 
 
 def _scored(model: _Model, data: Labelled, target: str, proba: NDArray[np.float64], seen: NDArray[np.bool_]) -> Any:
