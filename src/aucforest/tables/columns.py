@@ -127,6 +127,11 @@ def column_name(table: Table, feature: int) -> str:
     return f"column {repr(table.columns[feature]) if isinstance(table, Frame) else feature}"
 
 
+def column_of(table: Table, feature: int) -> Any:
+    """Return a column as a Series or an array."""
+    return table.get_column(table.columns[feature]) if isinstance(table, Frame) else table[:, feature]
+
+
 def find_categorical(table: Table | None, columns: Any) -> list[int]:
     """Return the indices of the categorical columns; `columns` is the parameter `categorical_features`."""
     frame = table if isinstance(table, Frame) else None
@@ -157,11 +162,8 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
 def read_column(table: Table, feature: int) -> Column:
     """Return a column: an array if it is numeric or boolean, else a Factor."""
     try:
-        if isinstance(table, Frame):
-            column = _read_series(table.get_column(table.columns[feature]))
-        else:
-            column = _read_values(table[:, feature])
-        return _with_plain_values(column)
+        read = _read_series if isinstance(table, Frame) else _read_values
+        return _with_plain_values(read(column_of(table, feature)))
     except (TypeError, OverflowError) as error:
         raise TypeError(
             f"X: {column_name(table, feature)} is categorical, but its values cannot be categories: {error}"
@@ -237,16 +239,15 @@ def _read_values(values: Any) -> Column:
 
 def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     """Return a column that is not categorical as a numeric array; ValueError or TypeError if a value is not one."""
-    if isinstance(table, Frame):
-        series = table.get_column(table.columns[feature])
-        if isinstance(series.dtype, nw.List | nw.Array | nw.Struct):
-            raise TypeError(f"X: {column_name(table, feature)} has the type {series.dtype}: {_ONE_VALUE}")
-        if series.dtype in _CODED:
+    values = column_of(table, feature)
+    if isinstance(values, nw.Series):
+        dtype: Any = values.dtype
+        if isinstance(dtype, nw.List | nw.Array | nw.Struct):
+            raise TypeError(f"X: {column_name(table, feature)} has the type {dtype}: {_ONE_VALUE}")
+        if dtype in _CODED:
             values = _decode(read_column(table, feature))
         else:
-            values = (series.cast(nw.Float64) if series.dtype == nw.Boolean else series).to_numpy()
-    else:
-        values = table[:, feature]
+            values = (values.cast(nw.Float64) if dtype == nw.Boolean else values).to_numpy()
     if values.dtype.kind in "biuf":
         return values
     try:

@@ -112,11 +112,9 @@ def columns_of(expression: str) -> list[str]:
             raise ValueError(f"where must be one SQL expression, such as \"age > 18 AND channel = 'web'\": {shown}")
         parts = list(_parts(condition))
         functions = {part["function_name"].lower() for part in parts if part.get("class") == "FUNCTION"}
-        refused = (
-            _REFUSED_FUNCTIONS.union(name for (name,) in connection.execute(_IMPURE).fetchall()) if functions else ()
-        )
+        impure = connection.execute(_IMPURE).fetchall() if functions else []
     found = [_REFUSED[part["class"]] for part in parts if part.get("class") in _REFUSED]
-    found += [f"{name}()" for name in sorted(functions.intersection(refused))]
+    found += [f"{name}()" for name in sorted(functions & _REFUSED_FUNCTIONS.union(name for (name,) in impure))]
     if found:
         raise ValueError(f"where must compare the values of one row, but has {found[0]}: {shown}")
     names = [part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"]

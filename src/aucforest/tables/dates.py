@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing
-from aucforest.tables.columns import Frame, Table, as_table, column_name, repeated
+from aucforest.tables.columns import Frame, Table, as_table, column_name, column_of, repeated
 from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
@@ -167,14 +167,9 @@ def expand(table: Table, dates: Dates) -> Table:
     columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
     if isinstance(table, Frame):
         return _expand_frame(table, columns, dates)
-    shape = len(table), table.shape[1] + n_added(dates)
-    expanded = np.empty(shape, dtype=object if table.dtype == object else np.float64)
-    for feature in range(table.shape[1]):
-        expanded[:, feature] = columns[feature][0] if feature in dates else table[:, feature]
+    first = [columns[feature][0] if feature in dates else table[:, feature] for feature in range(table.shape[1])]
     added = [values for made in columns.values() for values in made[1:]]
-    for index, values in enumerate(added, table.shape[1]):
-        expanded[:, index] = values
-    return expanded
+    return np.column_stack(first + added).astype(object if table.dtype == object else np.float64, copy=False)
 
 
 def _expand_frame(frame: Frame, columns: dict[int, list[NDArray[np.float64]]], dates: Dates) -> Frame:
@@ -221,7 +216,7 @@ def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np
 
 def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return two arrays: the dates of a column in UTC and in local time, or its durations as both arrays."""
-    name, values = column_name(table, feature), _column(table, feature)
+    name, values = column_name(table, feature), column_of(table, feature)
     kind = _kind_of(values)
     if kind is None:
         if _is_empty(values):
@@ -286,14 +281,9 @@ def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
     elif table.dtype.kind in "OMm":
         features = range(table.shape[1])
     for feature in features:
-        kind = _kind_of(_column(table, feature))
+        kind = _kind_of(column_of(table, feature))
         if kind is not None:
             yield feature, kind
-
-
-def _column(table: Table, feature: int) -> Any:
-    """Return a column as a Series or an array."""
-    return table.get_column(table.columns[feature]) if isinstance(table, Frame) else table[:, feature]
 
 
 def _kind_of(values: Any) -> _Kind | None:

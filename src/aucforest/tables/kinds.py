@@ -58,8 +58,8 @@ class Canonical:
     """
 
     def __init__(self) -> None:
-        # Most batches share a dictionary, so the last one is kept with its canonical values. `_indices` has the index
-        # of each value of the dictionary among the canonical values; it is None if both lists are the same.
+        # Most batches share a dictionary, so the last one is kept with its canonical values, and the index of each of
+        # its values among these, or None if both are the same.
         self._dictionary: Any = None
         self._values: Any = None
         self._indices: Any = None

@@ -75,11 +75,8 @@ class ParquetFiles(_Typed, Files):
                 continue
             with _open_parquet(file) as content:
                 skipped, groups = _groups_from(content.metadata, first_row - start)
-                for batch in content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
-                    rest = batch.slice(max(0, first_row - start - skipped))
-                    skipped += batch.num_rows
-                    if rest.num_rows > 0:
-                        yield rest
+                batches = content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
+                yield from split(batches, first_row - start - skipped, rows)
 
     def location(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
