@@ -20,7 +20,6 @@ from aucforest.tables.columns import Frame, Table, as_table, column_name, column
 from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
-_CLOCK = {"hour"}
 _AUTOMATIC = ("time", "month", "day of week", "hour")  # the parts for date_parts="auto"
 # Units of datetime64 without a time of day, and the types of objects that are dates, or durations and times of day.
 _DAYS = ("Y", "M", "W", "D")
@@ -84,7 +83,7 @@ def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: S
 def _chosen(parts: str | Sequence[str], kind: _Kind) -> tuple[str, ...]:
     """Return the parts of a column of dates in order; "auto" has the hour only if the dates have a time of day."""
     if isinstance(parts, str):
-        return tuple(part for part in _AUTOMATIC if kind.has_clock or part not in _CLOCK)
+        return tuple(part for part in _AUTOMATIC if kind.has_clock or part != "hour")
     return tuple(part for part in PARTS if part in parts)
 
 

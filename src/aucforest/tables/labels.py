@@ -66,11 +66,9 @@ class LabelReader:
     def add(self, column: Any) -> None:
         """Encode the labels of the next rows."""
         column = self._read(column)
-        missing = pc.is_null(column, nan_is_null=True)
-        n_missing = pc.sum(missing).as_py() or 0
-        if n_missing and self._n_missing == 0:
-            self._first_missing = self._n_rows + pc.index(missing, True).as_py()
-        self._n_missing += n_missing
+        if column.null_count and self._n_missing == 0:
+            self._first_missing = self._n_rows + pc.index(pc.is_null(column), True).as_py()
+        self._n_missing += column.null_count
         self._n_rows += len(column)
         self._parts.append(_encode(column.drop_null(), self._add_code))
 
