@@ -4,7 +4,7 @@ The types of training data are inferred from the file. Other rows are read in th
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,8 +81,7 @@ class Labelled(NamedTuple):
 
     For training data, `y` has class indices (of two classes the positive one is 1), `source` is the opened table, and
     `groups` or `times` may define the folds. If the table is read batch by batch, X is None, and `features` has the
-    names of the features. `text_formats` has the formats of features that are read from text. For other rows, `y` has
-    labels, which are classes of the model.
+    names of the features. For other rows, `y` has labels, which are classes of the model.
     """
 
     title: str
@@ -94,7 +93,6 @@ class Labelled(NamedTuple):
     times: NDArray[Any] | None = None
     source: Any = None
     features: Sequence[str] = ()
-    text_formats: Mapping[str, Mapping[str, str]] = {}
 
 
 def open_table(file: Path, as_text: Sequence[str] | None, options: ReadOptions = DEFAULT_OPTIONS) -> Source:
@@ -168,13 +166,12 @@ def read_training_table(
         _say_of_rows(table, features, y)
         return data._replace(features=features)
     content = read_columns(table, [*features, *(name for name in (groups, time) if name is not None)])
-    X, names = content.select(features), set(features)
+    X = content.select(features)
     echo_notes(suspicious_columns(X, y, drop=True))
     return data._replace(
         X=to_features(_already_rounded(X)),
         groups=None if groups is None else content.column(groups).to_pandas().to_numpy(),
         times=None if time is None else _read_times(table, content.column(time), time),
-        text_formats={name: written for name, written in table.text_formats.items() if name in names},
     )
 
 

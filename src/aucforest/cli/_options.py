@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from aucforest.metrics.at_k import parse_number
 from aucforest.tables.database import columns_of
 from aucforest.tables.read_options import CHECKS, ReadOptions
 from aucforest.tree.criteria import CRITERIA
@@ -167,6 +168,17 @@ def _check_jobs(jobs: int) -> int:
 
 
 Jobs = Annotated[int, typer.Option(callback=_check_jobs, help="Number of threads; -1 uses all cores.")]
+
+
+def number_or(option: str, text: str, *words: str) -> str | int | float:
+    """Return the value of an option that is one of some words, an integer or a float."""
+    if text in words:
+        return text
+    try:
+        return parse_number(text)
+    except ValueError:
+        wanted = " or ".join(filter(None, [", ".join(words), "a number"]))
+        raise typer.BadParameter(f"must be {wanted}, but is {text!r}", param_hint=option) from None
 
 
 def names_in(listed: str | None) -> list[str]:

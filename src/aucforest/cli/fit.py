@@ -27,6 +27,7 @@ from aucforest.cli._options import (
     Time,
     Weight,
     names_in,
+    number_or,
     takes_read_options,
     usage,
 )
@@ -55,7 +56,6 @@ from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
-from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.confidence import interval_around
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
@@ -184,9 +184,9 @@ def fit(
         splitter=splitter,
         max_depth=max_depth,
         min_samples_leaf=min_samples_leaf,
-        max_features=_number("--max-features", max_features, "sqrt", "log2"),
+        max_features=number_or("--max-features", max_features, "sqrt", "log2"),
         class_weight=None if class_weight == "none" else class_weight,
-        shrinkage=None if shrinkage == "none" else _number("--shrinkage", shrinkage, "auto"),
+        shrinkage=None if shrinkage == "none" else number_or("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
         date_parts=_names_or("--date-parts", date_parts, PARTS, {"auto": "auto", "none": None}),
         categorical_encoding=_names_or("--categorical-encoding", categorical_encoding, ENCODINGS, {"auto": "auto"}),
@@ -235,16 +235,17 @@ def _fit(
         model.set_params(pos_label=data.classes.tolist()[1], threshold=rule)
     if data.X is not None:
         model.fit(data.X, data.classes[data.y], sample_weight=data.weight, groups=data.groups)
-        if data.text_formats:
-            model.text_formats_ = data.text_formats
+        names = set(data.X.column_names)
+        if formats := {name: written for name, written in data.source.text_formats.items() if name in names}:
+            model.text_formats_ = formats
     else:
         assert isinstance(model, AUCForestClassifier)
-        names: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
-        names |= {"positive": str(data.classes[-1]), "features": data.features}
-        names |= {} if columns.groups is None else {"groups": columns.groups}
+        settings: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
+        settings |= {"positive": str(data.classes[-1]), "features": data.features}
+        settings |= {} if columns.groups is None else {"groups": columns.groups}
         order = np.argsort(data.classes)
         rows = Target(data.classes[order], np.argsort(order).astype(np.uint16)[data.y], data.weight, data.groups)
-        fit_source(model, data.source, names, rows, memory_limit=memory_limit or "2GiB", folder=folder)
+        fit_source(model, data.source, settings, rows, memory_limit=memory_limit or "2GiB", folder=folder)
 
 
 def _print(
@@ -303,17 +304,6 @@ def _names_or(option: str, listed: str, possible: tuple[str, ...], words: dict[s
         wanted = f"must be {', '.join(words)} or some of {', '.join(possible)}, each once, but is {listed!r}"
         raise typer.BadParameter(wanted, param_hint=option)
     return names
-
-
-def _number(option: str, text: str, *words: str) -> str | int | float:
-    """Return the value of an option that is one of some words, an integer or a float."""
-    if text in words:
-        return text
-    try:
-        return parse_number(text)
-    except ValueError:
-        wanted = " or ".join(filter(None, [", ".join(words), "a number"]))
-        raise typer.BadParameter(f"must be {wanted}, but is {text!r}", param_hint=option) from None
 
 
 def _prediction_names(classes: NDArray[Any]) -> list[str]:
