@@ -37,15 +37,8 @@ _REFUSED = {
 # values of any size, which the memory limit does not include.
 _IMPURE = "SELECT function_name FROM duckdb_functions() WHERE has_side_effects"
 _REFUSED_FUNCTIONS = {
-    "current_setting",
-    "range",
-    "generate_series",
-    "repeat",
-    "list_resize",
-    "array_resize",
-    "lpad",
-    "rpad",
-}
+    "current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad",
+}  # fmt: skip
 # The maximum length of an expression in a message.
 _SHOWN = 200
 
