@@ -11,26 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from aucforest._memory import machine_memory, parse_bytes
+from aucforest.cli import _options
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
-from aucforest.cli._options import (
-    TABLE_HELP,
-    TARGET_HELP,
-    Categorical,
-    Criterion,
-    Drop,
-    Groups,
-    Jobs,
-    JsonOut,
-    Positive,
-    Seed,
-    Time,
-    Weight,
-    names_in,
-    number_or,
-    takes_read_options,
-    usage,
-)
+from aucforest.cli._options import names_in, number_or, takes_read_options, usage
 from aucforest.cli._outputs import (
     QUALITY,
     TABLES,
@@ -74,10 +58,10 @@ _SMALL, _PART = 2**26, 64
 
 @takes_read_options()
 def fit(
-    train: Annotated[Path, typer.Argument(metavar="TRAIN", help=TABLE_HELP)],
-    target: Annotated[str, typer.Option(metavar="COLUMN", help=TARGET_HELP)],
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help=_options.TABLE_HELP)],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help=_options.TARGET_HELP)],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
-    positive: Positive = None,
+    positive: _options.Positive = None,
     estimator: Annotated[
         Literal["forest", "stack"],
         typer.Option(
@@ -88,7 +72,7 @@ def fit(
     ] = "forest",
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
     criterion: Annotated[
-        Criterion, typer.Option(help="Split criterion; auto mixes all, with best and random splits.")
+        _options.Criterion, typer.Option(help="Split criterion; auto mixes all, with best and random splits.")
     ] = "auto",
     sampling: Annotated[
         Literal["bootstrap", "stratified", "balanced", "subsample", "half-samples"],
@@ -125,16 +109,16 @@ def fit(
             help=f"What is made of dates: auto (time, month, day of week, hour), none, or some of {', '.join(PARTS)}.",
         ),
     ] = "auto",
-    weight: Weight = None,
-    drop: Drop = None,
-    categorical: Categorical = None,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
+    weight: _options.Weight = None,
+    drop: _options.Drop = None,
+    categorical: _options.Categorical = None,
+    seed: _options.Seed = 0,
+    jobs: _options.Jobs = -1,
     validate: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Also cross-validate with N stratified folds.")
     ] = None,
-    groups: Groups = None,
-    time: Time = None,
+    groups: _options.Groups = None,
+    time: _options.Time = None,
     reference: Annotated[
         Path | None,
         typer.Option(metavar="OUT", help="Table to write: labels with out-of-bag predictions, for aucforest estimate."),
@@ -155,7 +139,7 @@ def fit(
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
-    json_out: JsonOut = None,
+    json_out: _options.JsonOut = None,
 ) -> None:
     """Fit a forest or a stack to a labelled table and write it to a model file.
 
