@@ -314,7 +314,7 @@ def labels_for_model(model: Any, table: NamedTable, column: Any, target: str, po
         # Booleans become labels in the spelling of the training data.
         column = pc.if_else(column, class_of_word["true"], class_of_word["false"])
     try:
-        labels = as_kind(column, kind, target, table.location, table.missing)
+        labels = as_kind(column, kind, target, table)
     except ValueError as error:
         advice = "; if the model was fitted with a positive label, pass --positive" if kind == FLAG else ""
         raise ValueError(f"{error}{advice}") from error

@@ -2,7 +2,7 @@
 
 import shlex
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -22,8 +22,6 @@ MISSING = (
 )  # fmt: skip
 # The spellings of booleans, which are those that pyarrow.csv reads by default.
 WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
-
-Location = Callable[[int], str]
 
 
 class NamedTable:
@@ -89,10 +87,10 @@ def kind_of(values: Sequence[Any]) -> str:
     return FLAG if all(isinstance(value, bool) for value in values) else kind_of_value(values[0])
 
 
-def as_kind(column: Any, kind: str, name: str, location: Location, missing: Sequence[str] = MISSING) -> Any:
-    """Return a column converted to a kind; ValueError if its type or a value cannot be converted.
+def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int = 0) -> Any:
+    """Return a column of a table, from `first_row` on, converted to a kind; ValueError if that is not possible.
 
-    `missing` are the missing-value markers of string columns that stay strings. Dates and durations keep their type.
+    Dates and durations keep their type.
     """
     column = decode(column)
     if pa.types.is_null(column.type):
@@ -100,7 +98,7 @@ def as_kind(column: Any, kind: str, name: str, location: Location, missing: Sequ
         return column.cast(plain.get(kind, pa.timestamp("us")))
     type_ = column.type
     if holds_text(type_) and kind != DURATION:
-        return as_text(column, missing) if kind == TEXT else _parse(as_text(column), kind, name, location)
+        return as_text(column, table.missing) if kind == TEXT else _parse(column, kind, name, table, first_row)
     if kind == NUMBER and (is_number(type_) or pa.types.is_boolean(type_)):
         return column.cast(pa.float64(), safe=False)
     if (kind == FLAG and pa.types.is_boolean(type_)) or (kind in _TEMPORAL and _is_temporal(type_)):
@@ -129,13 +127,14 @@ def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
     return pc.if_else(pc.is_in(column, pa.array(missing, pa.string())), pa.scalar(None, pa.string()), column)
 
 
-def _parse(column: Any, kind: str, name: str, location: Location) -> Any:
+def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int) -> Any:
     """Return strings as numbers, booleans or dates; ValueError with the first value that cannot be converted."""
-    column = pc.utf8_trim_whitespace(column)
+    column = pc.utf8_trim_whitespace(as_text(column))
     if (converted := _cast(column, kind)) is not None:
         return converted
     row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
-    raise ValueError(f"{location(row)}: column {name!r} has the value {column[row].as_py()!r}, which is not {kind}")
+    what = f"column {name!r} has the value {column[row].as_py()!r}, which is not {kind}"
+    raise ValueError(f"{table.location(first_row + row)}: {what}")
 
 
 def _cast(column: Any, kind: str) -> Any:

@@ -96,7 +96,7 @@ class LabelReader:
         if self._comparison is None or self._not_numbers is not None:
             return is_label
         try:
-            numbers = as_kind(column, NUMBER, self.target, lambda row: self._table.location(self._n_rows + row))
+            numbers = as_kind(column, NUMBER, self.target, self._table, self._n_rows)
         except ValueError as error:
             self._not_numbers = error
             return is_label
@@ -274,15 +274,12 @@ class SteadyRows:
 
 def read_weights(table: NamedTable, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
     """Return a column of weights, which begins at `first_row`; ValueError if one is negative, infinite or missing."""
-
-    def location(row: int) -> str:
-        return table.location(first_row + row)
-
-    weights: NDArray[np.float64] = as_kind(column, NUMBER, name, location).to_numpy(zero_copy_only=False)
+    weights: NDArray[np.float64] = as_kind(column, NUMBER, name, table, first_row).to_numpy(zero_copy_only=False)
     bad = ~((weights >= 0.0) & np.isfinite(weights))
     if np.any(bad):
         row = int(np.argmax(bad))
-        raise ValueError(f"{location(row)}: column {name!r} has the weight {weights[row]}: weights must be >= 0")
+        where = table.location(first_row + row)
+        raise ValueError(f"{where}: column {name!r} has the weight {weights[row]}: weights must be >= 0")
     return weights
 
 

@@ -79,10 +79,10 @@ class ModelColumns:
 
     def _read(self, column: Any, kind: str, name: str) -> Any:
         """Return a column of a batch in its kind; unseen categories are counted."""
-        categories, table = self._categories.get(name), self._table
+        categories = self._categories.get(name)
         if kind == NUMBER and categories is None and pa.types.is_integer(column.type):
             return column  # which float64 could round
-        column = as_kind(column, kind, name, lambda row: table.location(self.n_rows + row), table.missing)
+        column = as_kind(column, kind, name, self._table, self.n_rows)
         if categories is not None and len(categories) > 0:
             frame = read_table(pa.table([column], [name]))
             if unseen := count_unseen(read_column(frame, 0), categories):
