@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from aucforest._caller import warn
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
-_TEMPORAL = (DATE, ZONED, DURATION)
 # The Arrow types that strings are converted to.
 _TYPES = {NUMBER: pa.float64(), DATE: pa.timestamp("us"), ZONED: pa.timestamp("us", "UTC")}
 # The missing-value markers of pandas.read_csv.
@@ -101,7 +100,7 @@ def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int
         return as_text(column, table.missing) if kind == TEXT else _parse(column, kind, name, table, first_row)
     if kind == NUMBER and (is_number(type_) or pa.types.is_boolean(type_)):
         return column.cast(pa.float64(), safe=False)
-    if (kind == FLAG and pa.types.is_boolean(type_)) or (kind in _TEMPORAL and _is_temporal(type_)):
+    if (kind == FLAG and pa.types.is_boolean(type_)) or (kind in (DATE, ZONED, DURATION) and _is_temporal(type_)):
         return column
     raise ValueError(f"column {name!r} has type {type_}, but the model needs {kind}")
 
