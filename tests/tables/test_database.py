@@ -433,7 +433,6 @@ def test_what_exceeds_memory_is_not_written_to_the_working_folder(folder):
     assert Path(temporary).is_dir()
     assert Path(temporary) != folder
     assert not Path(temporary).is_relative_to(folder)
-    assert table.with_text(["t"])._connection is table._connection
     del table
     assert not Path(temporary).exists()
 

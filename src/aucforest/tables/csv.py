@@ -25,11 +25,7 @@ NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (
 
 
 class CsvFiles(TextFiles):
-    """CSV files with the same header as one table; see `TextFiles`.
-
-    Unless it is given, the separator is the one with which the header has most columns, see `_separator_of`. The quote
-    and the escape character are found in the first rows.
-    """
+    """CSV files with the same header as one table, whose dialect is found in the first rows; see `TextFiles`."""
 
     def __init__(
         self, readable: Sequence[Readable], name: str, as_text: Sequence[str] | None, options: ReadOptions

@@ -33,8 +33,8 @@ class ModelColumns:
     """The feature columns of a fitted model in a table.
 
     They are found by name. If the model was fitted without feature names, they are all columns except `others`, in the
-    order of the table. The columns `others` must exist. Text is converted to the types of the model, in the formats of
-    the file that the model was fitted to. Values of another type become missing if few, and `stray_text` is "number".
+    order of the table. The columns `others` must exist. Text is converted to the types of the model, see
+    `TextFiles.read_as`.
     """
 
     def __init__(self, model: Any, table: Any, others: Sequence[str] = ()) -> None:

@@ -190,7 +190,9 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOp
         return _open(source, as_text, options)
     whole = _open(source, (), options)
     rows = _selected_rows(whole, options)
-    return cast(Source, SelectedRows(whole.with_text(as_text) if isinstance(whole, TextFiles) else whole, rows))
+    if isinstance(whole, TextFiles):
+        whole.keep_as_text(as_text)
+    return cast(Source, SelectedRows(whole, rows))
 
 
 def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> Any:

@@ -1,11 +1,10 @@
 """Files whose values are text, read by the database engine in types that nearly all values of a column have."""
 
-import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -49,7 +48,7 @@ class TextFiles(Files):
         if len(packed) > 1:
             raise ValueError(f"{name}: some files are compressed and others are not, or in another way")
         (self._compression,) = packed
-        self._options, self._as_text = options, as_text
+        self._options = options
         paths = [str(file.path.absolute()) for file in readable]
         # The engine takes paths as patterns, so their special characters are escaped.
         patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
@@ -57,9 +56,7 @@ class TextFiles(Files):
         self._connection = connect_to([*paths, *patterns], str(readable[0].temporary_folder()))
         self._types: dict[str, TextType] = {}
         self._n_rows = 0
-        self.stray: dict[str, StrayText] = {}
-        self.remarks: dict[str, str] = {}
-        self.rounded: set[str] = set()
+        self.keep_as_text(as_text)
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         """Return SQL for the table with the columns c0, c1 and so on; `engine` has the types of non-text columns.
@@ -83,13 +80,13 @@ class TextFiles(Files):
                 raise ValueError(f"reading {self.name} takes too much memory: write it to a Parquet file") from error
             raise ValueError(self._explained(str(error).removeprefix("Invalid Input Error: "))) from error
 
-    def with_text(self, as_text: Sequence[str] | None) -> Self:
-        """Return a copy in which the columns `as_text` stay strings, instead of those given before."""
-        other = copy.copy(self)
-        other._as_text = as_text
-        other._types = {name: type_ for name, type_ in self._types.items() if type_ == NESTED}
-        other.stray, other.remarks, other.rounded = {}, {}, set()
-        return other
+    def keep_as_text(self, columns: Sequence[str] | None) -> None:
+        """Let these columns stay strings, instead of those given before; types are inferred anew."""
+        self._as_text = columns
+        self._types = {name: type_ for name, type_ in self._types.items() if type_ == NESTED}
+        self.stray: dict[str, StrayText] = {}
+        self.remarks: dict[str, str] = {}
+        self.rounded: set[str] = set()
 
     @cached_property
     def _engine_names(self) -> dict[str, str]:
