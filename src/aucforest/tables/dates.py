@@ -336,6 +336,4 @@ def is_zone(zone: str) -> bool:
 def _is_empty(values: Any) -> bool:
     """Return whether a column has only missing values or no rows."""
     listed = values.to_numpy() if isinstance(values, nw.Series) else values
-    if listed.dtype.kind == "f":
-        return bool(np.all(np.isnan(listed)))
-    return listed.dtype == object and all(map(is_missing, listed.tolist()))
+    return listed.dtype.kind in "fO" and all(map(is_missing, listed.tolist()))

@@ -283,7 +283,7 @@ def read_weights(table: NamedTable, column: Any, name: str, first_row: int = 0) 
     return weights
 
 
-def read_group_column(table: NamedTable, column: Any, name: str, first_row: int = 0) -> Any:
+def _read_groups(table: NamedTable, column: Any, name: str, first_row: int) -> Any:
     """Return a column of groups, which begins at `first_row`; ValueError if a group is missing."""
     column = decode(column)
     column = as_text(column, table.missing) if holds_text(column.type) else column
@@ -298,16 +298,13 @@ def read_labels(
 ) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None, NDArray[np.int32] | None]:
     """Return the sorted classes, and the class index, the weight and the group index of each row."""
     weights, numbers, number_of, n_rows = [], [], dict[Any, int](), 0
-
-    def number(group: Any) -> int:
-        return number_of.setdefault(group, len(number_of))
-
     for batch in source.batches([reader.target, *(name for name in (weight, groups) if name is not None)]):
         reader.add(batch.column(reader.target))
         if weight is not None:
             weights.append(read_weights(source, batch.column(weight), weight, n_rows))
         if groups is not None:
-            numbers.append(_encode(read_group_column(source, batch.column(groups), groups, n_rows), number, np.int32))
+            column = _read_groups(source, batch.column(groups), groups, n_rows)
+            numbers.append(_encode(column, lambda group: number_of.setdefault(group, len(number_of)), np.int32))
         n_rows += batch.num_rows
     check_has_rows(source, n_rows)
     if len(number_of) == 1:
