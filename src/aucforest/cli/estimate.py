@@ -36,8 +36,7 @@ from aucforest.tables.labels import check_has_rows, typed_labels
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
-# The exit code of --fail-on-alert.
-ALERT = 3
+ALERT = 3  # the exit code of --fail-on-alert
 # Metrics that can be requested: all but costs, which need a cost matrix. Metrics in _OF_SCORES only need scores.
 _METRICS = tuple(name for name in NAMES if name not in COSTS)
 _OF_SCORES = ("roc_auc", "average_precision")

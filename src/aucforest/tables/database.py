@@ -39,8 +39,7 @@ _IMPURE = "SELECT function_name FROM duckdb_functions() WHERE has_side_effects"
 _REFUSED_FUNCTIONS = {
     "current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad",
 }  # fmt: skip
-# The maximum length of an expression in a message.
-_SHOWN = 200
+_SHOWN = 200  # the maximum length of an expression in a message
 
 
 def connect(**settings: str) -> Any:

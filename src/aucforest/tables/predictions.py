@@ -17,8 +17,7 @@ from aucforest.tables.texts import listed, unseen_note
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 
 _LABEL = "prediction"
-# The maximum number of unseen categories that are kept for a message.
-_MOST_UNSEEN = 100
+_MOST_UNSEEN = 100  # the maximum number of unseen categories that are kept for a message
 _TEXT_TYPES = {
     NUMBER: text_types.NUMBER,
     TEXT: text_types.TEXT,

@@ -20,8 +20,7 @@ from aucforest.metrics.validation import is_missing
 # The kinds of values, by their names in error messages.
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
-# The types of values that need no conversion.
-_PLAIN = {str, bool, int, float, type(None)}
+_PLAIN = {str, bool, int, float, type(None)}  # the types of values that need no conversion
 # Near the ends of Python's calendar, the offset of a time zone is taken from this far inside the calendar.
 _INSIDE = timedelta(2)
 
