@@ -146,8 +146,7 @@ class Predictions:
     def __init__(
         self, model: Any, table: Any, kept: Sequence[str], proba: bool | None, added: AddedColumns = NOTHING_ADDED
     ) -> None:
-        self._model, self._table, self._kept, self._proba = model, table, kept, proba
-        self._added = added
+        self._model, self._table, self._kept, self._proba, self._added = model, table, kept, proba, added
         self._columns = ModelColumns(model, table, kept)
         # The kept columns of the table. Their text is copied unchanged, even if the model reads it as numbers.
         self._sources = table.as_written(kept) if table.is_text else kept
