@@ -18,20 +18,10 @@ from numpy.typing import NDArray
 from aucforest.cli._options import names_in
 from aucforest.estimators._model_files import load
 from aucforest.metrics.validation import positive_last
+from aucforest.tables import kinds
 from aucforest.tables.columns import read_table
 from aucforest.tables.files import check_exists
 from aucforest.tables.integers import rounded_features
-from aucforest.tables.kinds import (
-    NamedTable,
-    as_kind,
-    decode,
-    feature_names,
-    find_column,
-    holds_text,
-    is_number,
-    kind_of,
-    to_features,
-)
 from aucforest.tables.labels import (
     LabelReader,
     check_has_rows,
@@ -104,7 +94,7 @@ def open_table(file: Path, as_text: Sequence[str] | None, options: ReadOptions =
 def read_columns(table: Source, names: Sequence[str]) -> Any:
     """Return the given columns of a table as an Arrow table, in types that fit all rows."""
     names = list(dict.fromkeys(names))
-    find_column(table, *names)
+    kinds.find_column(table, *names)
     return pa.Table.from_batches(table.batches(names), schema=table.schema(names))
 
 
@@ -152,9 +142,9 @@ def read_training_table(
     read_apart = [name for name in (target, weight, groups) if name is not None]
     others = [*read_apart, *([] if time is None else [time])]
     table = open_table(file, [*read_apart, *categorical], read_options)
-    find_column(table, *others, *drop, *keep, *categorical)
+    kinds.find_column(table, *others, *drop, *keep, *categorical)
     _check_categorical(table, categorical)
-    features = feature_names(table, [*others, *drop])
+    features = kinds.feature_names(table, [*others, *drop])
     reader = LabelReader(table, target, positive, OPTION)
     classes, y, weights, group_numbers = read_labels(table, reader, weight, groups)
     echo_notes(reader.alike_notes())
@@ -168,7 +158,7 @@ def read_training_table(
     X = content.select(features)
     echo_notes(suspicious_columns(X, y, drop=True))
     return data._replace(
-        X=to_features(_already_rounded(X)),
+        X=kinds.to_features(_already_rounded(X)),
         groups=None if groups is None else content.column(groups).to_pandas().to_numpy(),
         times=None if time is None else _read_times(table, content.column(time), time),
     )
@@ -178,7 +168,7 @@ def _check_categorical(table: Source, names: Sequence[str]) -> None:
     """Raise ValueError if a column of --categorical has another type; columns of text files have no types."""
     for name in names if not table.is_text else ():
         type_ = table.schema([name]).field(name).type
-        if not (holds_text(type_) or pa.types.is_boolean(type_)):
+        if not (kinds.holds_text(type_) or pa.types.is_boolean(type_)):
             raise ValueError(
                 f"--categorical: the column {name!r} of {table.name} is {type_}: store it as text, as the types of a"
                 " Parquet file say which columns are categorical"
@@ -213,11 +203,11 @@ def _say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -
 
 def _read_times(table: Source, column: Any, name: str) -> NDArray[Any]:
     """Return a column of dates or numbers, with text parsed as dates by pandas; ValueError if a value is missing."""
-    column = decode(column)
+    column = kinds.decode(column)
     values, type_ = column.to_pandas(date_as_object=False), column.type
-    if holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
+    if kinds.holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
         values = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601").dt.tz_localize(None)
-    elif not is_number(type_):
+    elif not kinds.is_number(type_):
         raise ValueError(f"column {name!r} has type {type_}, but times must be dates or numbers")
     if name in table.stray:
         raise ValueError(f"column {name!r}: {table.stray[name]}, but times must be dates or numbers")
@@ -253,7 +243,7 @@ def read_for_model(
     return Labelled(_title(table, target, positive), X, y, weights, model.classes_)
 
 
-def _title(table: NamedTable, target: str, positive: str | None) -> str:
+def _title(table: Source, target: str, positive: str | None) -> str:
     """Return the title of the results."""
     label = "" if positive is None else f" {positive}" if find_comparison(positive) else f" = {positive}"
     return f"{table.name}, {target}{label}"
@@ -293,11 +283,11 @@ def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.ui
     )
 
 
-def labels_for_model(model: Any, table: NamedTable, column: Any, target: str, positive: str | None) -> NDArray[Any]:
+def labels_for_model(model: Any, table: Source, column: Any, target: str, positive: str | None) -> NDArray[Any]:
     """Return labels as the classes of a model; ValueError if one is missing or not a class, or if all are the same."""
     classes = model.classes_
     shown = listed(list(map(repr, classes.tolist())))
-    kind = kind_of(classes.tolist())
+    kind = kinds.kind_of(classes.tolist())
     *_, negative, positive_label = classes[positive_last(model)]
     is_one_against_others = kind == TEXT and negative == not_label(positive_label)
     if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(positive_label)):
@@ -313,7 +303,7 @@ def labels_for_model(model: Any, table: NamedTable, column: Any, target: str, po
         # Booleans become labels in the spelling of the training data.
         column = pc.if_else(column, class_of_word["true"], class_of_word["false"])
     try:
-        labels = as_kind(column, kind, target, table)
+        labels = kinds.as_kind(column, kind, target, table)
     except ValueError as error:
         advice = "; if the model was fitted with a positive label, pass --positive" if kind == FLAG else ""
         raise ValueError(f"{error}{advice}") from error
