@@ -147,8 +147,7 @@ class SelectedRows:
 
     def location(self, row: int) -> str:
         """Return the position of a row in the source."""
-        location: str = self._source.location(int(self._rows[row]))
-        return location
+        return str(self._source.location(int(self._rows[row])))
 
     def done(self, n_rows: int) -> float:
         """Return `n_rows` as a proportion of the selected rows."""
