@@ -146,12 +146,14 @@ def times_in(dates: Dates) -> frozenset[int]:
 
 
 def format_time(seconds: float) -> str:
-    """Return a time in seconds since 1970-01-01 as text, which is only the date at midnight."""
-    if not abs(seconds) < 2**53:
-        return f"{seconds:g}"
-    moment = np.datetime64(int(np.floor(seconds)), "s")
-    day = moment.astype("M8[D]")
-    return str(day if day == moment else moment).replace("T", " ")
+    """Return a time in seconds since 1970-01-01 as text; see `format_moment`."""
+    return format_moment(np.datetime64(int(np.floor(seconds)), "s")) if abs(seconds) < 2**53 else f"{seconds:g}"
+
+
+def format_moment(moment: np.datetime64) -> str:
+    """Return a date as text, without the time of day at midnight."""
+    second, day = moment.astype("M8[s]"), moment.astype("M8[D]")
+    return str(day if day == second else second).replace("T", " ")
 
 
 def format_duration(seconds: float) -> str:
