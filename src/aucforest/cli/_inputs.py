@@ -317,7 +317,7 @@ def labels_for_model(model: Any, table: Source, column: Any, target: str, positi
             f"{table.location(row)}: column {target!r} has the label {column[row].as_py()!r}, but the classes of the"
             f" model are {shown}"
         )
-    y: NDArray[Any] = classes[codes.to_numpy()]
+    y = classes[codes.to_numpy()]
     if np.all(y == y[0]):
         raise ValueError(f"column {target!r} has only one class, {str(y[0])!r}")
     return y

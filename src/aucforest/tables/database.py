@@ -109,8 +109,7 @@ def columns_of(expression: str) -> list[str]:
     found += [f"{name}()" for name in sorted(functions & _REFUSED_FUNCTIONS.union(name for (name,) in impure))]
     if found:
         raise ValueError(f"where must compare the values of one row, but has {found[0]}: {shown}")
-    names = [part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"))
 
 
 def _condition(expression: str, rows: str = _ROWS) -> str:

@@ -158,9 +158,8 @@ def feature_names(source: Any, others: Sequence[str]) -> list[str]:
         raise ValueError(f"{source.name} has no feature columns besides {others[0]!r}")
     for field in source.schema(names):
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if _is_temporal(field.type) or is_number(type_) or holds_text(type_):
-            continue
-        if not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+        is_plain = is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
+        if not (is_plain or _is_temporal(field.type)):
             raise ValueError(
                 f"column {field.name!r} has type {field.type}: features must be numeric, string, boolean, or dates;"
                 f" leave it out with --drop {shlex.quote(field.name)} (in Python, drop=[{field.name!r}])"

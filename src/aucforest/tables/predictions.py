@@ -184,7 +184,4 @@ class Predictions:
 
 def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
     """Return the labels for class probabilities; only models without `threshold_` have to predict once more."""
-    if hasattr(model, "threshold_"):
-        labels: NDArray[Any] = model.classes_[decide(model, proba)]
-        return labels
-    return model.predict(X)
+    return model.classes_[decide(model, proba)] if hasattr(model, "threshold_") else model.predict(X)

@@ -86,8 +86,7 @@ class SparseRows:
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
         """Return the given rows, a slice or an array of indices, as a dense matrix."""
-        dense: NDArray[Any] = self.matrix[rows].toarray()
-        return dense
+        return self.matrix[rows].toarray()
 
     def blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yield slices of `rows`, each with its rows as a dense matrix, which the next block overwrites."""

@@ -145,7 +145,7 @@ class TextFiles(Files):
         """
         self.can_be_text = False
         unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
-        options = self._options._replace(**_only_formats(types, self._options))
+        options = _with_formats(self._options, types)
         inferred, self.rounded = infer_types(unknown, self._count, options, has_numbers=self._has_numbers)
         fitting = {
             name: type_._replace(arrow=types[name].arrow if type_.kind == "date" else type_.arrow)
@@ -230,15 +230,15 @@ class TextFiles(Files):
         return {"files": self.stamps(), "columns": self.columns, **self._options._asdict()}
 
 
-def _only_formats(types: Mapping[str, TextType], options: ReadOptions) -> dict[str, Any]:
-    """Return the decimal mark and the date format that all types share, unless they are given as options."""
-    found = {}
-    given_options = (("decimal", "decimal", options.point_or_comma), ("date_format", "date", options.date_format))
-    for option, key, given in given_options:
-        values = {type_.format[key] for type_ in types.values() if key in type_.format}
-        if given is None and len(values) == 1:
-            (found[option],) = values
-    return found
+def _with_formats(options: ReadOptions, types: Mapping[str, TextType]) -> ReadOptions:
+    """Return the options with the decimal mark and the date format that all types share, unless they are given."""
+    formats = [type_.format for type_ in types.values()]
+    marks, days = ({written[key] for written in formats if key in written} for key in ("decimal", "date"))
+    if options.point_or_comma is None and len(marks) == 1:
+        options = options._replace(decimal=marks.pop())
+    if options.date_format is None and len(days) == 1:
+        options = options._replace(date_format=days.pop())
+    return options
 
 
 def _fits(inferred: TextType, wanted: TextType) -> bool:
