@@ -15,7 +15,7 @@ from aucforest.tables.files import Files, rows_of_batch, split
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few
-from aucforest.tables.text_types import EMPTY, N_VALUES, N_ZEROS, NESTED, RAW, TEXT, TextType, infer_types
+from aucforest.tables.text_types import EMPTY, KNOWN, N_VALUES, N_ZEROS, NESTED, RAW, TEXT, TextType, infer_types
 from aucforest.tables.texts import StrayText
 
 # The maximum number of stray values of a column, such as text among numbers, that are kept as examples for messages.
@@ -112,10 +112,9 @@ class TextFiles(Files):
         for name, type_ in zip(columns, types):
             if self._reads_types and not raw and type_.engine and type_.is_sure:
                 engine[self._engine_names[name]] = type_.engine
-        known = f"CASE WHEN {{0}} NOT IN ({texts(self.missing)}) THEN {{0}} END"
         selected = []
         for name, type_ in zip((self._engine_names[name] for name in columns), types):
-            sql = known if raw and type_ == TEXT else "{0}" if name in engine else type_.sql
+            sql = KNOWN if raw and type_ == TEXT else "{0}" if name in engine else type_.sql
             selected.append(sql.replace("{0}", name))
         self.check_unchanged()
         with self._explaining(), self._connection.cursor() as cursor:

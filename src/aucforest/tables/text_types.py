@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from aucforest.tables import spellings
 from aucforest.tables.database import text, texts
-from aucforest.tables.kinds import WORDS
+from aucforest.tables.kinds import MISSING, WORDS
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, Readings, is_few
 
@@ -49,6 +49,8 @@ _ZONED = _if(
 _CLOCK = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
 _DAYS = _if(spellings.DURATION, f"epoch_us(try_cast({_CLOCK} AS INTERVAL))")
 _DURATION = f"coalesce({_DAYS}, {_if(spellings.TIME_OF_DAY, 'epoch_us(try_cast({0} AS INTERVAL))')})"
+# Text, with NULL in place of missing-value markers.
+KNOWN = f"CASE WHEN {{0}} NOT IN ({texts(MISSING)}) THEN {{0}} END"
 _FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({texts(WORDS[False])}) THEN false END"
 
 
