@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucforest.tables.kinds import as_kind, feature_names, kind_of, to_features
+from aucforest.tables.kinds import MISSING, NamedTable, as_kind, feature_names, kind_of, to_features
 from aucforest.tables.sources import open_source
 from aucforest.tables.values import FLAG, NUMBER, TEXT
 
 
 def read(values, kind):
     """Return a column of text or of arrow's own types as a list."""
-    return as_kind(pa.array(values), kind, "a", lambda row: f"row {row}").to_pylist()
+    table = NamedTable()
+    table.name, table.missing = "t", MISSING
+    return as_kind(pa.array(values), kind, "a", table).to_pylist()
 
 
 @given(st.lists(st.floats() | st.integers(-(2**62), 2**62), min_size=1))
@@ -53,9 +55,9 @@ def test_parquet_types_are_converted_to_the_kind_of_the_model():
 @pytest.mark.parametrize(
     ("values", "kind", "sentence"),
     [
-        (["1"] * 70 + ["x", "y"], NUMBER, "row 70: column 'a' has the value 'x', which is not a number"),
-        (["x"], NUMBER, "row 0: column 'a' has the value 'x', which is not a number"),
-        (["true", "", "maybe"], FLAG, "row 2: column 'a' has the value 'maybe', which is not a boolean"),
+        (["1"] * 70 + ["x", "y"], NUMBER, "t, row 71: column 'a' has the value 'x', which is not a number"),
+        (["x"], NUMBER, "t, row 1: column 'a' has the value 'x', which is not a number"),
+        (["true", "", "maybe"], FLAG, "t, row 3: column 'a' has the value 'maybe', which is not a boolean"),
         ([1, 2], TEXT, "column 'a' has type int64, but the model needs a string"),
         ([1, 2], FLAG, "column 'a' has type int64, but the model needs a boolean"),
         ([[1], [2]], NUMBER, "column 'a' has type list<item: int64>, but the model needs a number"),

@@ -1,5 +1,7 @@
 """The columns of a model in new tables: found by name, read as in training, whatever a batch shows."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -43,10 +45,9 @@ def model(frame, tmp_path_factory):
 def typed(model, given, others=()):
     """Return the features of a table in the kinds of a model, and what is said."""
     source = open_source(given)
+    source.batches = partial(source.batches, rows=50)
     columns = ModelColumns(model, source, others)
-    batches = source.batches(columns.names, rows=50)
-    tables = [columns.typed(batch, 50 * i) for i, batch in enumerate(batches)]
-    return pa.concat_tables(tables), columns.unseen_notes()
+    return pa.concat_tables([features for features, _ in columns.batches()]), columns.unseen_notes()
 
 
 def test_features_are_the_same_whatever_holds_them(tmp_path, frame, model):
@@ -104,8 +105,8 @@ def test_a_model_without_names_takes_the_columns_in_order():
     table = pa.table({"id": range(60), "b": X[:, 0], "a": X[:, 1]})
     columns = ModelColumns(model, open_source(table), ["id"])
     assert (columns.has_names, columns.names) == (False, ["b", "a"])
-    (batch,) = table.select(["b", "a"]).to_batches()
-    np.testing.assert_array_equal(columns.features(columns.typed(batch, 0)), X)
+    ((typed, _),) = columns.batches()
+    np.testing.assert_array_equal(columns.features(typed), X)
     with pytest.raises(ValueError, match="the Table has 3 columns, but the model was fitted on 2 without names"):
         ModelColumns(model, open_source(table))
 

@@ -64,10 +64,12 @@ def test_values_as_they_are_written_beside_others(tmp_path):
 
 def test_columns_that_stay_text(tmp_path):
     source = write_column(tmp_path, ["007", "NA"], e=["1", "2"])
-    assert source.with_text(["d"]).schema(["d", "e"]).types == [pa.string(), pa.int64()]
-    assert read_all(source.with_text(["d"]))["d"].to_pylist() == ["007", None]
-    other = source.with_text(None)
-    assert read_all(other).to_pylist()[0] == {"d": "007", "x": "1", "e": "1"}
+    source.keep_as_text(["d"])
+    assert source.schema(["d", "e"]).types == [pa.string(), pa.int64()]
+    assert read_all(source)["d"].to_pylist() == ["007", None]
+    source.keep_as_text(None)
+    assert read_all(source).to_pylist()[0] == {"d": "007", "x": "1", "e": "1"}
+    source.keep_as_text(())
     assert source.schema(["d", "e"]).types == [pa.string(), pa.int64()]
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from aucforest.cli._inputs import Labelled
 from aucforest.cli._outputs import rich_table
 from aucforest.inspection.folds import Fold, make_folds, time_folds
+from aucforest.tables.dates import format_moment
 
 
 def check_folds_by(groups: str | None, time: str | None) -> None:
@@ -27,15 +28,17 @@ def split_rows(data: Labelled, n_folds: int, n_repeats: int, seed: int) -> list[
     return n_folds if data.groups is None else folds
 
 
-def describe_time_folds(data: Labelled, folds: Sequence[Fold]) -> list[dict[str, Any]]:
-    """Return times, numbers of rows, and numbers of rows by class of the training and test rows of each fold."""
-    assert data.times is not None
+def describe_time_folds(data: Labelled, folds: Sequence[Fold] | int) -> list[dict[str, Any]]:
+    """Return times and numbers of rows, in all and by class, of the training and test rows of folds by time."""
+    if data.times is None or isinstance(folds, int):
+        return []
     described, classes = [], list(map(str, data.classes.tolist()))
+    spell = format_moment if data.times.dtype.kind == "M" else str
     for number, fold in enumerate(folds):
         content: dict[str, Any] = {"fold": number}
         for part, rows in zip(("train", "test"), fold):
             times, counts = data.times[rows], np.bincount(data.y[rows], minlength=len(classes)).tolist()
-            content |= {f"{part}_from": _as_text(times.min()), f"{part}_to": _as_text(times.max())}
+            content |= {f"{part}_from": spell(times.min()), f"{part}_to": spell(times.max())}
             content |= {f"n_{part}": len(rows), f"{part}_class_counts": dict(zip(classes, counts))}
         described.append(content)
     return described
@@ -55,11 +58,3 @@ def time_folds_table(described: list[dict[str, Any]]) -> Table:
             cells += [f"{n_positive:,}"] if has_positive else []
         rows.append(cells)
     return rich_table(None, headings, rows)
-
-
-def _as_text(time: Any) -> str:
-    """Return a date, without the time if it is midnight, or a number as text."""
-    if not isinstance(time, np.datetime64):
-        return str(time)
-    text = str(np.datetime_as_string(time, unit="s"))
-    return text.removesuffix("T00:00:00").replace("T", " ")

@@ -4,7 +4,7 @@ The types of training data are inferred from the file. Other rows are read in th
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,26 +18,16 @@ from numpy.typing import NDArray
 from aucforest.cli._options import names_in
 from aucforest.estimators._model_files import load
 from aucforest.metrics.validation import positive_last
+from aucforest.tables import kinds
 from aucforest.tables.columns import read_table
 from aucforest.tables.files import check_exists
 from aucforest.tables.integers import rounded_features
-from aucforest.tables.kinds import (
-    NamedTable,
-    as_kind,
-    decode,
-    feature_names,
-    find_column,
-    holds_text,
-    is_number,
-    kind_of,
-    to_features,
-)
 from aucforest.tables.labels import (
     LabelReader,
     check_has_rows,
     find_comparison,
     not_label,
-    read_group_column,
+    read_groups,
     read_labels,
     read_weights,
     refuse_missing,
@@ -54,8 +44,7 @@ _MOST_ROWS, _BLOCKS = 2**16, 16
 # A target is refused if it has more than MOST_LABELS distinct labels, and on average fewer than LEAST_ROWS rows per
 # label. For integers, which may be a quantity, the least number of rows is LEAST_ROWS_OF_INTEGERS.
 MOST_LABELS, LEAST_ROWS, LEAST_ROWS_OF_INTEGERS = 50, 10, 100
-# The option of the positive label in messages.
-OPTION = "--positive "
+OPTION = "--positive "  # the option of the positive label in messages
 # Pairs of labels of which the second is positive even if it is more frequent.
 _ORDERED = {("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("negative", "positive"), ("neg", "pos")}
 
@@ -82,8 +71,7 @@ class Labelled(NamedTuple):
 
     For training data, `y` has class indices (of two classes the positive one is 1), `source` is the opened table, and
     `groups` or `times` may define the folds. If the table is read batch by batch, X is None, and `features` has the
-    names of the features. `text_formats` has the formats of features that are read from text. For other rows, `y` has
-    labels, which are classes of the model.
+    names of the features. For other rows, `y` has labels, which are classes of the model.
     """
 
     title: str
@@ -95,7 +83,6 @@ class Labelled(NamedTuple):
     times: NDArray[Any] | None = None
     source: Any = None
     features: Sequence[str] = ()
-    text_formats: Mapping[str, Mapping[str, str]] = {}
 
 
 def open_table(file: Path, as_text: Sequence[str] | None, options: ReadOptions = DEFAULT_OPTIONS) -> Source:
@@ -108,7 +95,7 @@ def open_table(file: Path, as_text: Sequence[str] | None, options: ReadOptions =
 def read_columns(table: Source, names: Sequence[str]) -> Any:
     """Return the given columns of a table as an Arrow table, in types that fit all rows."""
     names = list(dict.fromkeys(names))
-    find_column(table, *names)
+    kinds.find_column(table, *names)
     return pa.Table.from_batches(table.batches(names), schema=table.schema(names))
 
 
@@ -156,9 +143,9 @@ def read_training_table(
     read_apart = [name for name in (target, weight, groups) if name is not None]
     others = [*read_apart, *([] if time is None else [time])]
     table = open_table(file, [*read_apart, *categorical], read_options)
-    find_column(table, *others, *drop, *keep, *categorical)
+    kinds.find_column(table, *others, *drop, *keep, *categorical)
     _check_categorical(table, categorical)
-    features = feature_names(table, [*others, *drop])
+    features = kinds.feature_names(table, [*others, *drop])
     reader = LabelReader(table, target, positive, OPTION)
     classes, y, weights, group_numbers = read_labels(table, reader, weight, groups)
     echo_notes(reader.alike_notes())
@@ -169,13 +156,12 @@ def read_training_table(
         _say_of_rows(table, features, y)
         return data._replace(features=features)
     content = read_columns(table, [*features, *(name for name in (groups, time) if name is not None)])
-    X, names = content.select(features), set(features)
+    X = content.select(features)
     echo_notes(suspicious_columns(X, y, drop=True))
     return data._replace(
-        X=to_features(_already_rounded(X)),
+        X=kinds.to_features(_already_rounded(X)),
         groups=None if groups is None else content.column(groups).to_pandas().to_numpy(),
         times=None if time is None else _read_times(table, content.column(time), time),
-        text_formats={name: written for name, written in table.text_formats.items() if name in names},
     )
 
 
@@ -183,7 +169,7 @@ def _check_categorical(table: Source, names: Sequence[str]) -> None:
     """Raise ValueError if a column of --categorical has another type; columns of text files have no types."""
     for name in names if not table.is_text else ():
         type_ = table.schema([name]).field(name).type
-        if not (holds_text(type_) or pa.types.is_boolean(type_)):
+        if not (kinds.holds_text(type_) or pa.types.is_boolean(type_)):
             raise ValueError(
                 f"--categorical: the column {name!r} of {table.name} is {type_}: store it as text, as the types of a"
                 " Parquet file say which columns are categorical"
@@ -218,11 +204,11 @@ def _say_of_rows(table: Source, features: Sequence[str], labels: NDArray[Any]) -
 
 def _read_times(table: Source, column: Any, name: str) -> NDArray[Any]:
     """Return a column of dates or numbers, with text parsed as dates by pandas; ValueError if a value is missing."""
-    column = decode(column)
+    column = kinds.decode(column)
     values, type_ = column.to_pandas(date_as_object=False), column.type
-    if holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
+    if kinds.holds_text(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_) or pa.types.is_null(type_):
         values = pd.to_datetime(values, errors="coerce", utc=True, format="ISO8601").dt.tz_localize(None)
-    elif not is_number(type_):
+    elif not kinds.is_number(type_):
         raise ValueError(f"column {name!r} has type {type_}, but times must be dates or numbers")
     if name in table.stray:
         raise ValueError(f"column {name!r}: {table.stray[name]}, but times must be dates or numbers")
@@ -246,24 +232,22 @@ def read_for_model(
     """Read labeled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes."""
     others = [name for name in (target, weight, groups) if name is not None]
     table = open_table(file, None, read_options)
-    columns, n_rows = ModelColumns(model, table, others), 0
-    feature_batches: list[Any] = []
-    other_batches: list[Any] = []
-    for batch in table.batches(list(dict.fromkeys([*columns.names, *others]))):
-        feature_batches.append(columns.typed(batch, n_rows))
-        other_batches.append(pa.table(batch.select(others)))
-        n_rows += batch.num_rows
-    check_has_rows(table, n_rows)
+    columns = ModelColumns(model, table, others)
+    features, batches = list[Any](), list[Any]()
+    for typed, batch in columns.batches(others):
+        features.append(typed)
+        batches.append(batch.select(others))
+    check_has_rows(table, columns.n_rows)
     echo_notes([*stray_notes(table, columns.names), *columns.unseen_notes()])
-    content = pa.concat_tables(other_batches)
+    content = pa.Table.from_batches(batches)
     y = labels_for_model(model, table, content.column(target), target, positive)
     weights = None if weight is None else read_weights(table, content.column(weight), weight)
-    X = columns.features(pa.concat_tables(feature_batches, promote_options="permissive"))
-    group = None if groups is None else read_group_column(table, content.column(groups), groups).to_pandas().to_numpy()
+    X = columns.features(pa.concat_tables(features, promote_options="permissive"))
+    group = None if groups is None else read_groups(table, content.column(groups), groups).to_pandas().to_numpy()
     return Labelled(_title(table, target, positive), X, y, weights, model.classes_, group)
 
 
-def _title(table: NamedTable, target: str, positive: str | None) -> str:
+def _title(table: Source, target: str, positive: str | None) -> str:
     """Return the title of the results."""
     label = "" if positive is None else f" {positive}" if find_comparison(positive) else f" = {positive}"
     return f"{table.name}, {target}{label}"
@@ -303,11 +287,11 @@ def _refuse_quantities(target: str, classes: NDArray[Any], labels: NDArray[np.ui
     )
 
 
-def labels_for_model(model: Any, table: NamedTable, column: Any, target: str, positive: str | None) -> NDArray[Any]:
+def labels_for_model(model: Any, table: Source, column: Any, target: str, positive: str | None) -> NDArray[Any]:
     """Return labels as the classes of a model; ValueError if one is missing or not a class, or if all are the same."""
     classes = model.classes_
     shown = listed(list(map(repr, classes.tolist())))
-    kind = kind_of(classes.tolist())
+    kind = kinds.kind_of(classes.tolist())
     *_, negative, positive_label = classes[positive_last(model)]
     is_one_against_others = kind == TEXT and negative == not_label(positive_label)
     if positive is not None and kind != FLAG and (len(classes) > 2 or positive != str(positive_label)):
@@ -316,15 +300,14 @@ def labels_for_model(model: Any, table: NamedTable, column: Any, target: str, po
         reader = LabelReader(table, target, str(positive_label) if positive is None else positive, OPTION)
         reader.add(column)
         labels = reader.finish()[1]
-        for note in reader.alike_notes():
-            typer.echo(f"Note: {note}", err=True)
+        echo_notes(reader.alike_notes())
         return classes[positive_last(model)][labels]
     class_of_word = {str(label).lower(): label for label in classes.tolist()}
     if pa.types.is_boolean(column.type) and kind == TEXT and class_of_word.keys() == {"false", "true"}:
         # Booleans become labels in the spelling of the training data.
         column = pc.if_else(column, class_of_word["true"], class_of_word["false"])
     try:
-        labels = as_kind(column, kind, target, table.location, table.missing)
+        labels = kinds.as_kind(column, kind, target, table)
     except ValueError as error:
         advice = "; if the model was fitted with a positive label, pass --positive" if kind == FLAG else ""
         raise ValueError(f"{error}{advice}") from error
@@ -338,7 +321,7 @@ def labels_for_model(model: Any, table: NamedTable, column: Any, target: str, po
             f"{table.location(row)}: column {target!r} has the label {column[row].as_py()!r}, but the classes of the"
             f" model are {shown}"
         )
-    y: NDArray[Any] = classes[codes.to_numpy()]
+    y = classes[codes.to_numpy()]
     if np.all(y == y[0]):
         raise ValueError(f"column {target!r} has only one class, {str(y[0])!r}")
     return y

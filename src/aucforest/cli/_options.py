@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from aucforest.tables.database import check_where
+from aucforest.metrics.at_k import parse_number
+from aucforest.tables.database import columns_of
 from aucforest.tables.read_options import CHECKS, ReadOptions
 from aucforest.tree.criteria import CRITERIA
 
@@ -57,20 +58,22 @@ Time = Annotated[
 ]
 
 
-def usage(check: Callable[[str], Any]) -> Callable[[str | None], Any]:
-    """Return the callback of an option whose value is checked or converted: a ValueError becomes a usage error."""
+def usage(check: Callable[[str], Any]) -> Callable[[str | None], str | None]:
+    """Return the callback of an option whose value is checked: a ValueError becomes a usage error."""
 
-    def callback(value: str | None) -> Any:
+    def callback(value: str | None) -> str | None:
         try:
-            return None if value is None else check(value)
+            if value is not None:
+                check(value)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
+        return value
 
     return callback
 
 
 def _checked_option(metavar: str, check: Callable[[str], Any], text: str) -> Any:
-    """Return the annotation of a text option that `check` validates or converts; `text` is its help."""
+    """Return the annotation of a text option that `check` validates; `text` is its help."""
     return Annotated[str | None, typer.Option(metavar=metavar, callback=usage(check), help=text)]
 
 
@@ -93,7 +96,7 @@ _DECIMAL = _checked_option(
 _THOUSANDS = _checked_option("MARK", CHECKS["thousands"], "The mark between thousands of such numbers: ',' or '.'.")
 _WHERE = _checked_option(
     "SQL",
-    check_where,
+    columns_of,
     "Read only rows for which an SQL expression is true, such as \"channel = 'web' AND amount > 10\".",
 )
 _SAMPLE = Annotated[
@@ -165,6 +168,17 @@ def _check_jobs(jobs: int) -> int:
 
 
 Jobs = Annotated[int, typer.Option(callback=_check_jobs, help="Number of threads; -1 uses all cores.")]
+
+
+def number_or(option: str, text: str, *words: str) -> str | int | float:
+    """Return the value of an option that is one of some words, an integer or a float."""
+    if text in words:
+        return text
+    try:
+        return parse_number(text)
+    except ValueError:
+        wanted = " or ".join(filter(None, [", ".join(words), "a number"]))
+        raise typer.BadParameter(f"must be {wanted}, but is {text!r}", param_hint=option) from None
 
 
 def names_in(listed: str | None) -> list[str]:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import typer
 
+from aucforest.cli._options import number_or
 from aucforest.estimators.thresholds import RULES
-from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.thresholds import BOUNDS, check_bounds, check_cost
 
 _FORMS = (*RULES, *(f"{key}=NUMBER" for key in BOUNDS), "cost=FP:FN", "alerts=NUMBER,cost=FP:FN", "argmax")
@@ -33,7 +33,7 @@ def parse_rule(text: str) -> Any:
     if not set(rule) <= {*BOUNDS, "cost"} or len(rule) < len(parts):
         _refuse(f"must be {', '.join(_FORMS)} or a probability, but is {text!r}")
     try:
-        rule = {key: _costs(value) if key == "cost" else _bound(value) for key, value in rule.items()}
+        rule = {key: _costs(value) if key == "cost" else number_or("--threshold", value) for key, value in rule.items()}
         check_bounds(rule, name="the rule", others=("cost",))
     except ValueError as error:
         _refuse(str(error))
@@ -42,14 +42,6 @@ def parse_rule(text: str) -> Any:
 
 def _refuse(message: str) -> None:
     raise typer.BadParameter(message, param_hint="--threshold")
-
-
-def _bound(text: str) -> int | float:
-    """Return a bound as a number."""
-    try:
-        return parse_number(text)
-    except ValueError:
-        raise ValueError(f"must be a number, but is {text!r}") from None
 
 
 def _costs(text: str) -> list[list[float]]:

@@ -10,25 +10,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from aucforest.cli import _options
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
-from aucforest.cli._options import (
-    TABLE_HELP,
-    TARGET_HELP,
-    Categorical,
-    Drop,
-    Groups,
-    Jobs,
-    JsonOut,
-    PlotOut,
-    Positive,
-    Seed,
-    Time,
-    Weight,
-    names_in,
-    takes_read_options,
-    usage,
-)
+from aucforest.cli._options import names_in, takes_read_options, usage
 from aucforest.cli._outputs import PICTURES, check_outputs, check_suffix, console, rich_table, write_json, write_picture
 from aucforest.datasets import load_abalone
 from aucforest.inspection import ComparisonRow, CriteriaComparison, compare_criteria
@@ -43,13 +28,12 @@ from aucforest.tree.criteria import CRITERIA
 SIGNIFICANT = 0.05
 
 
-def _check_criteria(criteria: str) -> str:
-    """Return a list of criteria; ValueError if one is unknown."""
+def _check_criteria(criteria: str) -> None:
+    """Raise ValueError if one of the criteria in a list is unknown."""
     possible = ("auto", STACK, *CRITERIA)
     for name in names_in(criteria):
         if name not in possible:
             raise ValueError(f"{name!r} is not among {', '.join(possible)}{nearest(name, possible)}")
-    return criteria
 
 
 @takes_read_options()
@@ -57,11 +41,11 @@ def compare(
     file: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE]", help=f"{TABLE_HELP} Default: the abalone data, 18 rings or more against fewer."
+            metavar="[FILE]", help=f"{_options.TABLE_HELP} Default: the abalone data, 18 rings or more against fewer."
         ),
     ] = None,
-    target: Annotated[str | None, typer.Option(metavar="COLUMN", help=TARGET_HELP)] = None,
-    positive: Positive = None,
+    target: Annotated[str | None, typer.Option(metavar="COLUMN", help=_options.TARGET_HELP)] = None,
+    positive: _options.Positive = None,
     criteria: Annotated[
         str,
         typer.Option(
@@ -77,21 +61,21 @@ def compare(
             help="Best or random thresholds; auto is best for a single criterion, and both for the criterion auto."
         ),
     ] = "auto",
-    weight: Weight = None,
-    drop: Drop = None,
-    categorical: Categorical = None,
+    weight: _options.Weight = None,
+    drop: _options.Drop = None,
+    categorical: _options.Categorical = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     trees: Annotated[int, typer.Option(min=1, help="Number of trees of each forest.")] = 100,
     folds: Annotated[int, typer.Option(min=2, help="Number of stratified folds.")] = 5,
     repeats: Annotated[
         int | None, typer.Option(min=1, help="Number of repeats of the cross-validation; 3 by default, 1 with --time.")
     ] = None,
-    groups: Groups = None,
-    time: Time = None,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    json_out: JsonOut = None,
-    plot_out: PlotOut = None,
+    groups: _options.Groups = None,
+    time: _options.Time = None,
+    seed: _options.Seed = 0,
+    jobs: _options.Jobs = -1,
+    json_out: _options.JsonOut = None,
+    plot_out: _options.PlotOut = None,
 ) -> None:
     """Compare split criteria by cross-validation on the same folds and seeds, with a significance test against Gini.
 
@@ -118,7 +102,7 @@ def compare(
         X, rings = load_abalone(return_X_y=True)
         data = Labelled("abalone, rings >= 18", X, (rings >= 18).astype(np.uint16), None, np.array([False, True]))
     cv = split_rows(data, folds, repeats or 3, seed)
-    by_time = [] if time is None or isinstance(cv, int) else describe_time_folds(data, cv)
+    by_time = describe_time_folds(data, cv)
     comparison = compare_criteria(
         data.X,
         data.y,

@@ -36,8 +36,7 @@ from aucforest.tables.labels import check_has_rows, typed_labels
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
-# The exit code of --fail-on-alert.
-ALERT = 3
+ALERT = 3  # the exit code of --fail-on-alert
 # Metrics that can be requested: all but costs, which need a cost matrix. Metrics in _OF_SCORES only need scores.
 _METRICS = tuple(name for name in NAMES if name not in COSTS)
 _OF_SCORES = ("roc_auc", "average_precision")
@@ -46,12 +45,11 @@ _PROBABILITY = "probability_"
 _ANSWERS = {True: "yes", False: "no", None: ""}
 
 
-def _check_metrics(metrics: str) -> str:
-    """Return a list of metrics; ValueError if one is unknown."""
+def _check_metrics(metrics: str) -> None:
+    """Raise ValueError if one of the metrics in a list is unknown."""
     for name in names_in(metrics):
         if name not in _METRICS and proportion_at_k(name) is None:
             raise ValueError(f"{name!r} is not among {', '.join((*_METRICS, *AT_K))}{nearest(name, _METRICS)}")
-    return metrics
 
 
 @takes_read_options()

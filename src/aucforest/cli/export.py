@@ -95,11 +95,11 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
 
     scikit-learn rounds values to float32, so its probabilities must agree with those of the model for rounded values.
     """
-    n_rows, n_moved, moved, largest = 0, 0, 0.0, dict.fromkeys(exported, 0.0)
+    n_moved, moved, largest = 0, 0.0, dict.fromkeys(exported, 0.0)
     table = open_table(data, None, read_options)
     columns = ModelColumns(forest, table)
-    for batch in table.batches(columns.names):
-        features = columns.features(columns.typed(batch, n_rows))
+    for typed, _ in columns.batches():
+        features = columns.features(typed)
         proba, X = forest.predict_proba(features), np.asarray(forest.encode(features))
         for kind, predict_proba in exported.items():
             differences = _differences(predict_proba(X), proba)
@@ -109,10 +109,9 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
                 rounded = X.astype(np.float32).astype(np.float64)
                 differences = _differences(predict_proba(rounded), forest._predict_valid(rounded))
             largest[kind] = max(largest[kind], differences.max(initial=0.0))
-        n_rows += batch.num_rows
-    check_has_rows(table, n_rows)
+    check_has_rows(table, columns.n_rows)
     echo_notes([*stray_notes(table, columns.names), *columns.unseen_notes()])
-    typer.echo(f"compared on {n_rows:,} rows")
+    typer.echo(f"compared on {columns.n_rows:,} rows")
     for kind, difference in largest.items():
         typer.echo(f"{kind}: largest difference of probabilities {difference:.2g}")
         if difference > _TOLERANCES[kind]:
@@ -124,7 +123,7 @@ def _compare(forest: Any, exported: dict[str, PredictProba], data: Path, read_op
         rows = "1 row" if n_moved == 1 else f"{n_moved:,} rows"
         typer.echo(
             f"scikit-learn: that is for values rounded to float32, as it rounds them; by this, {rows} of these"
-            f" {n_rows:,} have other probabilities, by up to {moved:.2g}"
+            f" {columns.n_rows:,} have other probabilities, by up to {moved:.2g}"
         )
 
 

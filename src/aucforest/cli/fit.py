@@ -11,25 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from aucforest._memory import machine_memory, parse_bytes
+from aucforest.cli import _options
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
-from aucforest.cli._options import (
-    TABLE_HELP,
-    TARGET_HELP,
-    Categorical,
-    Criterion,
-    Drop,
-    Groups,
-    Jobs,
-    JsonOut,
-    Positive,
-    Seed,
-    Time,
-    Weight,
-    names_in,
-    takes_read_options,
-    usage,
-)
+from aucforest.cli._options import names_in, number_or, takes_read_options, usage
 from aucforest.cli._outputs import (
     QUALITY,
     TABLES,
@@ -55,7 +40,6 @@ from aucforest.fitting.target import Target
 from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
-from aucforest.metrics.at_k import parse_number
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
@@ -74,10 +58,10 @@ _SMALL, _PART = 2**26, 64
 
 @takes_read_options()
 def fit(
-    train: Annotated[Path, typer.Argument(metavar="TRAIN", help=TABLE_HELP)],
-    target: Annotated[str, typer.Option(metavar="COLUMN", help=TARGET_HELP)],
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help=_options.TABLE_HELP)],
+    target: Annotated[str, typer.Option(metavar="COLUMN", help=_options.TARGET_HELP)],
     out: Annotated[Path, typer.Option(metavar="MODEL", help="The model file to write.")],
-    positive: Positive = None,
+    positive: _options.Positive = None,
     estimator: Annotated[
         Literal["forest", "stack"],
         typer.Option(
@@ -88,7 +72,7 @@ def fit(
     ] = "forest",
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,
     criterion: Annotated[
-        Criterion, typer.Option(help="Split criterion; auto mixes all, with best and random splits.")
+        _options.Criterion, typer.Option(help="Split criterion; auto mixes all, with best and random splits.")
     ] = "auto",
     sampling: Annotated[
         Literal["bootstrap", "stratified", "balanced", "subsample", "half-samples"],
@@ -125,16 +109,16 @@ def fit(
             help=f"What is made of dates: auto (time, month, day of week, hour), none, or some of {', '.join(PARTS)}.",
         ),
     ] = "auto",
-    weight: Weight = None,
-    drop: Drop = None,
-    categorical: Categorical = None,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
+    weight: _options.Weight = None,
+    drop: _options.Drop = None,
+    categorical: _options.Categorical = None,
+    seed: _options.Seed = 0,
+    jobs: _options.Jobs = -1,
     validate: Annotated[
         int | None, typer.Option(min=2, metavar="N", help="Also cross-validate with N stratified folds.")
     ] = None,
-    groups: Groups = None,
-    time: Time = None,
+    groups: _options.Groups = None,
+    time: _options.Time = None,
     reference: Annotated[
         Path | None,
         typer.Option(metavar="OUT", help="Table to write: labels with out-of-bag predictions, for aucforest estimate."),
@@ -155,7 +139,7 @@ def fit(
     ] = None,
     folder: Annotated[Path | None, typer.Option(help="Checkpoint folder; rerun the command to resume.")] = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
-    json_out: JsonOut = None,
+    json_out: _options.JsonOut = None,
 ) -> None:
     """Fit a forest or a stack to a labelled table and write it to a model file.
 
@@ -184,9 +168,9 @@ def fit(
         splitter=splitter,
         max_depth=max_depth,
         min_samples_leaf=min_samples_leaf,
-        max_features=_number("--max-features", max_features, "sqrt", "log2"),
+        max_features=number_or("--max-features", max_features, "sqrt", "log2"),
         class_weight=None if class_weight == "none" else class_weight,
-        shrinkage=None if shrinkage == "none" else _number("--shrinkage", shrinkage, "auto"),
+        shrinkage=None if shrinkage == "none" else number_or("--shrinkage", shrinkage, "auto"),
         sampling=sampling,
         date_parts=_names_or("--date-parts", date_parts, PARTS, {"auto": "auto", "none": None}),
         categorical_encoding=_names_or("--categorical-encoding", categorical_encoding, ENCODINGS, {"auto": "auto"}),
@@ -200,7 +184,8 @@ def fit(
     data = read_training_table(train, columns, read_options, in_batches=in_batches)
     rule_for(model.threshold, len(data.classes), 1)  # only validates the rule; `_fit` orders its costs
     if reference is not None:
-        _check_names([*kept, target, *_prediction_names(data.classes)], train)
+        for name in repeated([*kept, target, *_prediction_names(data.classes)]):
+            raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
     validated, time_folds = _validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
@@ -220,10 +205,9 @@ def _validate(
     if n_folds is None:
         return {}, []
     cv = split_rows(data, n_folds, 1, seed)
-    time_folds = [] if columns.time is None or isinstance(cv, int) else describe_time_folds(data, cv)
     by = columns.groups or columns.time
     name = f"{n_folds} folds" if by is None else f"{n_folds} folds by {by}"
-    return {name: _cross_validate(model, data, cv, seed)}, time_folds
+    return {name: _cross_validate(model, data, cv, seed)}, describe_time_folds(data, cv)
 
 
 def _fit(
@@ -235,16 +219,17 @@ def _fit(
         model.set_params(pos_label=data.classes.tolist()[1], threshold=rule)
     if data.X is not None:
         model.fit(data.X, data.classes[data.y], sample_weight=data.weight, groups=data.groups)
-        if data.text_formats:
-            model.text_formats_ = data.text_formats
+        names = set(data.X.column_names)
+        if formats := {name: written for name, written in data.source.text_formats.items() if name in names}:
+            model.text_formats_ = formats
     else:
         assert isinstance(model, AUCForestClassifier)
-        names: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
-        names |= {"positive": str(data.classes[-1]), "features": data.features}
-        names |= {} if columns.groups is None else {"groups": columns.groups}
+        settings: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
+        settings |= {"positive": str(data.classes[-1]), "features": data.features}
+        settings |= {} if columns.groups is None else {"groups": columns.groups}
         order = np.argsort(data.classes)
         rows = Target(data.classes[order], np.argsort(order).astype(np.uint16)[data.y], data.weight, data.groups)
-        fit_source(model, data.source, names, rows, memory_limit=memory_limit or "2GiB", folder=folder)
+        fit_source(model, data.source, settings, rows, memory_limit=memory_limit or "2GiB", folder=folder)
 
 
 def _print(
@@ -305,26 +290,9 @@ def _names_or(option: str, listed: str, possible: tuple[str, ...], words: dict[s
     return names
 
 
-def _number(option: str, text: str, *words: str) -> str | int | float:
-    """Return the value of an option that is one of some words, an integer or a float."""
-    if text in words:
-        return text
-    try:
-        return parse_number(text)
-    except ValueError:
-        wanted = " or ".join(filter(None, [", ".join(words), "a number"]))
-        raise typer.BadParameter(f"must be {wanted}, but is {text!r}", param_hint=option) from None
-
-
 def _prediction_names(classes: NDArray[Any]) -> list[str]:
     """Return the names of the columns of predictions in a reference."""
     return ["prediction", *(f"probability_{label}" for label in classes.tolist())]
-
-
-def _check_names(names: list[str], train: Path) -> None:
-    """Raise ValueError if a reference would have two columns of the same name."""
-    for name in repeated(names):
-        raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
 
 
 def _scored(model: _Model, data: Labelled, target: str, proba: NDArray[np.float64], seen: NDArray[np.bool_]) -> Any:

@@ -28,8 +28,6 @@ _BY_IMPURITY = (
     ' values even where they are noise; "aucforest report" with --train has the importance by permutation of'
     " out-of-bag rows"
 )
-# Decimals of thresholds and probabilities.
-_DECIMALS = 3
 
 
 def inspect(
@@ -63,7 +61,7 @@ def inspect(
             raise ValueError(f"the model has no tree {text}: its {len(trees)} trees are 0 to {len(trees) - 1}")
         if forest is not model:
             echo_notes(["the tree is of the stack's forest, whose probabilities are not those of the stack"])
-        typer.echo(export_text(trees[text], decimals=_DECIMALS, show_proba=True))
+        typer.echo(export_text(trees[text], decimals=3, show_proba=True))
         return
     facts = _facts(model, file)
     importances = getattr(forest, "split_importances_", np.full(forest.n_features_in_, np.nan))

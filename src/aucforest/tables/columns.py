@@ -61,10 +61,6 @@ class Frame:
         """The types of the columns by their names, in order."""
         return dict(self._frame.schema)
 
-    def with_columns(self, columns: Iterable[nw.Series[Any]]) -> "Frame":
-        """Return the frame with columns that replace those of the same names; columns with new names are appended."""
-        return Frame(self._frame.with_columns(*columns))
-
 
 def repeated(names: Iterable[Hashable]) -> dict[Any, int]:
     """Return the names that occur more than once and their counts, in the order of their first occurrence."""
@@ -131,6 +127,11 @@ def column_name(table: Table, feature: int) -> str:
     return f"column {repr(table.columns[feature]) if isinstance(table, Frame) else feature}"
 
 
+def column_of(table: Table, feature: int) -> Any:
+    """Return a column as a Series or an array."""
+    return table.get_column(table.columns[feature]) if isinstance(table, Frame) else table[:, feature]
+
+
 def find_categorical(table: Table | None, columns: Any) -> list[int]:
     """Return the indices of the categorical columns; `columns` is the parameter `categorical_features`."""
     frame = table if isinstance(table, Frame) else None
@@ -161,11 +162,8 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
 def read_column(table: Table, feature: int) -> Column:
     """Return a column: an array if it is numeric or boolean, else a Factor."""
     try:
-        if isinstance(table, Frame):
-            column = _read_series(table.get_column(table.columns[feature]))
-        else:
-            column = _read_values(table[:, feature])
-        return _with_plain_values(column)
+        read = _read_series if isinstance(table, Frame) else _read_values
+        return _with_plain_values(read(column_of(table, feature)))
     except (TypeError, OverflowError) as error:
         raise TypeError(
             f"X: {column_name(table, feature)} is categorical, but its values cannot be categories: {error}"
@@ -241,16 +239,15 @@ def _read_values(values: Any) -> Column:
 
 def read_numbers(table: Table, feature: int) -> NDArray[Any]:
     """Return a column that is not categorical as a numeric array; ValueError or TypeError if a value is not one."""
-    if isinstance(table, Frame):
-        series = table.get_column(table.columns[feature])
-        if isinstance(series.dtype, nw.List | nw.Array | nw.Struct):
-            raise TypeError(f"X: {column_name(table, feature)} has the type {series.dtype}: {_ONE_VALUE}")
-        if series.dtype in _CODED:
+    values = column_of(table, feature)
+    if isinstance(values, nw.Series):
+        dtype: Any = values.dtype
+        if isinstance(dtype, nw.List | nw.Array | nw.Struct):
+            raise TypeError(f"X: {column_name(table, feature)} has the type {dtype}: {_ONE_VALUE}")
+        if dtype in _CODED:
             values = _decode(read_column(table, feature))
         else:
-            values = (series.cast(nw.Float64) if series.dtype == nw.Boolean else series).to_numpy()
-    else:
-        values = table[:, feature]
+            values = (values.cast(nw.Float64) if dtype == nw.Boolean else values).to_numpy()
     if values.dtype.kind in "biuf":
         return values
     try:
@@ -329,9 +326,8 @@ class Counted(NamedTuple):
         """Return the distinct values of both, with their total counts."""
         if isinstance(self.values, np.ndarray) and isinstance(other.values, np.ndarray):
             values, indices = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
-            counts = np.zeros(len(values), dtype=np.int64)
-            np.add.at(counts, indices, np.concatenate((self.counts, other.counts)))
-            return Counted(values, counts)
+            counts = np.bincount(indices, np.concatenate((self.counts, other.counts)), len(values))
+            return Counted(values, counts.astype(np.int64))
         merged = Counter[Any]()
         for part in (self, other):
             listed = part.values.tolist() if isinstance(part.values, np.ndarray) else part.values
@@ -364,13 +360,11 @@ def order_categories(counted: Counted, name: str) -> NDArray[Any]:
     if isinstance(values, np.ndarray):
         categories = values
     else:
-        index_of = {value: i for i, value in enumerate(values)}
         try:
-            ordered = sorted(values)
+            order = sorted(range(len(values)), key=values.__getitem__)
         except TypeError as error:
             raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
-        categories = np.fromiter(ordered, dtype=object, count=len(ordered))
-        counts = counts[[index_of[value] for value in ordered]]
+        categories, counts = np.fromiter(values, dtype=object, count=len(values))[order], counts[order]
     if len(categories) <= SHARED_CODE:
         return categories
     common = np.zeros(len(categories), dtype=np.bool_)

@@ -25,11 +25,7 @@ NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (
 
 
 class CsvFiles(TextFiles):
-    """CSV files with the same header as one table; see `TextFiles`.
-
-    Unless it is given, the separator is the one with which the header has most columns, see `_separator_of`. The quote
-    and the escape character are found in the first rows.
-    """
+    """CSV files with the same header as one table, whose dialect is found in the first rows; see `TextFiles`."""
 
     def __init__(
         self, readable: Sequence[Readable], name: str, as_text: Sequence[str] | None, options: ReadOptions
@@ -87,24 +83,22 @@ class CsvFiles(TextFiles):
 
     def location(self, row: int) -> str:
         """Return the file and the first line of a row; blank lines, and line breaks in values, are counted as lines."""
-        with suppress(csv.Error):  # values may be too long for Python's reader
-            return self._line(row)
+        with suppress(csv.Error, StopIteration):  # values may be too long for Python's reader
+            file, line = next(islice(self._lines_of_rows(), row, None))
+            return f"{file}, line {line}"
         return super().location(row)
 
-    def _line(self, row: int) -> str:
-        """Return the file of a row and its line."""
-        has_blank_rows = len(self.columns) == 1  # with one column, a blank line is a missing value
-        for path, file in ((copy.path, copy.file) for copy in self._readable):
-            with TextIOWrapper(open_unpacked(path), "utf-8-sig", "replace", newline="") as lines:
+    def _lines_of_rows(self) -> Iterator[tuple[str, int]]:
+        """Yield the file and the first line of each row."""
+        for copy in self._readable:
+            with TextIOWrapper(open_unpacked(copy.path), "utf-8-sig", "replace", newline="") as lines:
                 reader = self._rows(lines)
-                next(values for values in reader if values)
+                next((values for values in reader if values), None)
                 line = reader.line_num + 1
                 for values in reader:
-                    is_row = has_blank_rows or bool(values)
-                    if is_row and row == 0:
-                        return f"{file.name}, line {line}"
-                    row, line = row - is_row, reader.line_num + 1
-        return super().location(row)
+                    if values or len(self.columns) == 1:  # with one column, a blank line is a missing value
+                        yield copy.file.name, line
+                    line = reader.line_num + 1
 
 
 def _head(file: Readable) -> list[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -37,17 +37,9 @@ _REFUSED = {
 # values of any size, which the memory limit does not include.
 _IMPURE = "SELECT function_name FROM duckdb_functions() WHERE has_side_effects"
 _REFUSED_FUNCTIONS = {
-    "current_setting",
-    "range",
-    "generate_series",
-    "repeat",
-    "list_resize",
-    "array_resize",
-    "lpad",
-    "rpad",
-}
-# The maximum length of an expression in a message.
-_SHOWN = 200
+    "current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad",
+}  # fmt: skip
+_SHOWN = 200  # the maximum length of an expression in a message
 
 
 def connect(**settings: str) -> Any:
@@ -87,31 +79,19 @@ def name_of(column: str) -> str:
 
 def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
     """Run a statement with a progress bar, so that it can be interrupted, and return the rows of its result."""
-    results: list[Any] = []
-
-    def execute() -> None:
-        try:
-            results.append(connection.execute(sql).fetchall())
-        except Exception as error:  # raised below, in the waiting thread
-            results.append(error)
-
-    thread = Thread(target=execute, daemon=True)
     bar = progress_bar(desc=doing, total=100, unit="%", leave=False, delay=1.0, verbose=is_watched())
-    thread.start()
-    try:
-        with bar:
-            while thread.is_alive():
-                thread.join(0.1)
+    with ThreadPoolExecutor(1) as pool, bar:
+        rows = pool.submit(lambda: connection.execute(sql).fetchall())
+        try:
+            while not rows.done():
+                wait([rows], 0.1)
                 bar.update(max(0.0, connection.query_progress() - bar.n))
-    except BaseException:
-        while thread.is_alive():  # repeated, as an interrupt before the statement begins is lost
-            connection.interrupt()
-            thread.join(0.1)
-        raise
-    if isinstance(results[0], Exception):
-        raise results[0]
-    found: list[Any] = results[0]
-    return found
+        except BaseException:
+            while not rows.done():  # repeated, as an interrupt before the statement begins is lost
+                connection.interrupt()
+                wait([rows], 0.1)
+            raise
+        return rows.result()
 
 
 def columns_of(expression: str) -> list[str]:
@@ -124,26 +104,17 @@ def columns_of(expression: str) -> list[str]:
             raise ValueError(f"where must be one SQL expression, such as \"age > 18 AND channel = 'web'\": {shown}")
         parts = list(_parts(condition))
         functions = {part["function_name"].lower() for part in parts if part.get("class") == "FUNCTION"}
-        refused = (
-            _REFUSED_FUNCTIONS.union(name for (name,) in connection.execute(_IMPURE).fetchall()) if functions else ()
-        )
+        impure = connection.execute(_IMPURE).fetchall() if functions else []
     found = [_REFUSED[part["class"]] for part in parts if part.get("class") in _REFUSED]
-    found += [f"{name}()" for name in sorted(functions.intersection(refused))]
+    found += [f"{name}()" for name in sorted(functions & _REFUSED_FUNCTIONS.union(name for (name,) in impure))]
     if found:
         raise ValueError(f"where must compare the values of one row, but has {found[0]}: {shown}")
-    names = [part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(part["column_names"][-1] for part in parts if part.get("class") == "COLUMN_REF"))
 
 
-def check_where(expression: str) -> str:
-    """Return an SQL expression of a user unchanged; ValueError as from `columns_of`."""
-    columns_of(expression)
-    return expression
-
-
-def _condition(expression: str) -> str:
+def _condition(expression: str, rows: str = _ROWS) -> str:
     """Return SQL that selects rows; the expression has lines of its own because it may end in a comment."""
-    return f"FROM {_ROWS} WHERE (\n{expression}\n)"
+    return f"FROM {rows} WHERE (\n{expression}\n)"
 
 
 def _shown(expression: str) -> str:
@@ -175,27 +146,16 @@ def _parts(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def rows_where(batches: Iterator[Any], schema: Any, expression: str) -> NDArray[np.int64]:
-    """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true.
-
-    The engine can only read the batches, and no files.
-    """
+    """Return the sorted indices of the rows of record batches for which an SQL expression of their columns is true."""
     duckdb = import_optional("duckdb", purpose="--where", extra="arrow")
-
-    def numbered() -> Iterator[Any]:
-        start = 0
-        for batch in batches:
-            numbers = pa.array(np.arange(start, start + batch.num_rows))
-            start += batch.num_rows
-            yield pa.record_batch([numbers, *batch.columns], schema=with_number)
-
-    number = max(schema.names, key=len) + "\n"  # longer than all column names, so it is not one of them
-    with_number = pa.schema([(number, pa.int64()), *schema])
+    number = name_of(max(schema.names, key=len) + "\n")  # longer than all column names, so it is not one of them
     with connect(**_CLOSED) as connection:
-        connection.register(_ROWS, pa.RecordBatchReader.from_batches(with_number, numbered()))
+        connection.register("batches", pa.RecordBatchReader.from_batches(schema, batches))
+        rows = f"(SELECT *, row_number() OVER () - 1 AS {number} FROM batches) AS {_ROWS}"
         try:
-            (found,) = connection.execute(f"SELECT {name_of(number)} {_condition(expression)}").fetchnumpy().values()
+            sql = f"SELECT {number} {_condition(expression, rows)}"
+            (found,) = connection.execute(sql).fetchnumpy().values()
         except duckdb.Error as error:
             reason = str(error).splitlines()[0][:_SHOWN]
             raise ValueError(f"where cannot be evaluated: {_shown(expression)}: {reason}") from error
-    rows: NDArray[np.int64] = np.sort(np.asarray(found, dtype=np.int64))
-    return rows
+    return np.sort(np.asarray(found, dtype=np.int64))

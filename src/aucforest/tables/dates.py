@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.metrics.validation import is_missing
-from aucforest.tables.columns import Frame, Table, as_table, column_name, repeated
+from aucforest.tables.columns import Frame, Table, as_table, column_name, column_of, repeated
 from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
-_CLOCK = {"hour"}
 _AUTOMATIC = ("time", "month", "day of week", "hour")  # the parts for date_parts="auto"
 # Units of datetime64 without a time of day, and the types of objects that are dates, or durations and times of day.
 _DAYS = ("Y", "M", "W", "D")
@@ -84,7 +83,7 @@ def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: S
 def _chosen(parts: str | Sequence[str], kind: _Kind) -> tuple[str, ...]:
     """Return the parts of a column of dates in order; "auto" has the hour only if the dates have a time of day."""
     if isinstance(parts, str):
-        return tuple(part for part in _AUTOMATIC if kind.has_clock or part not in _CLOCK)
+        return tuple(part for part in _AUTOMATIC if kind.has_clock or part != "hour")
     return tuple(part for part in PARTS if part in parts)
 
 
@@ -147,12 +146,14 @@ def times_in(dates: Dates) -> frozenset[int]:
 
 
 def format_time(seconds: float) -> str:
-    """Return a time in seconds since 1970-01-01 as text, which is only the date at midnight."""
-    if not abs(seconds) < 2**53:
-        return f"{seconds:g}"
-    moment = np.datetime64(int(np.floor(seconds)), "s")
-    day = moment.astype("M8[D]")
-    return str(day if day == moment else moment).replace("T", " ")
+    """Return a time in seconds since 1970-01-01 as text; see `format_moment`."""
+    return format_moment(np.datetime64(int(np.floor(seconds)), "s")) if abs(seconds) < 2**53 else f"{seconds:g}"
+
+
+def format_moment(moment: np.datetime64) -> str:
+    """Return a date as text, without the time of day at midnight."""
+    second, day = moment.astype("M8[s]"), moment.astype("M8[D]")
+    return str(day if day == second else second).replace("T", " ")
 
 
 def format_duration(seconds: float) -> str:
@@ -167,14 +168,9 @@ def expand(table: Table, dates: Dates) -> Table:
     columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
     if isinstance(table, Frame):
         return _expand_frame(table, columns, dates)
-    shape = len(table), table.shape[1] + n_added(dates)
-    expanded = np.empty(shape, dtype=object if table.dtype == object else np.float64)
-    for feature in range(table.shape[1]):
-        expanded[:, feature] = columns[feature][0] if feature in dates else table[:, feature]
+    first = [columns[feature][0] if feature in dates else table[:, feature] for feature in range(table.shape[1])]
     added = [values for made in columns.values() for values in made[1:]]
-    for index, values in enumerate(added, table.shape[1]):
-        expanded[:, index] = values
-    return expanded
+    return np.column_stack(first + added).astype(object if table.dtype == object else np.float64, copy=False)
 
 
 def _expand_frame(frame: Frame, columns: dict[int, list[NDArray[np.float64]]], dates: Dates) -> Frame:
@@ -185,9 +181,8 @@ def _expand_frame(frame: Frame, columns: dict[int, list[NDArray[np.float64]]], d
     replaced = [(frame.columns[feature], made[0]) for feature, made in columns.items()]
     added = zip(names[frame.shape[1] :], (values for made in columns.values() for values in made[1:]))
     backend = frame.implementation
-    return frame.with_columns(
-        nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*replaced, *added]
-    )
+    series = (nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*replaced, *added])
+    return Frame(frame.with_columns(*series))
 
 
 def as_datetimes(values: Any) -> NDArray[Any] | None:
@@ -222,7 +217,7 @@ def _features(table: Table, feature: int, column: DateColumn) -> list[NDArray[np
 
 def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return two arrays: the dates of a column in UTC and in local time, or its durations as both arrays."""
-    name, values = column_name(table, feature), _column(table, feature)
+    name, values = column_name(table, feature), column_of(table, feature)
     kind = _kind_of(values)
     if kind is None:
         if _is_empty(values):
@@ -287,14 +282,9 @@ def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
     elif table.dtype.kind in "OMm":
         features = range(table.shape[1])
     for feature in features:
-        kind = _kind_of(_column(table, feature))
+        kind = _kind_of(column_of(table, feature))
         if kind is not None:
             yield feature, kind
-
-
-def _column(table: Table, feature: int) -> Any:
-    """Return a column as a Series or an array."""
-    return table.get_column(table.columns[feature]) if isinstance(table, Frame) else table[:, feature]
 
 
 def _kind_of(values: Any) -> _Kind | None:
@@ -348,6 +338,4 @@ def is_zone(zone: str) -> bool:
 def _is_empty(values: Any) -> bool:
     """Return whether a column has only missing values or no rows."""
     listed = values.to_numpy() if isinstance(values, nw.Series) else values
-    if listed.dtype.kind == "f":
-        return bool(np.all(np.isnan(listed)))
-    return listed.dtype == object and all(map(is_missing, listed.tolist()))
+    return listed.dtype.kind in "fO" and all(map(is_missing, listed.tolist()))

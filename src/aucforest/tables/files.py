@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from aucforest.tables.columns import repeated
+from aucforest.tables.kinds import NamedTable
 
 # The default maximum number of cells and the maximum number of rows of a batch.
 _CELLS = 2**20
 _MOST_ROWS = 2**14
 
 
-class Files:
+class Files(NamedTable):
     """Files that are read as one table and must not change meanwhile."""
 
     def __init__(self, files: Sequence[Path], name: str) -> None:
@@ -29,10 +30,6 @@ class Files:
         """Raise ValueError if a file has changed."""
         for _ in self.unchanged():
             pass
-
-    def location(self, row: int) -> str:
-        """Return the name of the table and the number of the row, counted from 1."""
-        return f"{self.name}, row {row + 1}"
 
     def stamps(self) -> list[list[Any]]:
         """Return path, size and modification time of each file."""

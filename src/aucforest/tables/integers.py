@@ -41,10 +41,8 @@ def _is_rounded(value: Any) -> bool:
         return True
 
 
-def rounded_features(table: Table | None) -> list[int]:
+def rounded_features(table: Table) -> list[int]:
     """Return the indices of the columns of a table in which an integer would be rounded."""
-    if table is None:
-        return []
     if isinstance(table, np.ndarray):
         return [j for j in range(table.shape[1]) if is_rounded(table[:, j])] if is_rounded(table) else []
     types = enumerate(table.schema.items())

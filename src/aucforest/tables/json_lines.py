@@ -4,12 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 
 from aucforest.tables.copies import Readable
-from aucforest.tables.database import fetch, name_of, text, texts
+from aucforest.tables.database import fetch, name_of, text
 from aucforest.tables.files import check_names
-from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.text_files import TextFiles
-from aucforest.tables.text_types import NESTED
+from aucforest.tables.text_types import KNOWN, NESTED
 
 JSON_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".jsonl", ".ndjson"))
 
@@ -48,15 +47,9 @@ class JsonFiles(TextFiles):
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         columns = ", ".join(f"{text(name)}: 'VARCHAR'" for name in self.columns)
-        values = (f"{name_of(name)} AS c{index}" for index, name in enumerate(self.columns))
-        table = f"(SELECT {', '.join(values)} FROM {self._source}, columns={{{columns}}}))"
-        if raw:
-            return table
-        known = (
-            f"CASE WHEN c{index} NOT IN ({texts(MISSING)}) THEN c{index} END AS c{index}"
-            for index in range(len(self.columns))
-        )
-        return f"(SELECT {', '.join(known)} FROM {table})"
+        sql = "{0}" if raw else KNOWN
+        values = (f"{sql.replace('{0}', name_of(name))} AS c{index}" for index, name in enumerate(self.columns))
+        return f"(SELECT {', '.join(values)} FROM {self._source}, columns={{{columns}}}))"
 
     def _explained(self, sentence: str) -> str:
         if "expected records" in sentence:

@@ -2,9 +2,9 @@
 
 import shlex
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from aucforest._caller import warn
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
-_TEMPORAL = (DATE, ZONED, DURATION)
 # The Arrow types that strings are converted to.
 _TYPES = {NUMBER: pa.float64(), DATE: pa.timestamp("us"), ZONED: pa.timestamp("us", "UTC")}
 # The missing-value markers of pandas.read_csv.
@@ -23,23 +22,22 @@ MISSING = (
 # The spellings of booleans, which are those that pyarrow.csv reads by default.
 WORDS = {True: ("1", "true", "True", "TRUE"), False: ("0", "false", "False", "FALSE")}
 
-Location = Callable[[int], str]
 
-
-class NamedTable(Protocol):
-    """Interface of a table whose columns are found by name."""
+class NamedTable:
+    """Base class of tables whose columns are found by name."""
 
     name: str
     columns: list[str]
     # The missing-value markers of string columns.
-    missing: Sequence[str]
+    missing: Sequence[str] = ()
     # Whether the file contains text, as CSV does, so that the types of columns are inferred.
-    is_text: bool
+    is_text = False
     # The end of an error message on a missing column if the header is suspicious, else "".
-    hint: str
+    hint = ""
 
     def location(self, row: int) -> str:
-        """Return the position of a row, such as its file and line, for error messages; `row` is its index, from 0."""
+        """Return the position of a row for error messages: the table and its number from 1; `row` is its index."""
+        return f"{self.name}, row {row + 1}"
 
 
 def canonical_type(type_: Any) -> Any:
@@ -57,8 +55,8 @@ class Canonical:
     """
 
     def __init__(self) -> None:
-        # Most batches share a dictionary, so the last one is kept with its canonical values. `_indices` has the index
-        # of each value of the dictionary among the canonical values; it is None if both lists are the same.
+        # Most batches share a dictionary, so the last one is kept with its canonical values, and the index of each of
+        # its values among these, or None if both are the same.
         self._dictionary: Any = None
         self._values: Any = None
         self._indices: Any = None
@@ -88,10 +86,10 @@ def kind_of(values: Sequence[Any]) -> str:
     return FLAG if all(isinstance(value, bool) for value in values) else kind_of_value(values[0])
 
 
-def as_kind(column: Any, kind: str, name: str, location: Location, missing: Sequence[str] = MISSING) -> Any:
-    """Return a column converted to a kind; ValueError if its type or a value cannot be converted.
+def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int = 0) -> Any:
+    """Return a column of a table, from `first_row` on, converted to a kind; ValueError if that is not possible.
 
-    `missing` are the missing-value markers of string columns that stay strings. Dates and durations keep their type.
+    Dates and durations keep their type.
     """
     column = decode(column)
     if pa.types.is_null(column.type):
@@ -99,10 +97,10 @@ def as_kind(column: Any, kind: str, name: str, location: Location, missing: Sequ
         return column.cast(plain.get(kind, pa.timestamp("us")))
     type_ = column.type
     if holds_text(type_) and kind != DURATION:
-        return as_text(column, missing) if kind == TEXT else _parse(as_text(column), kind, name, location)
+        return as_text(column, table.missing) if kind == TEXT else _parse(column, kind, name, table, first_row)
     if kind == NUMBER and (is_number(type_) or pa.types.is_boolean(type_)):
         return column.cast(pa.float64(), safe=False)
-    if (kind == FLAG and pa.types.is_boolean(type_)) or (kind in _TEMPORAL and _is_temporal(type_)):
+    if (kind == FLAG and pa.types.is_boolean(type_)) or (kind in (DATE, ZONED, DURATION) and _is_temporal(type_)):
         return column
     raise ValueError(f"column {name!r} has type {type_}, but the model needs {kind}")
 
@@ -128,13 +126,14 @@ def as_text(column: Any, missing: Sequence[str] = MISSING) -> Any:
     return pc.if_else(pc.is_in(column, pa.array(missing, pa.string())), pa.scalar(None, pa.string()), column)
 
 
-def _parse(column: Any, kind: str, name: str, location: Location) -> Any:
+def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int) -> Any:
     """Return strings as numbers, booleans or dates; ValueError with the first value that cannot be converted."""
-    column = pc.utf8_trim_whitespace(column)
+    column = pc.utf8_trim_whitespace(as_text(column))
     if (converted := _cast(column, kind)) is not None:
         return converted
     row = bisect_left(range(len(column)), True, key=lambda row: _cast(column[: row + 1], kind) is None)
-    raise ValueError(f"{location(row)}: column {name!r} has the value {column[row].as_py()!r}, which is not {kind}")
+    what = f"column {name!r} has the value {column[row].as_py()!r}, which is not {kind}"
+    raise ValueError(f"{table.location(first_row + row)}: {what}")
 
 
 def _cast(column: Any, kind: str) -> Any:
@@ -159,9 +158,8 @@ def feature_names(source: Any, others: Sequence[str]) -> list[str]:
         raise ValueError(f"{source.name} has no feature columns besides {others[0]!r}")
     for field in source.schema(names):
         type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        if _is_temporal(field.type) or is_number(type_) or holds_text(type_):
-            continue
-        if not (pa.types.is_boolean(type_) or pa.types.is_null(type_)):
+        is_plain = is_number(type_) or holds_text(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
+        if not (is_plain or _is_temporal(field.type)):
             raise ValueError(
                 f"column {field.name!r} has type {field.type}: features must be numeric, string, boolean, or dates;"
                 f" leave it out with --drop {shlex.quote(field.name)} (in Python, drop=[{field.name!r}])"

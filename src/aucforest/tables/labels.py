@@ -4,7 +4,7 @@ import math
 import re
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -66,11 +66,9 @@ class LabelReader:
     def add(self, column: Any) -> None:
         """Encode the labels of the next rows."""
         column = self._read(column)
-        missing = pc.is_null(column, nan_is_null=True)
-        n_missing = pc.sum(missing).as_py() or 0
-        if n_missing and self._n_missing == 0:
-            self._first_missing = self._n_rows + pc.index(missing, True).as_py()
-        self._n_missing += n_missing
+        if column.null_count and self._n_missing == 0:
+            self._first_missing = self._n_rows + pc.index(pc.is_null(column), True).as_py()
+        self._n_missing += column.null_count
         self._n_rows += len(column)
         self._parts.append(_encode(column.drop_null(), self._add_code))
 
@@ -98,7 +96,7 @@ class LabelReader:
         if self._comparison is None or self._not_numbers is not None:
             return is_label
         try:
-            numbers = as_kind(column, NUMBER, self.target, lambda row: self._table.location(self._n_rows + row))
+            numbers = as_kind(column, NUMBER, self.target, self._table, self._n_rows)
         except ValueError as error:
             self._not_numbers = error
             return is_label
@@ -247,12 +245,16 @@ def _encode(column: Any, code_of: Callable[[Any], int], dtype: Any = np.uint16) 
 
 
 class SteadyRows:
-    """A source whose labels are compared at each reading, because a query can return its rows in another order."""
+    """A source whose labels are compared at each reading, because a query can return its rows in another order.
 
-    text_formats: Mapping[str, Mapping[str, str]] = {}
+    All other attributes are those of the source.
+    """
 
     def __init__(self, source: Source, reader: LabelReader, labels: NDArray[np.uint16]) -> None:
-        self.name, self._source, self._reader, self._labels = source.name, source, reader, labels
+        self._source, self._reader, self._labels = source, reader, labels
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._source, name)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns; see `Source.batches`. ValueError if the labels have changed."""
@@ -263,35 +265,25 @@ class SteadyRows:
             labels = self._reader.read_again(batch.column(self._reader.target))[: len(expected)]
             if not np.array_equal(labels, expected):
                 raise ValueError(
-                    f"{self.name} returned different rows, or in a different order, when it was read again: sort it, or"
-                    " write it to a Parquet file first"
+                    f"{self._source.name} returned different rows, or in a different order, when it was read again:"
+                    " sort it, or write it to a Parquet file first"
                 )
             start += batch.num_rows
             yield batch.select(columns)
 
-    def schema(self, columns: Sequence[str]) -> Any:
-        """Return the schema of batches of the given columns."""
-        return self._source.schema(columns)
-
-    def fingerprint(self) -> None:
-        """Return None, because a change of the table cannot be detected at another call."""
-
 
 def read_weights(table: NamedTable, column: Any, name: str, first_row: int = 0) -> NDArray[np.float64]:
     """Return a column of weights, which begins at `first_row`; ValueError if one is negative, infinite or missing."""
-
-    def location(row: int) -> str:
-        return table.location(first_row + row)
-
-    weights: NDArray[np.float64] = as_kind(column, NUMBER, name, location).to_numpy(zero_copy_only=False)
+    weights: NDArray[np.float64] = as_kind(column, NUMBER, name, table, first_row).to_numpy(zero_copy_only=False)
     bad = ~((weights >= 0.0) & np.isfinite(weights))
     if np.any(bad):
         row = int(np.argmax(bad))
-        raise ValueError(f"{location(row)}: column {name!r} has the weight {weights[row]}: weights must be >= 0")
+        where = table.location(first_row + row)
+        raise ValueError(f"{where}: column {name!r} has the weight {weights[row]}: weights must be >= 0")
     return weights
 
 
-def read_group_column(table: NamedTable, column: Any, name: str, first_row: int = 0) -> Any:
+def read_groups(table: NamedTable, column: Any, name: str, first_row: int = 0) -> Any:
     """Return a column of groups, which begins at `first_row`; ValueError if a group is missing."""
     column = decode(column)
     column = as_text(column, table.missing) if holds_text(column.type) else column
@@ -306,16 +298,13 @@ def read_labels(
 ) -> tuple[NDArray[Any], NDArray[np.uint16], NDArray[np.float64] | None, NDArray[np.int32] | None]:
     """Return the sorted classes, and the class index, the weight and the group index of each row."""
     weights, numbers, number_of, n_rows = [], [], dict[Any, int](), 0
-
-    def number(group: Any) -> int:
-        return number_of.setdefault(group, len(number_of))
-
     for batch in source.batches([reader.target, *(name for name in (weight, groups) if name is not None)]):
         reader.add(batch.column(reader.target))
         if weight is not None:
             weights.append(read_weights(source, batch.column(weight), weight, n_rows))
         if groups is not None:
-            numbers.append(_encode(read_group_column(source, batch.column(groups), groups, n_rows), number, np.int32))
+            column = read_groups(source, batch.column(groups), groups, n_rows)
+            numbers.append(_encode(column, lambda group: number_of.setdefault(group, len(number_of)), np.int32))
         n_rows += batch.num_rows
     check_has_rows(source, n_rows)
     if len(number_of) == 1:

@@ -29,8 +29,7 @@ _CONSTANT_ROUNDED = f"the same value in every row, if numbers above 2**53 are ro
 _IDENTIFIER = "every value is distinct, as in an identifier"
 # The number of rows that are checked first; they rule out constants, identifiers and leaks for most columns.
 _HEAD = 1000
-# With fewer rows, distinct values do not indicate an identifier.
-_LEAST_ROWS = 20
+_LEAST_ROWS = 20  # with fewer rows, distinct values do not indicate an identifier
 # A column with at least this ROC AUC separates the classes; with fewer rows of a class, that may be by chance.
 _SEPARATES, _LEAST_OF_CLASS = 0.999, 5
 # All pairs of classes are compared, unless there are more classes than this.

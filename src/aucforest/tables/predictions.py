@@ -17,8 +17,7 @@ from aucforest.tables.texts import listed, unseen_note
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED
 
 _LABEL = "prediction"
-# The maximum number of unseen categories that are kept for a message.
-_MOST_UNSEEN = 100
+_MOST_UNSEEN = 100  # the maximum number of unseen categories that are kept for a message
 _TEXT_TYPES = {
     NUMBER: text_types.NUMBER,
     TEXT: text_types.TEXT,
@@ -33,13 +32,13 @@ class ModelColumns:
     """The feature columns of a fitted model in a table.
 
     They are found by name. If the model was fitted without feature names, they are all columns except `others`, in the
-    order of the table. The columns `others` must exist. Text is converted to the types of the model, in the formats of
-    the file that the model was fitted to. Values of another type become missing if few, and `stray_text` is "number".
+    order of the table. The columns `others` must exist. Text is converted to the types of the model, see
+    `TextFiles.read_as`.
     """
 
     def __init__(self, model: Any, table: Any, others: Sequence[str] = ()) -> None:
         self._table, self.has_names = table, hasattr(model, "feature_names_in_")
-        self._n_rows = 0
+        self.n_rows = 0  # the number of rows that `batches` has read
         # For each column with unseen categories: the number of rows that have them, and some of the categories.
         self._unseen: dict[str, tuple[int, dict[Any, None]]] = {}
         find_column(table, *others)
@@ -70,18 +69,19 @@ class ModelColumns:
             types = zip(self.names, self._kinds)
             table.read_as({name: _text_type(kind, formats.get(name, {})) for name, kind in types})
 
-    def typed(self, batch: Any, first_row: int) -> Any:
-        """Return the features of a batch, which begins at `first_row`, as an Arrow table in the kinds of the model."""
-        columns = [self._read(batch.column(name), kind, name, first_row) for name, kind in zip(self.names, self._kinds)]
-        self._n_rows += batch.num_rows
-        return pa.table(columns, names=self.names)
+    def batches(self, others: Sequence[str] = ()) -> Iterator[tuple[Any, Any]]:
+        """Yield the features of each batch as an Arrow table in the kinds of the model, and the batch with `others`."""
+        for batch in self._table.batches(list(dict.fromkeys([*self.names, *others]))):
+            columns = [self._read(batch.column(name), kind, name) for name, kind in zip(self.names, self._kinds)]
+            self.n_rows += batch.num_rows
+            yield pa.table(columns, names=self.names), batch
 
-    def _read(self, column: Any, kind: str, name: str, first_row: int) -> Any:
+    def _read(self, column: Any, kind: str, name: str) -> Any:
         """Return a column of a batch in its kind; unseen categories are counted."""
-        categories, table = self._categories.get(name), self._table
+        categories = self._categories.get(name)
         if kind == NUMBER and categories is None and pa.types.is_integer(column.type):
             return column  # which float64 could round
-        column = as_kind(column, kind, name, lambda row: table.location(first_row + row), table.missing)
+        column = as_kind(column, kind, name, self._table, self.n_rows)
         if categories is not None and len(categories) > 0:
             frame = read_table(pa.table([column], [name]))
             if unseen := count_unseen(read_column(frame, 0), categories):
@@ -93,7 +93,7 @@ class ModelColumns:
     def unseen_notes(self) -> list[str]:
         """Return sentences on the unseen categories of all batches."""
         return [
-            unseen_note(name, n_unseen, self._n_rows, list(categories))
+            unseen_note(name, n_unseen, self.n_rows, list(categories))
             for name, (n_unseen, categories) in self._unseen.items()
         ]
 
@@ -146,8 +146,7 @@ class Predictions:
     def __init__(
         self, model: Any, table: Any, kept: Sequence[str], proba: bool | None, added: AddedColumns = NOTHING_ADDED
     ) -> None:
-        self._model, self._table, self._kept, self._proba = model, table, kept, proba
-        self._added = added
+        self._model, self._table, self._kept, self._proba, self._added = model, table, kept, proba, added
         self._columns = ModelColumns(model, table, kept)
         # The kept columns of the table. Their text is copied unchanged, even if the model reads it as numbers.
         self._sources = table.as_written(kept) if table.is_text else kept
@@ -169,9 +168,8 @@ class Predictions:
 
     def batches(self) -> Iterator[Any]:
         """Yield record batches with the columns of `schema`."""
-        n_rows = 0
-        for batch in self._table.batches(list(dict.fromkeys([*self._columns.names, *self._sources]))):
-            X = self._columns.features(self._columns.typed(batch, n_rows))
+        for typed, batch in self._columns.batches(self._sources):
+            X = self._columns.features(typed)
             proba = self._model.predict_proba(X)
             made: dict[str, Any] = dict(zip(self._probabilities, proba.T))
             if self._proba is not True:
@@ -181,13 +179,9 @@ class Predictions:
             values = [made[name] for name in self.schema.names]
             columns = [pa.array(column).cast(field.type) for column, field in zip(values, self.schema)]
             yield pa.record_batch(columns, schema=self.schema)
-            n_rows += batch.num_rows
         self.unseen = self._columns.unseen_notes()
 
 
 def labels_of(model: Any, X: Any, proba: NDArray[Any]) -> NDArray[Any]:
     """Return the labels for class probabilities; only models without `threshold_` have to predict once more."""
-    if hasattr(model, "threshold_"):
-        labels: NDArray[Any] = model.classes_[decide(model, proba)]
-        return labels
-    return model.predict(X)
+    return model.classes_[decide(model, proba)] if hasattr(model, "threshold_") else model.predict(X)

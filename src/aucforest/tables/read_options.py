@@ -4,7 +4,7 @@ import codecs
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,35 +35,31 @@ class ReadOptions(NamedTuple):
 
     def check(self) -> "ReadOptions":
         """Return the options, with a tab if the separator is a backslash and t; ValueError if an option is invalid."""
-        checked: dict[str, Any] = {}
         for name, check in CHECKS.items():
             if (value := getattr(self, name)) is not None:
-                checked[name] = check(value)
+                check(value)
         if self.decimal is not None and self.decimal == self.thousands:
             raise ValueError(f"the decimal mark and that between thousands are the same, {self.decimal!r}")
-        return self._replace(**checked)
+        return self._replace(separator="\t") if self.separator == r"\t" else self
 
 
 DEFAULT_OPTIONS = ReadOptions()
 
 
-def _check_separator(separator: str) -> str:
-    r"""Return the separator as one character, a tab for a backslash followed by t; ValueError if it is not one."""
-    separator = "\t" if separator == r"\t" else separator
-    if len(separator) != 1 or not separator.isascii() or separator in '"\r\n':
+def _check_separator(separator: str) -> None:
+    r"""Raise ValueError if a separator is not one character, or a backslash followed by t."""
+    if separator != r"\t" and (len(separator) != 1 or not separator.isascii() or separator in '"\r\n'):
         raise ValueError(rf"the separator must be one character, such as ';' or '\t', but is {separator!r}")
-    return separator
 
 
-def _check_encoding(encoding: str) -> str:
-    """Return the name of an encoding; ValueError if Python has no such encoding of text."""
+def _check_encoding(encoding: str) -> None:
+    """Raise ValueError if Python has no such encoding of text."""
     try:
         "".encode(encoding)
     except LookupError:
         raise ValueError(
             f"the encoding must be one that Python has, such as cp1252 or utf-16, but is {encoding!r}"
         ) from None
-    return encoding
 
 
 def has_one_byte(encoding: str) -> bool:
@@ -72,26 +68,25 @@ def has_one_byte(encoding: str) -> bool:
     return not is_utf8 and len(bytes(range(256)).decode(encoding, "replace")) == 256
 
 
-def _check_mark(mark: str, name: str, marks: str) -> str:
-    """Return a mark in numbers unchanged; ValueError if it is not among `marks`."""
+def _check_mark(mark: str, name: str, marks: str) -> None:
+    """Raise ValueError if a mark in numbers is not among `marks`."""
     if len(mark) != 1 or mark not in marks:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, marks))}, but is {mark!r}")
-    return mark
 
 
-def _check_date_format(date_format: str) -> str:
-    """Return the format of dates; ValueError if it has no directives of strptime, or unknown ones."""
+def _check_date_format(date_format: str) -> None:
+    """Raise ValueError if a format of dates has no directives of strptime, or unknown ones."""
     try:
         day = pc.strptime(pc.strftime(pa.array([datetime(2024, 2, 29)]), format=date_format), date_format, "s")
         if "%" in date_format and day.null_count == 0 and "{0}" not in date_format:  # {0} stands for a column in SQL
-            return date_format
+            return
     except (pa.ArrowInvalid, UnicodeEncodeError):
         pass
     raise ValueError(f"the format of dates must be one of strptime, such as '%d.%m.%Y', but is {date_format!r}")
 
 
-# The functions that validate options: each returns the value, or raises ValueError.
-CHECKS: dict[str, Callable[[str], str]] = {
+# The functions that validate options: each raises ValueError if the value is invalid.
+CHECKS: dict[str, Callable[[str], None]] = {
     "separator": _check_separator,
     "encoding": _check_encoding,
     "decimal": partial(_check_mark, name="decimal", marks=".,"),

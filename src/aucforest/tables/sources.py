@@ -19,7 +19,7 @@ from aucforest.tables.database import columns_of, rows_where
 from aucforest.tables.files import Files, check_exists, check_names, check_same_names, rows_of_batch, split
 from aucforest.tables.integers import ROUNDED
 from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
-from aucforest.tables.kinds import Canonical, canonical_type, find_column
+from aucforest.tables.kinds import Canonical, NamedTable, canonical_type, find_column
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.texts import StrayText, listed_columns, read_as_missing
@@ -29,12 +29,9 @@ SUFFIXES = (".parquet", *CSV_SUFFIXES, *JSON_SUFFIXES, SPREADSHEET)
 NAMES = ".csv, .tsv, .txt, .jsonl or .ndjson (or .gz or .zst of these), .xlsx or .parquet"
 
 
-class _Typed:
+class _Typed(NamedTable):
     """Base class of tables whose schema is known, unlike that of a CSV file."""
 
-    is_text = False
-    hint = ""
-    missing: Sequence[str] = ()
     stray: Mapping[str, StrayText] = {}
     remarks: Mapping[str, str] = {}
     text_formats: Mapping[str, Mapping[str, str]] = {}
@@ -78,11 +75,8 @@ class ParquetFiles(_Typed, Files):
                 continue
             with _open_parquet(file) as content:
                 skipped, groups = _groups_from(content.metadata, first_row - start)
-                for batch in content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False):
-                    rest = batch.slice(max(0, first_row - start - skipped))
-                    skipped += batch.num_rows
-                    if rest.num_rows > 0:
-                        yield rest
+                batches = content.iter_batches(rows, row_groups=groups, columns=columns, use_threads=False)
+                yield from split(batches, first_row - start - skipped, rows)
 
     def location(self, row: int) -> str:
         """Return the file of a row and the number of the row in it, counted from 1."""
@@ -124,10 +118,6 @@ class Streams(_Typed):
     def done(self, n_rows: int) -> None:
         """Return None, because the number of rows is not known."""
 
-    def location(self, row: int) -> str:
-        """Return the name of the source and the number of the row, counted from 1."""
-        return f"{self.name}, row {row + 1}"
-
     def fingerprint(self) -> None:
         """Return None, because a change of the table cannot be detected."""
 
@@ -157,8 +147,7 @@ class SelectedRows:
 
     def location(self, row: int) -> str:
         """Return the position of a row in the source."""
-        location: str = self._source.location(int(self._rows[row]))
-        return location
+        return str(self._source.location(int(self._rows[row])))
 
     def done(self, n_rows: int) -> float:
         """Return `n_rows` as a proportion of the selected rows."""
@@ -200,7 +189,9 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOp
         return _open(source, as_text, options)
     whole = _open(source, (), options)
     rows = _selected_rows(whole, options)
-    return cast(Source, SelectedRows(whole.with_text(as_text) if isinstance(whole, TextFiles) else whole, rows))
+    if isinstance(whole, TextFiles):
+        whole.keep_as_text(as_text)
+    return cast(Source, SelectedRows(whole, rows))
 
 
 def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> Any:

@@ -12,8 +12,7 @@ from aucforest._memory import check_memory
 from aucforest.tree.sparse_binning import StoredColumns
 from aucforest.tree.sparse_prediction import StoredRows, clear_rows, dense_rows, put_rows
 
-# Cells of a dense block of columns: 32 MiB of float64.
-_BLOCK_CELLS = 2**22
+_BLOCK_CELLS = 2**22  # cells of a dense block of columns: 32 MiB of float64
 # A dense block of rows should fit into the cache of a core, but have enough rows to descend a tree together.
 _CACHED_CELLS = 2**18
 # Bytes of a stored value that is binned: a code of one byte and an index of four, by row and again by column.
@@ -87,8 +86,7 @@ class SparseRows:
 
     def __getitem__(self, rows: Any) -> NDArray[Any]:
         """Return the given rows, a slice or an array of indices, as a dense matrix."""
-        dense: NDArray[Any] = self.matrix[rows].toarray()
-        return dense
+        return self.matrix[rows].toarray()
 
     def blocks(self, rows: slice) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yield slices of `rows`, each with its rows as a dense matrix, which the next block overwrites."""

@@ -8,6 +8,7 @@ all other samples that are not in its group (leave-one-out). Trees are grown on 
 """
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,8 +153,5 @@ def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:
     """Return whether the target rates of two forests are equal."""
     if one is None or other is None or len(one.tables) != len(other.tables):
         return one is None and other is None
-    pairs: list[tuple[Any, Any]] = [
-        *zip(one[1:], other[1:]),
-        *(pair for tables in zip(one.tables, other.tables) for pair in zip(*tables)),
-    ]
-    return all(np.array_equal(*pair) for pair in pairs)
+    values, others = (list[Any](chain(rates[1:], *rates.tables)) for rates in (one, other))
+    return all(map(np.array_equal, values, others))

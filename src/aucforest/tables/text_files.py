@@ -1,11 +1,10 @@
 """Files whose values are text, read by the database engine in types that nearly all values of a column have."""
 
-import copy
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -13,11 +12,10 @@ from aucforest._optional import import_optional
 from aucforest.tables.copies import Readable
 from aucforest.tables.database import connect_to, fetch, texts
 from aucforest.tables.files import Files, rows_of_batch, split
-from aucforest.tables.inference import infer_types
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.spellings import MOST_STRAY, is_few
-from aucforest.tables.text_types import EMPTY, N_VALUES, N_ZEROS, NESTED, RAW, TEXT, TextType
+from aucforest.tables.text_types import EMPTY, KNOWN, N_VALUES, N_ZEROS, NESTED, RAW, TEXT, TextType, infer_types
 from aucforest.tables.texts import StrayText
 
 # The maximum number of stray values of a column, such as text among numbers, that are kept as examples for messages.
@@ -33,9 +31,7 @@ class TextFiles(Files):
     """
 
     is_text = True
-    missing: Sequence[str] = MISSING
-    columns: list[str]
-    hint = ""
+    missing = MISSING
     # Whether the file stores numbers as numbers, not as text, as JSON and spreadsheets do.
     _has_numbers = False
     # Whether the option `stray_text` can keep a column as text; False if a model requires the types.
@@ -52,16 +48,15 @@ class TextFiles(Files):
         if len(packed) > 1:
             raise ValueError(f"{name}: some files are compressed and others are not, or in another way")
         (self._compression,) = packed
-        self._options, self._as_text = options, as_text
+        self._options = options
         paths = [str(file.path.absolute()) for file in readable]
         # The engine takes paths as patterns, so their special characters are escaped.
-        self._patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
-        self._connection = connect_to([*paths, *self._patterns], str(readable[0].temporary_folder()))
+        patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
+        self._paths = texts(patterns)
+        self._connection = connect_to([*paths, *patterns], str(readable[0].temporary_folder()))
         self._types: dict[str, TextType] = {}
         self._n_rows = 0
-        self.stray: dict[str, StrayText] = {}
-        self.remarks: dict[str, str] = {}
-        self.rounded: set[str] = set()
+        self.keep_as_text(as_text)
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         """Return SQL for the table with the columns c0, c1 and so on; `engine` has the types of non-text columns.
@@ -85,18 +80,13 @@ class TextFiles(Files):
                 raise ValueError(f"reading {self.name} takes too much memory: write it to a Parquet file") from error
             raise ValueError(self._explained(str(error).removeprefix("Invalid Input Error: "))) from error
 
-    @property
-    def _paths(self) -> str:
-        """The paths of the files as SQL literals."""
-        return texts(self._patterns)
-
-    def with_text(self, as_text: Sequence[str] | None) -> Self:
-        """Return a copy in which the columns `as_text` stay strings, instead of those given before."""
-        other = copy.copy(self)
-        other._as_text = as_text
-        other._types = {name: type_ for name, type_ in self._types.items() if type_ == NESTED}
-        other.stray, other.remarks, other.rounded = {}, {}, set()
-        return other
+    def keep_as_text(self, columns: Sequence[str] | None) -> None:
+        """Let these columns stay strings, instead of those given before; types are inferred anew."""
+        self._as_text = columns
+        self._types = {name: type_ for name, type_ in self._types.items() if type_ == NESTED}
+        self.stray: dict[str, StrayText] = {}
+        self.remarks: dict[str, str] = {}
+        self.rounded: set[str] = set()
 
     @cached_property
     def _engine_names(self) -> dict[str, str]:
@@ -122,10 +112,9 @@ class TextFiles(Files):
         for name, type_ in zip(columns, types):
             if self._reads_types and not raw and type_.engine and type_.is_sure:
                 engine[self._engine_names[name]] = type_.engine
-        known = f"CASE WHEN {{0}} NOT IN ({texts(self.missing)}) THEN {{0}} END"
         selected = []
         for name, type_ in zip((self._engine_names[name] for name in columns), types):
-            sql = known if raw and type_ == TEXT else "{0}" if name in engine else type_.sql
+            sql = KNOWN if raw and type_ == TEXT else "{0}" if name in engine else type_.sql
             selected.append(sql.replace("{0}", name))
         self.check_unchanged()
         with self._explaining(), self._connection.cursor() as cursor:
@@ -155,7 +144,7 @@ class TextFiles(Files):
         """
         self.can_be_text = False
         unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
-        options = self._options._replace(**_only_formats(types, self._options))
+        options = _with_formats(self._options, types)
         inferred, self.rounded = infer_types(unknown, self._count, options, has_numbers=self._has_numbers)
         fitting = {
             name: type_._replace(arrow=types[name].arrow if type_.kind == "date" else type_.arrow)
@@ -176,30 +165,26 @@ class TextFiles(Files):
         return {name: dict(type_.format) for name, type_ in self._types.items() if type_.format}
 
     def _count(
-        self, names: Sequence[str], expressions: Sequence[str], *, distinct: bool = False
+        self, names: Sequence[str], expressions: Sequence[str], *, distinct: bool = False, where: str = "true"
     ) -> dict[str, Sequence[Any]]:
-        """Return the values of SQL aggregates by column, over all rows or over distinct values with their counts n.
+        """Return SQL aggregates by column, over all values or over the distinct ones with their counts n.
 
         For thousands of columns, grouping by column is much faster than separate expressions for each column.
         """
         if not names:
             return {}
         columns = {self._engine_names[name]: name for name in names}
-        counts = ", ".join(expressions).replace("{0}", "value")
-        table = self._long_table(columns)
-        if distinct:
-            table = f"(SELECT name, value, count(*) AS n FROM {table} GROUP BY name, value)"
-        sql = f"SELECT name, {'sum(n)' if distinct else 'count(*)'}, {counts} FROM {table} GROUP BY name"
-        rows = {columns[column]: row for column, *row in self._fetch(sql)}
-        nothing = [0] * (1 + len(expressions))  # for a table without rows
-        self._n_rows = rows.get(names[0], nothing)[0]
-        return {name: rows.get(name, nothing)[1:] for name in names}
-
-    def _long_table(self, columns: Iterable[str]) -> str:
-        """Return SQL for a table with one row for each value of the given columns: the value and the column name."""
+        counts, condition = (sql.replace("{0}", "value") for sql in (", ".join(expressions), where))
         listed = ", ".join(columns)
-        table = f"(SELECT {listed} FROM {self._table({})})"
-        return f"{table} UNPIVOT INCLUDE NULLS (value FOR name IN ({listed}))"
+        table = f"(SELECT {listed} FROM {self._table({})}) UNPIVOT INCLUDE NULLS (value FOR name IN ({listed}))"
+        if distinct:
+            table = f"(SELECT name, value, count(*) AS n FROM {table} WHERE {condition} GROUP BY name, value)"
+        found = self._fetch(f"SELECT name, count(*), {counts} FROM {table} GROUP BY name")
+        rows = {columns[column]: row for column, *row in found}
+        nothing = [0] * (1 + len(expressions))  # for a table without rows
+        if not distinct:
+            self._n_rows = rows.get(names[0], nothing)[0]
+        return {name: rows.get(name, nothing)[1:] for name in names}
 
     def _fetch(self, sql: str) -> list[Any]:
         """Return the rows of the result of a statement."""
@@ -216,24 +201,12 @@ class TextFiles(Files):
                 names_by_sql.setdefault(type_.sql, []).append(name)
         for sql, names in names_by_sql.items():
             counted = self._count(names, [N_VALUES, f"count({sql})"])
-            counted = {name: row for name, row in counted.items() if row[0] > row[1]}
-            for name, examples in self._examples(list(counted), sql).items():
+            have_stray = [name for name, (n_values, n_read) in counted.items() if n_values > n_read]
+            frequent, is_stray = f"list({{0}} ORDER BY n DESC, {{0}})[:{_MOST_EXAMPLES}]", f"({sql}) IS NULL"
+            examples = self._count(have_stray, [frequent], distinct=True, where=f"{{0}} IS NOT NULL AND {is_stray}")
+            for name, (found,) in examples.items():
                 n_values, n_read = counted[name]
-                self.stray[name] = StrayText(n_values - n_read, n_values, examples, types[name].kind)
-
-    def _examples(self, names: Sequence[str], sql: str) -> dict[str, list[str]]:
-        """Return, by column, the most frequent values that the SQL of a type does not convert."""
-        if not names:
-            return {}
-        columns = {self._engine_names[name]: name for name in names}
-        counted = (
-            f"SELECT name, value, count(*) n FROM {self._long_table(columns)}"
-            f" WHERE value IS NOT NULL AND ({sql.replace('{0}', 'value')}) IS NULL GROUP BY name, value"
-        )
-        found = self._fetch(
-            f"SELECT name, list(value ORDER BY n DESC, value)[:{_MOST_EXAMPLES}] FROM ({counted}) GROUP BY name"
-        )
-        return {columns[column]: examples for column, examples in found}
+                self.stray[name] = StrayText(n_values - n_read, n_values, found, types[name].kind)
 
     def _raise_stray(self, name: str, stray: StrayText) -> NoReturn:
         """Raise ValueError for the first value of a column that does not have its type."""
@@ -256,15 +229,15 @@ class TextFiles(Files):
         return {"files": self.stamps(), "columns": self.columns, **self._options._asdict()}
 
 
-def _only_formats(types: Mapping[str, TextType], options: ReadOptions) -> dict[str, Any]:
-    """Return the decimal mark and the date format that all types share, unless they are given as options."""
-    found = {}
-    given_options = (("decimal", "decimal", options.point_or_comma), ("date_format", "date", options.date_format))
-    for option, key, given in given_options:
-        values = {type_.format[key] for type_ in types.values() if key in type_.format}
-        if given is None and len(values) == 1:
-            (found[option],) = values
-    return found
+def _with_formats(options: ReadOptions, types: Mapping[str, TextType]) -> ReadOptions:
+    """Return the options with the decimal mark and the date format that all types share, unless they are given."""
+    formats = [type_.format for type_ in types.values()]
+    marks, days = ({written[key] for written in formats if key in written} for key in ("decimal", "date"))
+    if options.point_or_comma is None and len(marks) == 1:
+        options = options._replace(decimal=marks.pop())
+    if options.date_format is None and len(days) == 1:
+        options = options._replace(date_format=days.pop())
+    return options
 
 
 def _fits(inferred: TextType, wanted: TextType) -> bool:

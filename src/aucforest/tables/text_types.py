@@ -3,7 +3,8 @@
 In SQL `{0}` stands for the column.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -11,11 +12,14 @@ import pyarrow as pa
 
 from aucforest.tables import spellings
 from aucforest.tables.database import text, texts
-from aucforest.tables.kinds import WORDS
-from aucforest.tables.spellings import Readings, is_few
+from aucforest.tables.kinds import MISSING, WORDS
+from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.spellings import MOST_STRAY, Readings, is_few
 
-# float64 rounds integers above EXACT; integers from _MOST on do not fit into 64 bits.
-EXACT, _MOST = 2**53, 2**63
+# Returns the values of SQL aggregates by column, see `TextFiles._count`.
+Count = Callable[..., dict[str, Sequence[Any]]]
+# float64 rounds integers above _EXACT; integers from _MOST on do not fit into 64 bits.
+_EXACT, _MOST = 2**53, 2**63
 
 
 def _matches(pattern: str) -> str:
@@ -45,6 +49,8 @@ _ZONED = _if(
 _CLOCK = r"regexp_replace(regexp_replace({0}, '(days?),? *\+?', '\1 '), '^\s*\+', '')"
 _DAYS = _if(spellings.DURATION, f"epoch_us(try_cast({_CLOCK} AS INTERVAL))")
 _DURATION = f"coalesce({_DAYS}, {_if(spellings.TIME_OF_DAY, 'epoch_us(try_cast({0} AS INTERVAL))')})"
+# Text, with NULL in place of missing-value markers.
+KNOWN = f"CASE WHEN {{0}} NOT IN ({texts(MISSING)}) THEN {{0}} END"
 _FLAG = f"CASE WHEN {{0}} IN ({texts(WORDS[True])}) THEN true WHEN {{0}} IN ({texts(WORDS[False])}) THEN false END"
 
 
@@ -102,8 +108,7 @@ def spelled_dates(written: Mapping[str, str], arrow: Any, note: str = "") -> Tex
 
 def dates_in(date_format: str) -> str:
     """Return the SQL that converts dates in a format, which a time of day may follow unless the format has one."""
-    has_clock = any(directive in date_format for directive in ("%H", "%I", "%c", "%X", "%T", "%R", "%p"))
-    formats = [date_format] if has_clock else spellings.with_clocks(date_format)
+    formats = [date_format] if re.search("%[HIcXTRp]", date_format) else spellings.with_clocks(date_format)
     pattern = spellings.date_pattern(date_format)
     may_be = "{0} IS NOT NULL" if pattern is None else _matches(pattern)
     return f"coalesce({_ISO}, CASE WHEN {may_be} THEN try_strptime(trim({{0}}), [{texts(formats)}]) END)"
@@ -112,17 +117,17 @@ def dates_in(date_format: str) -> str:
 N_VALUES = "count({0})"
 # Aggregates that decide whether a column has plain numbers: the counts of values, numbers and integers, the largest
 # magnitude (-(n + 1) for a negative n, as int64 has one more of these), and the count of integers with leading zeros.
-NUMBER_COUNTS = [
+_NUMBER_COUNTS = [
     N_VALUES, f"count({_PLAIN})", f"count({_INTEGER})", f"greatest(max({_INTEGER}), -(min({_INTEGER}) + 1))",
     f"count_if({{0}} >= '00' AND {{0}} < '0:' AND ({_INTEGER}) IS NOT NULL)",
 ]  # fmt: skip
-N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
+_N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
 
 
 def plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
     """Return the type of a column that is empty, or has only plain numbers or codes with leading zeros; else None.
 
-    `counts` are the values of `NUMBER_COUNTS`. Among codes, some stray text is allowed.
+    `counts` are the values of `_NUMBER_COUNTS`. Among codes, some stray text is allowed.
     """
     n_values, n_numbers, n_integers, largest, n_padded = counts
     if n_values == 0:
@@ -141,33 +146,33 @@ _START = (
     r"|Rs|[A-Za-z]{3,9}\.? [0-9])"
 )
 # The counts that identify words: values that are not missing, booleans, and values that may be numbers or dates.
-WORD_COUNTS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]
+_WORD_COUNTS = [N_VALUES, f"count({_FLAG})", f"count_if({_matches(_START)})"]
 
 
-def type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
-    """Return FLAG or TEXT, or None if the values may be numbers or dates; `counts` are those of `WORD_COUNTS`."""
+def _type_of_words(counts: Sequence[int], most_stray: float) -> TextType | None:
+    """Return FLAG or TEXT, or None if the values may be numbers or dates; `counts` are those of `_WORD_COUNTS`."""
     n_values, n_flags, n_others = counts
     if n_flags == n_values:
         return FLAG._replace(is_sure=True)
     return None if is_few(n_values - n_others, n_values, most_stray) else TEXT
 
 
-def is_clock(times: str) -> str:
+def _is_clock(times: str) -> str:
     """Return the SQL condition that a time is not midnight."""
     return f"{times} <> date_trunc('day', {times})"
 
 
-def n_rows(condition: str) -> str:
+def _n_rows(condition: str) -> str:
     """Return SQL that counts the rows for which a condition is true, in a table of distinct values with counts n."""
     return f"coalesce(sum(n) FILTER ({condition}), 0)::BIGINT"
 
 
 _UNIT = f"regexp_replace({{0}}, {text(spellings.NO_UNIT)}, '', 'g')"
 _MAY_BE_DATE = _matches(spellings.DATE_LIKE)
-_POINT, COMMA = (_matches(pattern) for pattern in spellings.PATTERNS.values())
+_POINT, _COMMA = (_matches(pattern) for pattern in spellings.PATTERNS.values())
 # A value is evidence for a decimal point if it has a point and cannot be a number with a decimal comma.
-FIRST_WITH_POINT = "min({0}) FILTER (contains({0}, '.'))"
-N_SURE_OF_POINT = f"count_if(contains({{0}}, '.') AND NOT {COMMA})"
+_FIRST_WITH_POINT = "min({0}) FILTER (contains({0}, '.'))"
+_N_SURE_OF_POINT = f"count_if(contains({{0}}, '.') AND NOT {_COMMA})"
 N_ZEROS = f"count_if({_matches(spellings.ZEROS)})"
 # The conditions that decide about all other columns, by the names of their counts in `Counts`.
 _CONDITIONS = {
@@ -175,20 +180,20 @@ _CONDITIONS = {
     "n_times": f"({_TIME}) IS NOT NULL",
     "n_durations": f"({_DURATION}) IS NOT NULL",
     "n_iso": f"({_ISO}) IS NOT NULL",
-    "n_clocks": is_clock(_ISO),
+    "n_clocks": _is_clock(_ISO),
     "n_offsets": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.OFFSET)}",
     "n_utc": f"{_matches(spellings.ISO_DATE)} AND {_matches(spellings.UTC)}",
     "n_zeros": _matches(spellings.ZEROS),
     "n_may_be_dates": _MAY_BE_DATE,
     "n_point": _POINT,
-    "n_comma": COMMA,
-    "n_both": f"{_POINT} AND {COMMA}",
-    "n_either": f"{_POINT} AND {COMMA} AND {_matches('[.,]')}",
+    "n_comma": _COMMA,
+    "n_both": f"{_POINT} AND {_COMMA}",
+    "n_either": f"{_POINT} AND {_COMMA} AND {_matches('[.,]')}",
 }
-TEXT_COUNTS = [
-    *map(n_rows, _CONDITIONS.values()),
-    f"list(DISTINCT {_UNIT}) FILTER ({_POINT} OR {COMMA})",
-    f"min({{0}}) FILTER (({_POINT} OR {COMMA}) AND {_PLAIN} IS NULL)",
+_TEXT_COUNTS = [
+    *map(_n_rows, _CONDITIONS.values()),
+    f"list(DISTINCT {_UNIT}) FILTER ({_POINT} OR {_COMMA})",
+    f"min({{0}}) FILTER (({_POINT} OR {_COMMA}) AND {_PLAIN} IS NULL)",
     f"[min({{0}}) FILTER ({_MAY_BE_DATE}), max({{0}}) FILTER ({_MAY_BE_DATE})]",
 ]
 
@@ -207,7 +212,7 @@ class Counts(SimpleNamespace):
         return n_dates > 0 and is_few(self.n_values - n_zeros - n_dates, self.n_values, most_stray)
 
 
-def type_of_clocks(counts: Counts) -> TextType | None:
+def _type_of_clocks(counts: Counts) -> TextType | None:
     """Return TIME or DURATION if all values have this type; else None."""
     for type_, count in ((TIME, counts.n_times), (DURATION, counts.n_durations)):
         if count == counts.n_values:
@@ -215,7 +220,7 @@ def type_of_clocks(counts: Counts) -> TextType | None:
     return None
 
 
-def type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
+def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     """Return the type of dates that begin with the year, TEXT if only some have an offset; None for other columns."""
     if not counts.are_dates(counts.n_iso, most_stray):
         return None
@@ -228,7 +233,7 @@ def type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     return ZONED._replace(is_sure=is_sure, note="" if counts.n_utc == counts.n_offsets else note)
 
 
-def type_of_numbers(counts: Counts, most_stray: float, given: str | None) -> TextType | None:
+def _type_of_numbers(counts: Counts, most_stray: float, given: str | None) -> TextType | None:
     """Return the type of numbers in any spelling, or None if the column is text.
 
     `given` is the decimal mark of columns that fit both marks; if it is None, such columns are text.
@@ -244,3 +249,82 @@ def type_of_numbers(counts: Counts, most_stray: float, given: str | None) -> Tex
     read = spellings.as_number(counts.first_number, decimal)
     type_ = spelled_numbers(written, f"numbers such as {counts.first_number!r} are read as {read}")
     return type_._replace(is_sure=counts.readings.n_read(decimal) == counts.n_values)
+
+
+def infer_types(
+    names: Sequence[str], count: Count, options: ReadOptions, *, has_numbers: bool = False
+) -> tuple[dict[str, TextType], set[str]]:
+    """Return the types of columns, and the names of those in which float64 rounds an integer.
+
+    If the file `has_numbers`, not only text, plain numbers are never read with a decimal comma.
+    """
+    most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
+    plain = count(names, _NUMBER_COUNTS)
+    types = {name: plain_type(row, most_stray) for name, row in plain.items()}
+    numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
+    large = [name for name in numbers if (plain[name][3] or 0) >= _EXACT]
+    rounded = {name for name, (n_rounded,) in count(large, [_N_ROUNDED]).items() if n_rounded}
+    others = count([name for name, type_ in types.items() if type_ is None], _WORD_COUNTS)
+    types |= {name: _type_of_words(row, most_stray) for name, row in others.items()}
+    others = count([name for name, type_ in types.items() if type_ is None], _TEXT_COUNTS, distinct=True)
+    counts = {name: Counts(row) for name, row in others.items()}
+    mark, with_comma = _decimal_mark(counts, [] if has_numbers else numbers, count, options)
+    dates = _types_of_dates(counts, count, options.date_format, most_stray)
+    for name, found in counts.items():
+        types[name] = (
+            _type_of_clocks(found)
+            or _type_of_iso(found, most_stray)
+            or dates.get(name)
+            or _type_of_numbers(found, most_stray, mark)
+        )
+    return {name: type_ or TEXT for name, type_ in (types | with_comma).items()}, rounded
+
+
+def _decimal_mark(
+    counts: Mapping[str, Counts], numbers: Sequence[str], count: Count, options: ReadOptions
+) -> tuple[str | None, dict[str, TextType]]:
+    """Return the decimal mark of columns that fit both marks, and the types of plain numbers if it is a comma.
+
+    The mark is that of the options. If they have none, it is the only mark that other columns require, or None.
+    """
+    sure = {found.readings.is_sure for found in counts.values() if found.readings.decimal(MOST_STRAY)} - {None}
+    mark = options.point_or_comma
+    points = count(numbers, [_N_SURE_OF_POINT, _FIRST_WITH_POINT]) if mark == "," or "," in sure else {}
+    if any(n_sure for n_sure, _ in points.values()):
+        sure |= {"."}
+    if mark is None and len(sure) == 1:
+        (mark,) = sure
+    types = {}
+    for name, (n_sure, first) in points.items():
+        if mark == "," and n_sure == 0 and first is not None:
+            note = f"numbers such as {first!r} are read as {spellings.as_number(first, ',')}"
+            types[name] = spelled_numbers({"decimal": ","}, note)
+    return mark, types
+
+
+def _types_of_dates(
+    counts: Mapping[str, Counts], count: Count, given: str | None, most_stray: float
+) -> dict[str, TextType]:
+    """Return the types of columns whose dates have one format: the given one if it fits, or the only best one."""
+    names = [
+        name
+        for name, found in counts.items()
+        if not found.are_dates(found.n_iso, most_stray) and (given or found.are_dates(found.n_may_be_dates, most_stray))
+    ]
+    formats = spellings.date_formats(date for name in names for date in counts[name].dates if date is not None)
+    formats = [*([given] if given else []), *(day for day in formats if day != given)]
+    if not formats:
+        return {}
+    dates = [dates_in(day) for day in formats]
+    counts_of_formats = [_n_rows(sql) for date in dates for sql in (f"{date} IS NOT NULL", _is_clock(date))]
+    types = {}
+    for name, row in count(names, counts_of_formats, distinct=True).items():
+        n_dates, n_clocks = dict(zip(formats, row[::2])), dict(zip(formats, row[1::2]))
+        fitting = {day: n for day, n in n_dates.items() if counts[name].are_dates(n, most_stray)}
+        best = [given] if given in fitting else spellings.best_date_formats(fitting)
+        if len(best) == 1:
+            arrow = pa.timestamp("us") if n_clocks[best[0]] else pa.date32()
+            note = "" if best == [given] else f"dates such as {counts[name].dates[0]!r} are read as {best[0]}"
+            type_ = spelled_dates({"date": best[0]}, arrow, note)
+            types[name] = type_._replace(is_sure=n_dates[best[0]] == counts[name].n_values)
+    return types

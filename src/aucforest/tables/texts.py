@@ -9,13 +9,11 @@ from aucforest.tables.values import readable
 
 # Up to half of the values may be text if there are this many distinct numbers. Fewer numbers may be categories.
 _LEAST_NUMBERS = 20
-# The number of values that a note quotes.
-_EXAMPLES = 3
+_EXAMPLES = 3  # the number of values that a note quotes
 # Columns with more than _MOST_ALIKE distinct texts are not searched for texts that differ only by case and spaces.
 # Notes quote at most _MOST_LISTED of these texts.
 _MOST_ALIKE, _MOST_LISTED = 1000, 5
-# The maximum number of columns that a note lists by name.
-MOST_NAMES = 10
+MOST_NAMES = 10  # the maximum number of columns that a note lists by name
 
 _PLAIN = re.compile(PLAIN)
 _YEAR = r"\d{4}"
@@ -23,8 +21,7 @@ _DATE = re.compile(
     rf"\s*({_YEAR}[-./]\d\d?[-./]\d\d?|\d\d?[-./]\d\d?[-./]({_YEAR}|\d\d)"
     rf"|\d\d?[-. ]+[^\W\d]{{3,9}}[-., ]+({_YEAR}|\d\d)|[^\W\d]{{3,9}}\.? \d\d?,? {_YEAR})([T ,]+\d\d?:\d\d.*)?\s*"
 )
-# Dates that need no format.
-_ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")
+_ISO = re.compile(r"\s*\d{4}-\d\d-\d\d")  # dates that need no format
 
 
 class StrayText(NamedTuple):

@@ -20,8 +20,7 @@ from aucforest.metrics.validation import is_missing
 # The kinds of values, by their names in error messages.
 NUMBER, TEXT, FLAG = "a number", "a string", "a boolean"
 DATE, ZONED, DURATION = "a date", "a date with a time zone", "a duration"
-# The types of values that need no conversion.
-_PLAIN = {str, bool, int, float, type(None)}
+_PLAIN = {str, bool, int, float, type(None)}  # the types of values that need no conversion
 # Near the ends of Python's calendar, the offset of a time zone is taken from this far inside the calendar.
 _INSIDE = timedelta(2)
 
@@ -37,7 +36,7 @@ def _plain(value: Any) -> Any:
     """Return a value in the type that all values equal to it have."""
     if isinstance(value, np.datetime64):
         moment = value.astype("M8[us]").item()
-        return moment if isinstance(moment, datetime) else _end_of_calendar(moment < 0)
+        return moment if isinstance(moment, datetime) else datetime.min if moment < 0 else datetime.max
     if isinstance(value, np.timedelta64):
         return value.astype("m8[us]").item()
     if isinstance(value, date | time | timedelta):
@@ -67,13 +66,9 @@ def _plain_date(value: Any) -> datetime | timedelta:
     if value.tzinfo is None:
         return datetime.combine(value.date(), value.time())
     moment = on_clock(value, UTC)
-    moment = moment if isinstance(moment, datetime) else _end_of_calendar(value.year == 1)
+    if not isinstance(moment, datetime):  # beyond the ends of Python's calendar
+        moment = datetime.min if value.year == 1 else datetime.max
     return moment.replace(tzinfo=UTC)
-
-
-def _end_of_calendar(is_first: bool) -> datetime:
-    """Return the first or the last moment of Python's calendar, in place of those beyond it."""
-    return datetime.min if is_first else datetime.max
 
 
 def since_midnight(value: time) -> timedelta:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.tables.inference import infer_types
 from aucforest.tables.read_options import ReadOptions
+from aucforest.tables.text_types import infer_types
 from tests.tables.text_tables import read_all, read_column, write_column
 
 INTEGER, NUMBER, TEXT, FLAG = pa.int64(), pa.float64(), pa.string(), pa.bool_()
