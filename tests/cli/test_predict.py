@@ -327,6 +327,7 @@ def test_intervals_are_those_of_the_model(files, tmp_path):
     expected = aucforest.load(out).predict_interval(frame_of(mixed(250, 1)))
     assert np.array_equal(predicted[["low_yes", "high_yes"]].to_numpy(), expected)
     assert predicted["probability_yes"].between(predicted["low_yes"], predicted["high_yes"]).all()
+    check_usage(run("predict", out, files.test_csv, "--level", 0.9), "needs --interval")
     shorter = succeed("predict", out, files.test_csv, "--interval", "--level", 0.5)
     expected = aucforest.load(out).predict_interval(frame_of(mixed(250, 1)), 0.5)
     assert np.array_equal(pd.read_csv(io.StringIO(shorter.stdout))[["low_yes", "high_yes"]].to_numpy(), expected)

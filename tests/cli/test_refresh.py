@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import aucforest
@@ -27,14 +28,19 @@ def test_a_model_is_refreshed(files, tmp_path, weight):
     call = ["refresh", files / "old", files / "new.csv", "--target", "label", "--out", out, "--json", content]
     result = succeed(*call, *weight)
     assert "than the old one on the new rows: ROC AUC out of bag" in " ".join(result.stdout.split())
-    assert "category that training has not seen ('new')" in result.stderr
+    assert "has not seen" not in result.stderr  # the refreshed model knows the new category
     told, model = json.loads(content.read_text()), aucforest.load(out)
+    assert f"labels: yes where its probability is at least {model.threshold_:.4g}" in result.stdout
+    assert told["threshold"] == model.threshold_
     assert told["old_weight"] == told["members"]["old"] == model.weights_[0]
     assert told["roc_auc"]["low"] < told["roc_auc"]["new"] - told["roc_auc"]["old"] < told["roc_auc"]["high"]
     assert "new" in model.categories_[1]
     assert not hasattr(model, "oob_decision_function_")
     assert model.members_["old"].n_jobs is None
-    succeed("predict", out, files / "new.csv", "--out", tmp_path / "p.csv")
+    both = pd.concat((mixed(200), mixed(300, 1).assign(colour="new"))).iloc[[0, 1, -1]]
+    both.assign(colour=["green, dark", "other", "new"]).to_csv(tmp_path / "both.csv", index=False)
+    predicted = succeed("predict", out, tmp_path / "both.csv", "--out", tmp_path / "p.csv")
+    assert "1 of 3 rows (33 %) have a category that training has not seen ('other')" in predicted.stderr
     succeed("evaluate", out, files / "new.csv", "--target", "label")
 
 
@@ -61,6 +67,28 @@ def test_groups_are_those_of_a_column(files, tmp_path):
     rows["customer"] = rows["customer"].where(rows.index != 7)
     rows.to_csv(tmp_path / "new.csv", index=False)
     check_refusal(run(*call, "--groups", "customer"), "'customer' has no value: every row needs a group")
+
+
+def test_the_reference_is_that_of_the_refreshed_model(files, tmp_path):
+    out, reference = tmp_path / "new", tmp_path / "reference.csv"
+    call = ["refresh", files / "old", files / "new.csv", "--target", "label", "--out", out]
+    assert f"reference: {reference}" in succeed(*call, "--reference", reference).stderr
+    rows, model = pd.read_csv(reference), aucforest.load(out)
+    assert rows.columns.tolist() == ["label", "prediction", "probability_no", "probability_yes"]
+    assert rows["label"].tolist() == mixed(300, 1)["label"].tolist()
+    at_threshold = np.where(rows["probability_yes"] >= model.threshold_, "yes", "no")
+    assert rows["prediction"].tolist() == at_threshold.tolist()
+    (tmp_path / "x.csv").write_text((files / "new.csv").read_text().replace("label", "prediction"))
+    call = ["refresh", files / "old", tmp_path / "x.csv", "--target", "prediction", "--out", out]
+    check_refusal(run(*call, "--reference", reference), "would have two columns named 'prediction'")
+
+
+def test_rows_of_the_old_model_in_another_order_are_noted(files, tmp_path):
+    mixed(200).sample(frac=1, random_state=0).to_csv(tmp_path / "shuffled.csv", index=False)
+    result = succeed(
+        "refresh", files / "old", tmp_path / "shuffled.csv", "--target", "label", "--out", tmp_path / "new"
+    )
+    assert "Check that the model was not trained on these rows." in result.stderr
 
 
 def test_refusals(files, tmp_path):

@@ -228,8 +228,12 @@ def read_for_model(
     read_options: ReadOptions = DEFAULT_OPTIONS,
     *,
     groups: str | None = None,
+    is_refit: bool = False,
 ) -> Labelled:
-    """Read labeled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes."""
+    """Read labeled rows for a model, and print notes on them; raise ValueError if a label is not one of its classes.
+
+    If `is_refit` is True, categories that the model does not know are no note, because the rows are fitted to.
+    """
     others = [name for name in (target, weight, groups) if name is not None]
     table = open_table(file, None, read_options)
     columns = ModelColumns(model, table, others)
@@ -238,7 +242,7 @@ def read_for_model(
         features.append(typed)
         batches.append(batch.select(others))
     check_has_rows(table, columns.n_rows)
-    echo_notes([*stray_notes(table, columns.names), *columns.unseen_notes()])
+    echo_notes([*stray_notes(table, columns.names), *([] if is_refit else columns.unseen_notes())])
     content = pa.Table.from_batches(batches)
     y = labels_for_model(model, table, content.column(target), target, positive)
     weights = None if weight is None else read_weights(table, content.column(weight), weight)

@@ -152,6 +152,10 @@ Prevalence = Annotated[
         help="The frequency of the positive class where the model is used, if it is not that of the training data.",
     ),
 ]
+Reference = Annotated[
+    Path | None,
+    typer.Option(metavar="OUT", help="Table to write: labels with out-of-bag predictions, for aucforest estimate."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 JsonOut = Annotated[
     Path | None, typer.Option("--json", metavar="OUT", help="JSON file for the metrics; - is standard output.")

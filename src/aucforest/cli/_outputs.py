@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 import typer
+from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
 from rich.markup import escape
@@ -24,7 +25,9 @@ from rich.text import Text
 
 from aucforest._files import file_beside, write_whole
 from aucforest.inspection.scoring import find_metric
+from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
+from aucforest.tables.columns import repeated
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.kinds import holds_text
 from aucforest.tables.sources import is_table
@@ -80,6 +83,23 @@ def describe_threshold(model: Any, rule: str) -> str:
         return f"labels: by {rule}"
     chosen = "" if rule[0] in ".0123456789" else f" ({rule})"
     return f"labels: {positive_class(model)} where its probability is at least {threshold:.4g}{chosen}"
+
+
+def _prediction_names(classes: NDArray[Any]) -> list[str]:
+    """Return the names of the columns of predictions in a reference."""
+    return ["prediction", *(f"probability_{label}" for label in classes.tolist())]
+
+
+def check_reference(others: list[str], classes: NDArray[Any], file: Path) -> None:
+    """Raise ValueError if a reference with other columns of a file would have two columns of the same name."""
+    for name in repeated([*others, *_prediction_names(classes)]):
+        raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
+
+
+def scored_rows(model: Any, target: str, labels: NDArray[Any], proba: NDArray[np.float64]) -> Any:
+    """Return a reference: the label, predicted label and out-of-bag probabilities of rows."""
+    predicted = model.classes_[decide(model, proba)]
+    return pa.table({target: labels, **dict(zip(_prediction_names(model.classes_), [predicted, *proba.T]))})
 
 
 def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:

@@ -20,6 +20,7 @@ from aucforest.cli._outputs import (
     TABLES,
     MetricValue,
     check_outputs,
+    check_reference,
     check_suffix,
     console,
     count_rows,
@@ -28,6 +29,7 @@ from aucforest.cli._outputs import (
     metrics_table,
     n_features,
     save_model,
+    scored_rows,
     table_writer,
     write_json,
 )
@@ -41,7 +43,6 @@ from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.confidence import auc_with_interval
-from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import repeated
 from aucforest.tables.copies import STANDARD
@@ -119,10 +120,7 @@ def fit(
     ] = None,
     groups: _options.Groups = None,
     time: _options.Time = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT", help="Table to write: labels with out-of-bag predictions, for aucforest estimate."),
-    ] = None,
+    reference: _options.Reference = None,
     keep: Annotated[
         str | None,
         typer.Option(
@@ -184,8 +182,7 @@ def fit(
     data = read_training_table(train, columns, read_options, in_batches=in_batches)
     rule_for(model.threshold, len(data.classes), 1)  # only validates the rule; `_fit` orders its costs
     if reference is not None:
-        for name in repeated([*kept, target, *_prediction_names(data.classes)]):
-            raise ValueError(f"the reference would have two columns named {name!r}: rename that of {train.name}")
+        check_reference([*kept, target], data.classes, train)
     validated, time_folds = _validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
@@ -195,7 +192,8 @@ def fit(
     save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
     if reference is not None:
-        _write_reference(reference, data, kept, _scored(model, data, target, proba, seen), seen)
+        scored = scored_rows(model, target, data.classes[data.y[seen]], proba[seen])
+        _write_reference(reference, data, kept, scored, seen)
 
 
 def _validate(
@@ -288,18 +286,6 @@ def _names_or(option: str, listed: str, possible: tuple[str, ...], words: dict[s
         wanted = f"must be {', '.join(words)} or some of {', '.join(possible)}, each once, but is {listed!r}"
         raise typer.BadParameter(wanted, param_hint=option)
     return names
-
-
-def _prediction_names(classes: NDArray[Any]) -> list[str]:
-    """Return the names of the columns of predictions in a reference."""
-    return ["prediction", *(f"probability_{label}" for label in classes.tolist())]
-
-
-def _scored(model: _Model, data: Labelled, target: str, proba: NDArray[np.float64], seen: NDArray[np.bool_]) -> Any:
-    """Return label, predicted label and probabilities of the rows seen, which have out-of-bag probabilities."""
-    predicted = model.classes_[decide(model, proba[seen])]
-    columns = dict(zip(_prediction_names(model.classes_), [predicted, *proba[seen].T]))
-    return pa.table({target: data.classes[data.y[seen]], **columns})
 
 
 def _write_reference(out: Path, data: Labelled, kept: list[str], scored: Any, seen: NDArray[np.bool_]) -> None:

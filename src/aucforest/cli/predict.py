@@ -34,7 +34,9 @@ def predict(
     interval: Annotated[
         bool, typer.Option("--interval", help="Add columns with the confidence interval of each probability.")
     ] = False,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.95,
+    level: Annotated[
+        float | None, typer.Option(help="Confidence level of the intervals, 0.95 by default.", metavar="LEVEL")
+    ] = None,
     prevalence: Prevalence = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     jobs: Jobs = -1,
@@ -57,10 +59,12 @@ def predict(
     """
     check_suffix("--out", None if out == STANDARD else out, TABLES)
     check_outputs(out, inputs=[model, data])
+    if level is not None and not interval:
+        raise typer.BadParameter("needs --interval", param_hint="--level")
     forest, kept = read_model(model, jobs, prevalence), names_in(keep)
     table = open_table(data, None, read_options)
     added = _reasons(forest, reasons)
-    added = _interval(forest, level, added) if interval else added
+    added = _interval(forest, 0.95 if level is None else level, added) if interval else added
     predictions, n_rows = Predictions(forest, table, kept, proba, added), 0
     bar = progress_bar(desc="predicting", unit=" rows", leave=False, verbose=is_watched())
     with table_writer(out, predictions.schema) as write, bar as progress:

@@ -3,21 +3,35 @@
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
-from aucforest.cli._inputs import read_for_model, read_model
+from aucforest.cli._inputs import echo_notes, read_for_model, read_model
 from aucforest.cli._options import (
     Data,
     Groups,
     Jobs,
     JsonOut,
     PositiveOfModel,
+    Reference,
     TargetColumn,
     Weight,
     takes_read_options,
 )
-from aucforest.cli._outputs import check_outputs, console, save_model, write_json
+from aucforest.cli._outputs import (
+    TABLES,
+    check_outputs,
+    check_reference,
+    check_suffix,
+    console,
+    describe_threshold,
+    save_model,
+    scored_rows,
+    table_writer,
+    write_json,
+)
 from aucforest.estimators.refreshing import refresh as refresh_model
+from aucforest.report.data import trained_on
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
@@ -31,6 +45,7 @@ def refresh(
     positive: PositiveOfModel = None,
     weight: Weight = None,
     groups: Groups = None,
+    reference: Reference = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
     json_out: JsonOut = None,
     jobs: Jobs = -1,
@@ -40,18 +55,32 @@ def refresh(
     A model with the same parameters is fitted to the new rows. Both models together are the refreshed one, with weights
     that the new rows choose: few rows change little, and an outdated model is replaced. The ROC AUC of both is that on
     the new rows, out of bag for what is fitted to them, and the difference has a 95 % interval. With --groups, trees
-    are out of bag for whole groups, and the interval is that of groups.
+    are out of bag for whole groups, and the interval is that of groups. Standard error says if the old model was
+    probably trained on some of the rows.
 
     Example: aucforest refresh model.aucforest may.csv --target label --out refreshed.aucforest
     """
     if out == STANDARD:
         raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
-    check_outputs(out, json_out, inputs=[old, data])
+    check_suffix("--reference", reference, TABLES)
+    check_outputs(out, json_out, reference, inputs=[old, data])
     model = read_model(old, jobs)
-    rows = read_for_model(model, data, target, positive, weight, read_options, groups=groups)
+    if reference is not None:
+        check_reference([target], model.classes_, data)
+    rows = read_for_model(model, data, target, positive, weight, read_options, groups=groups, is_refit=True)
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
+    if (note := trained_on(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
+        echo_notes([note])
+    proba = refreshed.model.oob_decision_function_
     save_model(refreshed.model, out)
-    console(json_out).print(str(refreshed), markup=False, highlight=False)
+    lines = [str(refreshed), describe_threshold(refreshed.model, "by the rule of the old model")]
+    console(json_out).print("\n".join(lines), markup=False, highlight=False)
+    if reference is not None:
+        seen = np.isfinite(proba[:, 0])
+        scored = scored_rows(refreshed.model, target, rows.y[seen], proba[seen])
+        with table_writer(reference, scored.schema) as write:
+            write(scored)
+        typer.echo(f"reference: {reference}", err=True)
     write_json(
         json_out,
         {
@@ -60,6 +89,7 @@ def refresh(
             "n_samples": len(rows.y),
             "old_weight": refreshed.old_weight,
             "members": dict(zip(refreshed.model.members_, refreshed.model.weights_.tolist())),
+            "threshold": np.asarray(refreshed.model.threshold_).tolist(),
             "roc_auc": refreshed.roc_auc._asdict(),
             "log_loss": dict(zip(("new", "old"), refreshed.log_loss)),
         },
