@@ -91,6 +91,25 @@ def test_rows_of_the_old_model_in_another_order_are_noted(files, tmp_path):
     assert "Check that the model was not trained on these rows." in result.stderr
 
 
+def test_three_classes_and_a_fixed_threshold(files, tmp_path):
+    three = mixed(300, 1).assign(label=lambda rows: np.where(rows["weight"] > 1.2, "perhaps", rows["label"]))
+    for name, rows in {"a": three[:150], "b": three[150:]}.items():
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+    out, options = tmp_path / "three", ["--target", "label", "--out"]
+    succeed("fit", tmp_path / "a.csv", *options, out, "--trees", 20, "--drop", "id,weight")
+    said = succeed("refresh", out, tmp_path / "b.csv", *options, tmp_path / "new").stdout
+    assert "labels: by the rule of the old model\n" in said
+    fixed = ["--trees", 20, "--drop", "id", "--threshold", 0.3]
+    succeed("fit", files / "old.csv", *options, tmp_path / "fixed", *fixed)
+    said = succeed("refresh", tmp_path / "fixed", files / "new.csv", *options, tmp_path / "new").stdout
+    assert "labels: yes where its probability is at least 0.3\n" in said
+
+
+def test_one_column_may_have_several_roles(files, tmp_path):
+    call = ["refresh", files / "old", files / "new.csv", "--target", "label", "--out", tmp_path / "new"]
+    succeed(*call, "--weight", "weight", "--groups", "weight")
+
+
 def test_refusals(files, tmp_path):
     call = ["--target", "label", "--out", tmp_path / "new"]
     check_refusal(run("refresh", files / "old", files / "old.csv", *call), "pass new ones")

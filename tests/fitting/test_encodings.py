@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 
 from aucforest import AUCForestClassifier
+from aucforest.fitting import encodings
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE
+from tests.persistence.trees import assert_same_trees
 
 
 def make_table(seed=0, n_rows=3000, n_features=6):
@@ -45,6 +47,28 @@ def test_trees_split_what_their_encoding_reads(forest):
     assert not seen["rates"] & ({2} | interactions)
     assert {alone} | interactions <= seen["interactions"]
     assert 2 not in seen["interactions"]
+
+
+def test_features_that_are_not_kept_are_found_again(forest, monkeypatch):
+    found = encodings._find_features
+    sizes, features = [], []
+
+    def find(growth, tables):
+        features.append(found(growth, tables))
+        sizes.append(2 * sum(kept.values.lower.nbytes for kept in growth.tree_features.values()))
+        return features[-1]
+
+    monkeypatch.setattr(encodings, "_find_features", find)
+    monkeypatch.setattr(encodings, "_MOST_KEPT", 4 * (2 * 8 * 255 * 9))  # features with 9 columns of bins, four times
+    X, y = make_table()
+    again = AUCForestClassifier(24, random_state=0, n_jobs=1).fit(X, y)
+    assert (
+        0
+        < max(sizes)
+        <= encodings._MOST_KEPT
+        < 2 * sum({id(one): one.values.lower.nbytes for one in features}.values())
+    )
+    assert_same_trees(again.trees_, forest.trees_)
 
 
 def test_trees_of_rates_do_not_depend_on_labels_out_of_bag():

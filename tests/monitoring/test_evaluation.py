@@ -144,8 +144,10 @@ def test_several_columns_are_divided_by_their_sum():
     columns = rank_columns(p)
     curves = Curves(Rows(columns, truth), np.array([True, False, True]))
     scored = applied(curves, p)
-    single = [column.to_rows(curve.at(curve.locate(column))) for curve, column in
-              ((IsotonicCurve(columns[k], truth[:, k]), columns[k]) for k in (0, 2))]  # fmt: skip
+    single = []
+    for k in (0, 2):
+        curve = IsotonicCurve(columns[k], truth[:, k])
+        single.append(columns[k].to_rows(curve.at(curve.locate(columns[k]))))
     raw = np.column_stack([single[0], p[:, 1], single[1]])
     np.testing.assert_allclose(scored.rows.p, raw / raw.sum(axis=1, keepdims=True), atol=1e-12)
     influence = random.normal(size=p.shape)

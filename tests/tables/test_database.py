@@ -5,7 +5,7 @@ import io
 import os
 import subprocess
 import sys
-from concurrent.futures import wait
+import threading
 from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pytest
 
 import aucforest
-from aucforest.tables import database
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.database import columns_of, connect, connect_to, fetch, rows_where, text
 from aucforest.tables.read_options import ReadOptions
@@ -460,15 +459,15 @@ def test_fetch_can_be_interrupted(monkeypatch):
     """And raises the errors of the engine."""
     with pytest.raises(duckdb.ParserException):
         fetch(connect(), "SELEC", "x")
-    connection, calls = connect(), []
+    connection, join, calls = connect(), threading.Thread.join, []
 
-    def interrupted(futures, timeout=None):
+    def interrupted(thread, timeout=None):
         calls.append(timeout)
-        wait(futures, timeout)
+        join(thread, timeout)
         if len(calls) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(database, "wait", interrupted)
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fetch(connection, "SELECT sum(a.range + b.range) FROM range(10000000) a, range(1000000) b", "x")
     assert set(calls) == {0.1}

@@ -9,6 +9,7 @@ import pytest
 
 from aucforest.tables.columns import as_table
 from aucforest.tables.dates import expand, find_dates, format_time, split_names, table_of
+from tests.estimators.data import small_forest
 
 # A Friday, a missing value, and a Sunday before 1970; in summer New York is four hours behind.
 DAYS = [date(2024, 3, 1), None, date(1960, 7, 31)]
@@ -104,6 +105,12 @@ def test_a_column_may_be_missing_altogether(case):
             expanded = expand(as_table(forms_of([None, None], type_)[form]), dates)
             assert np.isnan(np.asarray(expanded, dtype=np.float64)).all(), (form, type_)
             assert expanded.shape == (2, len(wanted))
+
+
+def test_a_matrix_of_dates_may_have_a_categorical_column():
+    days = np.array(["2024-01-01", "2024-02-01"], dtype="M8[s]")[np.arange(200).reshape(100, 2) % 3 % 2]
+    forest = small_forest(categorical_features=[0]).fit(days, np.arange(100) % 2)
+    assert forest.predict_proba(days).shape == (100, 2)
 
 
 def test_numpy_dates():

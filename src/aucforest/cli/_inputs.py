@@ -234,7 +234,7 @@ def read_for_model(
 
     If `is_refit` is True, categories that the model does not know are no note, because the rows are fitted to.
     """
-    others = [name for name in (target, weight, groups) if name is not None]
+    others = list(dict.fromkeys(name for name in (target, weight, groups) if name is not None))
     table = open_table(file, None, read_options)
     columns = ModelColumns(model, table, others)
     features, batches = list[Any](), list[Any]()

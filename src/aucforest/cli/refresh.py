@@ -73,7 +73,8 @@ def refresh(
         echo_notes([note])
     proba = refreshed.model.oob_decision_function_
     save_model(refreshed.model, out)
-    lines = [str(refreshed), describe_threshold(refreshed.model, "by the rule of the old model")]
+    rule = str(model.threshold) if isinstance(model.threshold, float) else "the rule of the old model"
+    lines = [str(refreshed), describe_threshold(refreshed.model, rule)]
     console(json_out).print("\n".join(lines), markup=False, highlight=False)
     if reference is not None:
         seen = np.isfinite(proba[:, 0])

@@ -256,8 +256,9 @@ class RowsOnCluster(TrainingTable):
         executor, target = self._executor, self.target
         running = RunningSums(bags.sampler.n_rows, len(ranges), len(target.classes), chosen)
         (tables,) = executor.compute(self._delayed)
-        of_rates = self._rate_weights, self._coding.rates
-        reading = executor.submit(_tasks.Reading, self._shared_coding, target.classes, *of_rates)
+        reading = executor.submit(
+            _tasks.Reading, self._shared_coding, target.classes, self._rate_weights, self._coding.rates
+        )
         bounds, futures = list(pairwise(self._starts)), [None] * len(tables)
         for group in cut_trees(packed, len(bags.keys)):
             # Each group is added to the sums of earlier groups, so rounding errors are as if there were one group.

@@ -27,6 +27,8 @@ _GREATEST = 1e150
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
 # Maximum bytes of the columns of _LEAST_ROWS samples; with more columns there are fewer samples.
 _MOST_BYTES = 2**30
+# Maximum number of coefficients for which Newton's method is used.
+_MOST_NEWTON = 256
 # Maximum number of rows for which predictions have the columns in memory at the same time.
 _BLOCK_ROWS = 2**13
 
@@ -112,7 +114,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
         columns = self._columns(X)
         # Newton's method takes fewer steps, but each step needs a matrix of all pairs of coefficients.
-        is_small = int(y.max()) == 1 and columns.shape[1] <= 256 and not self.is_sparse_
+        is_small = int(y.max()) == 1 and columns.shape[1] <= _MOST_NEWTON and not self.is_sparse_
         model = LogisticRegression(solver="newton-cholesky" if is_small else "lbfgs")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

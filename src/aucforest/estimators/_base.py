@@ -133,7 +133,10 @@ class TreeBasedClassifier(TreeExports):
 
     @property
     def split_importances_(self) -> NDArray[np.float64]:
-        """The mean over trees of each feature's proportion of the total gain of a tree, normalized to sum to 1."""
+        """The mean over trees of each feature's proportion of the total gain of a tree, normalized to sum to 1.
+
+        This impurity-based importance favors features with many distinct values, even if they are noise.
+        """
         check_is_fitted(self, "trees_")
         total = np.zeros(self.trees_[0].n_features)
         for tree in self.trees_:

@@ -26,6 +26,12 @@ _PENALTY, _PENALTY_OF_FEW, _PENALTY_BELOW_1 = 0.1, 150.0, 300.0
 # With groups, trees recognize a group by its similar rows. Forests are then often over-confident, so the penalty of a
 # slope below 1 is smaller. The constant was chosen with benchmarks/grouped_oob.py calibration.
 _PENALTY_BELOW_1_OF_GROUPS = 5.0
+# Minimum mean number of trees that a sample is out of bag for, in each half of the trees, for a calibration.
+_LEAST_TREES = 0.5
+# Probabilities that differ by less than this differ only by rounding errors, and do not determine the slope.
+_LEAST_SPREAD = 1e-9
+# Tolerance on the penalized log likelihood of all samples in the last step, and maximum number of steps.
+_LAST_STEP, _MOST_STEPS = 1e-8, 50
 # Number of probabilities that are calibrated at once, so that they fit into the caches and temporary arrays are small.
 _BLOCK = 2**15
 
@@ -104,12 +110,12 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
 def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:
     """Return whether all `parts` have enough out-of-bag trees and all classes, and the probabilities differ."""
     is_seen = [sums.n_trees > 0 for sums in parts]
-    has_trees = min(sums.n_trees.mean() for sums in parts) >= 0.5
+    has_trees = min(sums.n_trees.mean() for sums in parts) >= _LEAST_TREES
     if not has_trees or any(len(np.unique(labels[rows])) < n_classes for rows in is_seen):
         return False
     whole, rows = parts[0], is_seen[0]
     spread = np.max(np.ptp(whole.total[rows] / whole.n_trees[rows, None], axis=0))
-    return bool(spread >= 1e-9)  # smaller differences are rounding errors, which do not determine the slope
+    return bool(spread >= _LEAST_SPREAD)
 
 
 def calibrate(
@@ -251,10 +257,10 @@ class _Likelihood:
     def minimize(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the minimizing parameters, found by Fisher scoring; scipy's optimizers are several times slower."""
         value = self.value(parameters)
-        for _ in range(50):
+        for _ in range(_MOST_STEPS):
             gradient, information = self.derivatives(parameters)
             step = np.linalg.solve(information, gradient)
-            if gradient @ step < 1e-8:
+            if gradient @ step < _LAST_STEP:
                 return parameters - step
             after = parameters - step
             while (value_after := self.value(after)) > value:

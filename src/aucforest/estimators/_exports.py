@@ -33,7 +33,8 @@ class OnnxExport(FeatureModel):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             As in `predict_proba`.
         dtype : "float64" or "float32", default="float64"
-            The type of the numbers, the same as in `to_onnx`.
+            The type of the numbers, the same as in `to_onnx`. Rounding to float32 can move a value to the other side of
+            a threshold.
 
         Returns
         -------

@@ -20,6 +20,7 @@ Objective = Callable[[Vector], tuple[float, Vector]]
 # Coefficients of a score, and the loss after each iteration.
 Direction = tuple[Vector, list[float]]
 
+_LEAST_SLOPE = 1e-3  # of the log odds, so that they increase with the scores
 _STEP = math.sqrt(10.0)  # the maximum ratio of consecutive widths
 
 
@@ -100,5 +101,5 @@ def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:
 
     start = np.array([1.0, np.log(of_positive / of_negative)])
     options = {"gtol": 1e-10, "ftol": 0.0, "maxiter": 200}
-    result = _lbfgs(log_loss, start, bounds=[(1e-3, None), (None, None)], options=options)
+    result = _lbfgs(log_loss, start, bounds=[(_LEAST_SLOPE, None), (None, None)], options=options)
     return float(result.x[0]), float(result.x[1])

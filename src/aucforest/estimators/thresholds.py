@@ -24,8 +24,8 @@ RULES = ("prevalence", *TUNED)
 OF_ROWS = "cost"  # the rule that uses the costs of each row from the argument `cost` of `fit`
 OF_FIT = "fit"  # stands for the argument `cost` of `fit` in a rule with an alert budget
 
-# To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled.
-N_GROUPS = 20
+# To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
+N_GROUPS, _N_RESAMPLES = 20, 50
 # Maximum number of rows for this estimate, which needs 1 KB for each row. At most half of them are of each class.
 SPREAD_ROWS = 2**16
 
@@ -211,7 +211,7 @@ def tune_threshold(
     (total, n_trees), rows = of_groups
     rule = rule if rows is None else rule.for_sample(rows)
     generator = np.random.default_rng([seed, RESAMPLED_TREES])
-    resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), size=50)
+    resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), size=_N_RESAMPLES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the required precision may not be reached
         resampled = (Sums(np.tensordot(times, total, 1), times @ n_trees) for times in resamples)

@@ -9,17 +9,20 @@ from numpy.typing import NDArray
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE, Digits
 from aucforest.tables.target_rates import INTERACTIONS, SETS, TargetRates
+from aucforest.tree.binning import BinValues
 from aucforest.tree.ordered_rates import RateRule, SampleData, encode_rates, sample_order, shuffle, sort_by_category
 
 # The first index of the random numbers for interactions. Smaller indices are for the order of samples.
 _FIRST_OF_INTERACTIONS = 2**32
+# The maximum bytes of the bins of features that are kept for other trees, which plans do not count.
+_MOST_KEPT = 2**22
 
 
 class TreeFeatures(NamedTuple):
     """The features of trees that grow on the same tables of rates."""
 
-    growth: Growth  # of trees with these features
     indices: NDArray[np.int64]  # of these features among all features; rates are last
+    values: BinValues  # their bins
     rules: dict[int, RateRule]  # the rule of each column with rates, by the index of the column
 
     @classmethod
@@ -28,12 +31,12 @@ class TreeFeatures(NamedTuple):
         rates, digits = _rates_and_digits(growth)
         base, rules = np.arange(digits.first), dict[int, RateRule]()
         if growth.encoding == SETS:
-            return cls(growth.of_features(base), base, rules)
+            return cls(base, growth.values_of(base), rules)
         for column in digits.n_categories:
             rules[column] = _rule_of(growth, [number for number in tables if rates.tables[number].feature == column])
         base = np.setdiff1d(base, list(rules))
         indices = np.concatenate((base, _rates_of(growth, tables)))
-        return cls(growth.of_features(indices), indices, rules)
+        return cls(indices, growth.values_of(indices), rules)
 
 
 class TreeSample(NamedTuple):
@@ -46,10 +49,8 @@ class TreeSample(NamedTuple):
 
 def encode_sample(growth: Growth, part: Part, key: int) -> TreeSample:
     """Return the sample of a tree with the codes of its features; target rates are computed from this sample."""
-    tables = _tables_of_tree(growth, key)
-    if tables not in growth.tree_features:  # they take as long as some hundred samples of a tree
-        growth.tree_features[tables] = TreeFeatures.of(growth, tables)
-    of_tree, indices, rules = growth.tree_features[tables]
+    indices, values, rules = _find_features(growth, _tables_of_tree(growth, key))
+    of_tree = growth.of_features(indices, values)
     if not rules:
         return TreeSample(of_tree, part._replace(codes=part.codes[: len(indices)]), indices)
     n_base = len(indices) - sum(rule.n_features for rule in rules.values())
@@ -57,6 +58,17 @@ def encode_sample(growth: Growth, part: Part, key: int) -> TreeSample:
     np.take(part.codes, indices[:n_base], axis=0, out=codes[:n_base], mode="clip")  # other modes copy once more
     _write_rates(growth, part, key, rules, codes[n_base:])
     return TreeSample(of_tree, part._replace(codes=codes), indices)
+
+
+def _find_features(growth: Growth, tables: tuple[int, ...]) -> TreeFeatures:
+    """Return the features of a tree; they are kept for other trees, as they take as long as some hundred samples."""
+    known = growth.tree_features
+    if tables in known:
+        return known[tables]
+    features = TreeFeatures.of(growth, tables)
+    if (len(known) + 1) * 2 * features.values.lower.nbytes <= _MOST_KEPT:
+        known[tables] = features
+    return features
 
 
 def _rates_and_digits(growth: Growth) -> tuple[TargetRates, Digits]:

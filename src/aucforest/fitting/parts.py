@@ -87,6 +87,8 @@ class Growth:
     rates: TargetRates | None  # without totals
     digits: Digits | None
     variant_of: Mapping[int, int] = field(default_factory=dict)  # variants by tree key; empty if there is one
+    # The features of trees, by the tables of rates that they grow on; `encodings` keeps them here for all variants.
+    tree_features: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, spec: FitSpec, coding: Coding, n_rows: int, n_classes: int) -> "Growth":
@@ -135,21 +137,20 @@ class Growth:
             for encoding in self.encodings
         ]
 
-    def of_features(self, features: NDArray[np.int64]) -> "Growth":
-        """Return the parameters of a tree that grows on the given features."""
-        first, signs = self.values.first, self.params.signs
+    def values_of(self, features: NDArray[np.int64]) -> BinValues:
+        """Return the bins of the given features."""
+        first = self.values.first
         bins = np.concatenate([np.arange(first[feature], first[feature + 1]) for feature in features.tolist()])
-        values = BinValues.of(self.n_bins[features], self.values.lower[bins], self.values.upper[bins])
+        return BinValues.of(self.n_bins[features], self.values.lower[bins], self.values.upper[bins])
+
+    def of_features(self, features: NDArray[np.int64], values: BinValues) -> "Growth":
+        """Return the parameters of a tree that grows on the given features, which have the bins `values`."""
+        signs = self.params.signs
         if len(signs) > 0:  # target rates, which are the last features, have no constraints
             signs = np.append(signs, np.zeros(len(self.n_bins) - len(signs), dtype=np.int8))[features]
         most = resolve_max_features(self.spec.max_features, len(features))
         params = self.params._replace(max_features=most, signs=signs)
         return replace(self, params=params, values=values, kinds=self.kinds[features], variant_of={})
-
-    @cached_property
-    def tree_features(self) -> dict[tuple[int, ...], Any]:
-        """The features of trees, by the tables of rates that they grow on; `encodings` writes them here."""
-        return {}
 
     @cached_property
     def n_bins(self) -> NDArray[np.int64]:

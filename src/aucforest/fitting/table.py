@@ -113,8 +113,15 @@ class TrainingTable(ABC):
         if weights is not None:
             copies_rows |= spec.sampler is not None
             rate_weights = weights.in_samples(self._weight_in_rates)
-        rows = self._codes, target.kept_labels, spec.weights
-        return Part(*rows, spec.sampler, copies_rows, self._sparse, rate_weights=rate_weights)
+        return Part(
+            self._codes,
+            target.kept_labels,
+            spec.weights,
+            spec.sampler,
+            copies_rows,
+            self._sparse,
+            rate_weights=rate_weights,
+        )
 
     def _end_growing(self) -> None:  # noqa: B027, most tables keep nothing
         """Release memory that only growing needs, after the last tree."""

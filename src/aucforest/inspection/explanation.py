@@ -390,7 +390,8 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
                 sums /= len(forest.trees_)
                 means[name] = sums, base / len(forest.trees_)
             inputs.append(InputsOfModel(given, means, rows, players))
-    proba = model.predict_proba(X)
+    raw = {"X": X} if isinstance(model, AUCStackingClassifier) else {}  # which an old model encodes itself
+    proba = model._predict_valid(features[0], **raw)
     total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
     total = total.reshape(n_columns, n_rows, len(names))
     values, base = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)

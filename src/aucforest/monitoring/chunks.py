@@ -151,8 +151,9 @@ def _split_periods(timestamps: NDArray[np.datetime64], period: str, n_rows: int)
     least = 0.5 * float(np.median(np.diff(edges)))
     chunks = []
     for first, last in pairwise(edges):
-        start, next_start = ((numbers[order[first]] + np.arange(2)) * step - offset).astype(f"datetime64[{unit}]")
-        finish = str(next_start.astype(fine) - 1)
+        begin, end = ((int(numbers[order[first]]) + k) * step - offset for k in (0, 1))
+        start = np.array(begin, dtype=f"datetime64[{unit}]")
+        finish = str(np.array(end, dtype=start.dtype).astype(fine) - 1)
         key = str(start)
         if period == "W":
             key = f"{start}/{finish}"

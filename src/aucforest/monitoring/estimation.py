@@ -350,10 +350,11 @@ class CBPE(BaseEstimator):
                 vague.append(chunk.key)
             realized = self._realized(piece)
             for metric, values in zip(self._metrics, evaluated):
-                name, n_rows = metric.name, len(piece.scores)
-                limits = self._limits_for(metric, n_rows)
+                limits = self._limits_for(metric, len(piece.scores))
                 alert = self._is_alert(metric, values, limits, report.valid)
-                rows.append(ChunkEstimate(*chunk[:3], n_rows, name, *values, realized[name], *limits, alert))
+                n_rows, value = len(piece.scores), realized[metric.name]
+                key, start, end = chunk.key, chunk.start, chunk.end
+                rows.append(ChunkEstimate(key, start, end, n_rows, metric.name, *values, value, *limits, alert))
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
             warn_undefined(f"the estimates are not defined: {_few_of(bad)}")

@@ -193,11 +193,18 @@ def report(
     check_count("n_repeats", n_repeats, 0)
     rows = score_rows(model_or_comparison, X_test, y_test, sample_weight)
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    training = read_training(rows.model, X_train, y_train, sample_weight_train)
-    groups = read_groups(by, rows, sample_weight)
-    costs = costs_of(rows.model) if cost is None else check_cost(cost, len(rows.classes))
-    request = _Request(rows, training, groups, costs, intended_use, n_bootstrap, n_repeats, n_jobs, seed)
-    seen, warning = check_training(rows, training)
+    request = _Request(
+        rows,
+        training=read_training(rows.model, X_train, y_train, sample_weight_train),
+        groups=read_groups(by, rows, sample_weight),
+        cost=costs_of(rows.model) if cost is None else check_cost(cost, len(rows.classes)),
+        intended_use=intended_use,
+        n_bootstrap=n_bootstrap,
+        n_repeats=n_repeats,
+        n_jobs=n_jobs,
+        seed=seed,
+    )
+    seen, warning = check_training(rows, request.training)
     with drawing():
         parts = list(progress_bar(_sections(request, seen), desc="report", unit=" sections", verbose=verbose))
     title, shown = _heading(rows, title, {"Model": type(rows.model).__name__}, stated)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -79,19 +79,31 @@ def name_of(column: str) -> str:
 
 def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
     """Run a statement with a progress bar, so that it can be interrupted, and return the rows of its result."""
-    bar = progress_bar(desc=doing, total=100, unit="%", leave=False, delay=1.0, verbose=is_watched())
-    with ThreadPoolExecutor(1) as pool, bar:
-        rows = pool.submit(lambda: connection.execute(sql).fetchall())
+    results: list[Any] = []
+
+    def execute() -> None:
         try:
-            while not rows.done():
-                wait([rows], 0.1)
+            results.append(connection.execute(sql).fetchall())
+        except Exception as error:  # raised below, in the waiting thread
+            results.append(error)
+
+    thread = Thread(target=execute, daemon=True)
+    bar = progress_bar(desc=doing, total=100, unit="%", leave=False, delay=1.0, verbose=is_watched())
+    thread.start()
+    try:
+        with bar:
+            while thread.is_alive():
+                thread.join(0.1)
                 bar.update(max(0.0, connection.query_progress() - bar.n))
-        except BaseException:
-            while not rows.done():  # repeated, as an interrupt before the statement begins is lost
-                connection.interrupt()
-                wait([rows], 0.1)
-            raise
-        return rows.result()
+    except BaseException:
+        while thread.is_alive():  # repeated, as an interrupt before the statement begins is lost
+            connection.interrupt()
+            thread.join(0.1)
+        raise
+    if isinstance(results[0], Exception):
+        raise results[0]
+    found: list[Any] = results[0]
+    return found
 
 
 def columns_of(expression: str) -> list[str]:

@@ -168,9 +168,14 @@ def expand(table: Table, dates: Dates) -> Table:
     columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
     if isinstance(table, Frame):
         return _expand_frame(table, columns, dates)
-    first = [columns[feature][0] if feature in dates else table[:, feature] for feature in range(table.shape[1])]
+    shape = len(table), table.shape[1] + n_added(dates)
+    expanded = np.empty(shape, dtype=object if table.dtype == object else np.float64)
+    for feature in range(table.shape[1]):
+        expanded[:, feature] = columns[feature][0] if feature in dates else table[:, feature]
     added = [values for made in columns.values() for values in made[1:]]
-    return np.column_stack(first + added).astype(object if table.dtype == object else np.float64, copy=False)
+    for index, values in enumerate(added, table.shape[1]):
+        expanded[:, index] = values
+    return expanded
 
 
 def _expand_frame(frame: Frame, columns: dict[int, list[NDArray[np.float64]]], dates: Dates) -> Frame:
@@ -338,4 +343,6 @@ def is_zone(zone: str) -> bool:
 def _is_empty(values: Any) -> bool:
     """Return whether a column has only missing values or no rows."""
     listed = values.to_numpy() if isinstance(values, nw.Series) else values
-    return listed.dtype.kind in "fO" and all(map(is_missing, listed.tolist()))
+    if listed.dtype.kind == "f":
+        return bool(np.all(np.isnan(listed)))
+    return listed.dtype == object and all(map(is_missing, listed.tolist()))
