@@ -194,8 +194,15 @@ def test_sums_of_refreshed_stacks_with_other_parts_of_dates():
     old = small_stack(30, date_parts=["time", "month", "day of week"]).fit(frame, y)
     old.forest.set_params(date_parts=["month", "hour"])
     model = refresh(old, frame, y[::-1]).model
-    assert "linear" in model.members_["old"].members_
     check_sums(model, frame[:50])
+    # With the additive model of the old stack alone, the values are its effects.
+    old = model.members_["old"]
+    old.weights_, old.intercepts_ = np.array([float(name == "linear") for name in old.members_]), np.zeros(2)
+    model.weights_, model.intercepts_ = np.eye(len(model.members_))[0], np.zeros(2)
+    negative, positive = old.members_["linear"].effects(old._features_of(frame[:50])[:, :5])[0]
+    effects = positive - negative
+    expected = np.column_stack((effects[:, :2], effects[:, 2:].sum(axis=1), np.zeros(50)))
+    np.testing.assert_allclose(explain(model, frame[:50]).values, expected, rtol=0, atol=1e-9)
 
 
 def test_a_confident_stack_of_three_classes():

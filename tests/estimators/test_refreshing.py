@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import softmax
+from scipy.stats import t as student
 
 import aucforest
 from aucforest import LinearAUCClassifier, refresh
+from aucforest.estimators import _stack_fit
+from aucforest.estimators._combination import combine
+from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.metrics import compare_auc, roc_auc_score
 from tests.estimators.data import make_table, small_forest
 from tests.estimators.stacks import small_stack
@@ -113,6 +117,47 @@ def test_the_interval_is_that_of_delong(old):
         refreshed.model.oob_decision_function_, old.predict_proba(X)
     )]  # fmt: skip
     assert refreshed.log_loss == pytest.approx([np.mean(each) for each in losses])
+
+
+def test_the_interval_of_groups_is_that_of_a_jackknife(old):
+    """Each part without which both AUCs are computed holds whole groups."""
+    X, y = draw(300, AFTER, 8)
+    groups = np.arange(300) // 3
+    refreshed = refresh(old, X, y, groups=groups, level=0.9)
+    new, before = refreshed.model.oob_decision_function_[:, 1], old.predict_proba(X)[:, 1]
+    parts = parts_of_rows(y.astype(int), groups)
+    assert all(len(set(parts[groups == group])) == 1 for group in range(100))
+    differences = []
+    for part in range(10):
+        kept = parts != part
+        differences.append(roc_auc_score(y[kept], new[kept]) - roc_auc_score(y[kept], before[kept]))
+    error = np.sqrt(9 / 10 * np.sum((differences - np.mean(differences)) ** 2))
+    difference, margin = roc_auc_score(y, new) - roc_auc_score(y, before), student.ppf(0.95, 9) * error
+    assert refreshed.roc_auc[2:] == pytest.approx((difference - margin, difference + margin))
+
+
+def test_rows_are_compared_by_weights_that_were_fitted_without_them(old, monkeypatch):
+    X, y = draw(400, [0.7, 0.5, 0.7, 0.0], 7)
+    calls = []
+
+    def record(scores, labels, weights, penalty):
+        calls.append((scores, combine(scores, labels, weights, penalty)))
+        return calls[-1][1]
+
+    monkeypatch.setattr(_stack_fit, "combine", record)
+    refreshed = refresh(old, X, y).model
+    (scores, (coef, intercept)), *of_parts = calls
+    np.testing.assert_allclose(scores[0], np.log(old.predict_proba(X)))
+    assert len(of_parts) == 10
+    row_of = {score: row for row, score in enumerate(scores[0][:, 0].tolist())}
+    assert len(row_of) == 400
+    for fitted_to, combination in of_parts:
+        out = np.setdiff1d(np.arange(400), [row_of[score] for score in fitted_to[0][:, 0].tolist()])
+        assert 35 <= len(out) <= 45
+        own = combination.coef * coef.sum() / combination.coef.sum()
+        expected = softmax([own @ [score[row] for score in scores] + intercept for row in out.tolist()], axis=1)
+        np.testing.assert_allclose(refreshed.oob_decision_function_[out], expected, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(refreshed.weights_, coef)
 
 
 def test_groups_make_wider_intervals_and_classes_are_three(old):
