@@ -11,7 +11,7 @@ from aucforest._progress import is_watched, progress_bar
 from aucforest.cli._inputs import echo_notes, open_table, read_model
 from aucforest.cli._options import Data, Jobs, Model, Prevalence, names_in, takes_read_options
 from aucforest.cli._outputs import TABLES, check_outputs, check_suffix, table_writer
-from aucforest.estimators.log_odds import explained_members
+from aucforest.estimators.log_odds import explained_models
 from aucforest.inspection import explain
 from aucforest.metrics.intervals import require_level
 from aucforest.metrics.validation import positive_last
@@ -83,7 +83,7 @@ def _reasons(model: Any, k: int) -> AddedColumns:
     k = min(k, model.n_features_in_ + n_added(getattr(model, "dates_", {})))
     if k == 0:
         return NOTHING_ADDED
-    explained_members(model)  # raises an error, if any, before rows are read
+    explained_models(model)  # raises an error, if any, before rows are read
     classes, fields = model.classes_, [pa.field(f"reason_{index}", pa.string()) for index in range(1, k + 1)]
 
     def compute(X: Any, proba: NDArray[Any]) -> list[Any]:

@@ -144,9 +144,9 @@ class TreePrediction(FeatureModel):
         """Return the features of dense X as a new matrix, in the format that the trees read."""
         return np.array(self._pack_nodes().as_read(self._features_of(X)))
 
-    def _predict_valid(self, X: Any) -> NDArray[np.float64]:
-        """Return class probabilities for the result of `_features_of`."""
-        return self._mean_of_trees(self._sum_of_trees(X), len(self.trees_), self._n_jobs)
+    def _predict_valid(self, valid: Any, X: Any = None) -> NDArray[np.float64]:
+        """Return class probabilities for the result of `_features_of`; X itself is only read by stacks."""
+        return self._mean_of_trees(self._sum_of_trees(valid), len(self.trees_), self._n_jobs)
 
     def _sum_of_trees(self, X: Any) -> NDArray[np.float64]:
         """Return the sums of the predictions of trees for the result of `_features_of`."""

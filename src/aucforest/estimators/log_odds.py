@@ -123,7 +123,7 @@ class InputsOfModel(NamedTuple):
 def explained_members(model: Any) -> dict[str, Any]:
     """Return the members that the log odds of a stack depend on; for a forest or a tree, the model as "forest".
 
-    Raises an error if the model or one of the members cannot be explained.
+    Raises an error if the model or its additive model cannot be explained; an old model is not validated.
     """
     if isinstance(model, TreeBasedClassifier):
         check_is_fitted(model, "trees_")
@@ -134,8 +134,6 @@ def explained_members(model: Any) -> dict[str, Any]:
     check_is_fitted(model, "members_")
     weights = zip(model.members_.items(), model.weights_.tolist())
     members = {name: member for (name, member), weight in weights if weight > 0.0 or name == "forest"}
-    if "old" in members:
-        explained_members(members["old"])
     linear = members.get("linear")
     if not isinstance(linear, AdditiveClassifier | None):
         raise TypeError(
@@ -148,7 +146,10 @@ def explained_members(model: Any) -> dict[str, Any]:
 
 
 def explained_models(model: Any) -> list[Any]:
-    """Return a model, then the old one that a refreshed model keeps, the one that this keeps, and so on."""
+    """Return a model, then the old one that a refreshed model keeps, the one that this keeps, and so on.
+
+    Raises an error if one of them cannot be explained.
+    """
     old = explained_members(model).get("old")
     return [model, *([] if old is None else explained_models(old))]
 
@@ -161,7 +162,7 @@ def forests_of(model: Any) -> dict[str, Any]:
 def can_be_explained(model: Any) -> bool:
     """Return whether a fitted model can be explained."""
     try:
-        return bool(explained_members(model))
+        return bool(explained_models(model))
     except (TypeError, ValueError):
         return False
 

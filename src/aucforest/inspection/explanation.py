@@ -377,21 +377,17 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     n_steps = _N_STEPS if scale == "log_odds" else 1
     n_arrays = n_steps * sum(map(len, forests)) + (scale == "log_odds")
     check_memory(8.0 * n_rows * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
-    features, inputs = list(map(as_dense, valid)), list[InputsOfModel]()
+    features, inputs, shape = list(map(as_dense, valid)), [], (n_steps, n_columns, n_rows, len(names))
     n_trees = sum(len(forest.trees_) for given in forests for forest in given.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
         for given, of_model, rows in zip(models, forests, features):
-            means, players = dict[str, StepsOfMean](), _find_players(given, model)
-            for name, forest in of_model.items():
-                sums, base = np.zeros((n_steps, n_columns, n_rows, len(names))), np.zeros(n_columns)
-                for trees in _in_steps(forest.trees_):
-                    _add_trees(trees, rows, players, sums, base, n_jobs)
-                    progress.update(len(trees))
-                sums /= len(forest.trees_)
-                means[name] = sums, base / len(forest.trees_)
+            players = _find_players(given, model)
+            means = {
+                name: _mean_of_trees(forest.trees_, rows, players, shape, n_jobs, progress)
+                for name, forest in of_model.items()
+            }
             inputs.append(InputsOfModel(given, means, rows, players))
-    raw = {"X": X} if isinstance(model, AUCStackingClassifier) else {}  # which an old model encodes itself
-    proba = model._predict_valid(features[0], **raw)
+    proba = model._predict_valid(features[0], X)
     total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
     total = total.reshape(n_columns, n_rows, len(names))
     values, base = (total[0], base[0]) if n_columns == 1 else (np.moveaxis(total, 0, 2), base)
@@ -432,6 +428,23 @@ def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]
         found = log_odds([given.rows(rows) for given in inputs], proba[rows])
         total[:, rows], base = found.values[-len(total) :], found.base[-len(total) :, 0]
     return total, base
+
+
+def _mean_of_trees(
+    trees: list[Tree],
+    X: NDArray[Any],
+    players: NDArray[np.int64],
+    shape: tuple[int, ...],
+    n_jobs: int | None,
+    progress: Any,
+) -> StepsOfMean:
+    """Return the mean over trees of their values, of the given shape (see `StepsOfMean`), and of their base values."""
+    sums, base = np.zeros(shape), np.zeros(shape[1])
+    for some in _in_steps(trees):
+        _add_trees(some, X, players, sums, base, n_jobs)
+        progress.update(len(some))
+    sums /= len(trees)
+    return sums, base / len(trees)
 
 
 def _in_steps(trees: list[Tree]) -> list[list[Tree]]:

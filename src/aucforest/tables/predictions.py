@@ -63,7 +63,8 @@ class ModelColumns:
             kind_of(categories[j].tolist()) if j in categories else _kind_of_dates(dates[j]) if j in dates else NUMBER
             for j in range(len(self.names))
         ]
-        self._categories, old = {self.names[j]: values for j, values in categories.items()}, model
+        self._categories = {self.names[j]: values for j, values in categories.items()}
+        old = model
         while (old := getattr(old, "members_", {}).get("old")) is not None:  # which a refreshed model keeps
             for j in categories.keys() & old.categories_.keys():
                 self._categories[self.names[j]] = np.append(self._categories[self.names[j]], old.categories_[j])
