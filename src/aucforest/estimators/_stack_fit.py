@@ -14,6 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.estimators._additive import AdditiveClassifier
+from aucforest.estimators._boosted import fit_boosted
 from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
 from aucforest.estimators._class_sample import class_factors, class_frequencies, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
@@ -35,6 +36,7 @@ from aucforest.estimators.thresholds import (
     resolve_threshold,
     warn_of_few_groups,
 )
+from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class
 from aucforest.fitting.target import FewGroups, Target, has_few_samples
@@ -45,7 +47,7 @@ from aucforest.tree.random import STACK_SAMPLE
 # The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. The penalty and _FEW were chosen on
 # the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _FEW = 600.0
-# Number of folds for the scores of the linear model, a divisor of fitting.out_of_bag.N_PARTS.
+# Number of folds for the scores of the boosted trees and the linear model, a divisor of fitting.out_of_bag.N_PARTS.
 _N_FOLDS = 5
 # Maximum number of rows that the combination is fitted to.
 _MOST_ROWS = 2**18
@@ -95,6 +97,10 @@ class _Training(NamedTuple):
         few = self.few_groups is not None or (self.groups is None and has_few_samples(self.labels[self.weights > 0.0]))
         return not few and bool(np.bincount(self.labels[rows], minlength=len(self.classes)).min() >= 2)
 
+    def folds(self, rows: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Return the fold of each of the given rows for scores by models that were not fitted to them."""
+        return parts_of_rows(self.labels[rows], self.groups_of(rows)) % _N_FOLDS
+
     def groups_of(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
         """Return the group of each of the given rows, or None without groups."""
         return None if self.groups is None else self.groups[rows]
@@ -132,6 +138,7 @@ class StackFit(DecisionModel, OnnxExport):
 
     forest: AUCForestClassifier | None
     residual: bool
+    boosted: bool
     penalty: float
     linear: Any
     oob_score: Any
@@ -139,6 +146,8 @@ class StackFit(DecisionModel, OnnxExport):
     members_: dict[str, Any]
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
+    # The class scores of the boosted trees are the mean over trees times this number; only defined with this member.
+    _boosted_scale: float
 
     def _fit_members(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any, old: _Predicted | None = None
@@ -223,7 +232,7 @@ class StackFit(DecisionModel, OnnxExport):
         return forest
 
     def _combine(self, training: _Training, linear: _Predicted | None, old: _Predicted | None) -> NDArray[np.float64]:
-        """Fit the residual forest and the combination; return out-of-bag probabilities, NaN where they are undefined.
+        """Fit the other members and the combination; return out-of-bag probabilities, NaN where they are undefined.
 
         `linear` and `old` are models with their probabilities, or None. The penalty pulls the weights towards the first
         member alone.
@@ -238,6 +247,9 @@ class StackFit(DecisionModel, OnnxExport):
                 scores.insert(0, log_proba(old[1]))
             if self.residual:
                 scores.append(residual_score(self._fit_residual(training), proba))
+            # The sum of a monotonic forest and another model is not monotonic in general.
+            if self.boosted and forest.monotonic_cst is None and not issparse(training.X):
+                scores.append(self._fit_boosted(training))
             if linear is not None:
                 self.members_["linear"], linear_proba = linear
                 scores.append(log_proba(linear_proba))
@@ -297,16 +309,32 @@ class StackFit(DecisionModel, OnnxExport):
         # Only the out-of-bag probabilities are used, and the log loss is the fastest score that computes them.
         residual = clone(forest).set_params(**params, oob_score="neg_log_loss")
         with residual._fitting():
-            table = residual._validate_rows(training.X, training.classes[training.labels], weights, training.groups)
-            # Both forests read the same features.
-            table.rates, given, kept = forest.target_rates_, training.sample_weight, table.target.kept
-            table.rate_weight = given if given is None or kept is None else given[kept]
-            residual._fit_rows(table, residual._start())
+            residual._fit_rows(self._validate_for(residual, training, weights), residual._start())
         self.members_["residual"] = residual
         proba: NDArray[np.float64] = residual.oob_decision_function_
         # These results describe the errors of the forest, not the classes.
         del residual.oob_decision_function_, residual.oob_score_
         return proba
+
+    def _fit_boosted(self, training: _Training) -> NDArray[np.float64]:
+        """Fit the boosted trees, and return class scores of the rows by trees that were not fitted to them."""
+        fold = np.full(len(training.labels), -1, dtype=np.int64)
+        kept = np.flatnonzero(training.weights)
+        fold[kept] = training.folds(kept)
+        find_table = partial(self._validate_for, training=training, weights=training.weights)
+        found = fit_boosted(self.members_["forest"], find_table, training.groups, fold)
+        self.members_["boosted"], self._boosted_scale = found.model, found.scale
+        return found.scores
+
+    def _validate_for(
+        self, model: AUCForestClassifier, training: _Training, weights: NDArray[np.float64]
+    ) -> RowsInMemory:
+        """Return the training rows for a model that reads the same features as the forest, target rates included."""
+        table = model._validate_rows(training.X, training.classes[training.labels], weights, training.groups)
+        table.rates, given = self.members_["forest"].target_rates_, training.sample_weight
+        kept = table.target.kept
+        table.rate_weight = given if given is None or kept is None else given[kept]
+        return table
 
     def _fit_linear(self, training: _Training, features: Any, forest: AUCForestClassifier) -> _Predicted | None:
         """Return the linear model, and out-of-fold probabilities of all rows; None if the linear model is left out."""
@@ -332,7 +360,7 @@ class StackFit(DecisionModel, OnnxExport):
             chosen = X if len(rows) == len(labels) else safe_indexing(X, rows)
             return clone(linear).fit(chosen, labels[rows], **weight)
 
-        whole, fold = fit(kept), parts_of_rows(labels[kept], training.groups_of(kept)) % _N_FOLDS
+        whole, fold = fit(kept), training.folds(kept)
         proba = np.full((len(labels), n_classes), np.nan)
         for k in np.unique(fold):
             rows = kept[fold == k]
@@ -361,6 +389,8 @@ class StackFit(DecisionModel, OnnxExport):
                 scores.append(log_proba(member.predict_proba(X)))
             elif name == "residual":
                 scores.append(residual_score(member._predict_valid(valid), proba))
+            elif name == "boosted":
+                scores.append(self._boosted_scale * member._predict_valid(valid))
             elif isinstance(member, AdditiveClassifier):
                 features = _as_matrix(valid)
                 if forest.target_rates_ is not None:

@@ -195,7 +195,8 @@ def _unfitted(model: Any) -> AUCStackingClassifier:
     }  # without the costs of the old rows
     if isinstance(model, AUCStackingClassifier):
         return clone(model).set_params(**params)
-    return AUCStackingClassifier(clone(model).set_params(warm_start=False), linear=None, residual=False, **params)
+    forest = clone(model).set_params(warm_start=False)
+    return AUCStackingClassifier(forest, linear=None, residual=False, boosted=False, **params)
 
 
 def _compare(

@@ -1,4 +1,4 @@
-"""A stack of a forest, a forest of its residuals and a linear model, combined by out-of-bag scores."""
+"""A stack of a forest, a forest of its residuals, boosted trees and a linear model, combined by out-of-bag scores."""
 
 from copy import copy
 from numbers import Integral, Real
@@ -18,10 +18,10 @@ from aucforest.exports.onnx import Stack
 
 
 class AUCStackingClassifier(StackFit):
-    """A forest, a forest of its residuals and an additive model, combined by their out-of-bag scores.
+    """A forest, a forest of its residuals, boosted trees and an additive model, combined by out-of-bag scores.
 
     A forest ranks less well if the classes depend on a sum of effects, or if there are many samples with little noise.
-    The additive model helps in the first case and the residual forest [1]_ in the second. The weight of each member is
+    The additive model helps in the first case, the residual forest [1]_ and boosted trees in the second. The weight of each member is
     chosen on training samples that the member was not fitted to. If neither helps, the stack equals the forest.
 
     Parameters
@@ -37,9 +37,13 @@ class AUCStackingClassifier(StackFit):
     residual : bool, default=True
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
+    boosted : bool, default=True
+        Whether to fit gradient boosted trees: for each of five folds, up to 300 trees of depth 6 on the rows of the
+        other folds, each grown on the errors of those before it [2]_. False is used in place of True if the forest has
+        monotonicity constraints, or if X is sparse.
     penalty : float, default=1.0
         The penalty on the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance of b from
-        (1, 0, 0), the forest alone. Here n is about the number of samples of the rarer class.
+        (1, 0, 0, 0), the forest alone. Here n is about the number of samples of the rarer class.
     pos_label : int, float, bool, str or None, default=None
         The label of the positive class if there are two classes. See `AUCForestClassifier`.
     threshold : None, str, dict or float, default=None
@@ -54,7 +58,7 @@ class AUCStackingClassifier(StackFit):
     Attributes
     ----------
     members_ : dict of str to classifier
-        The fitted members: "forest", "residual" and "linear", without members that are left out. A model that `refresh`
+        The fitted members: "forest", "residual", "boosted" and "linear", without members that are left out. A model that `refresh`
         returned can also have the member "old".
     weights_ : ndarray of shape (n_members,), float64
         The weight of each member. A weight of 0 means that the member does not help.
@@ -69,7 +73,7 @@ class AUCStackingClassifier(StackFit):
         As in `AUCForestClassifier`.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples, combined from out-of-bag probabilities of the forests and out-of-fold
-        probabilities of the additive model. NaN for samples of weight 0 or without an out-of-bag probability.
+        scores of the boosted trees and the additive model. NaN for samples of weight 0 or without an out-of-bag probability.
 
     See Also
     --------
@@ -79,7 +83,9 @@ class AUCStackingClassifier(StackFit):
     -----
     Class k has the score ``sum_m b_m s_mk + a_k``, and the probabilities are the softmax of the scores. The s_mk are
     the logarithms of the probabilities of the forest and of the linear model, and log q_k - log(p_k (1 - p_k)) for the
-    residual forest with probabilities q. With two classes these are log odds. The weights b and the intercepts a
+    residual forest with probabilities q. Those of the boosted trees are the mean over the folds of the sums of steps of
+    their leaves; in `members_` these trees are a forest whose mean over trees is proportional to them, up to a number
+    that all classes share. With two classes these are log odds. The weights b and the intercepts a
     minimize the log loss of these out-of-bag scores plus the penalty. b is not negative. a has no penalty, so the mean
     of the out-of-bag probabilities of a class is its frequency.
 
@@ -90,6 +96,8 @@ class AUCStackingClassifier(StackFit):
     ----------
     .. [1] Ghosal, I., Hooker, G. (2021). Boosting random forests to reduce bias; one-step boosted forest and its
        variance estimate. Journal of Computational and Graphical Statistics 30, 493-502.
+    .. [2] Friedman, J. H. (2001). Greedy function approximation: a gradient boosting machine. Annals of Statistics 29,
+       1189-1232.
 
     Examples
     --------
@@ -98,7 +106,7 @@ class AUCStackingClassifier(StackFit):
     >>> X, rings = load_abalone(return_X_y=True)
     >>> stack = AUCStackingClassifier(AUCForestClassifier(100), oob_score=True, random_state=0).fit(X, rings >= 18)
     >>> list(stack.members_), len(stack.weights_)
-    (['forest', 'residual', 'linear'], 3)
+    (['forest', 'residual', 'boosted', 'linear'], 4)
     >>> bool(stack.oob_score_ > 0.85)
     True
     """
@@ -109,6 +117,7 @@ class AUCStackingClassifier(StackFit):
         "forest": [AUCForestClassifier, None],
         "linear": [StrOptions({"auto"}), HasMethods(["fit", "predict_proba"]), None],
         "residual": ["boolean"],
+        "boosted": ["boolean"],
         "penalty": [Interval(Real, 0.0, None, closed="left")],
         "pos_label": AUCForestClassifier._parameter_constraints["pos_label"],
         "threshold": AUCForestClassifier._parameter_constraints["threshold"],
@@ -123,6 +132,7 @@ class AUCStackingClassifier(StackFit):
         *,
         linear: Any = "auto",
         residual: bool = True,
+        boosted: bool = True,
         penalty: float = 1.0,
         pos_label: Any = None,
         threshold: Any = None,
@@ -133,6 +143,7 @@ class AUCStackingClassifier(StackFit):
         self.forest = forest
         self.linear = linear
         self.residual = residual
+        self.boosted = boosted
         self.penalty = penalty
         self.pos_label = pos_label
         self.threshold = threshold

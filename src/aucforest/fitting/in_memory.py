@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.coding import Coding, with_coarse_times
 from aucforest.fitting.growing import TreeBuffers, grow_batches, thread_map
-from aucforest.fitting.parts import Grown, Growth
+from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import FitSize, bytes_in_memory, check_fit
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
@@ -92,6 +92,10 @@ class RowsInMemory(TrainingTable):
             codes = np.empty((self.n_features, len(self.target.kept_labels)), dtype=code_dtype(most))
             self._codes, values = bin_blocks(matrix.columns(kept), codes, **options)
         return values
+
+    def rows_to_grow_on(self) -> tuple[Growth, Part]:
+        """Return the parameters of trees, and the rows of positive weight with their codes."""
+        return self._growth, self._make_part()
 
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""

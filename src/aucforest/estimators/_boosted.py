@@ -1,0 +1,180 @@
+"""The boosted trees of a stack: a series of trees for each fold, fitted to the rows of the other folds.
+
+New rows are predicted by the mean of all series, so nothing is fitted again to all rows, and every training row has
+scores by a series that was not fitted to it. The trees are kept as a forest, whose files, exports and explanations they
+share: with K classes and a bound c of all steps, a leaf with the step s for class k has the values
+(1 + (is_k - 1 / K) s / c) / K, or (1 + s / c) / 2 and (1 - s / c) / 2 for two classes. They are not negative and sum to
+1. So the mean over trees, times a scale, is the sum of steps, up to a number that all classes share.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest.estimators._class_sample import class_frequencies
+from aucforest.estimators.forest import AUCForestClassifier
+from aucforest.estimators.thresholds import find_positive
+from aucforest.fitting.boosted import BoostedTree, Booster, BoostingRows, boosted_classes, sum_steps
+from aucforest.fitting.bootstrap import SampleRecord
+from aucforest.fitting.encodings import encode_sample
+from aucforest.fitting.growing import thread_map
+from aucforest.fitting.in_memory import RowsInMemory
+from aucforest.fitting.out_of_bag import RatedRows
+from aucforest.fitting.parts import Growth, Part
+from aucforest.fitting.spec import tree_keys
+from aucforest.tables.target_rates import RATES
+from aucforest.tree.tree import Tree
+
+# The parameters and limits were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on the
+# tables of benchmarks/many_categories.py on which constants are chosen.
+_PARAMS: dict[str, Any] = {
+    "criterion": "gini",
+    "splitter": "best",
+    "bootstrap": False,
+    "max_depth": 6,
+    "min_samples_leaf": 20,
+    "max_features": 0.5,
+    "shrinkage": None,
+    "calibration": None,
+    "categorical_encoding": RATES,
+}
+# Parameters of the forest of the stack, so that both models read the same features.
+_SAME_AS_FOREST = "categorical_features", "date_parts", "max_bins", "n_jobs"
+# A series ends when the log loss of its fold was lowest _PATIENCE stages ago, or after _MOST_STAGES stages or
+# _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
+_PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 300, 1200
+# For plans of memory: bytes of a code, and of a row besides its features and scores.
+_MOST_CODE_BYTES, _ROW_BYTES = 4, 100
+
+
+class BoostedTrees(NamedTuple):
+    """The fitted trees of all series."""
+
+    model: AUCForestClassifier
+    scale: float  # the class scores are the mean over trees times this number
+    scores: NDArray[np.float64]  # (n_rows, n_classes), of training rows by trees that were not fitted to them
+
+
+class _Series(NamedTuple):
+    trees: list[BoostedTree]
+    losses: list[float]  # of the held-out rows after each stage
+
+
+class _Rows:
+    """The training rows, from which series take those of a fold and of the other folds."""
+
+    def __init__(self, table: RowsInMemory, growth: Growth, part: Part, groups: NDArray[np.int64] | None) -> None:
+        self._table, self._growth, self._part, self._groups = table, growth, part, groups
+        n_rows, kept = part.n_rows, table.target.kept
+        self.indices = np.arange(n_rows) if kept is None else kept
+        self._weights = np.ones(n_rows) if part.weights is None else part.weights / part.weights.mean()
+        # Codes of categories and of sets are read as float64.
+        is_narrow = growth.rates is None and not growth.by_set.any() and table.X.dtype == np.float32
+        self._dtype = np.float32 if is_narrow else np.float64
+
+    def values(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
+        """Return the features of rows, as a model reads that was not fitted to them."""
+        return np.require(self._table.X[self.indices[rows]], self._dtype, ["C", "W"])
+
+    def take(self, inside: NDArray[np.int64], held_out: NDArray[np.int64], key: int) -> tuple[Growth, BoostingRows]:
+        """Return the rows that a series is fitted to; their target rates are those of earlier rows in random order."""
+        whole, growth, features = self._part, self._growth, None
+        part = Part(
+            np.ascontiguousarray(whole.codes[:, inside]),
+            whole.labels[inside],
+            self._weights[inside],
+            groups=None if self._groups is None else self._groups[self.indices[inside]].astype(np.int32),
+            rate_weights=None if whole.rate_weights is None else whole.rate_weights[inside],
+        )
+        if growth.rates is None:
+            values = self.values(inside)
+        else:
+            growth, part, features = encode_sample(growth, part, key)
+            values = self._values_of_codes(growth, part, features, self.indices[inside])
+        others = self.values(held_out), whole.labels[held_out], self._weights[held_out]
+        return growth, BoostingRows(part, values, features, *others)
+
+    def _values_of_codes(
+        self, growth: Growth, part: Part, features: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the features of rows, with a value in the bin of each code in place of a target rate."""
+        assert isinstance(self._table.X, RatedRows)
+        base = self._table.X.without_rates(rows)
+        values = np.zeros((len(rows), len(self._growth.n_bins)))
+        values[:, : base.shape[1]] = base
+        for index in np.flatnonzero(features >= base.shape[1]).tolist():
+            lower = growth.values.lower[growth.values.first[index] : growth.values.first[index + 1]]
+            values[:, features[index]] = lower[part.codes[index]]
+        return values
+
+
+def fit_boosted(
+    forest: AUCForestClassifier,
+    find_table: Callable[[AUCForestClassifier], RowsInMemory],
+    groups: NDArray[np.int64] | None,
+    fold: NDArray[np.int64],
+) -> BoostedTrees:
+    """Fit a series for each fold, given the fold and the group of each row.
+
+    `find_table` returns the training rows as the given model validates them.
+    """
+    shared = {name: getattr(forest, name) for name in _SAME_AS_FOREST}
+    model = AUCForestClassifier(**_PARAMS, **shared, random_state=forest._seed % 2**32)
+    with model._fitting():
+        table = find_table(model)
+        seed = _prepare(model, table)
+        growth, part = table.rows_to_grow_on()
+        rows = _Rows(table, growth, part, groups)
+        fold = fold[rows.indices]
+        n_each, folds = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist()
+
+        def fit(k: int) -> _Series:
+            n_stages = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
+            keys = tree_keys(seed, range(k * n_stages * n_each, (k + 1) * n_stages * n_each))
+            booster, losses = Booster(*rows.take(np.flatnonzero(fold != k), np.flatnonzero(fold == k), keys[0])), []
+            for first in range(0, len(keys), n_each):
+                losses.append(booster.add_stage(keys[first : first + n_each]))
+                if len(losses) - int(np.argmin(losses)) > _PATIENCE:
+                    break
+            return _Series(booster.trees, losses)
+
+        series = list(thread_map(model.n_jobs)(fit, folds))
+        n_stages = min(len(one.losses) for one in series)
+        n_stages = 1 + int(np.argmin(np.sum([one.losses[:n_stages] for one in series], axis=0)))
+        kept = [one.trees[: n_stages * n_each] for one in series]
+        scores = np.full((len(table.target.labels), growth.n_classes), np.nan)
+        for k, trees in zip(folds, kept):
+            held_out = np.flatnonzero(fold == k)
+            scores[rows.indices[held_out]] = sum_steps(trees, rows.values(held_out), growth.n_classes)
+        bound = max(float(np.abs(boosted.steps).max()) for boosted in chain(*kept)) or 1.0
+        model.trees_ = [_with_values(boosted, bound, growth.n_classes) for boosted in chain(*kept)]
+        n_trees = model.n_estimators = len(model.trees_)
+        model.variants_ = [("gini", "best")] * n_trees
+        model.encodings_ = [] if model.target_rates_ is None else [RATES] * n_trees
+    return BoostedTrees(model, growth.n_classes * bound * n_stages * n_each, scores)
+
+
+def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
+    """Encode the rows, set the fitted attributes of the model except those of trees, and return the seed of trees."""
+    start, target = model._start(), table.target
+    spec, n_rows, n_classes = model._resolve(table, start), len(target.kept_labels), len(target.classes)
+    n_features = table.n_features + (0 if table.rates is None else table.rates.n_features)
+    # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers for each.
+    n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
+    model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes))
+    model._seed, model._sample_records = start.seed, [SampleRecord.of(None, n_rows)]
+    model.calibration_, model.shrinkage_, model.threshold_ = None, 0.0, None
+    model.class_prior_ = class_frequencies(target.labels, target.sample_weight, n_classes)
+    model.pos_label_ = find_positive(None, target.classes)
+    return start.seed
+
+
+def _with_values(boosted: BoostedTree, bound: float, n_classes: int) -> Tree:
+    """Return the tree with values that are not negative and sum to 1, in place of steps of at most `bound`."""
+    is_class = np.arange(n_classes) == boosted.k
+    change = 2.0 * is_class - 1.0 if n_classes == 2 else is_class - 1.0 / n_classes
+    return replace(boosted.tree, frequencies=(1.0 + change * (boosted.steps / bound)[:, None]) / n_classes)

@@ -1,0 +1,121 @@
+"""Gradient boosting: trees are grown one after the other, each on the errors of the trees before it.
+
+For each class, or only for the second one of two, a tree separates the rows of the class from the others by the Gini
+criterion. With the class probability p so far and g = is_class - p, a row has the weight abs(g). Then the gain of a
+split is half the increase of the sum of G^2 / W over nodes, where G is the sum of g and W that of abs(g). As abs(g) is
+2 p (1 - p) in expectation, this is the decrease in log loss by Newton steps in the leaves (Friedman, Hastie, Tibshirani
+2000, Annals of Statistics 28), so that the trees of a forest also serve for boosting.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+
+from aucforest.fitting.growing import TreeBuffers, grow_rows
+from aucforest.fitting.parts import Growth, Part
+from aucforest.tree.prediction import PackedTrees
+from aucforest.tree.samples import FixedPoint
+from aucforest.tree.tree import LEAF, Tree
+
+# Steps of leaves are multiplied by the learning rate, which is larger for many classes, as these have fewer trees each.
+_LEARNING_RATE, _MOST_FACTOR = 0.1, 3.0
+# The penalty on the squared steps of leaves, which is added to the second derivative, and the maximum of a step.
+_L2, _MOST_STEP = 1.0, 5.0
+# A tree leaves out rows whose error is below _LEAST_ERROR and below _LEAST_SHARE of the mean error.
+_LEAST_ERROR, _LEAST_SHARE = 0.01, 0.25
+
+
+class BoostingRows(NamedTuple):
+    """The rows that trees are fitted to, and held-out rows, which show when to stop."""
+
+    part: Part  # the rows of the fit; weights have about the mean 1
+    values: NDArray[np.floating]  # (n_rows, n_features), their features
+    features: NDArray[np.int64] | None  # the indices of the features with codes among all features, None for all
+    held_out: NDArray[np.floating]  # (n_held_out, n_features)
+    held_out_labels: NDArray[np.uint16]
+    held_out_weights: NDArray[np.float64]
+
+
+class BoostedTree(NamedTuple):
+    """A tree whose leaves have steps of the score of a class."""
+
+    tree: Tree
+    k: int  # the class; with two classes, the step of the first one is the opposite step of the second one
+    steps: NDArray[np.float64]  # (n_nodes,), the mean step of the leaves below a node
+
+
+def sum_steps(trees: Iterable[BoostedTree], X: NDArray[np.floating], n_classes: int) -> NDArray[np.float64]:
+    """Return the sum of the steps of trees for each row and class."""
+    total = np.zeros((len(X), n_classes))
+    for boosted in trees:
+        _add_steps(total, boosted, PackedTrees([boosted.tree]).find_leaves(X)[0])
+    return total
+
+
+def _add_steps(scores: NDArray[np.float64], boosted: BoostedTree, leaves: NDArray[np.int64]) -> None:
+    scores[:, boosted.k] += boosted.steps[leaves]
+    if scores.shape[1] == 2:
+        scores[:, 0] -= boosted.steps[leaves]
+
+
+class Booster:
+    """Trees that are fitted one after the other to the same rows."""
+
+    def __init__(self, growth: Growth, rows: BoostingRows) -> None:
+        part, n_classes = rows.part, growth.n_classes
+        self._rows = rows
+        self._classes = boosted_classes(n_classes)
+        self._weights = np.ones(part.n_rows) if part.weights is None else part.weights
+        # Weights of all trees have the same unit, as errors are at most 1.
+        fixed = FixedPoint.of_sums(float(self._weights.max()), part.n_rows)
+        self._growth = replace(growth, weighted=True, fixed=fixed, rates=None, n_classes=2)
+        self._buffers = TreeBuffers(part.n_rows)
+        self._factor = _LEARNING_RATE * min(np.sqrt(n_classes / 2), _MOST_FACTOR) * (n_classes - 1) / n_classes
+        frequencies = np.bincount(part.labels, self._weights, minlength=n_classes) / self._weights.sum()
+        start = np.log(np.maximum(frequencies, 1.0 / part.n_rows))
+        self._scores, self._held_out = (np.tile(start, (len(X), 1)) for X in (rows.values, rows.held_out))
+        self.trees: list[BoostedTree] = []
+
+    def add_stage(self, keys: Sequence[int]) -> float:
+        """Add a tree for each class, and return the log loss of the held-out rows, summed with their weights."""
+        proba = softmax(self._scores, axis=1)
+        for k, key in zip(self._classes, keys):
+            boosted, leaves = self._grow(k, proba[:, k], key)
+            self.trees.append(boosted)
+            _add_steps(self._scores, boosted, leaves)
+            _add_steps(self._held_out, boosted, PackedTrees([boosted.tree]).find_leaves(self._rows.held_out)[0])
+        labels = self._rows.held_out_labels
+        logs = log_softmax(self._held_out, axis=1)[np.arange(len(labels)), labels]
+        return -float(np.sum(self._rows.held_out_weights * logs))
+
+    def _grow(self, k: int, proba: NDArray[np.float64], key: int) -> tuple[BoostedTree, NDArray[np.int64]]:
+        """Return a tree for class k, and the leaf of each row."""
+        is_class = self._rows.part.labels == k
+        error = np.abs(is_class - proba)
+        part = self._rows.part._replace(labels=is_class.astype(np.uint16), weights=self._weights * error)
+        counts = (error >= min(_LEAST_ERROR, _LEAST_SHARE * error.mean())).astype(np.uint16)
+        tree = grow_rows(self._growth, part, counts[None], [key], self._buffers)[0]
+        if (features := self._rows.features) is not None:
+            renamed = np.append(features, LEAF).astype(np.int32)[tree.feature]
+            tree = replace(tree, feature=renamed, n_features=self._rows.values.shape[1])
+        leaves = PackedTrees([tree]).find_leaves(self._rows.values)[0]
+        weight, gradient, hessian = (
+            np.bincount(leaves, self._weights * values, minlength=tree.n_nodes).astype(np.float64)
+            for values in (np.ones(len(proba)), is_class - proba, proba * (1.0 - proba))
+        )
+        steps = self._factor * np.clip(gradient / (hessian + _L2), -_MOST_STEP, _MOST_STEP)
+        # Children come after their parent.
+        for node in np.flatnonzero(tree.left_child != LEAF)[::-1].tolist():
+            left = tree.left_child[node]
+            weight[node] = weight[left] + weight[left + 1]
+            steps[node] = (weight[left] * steps[left] + weight[left + 1] * steps[left + 1]) / weight[node]
+        return BoostedTree(replace(tree, weight=weight), k, steps), leaves
+
+
+def boosted_classes(n_classes: int) -> range:
+    """Return the classes that have trees."""
+    return range(1, 2) if n_classes == 2 else range(n_classes)
