@@ -21,8 +21,9 @@ class AUCStackingClassifier(StackFit):
     """A forest, a forest of its residuals, boosted trees and an additive model, combined by out-of-bag scores.
 
     A forest ranks less well if the classes depend on a sum of effects, or if there are many samples with little noise.
-    The additive model helps in the first case, the residual forest [1]_ and boosted trees in the second. The weight of each member is
-    chosen on training samples that the member was not fitted to. If neither helps, the stack equals the forest.
+    The additive model helps in the first case, the residual forest [1]_ and boosted trees in the second. The weight of
+    each member is chosen on training samples that the member was not fitted to. If none helps, the stack equals the
+    forest.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ class AUCStackingClassifier(StackFit):
     Attributes
     ----------
     members_ : dict of str to classifier
-        The fitted members: "forest", "residual", "boosted" and "linear", without members that are left out. A model that `refresh`
-        returned can also have the member "old".
+        The fitted members: "forest", "residual", "boosted" and "linear", without members that are left out. A model
+        that `refresh` returned can also have the member "old".
     weights_ : ndarray of shape (n_members,), float64
         The weight of each member. A weight of 0 means that the member does not help.
     intercepts_ : ndarray of shape (n_classes,), float64
@@ -73,7 +74,8 @@ class AUCStackingClassifier(StackFit):
         As in `AUCForestClassifier`.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples, combined from out-of-bag probabilities of the forests and out-of-fold
-        scores of the boosted trees and the additive model. NaN for samples of weight 0 or without an out-of-bag probability.
+        scores of the boosted trees and the additive model. NaN for samples of weight 0 or without an out-of-bag
+        probability.
 
     See Also
     --------
