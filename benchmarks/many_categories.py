@@ -163,6 +163,7 @@ def make_models(categorical: list[str]) -> dict[str, Callable[[], Any]]:
         "rates": lambda: AUCForestClassifier(categorical_encoding="rates", random_state=0),
         "interactions": lambda: AUCForestClassifier(categorical_encoding="interactions", random_state=0),
         "stack": lambda: AUCStackingClassifier(random_state=0),
+        "not boosted": lambda: AUCStackingClassifier(boosted=False, random_state=0),
     }
     return models | {"LightGBM": lightgbm, "CatBoost": catboost}
 

@@ -146,6 +146,9 @@ def make_models(n_trees: int, seed: int, n_classes: int) -> Makers:
         "aucforest, gini": partial(forest, criterion="gini"),
         "aucforest, 80 %": partial(forest, sampling="subsample", max_samples=0.8),
         "aucforest, stack": lambda: aucforest.AUCStackingClassifier(AUCForestClassifier(n_trees), random_state=seed),
+        "aucforest, stack not boosted": lambda: aucforest.AUCStackingClassifier(
+            AUCForestClassifier(n_trees), boosted=False, random_state=seed
+        ),
         "scikit-learn": partial(RandomForestClassifier, n_trees, random_state=seed),
         "scikit-learn, leaves of 5": partial(RandomForestClassifier, n_trees, min_samples_leaf=5, random_state=seed),
         "extra trees": partial(ExtraTreesClassifier, n_trees, random_state=seed),
