@@ -39,9 +39,10 @@ class AUCStackingClassifier(StackFit):
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
     boosted : bool, default=True
-        Whether to fit gradient boosted trees: for each of five folds, up to 300 trees of depth 6 on the rows of the
-        other folds, each grown on the errors of those before it [2]_. False is used in place of True if the forest has
-        monotonicity constraints, or if X is sparse.
+        Whether to fit gradient boosted trees [2]_ [3]_: for each of five folds a series of trees on the samples of the
+        other folds, each tree grown on the errors of those before it. A series has up to 300 trees, or up to 1,200 if
+        there are more than two classes; the log loss of the left-out folds chooses how many. Boosted trees are left out
+        if the forest has monotonicity constraints, or if X is sparse.
     penalty : float, default=1.0
         The penalty on the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance of b from
         (1, 0, 0, 0), the forest alone. Here n is about the number of samples of the rarer class.
@@ -52,9 +53,10 @@ class AUCStackingClassifier(StackFit):
     oob_score : bool, str or callable, default=False
         Whether to compute an out-of-bag score. See `AUCForestClassifier`.
     n_jobs : int or None, default=None
-        The number of threads of the forests. None uses the `n_jobs` of `forest`.
+        The number of threads of the forests and boosted trees. None uses the `n_jobs` of `forest`.
     random_state : int, RandomState instance or None, default=None
-        Controls the forests, unless `forest` has a `random_state`. An int is passed to the forest as it is.
+        Controls the forests and boosted trees, unless `forest` has a `random_state`. An int is passed to the forest as
+        it is.
 
     Attributes
     ----------
@@ -85,11 +87,14 @@ class AUCStackingClassifier(StackFit):
     -----
     Class k has the score ``sum_m b_m s_mk + a_k``, and the probabilities are the softmax of the scores. The s_mk are
     the logarithms of the probabilities of the forest and of the linear model, and log q_k - log(p_k (1 - p_k)) for the
-    residual forest with probabilities q. Those of the boosted trees are the mean over the folds of the sums of steps of
-    their leaves; in `members_` these trees are a forest whose mean over trees is proportional to them, up to a number
-    that all classes share. With two classes these are log odds. The weights b and the intercepts a
-    minimize the log loss of these out-of-bag scores plus the penalty. b is not negative. a has no penalty, so the mean
-    of the out-of-bag probabilities of a class is its frequency.
+    residual forest with probabilities q. Those of the boosted trees are the sums of the steps of their leaves, of the
+    series without the sample for a training sample, and the mean of all series for a new one. With two classes
+    their differences are log odds. The weights b and the intercepts a minimize the log loss of the out-of-bag and
+    out-of-fold scores plus the penalty. b is not negative. a has no penalty, so the mean of the out-of-bag
+    probabilities of a class is its frequency.
+
+    ``members_["boosted"]`` is a forest of the trees of all series. The mean over its trees, its `predict_proba`, is no
+    class probability: times a number it is the score, up to a term that is the same for all classes.
 
     The stack is the forest alone if a class has fewer than 10 groups, if one of two classes has fewer than 10 samples,
     or if a class has fewer than two out-of-bag samples. Weighted or grouped samples count as fewer (Kish 1965).
@@ -100,6 +105,8 @@ class AUCStackingClassifier(StackFit):
        variance estimate. Journal of Computational and Graphical Statistics 30, 493-502.
     .. [2] Friedman, J. H. (2001). Greedy function approximation: a gradient boosting machine. Annals of Statistics 29,
        1189-1232.
+    .. [3] Friedman, J., Hastie, T., Tibshirani, R. (2000). Additive logistic regression: a statistical view of
+       boosting. Annals of Statistics 28, 337-407.
 
     Examples
     --------
