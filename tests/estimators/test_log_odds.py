@@ -205,12 +205,14 @@ def test_parts_of_a_date_that_differ():
         np.testing.assert_allclose(found[row], [*by_hand, 0.0], rtol=0, atol=1e-9)
 
 
-def test_sums_of_refreshed_stacks_with_other_parts_of_dates():
+def test_sums_of_refreshed_stacks_with_other_parts_of_dates(monkeypatch):
     """The additive model reads parts, too."""
+    monkeypatch.setattr("aucforest.estimators.log_odds._as_shown", lambda divided, proba: divided)
     X, y = make_table(600, 2)
     days = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(600) % 300, unit="D")
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(day=days)
     old = small_stack(30, date_parts=["time", "month", "day of week"]).fit(frame, y)
+    old.weights_ = np.full(4, 0.5)  # all members count
     old.forest.set_params(date_parts=["month", "hour"])
     model = refresh(old, frame, y[::-1]).model
     check_sums(model, frame[:50])

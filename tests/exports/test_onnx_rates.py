@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier
+from tests.estimators.data import small_forest
 from tests.estimators.rated import make_interaction, make_rated
 
 
@@ -82,9 +83,12 @@ def test_interactions_are_the_same(tmp_path):
     X, y = make_interaction()
     forest = AUCForestClassifier(12, random_state=0, max_depth=6).fit(X, y)
     assert "interactions" in forest.encodings_
-    forest.to_onnx(tmp_path / "model.onnx")
-    proba = proba_of(tmp_path / "model.onnx", forest.encode(X))
-    np.testing.assert_allclose(proba, forest.predict_proba(X), rtol=0, atol=1e-6)
+    stack = AUCStackingClassifier(small_forest(40, max_depth=4)).fit(X, y)
+    stack.weights_[:] = 0.5  # all members count
+    for model in (forest, stack):
+        model.to_onnx(tmp_path / "model.onnx")
+        proba = proba_of(tmp_path / "model.onnx", model.encode(X))
+        np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
