@@ -72,7 +72,7 @@ def test_a_stack_is_that_of_python(stack):
         assert not hasattr(member, "oob_decision_function_")
         assert getattr(member, "n_jobs", None) is None
     assert stack.figures["members"] == dict(zip(expected.members_, expected.weights_.tolist()))
-    assert list(stack.figures["members"]) == ["forest", "residual", "linear"]
+    assert list(stack.figures["members"]) == ["forest", "residual", "boosted", "linear"]
     weights = ", ".join(f"{name} {weight:.2g}" for name, weight in stack.figures["members"].items())
     assert f"members: {weights}" in stack.fitted.stdout
     assert stack.figures["metrics"]["out of bag"][0]["value"] == pytest.approx(expected.oob_score_)

@@ -67,7 +67,7 @@ def test_reasons_of_a_stack(files, stack, tmp_path):
     assert "calibration" not in result.stderr
     arrays, metadata = read(stack.path)
     del arrays["linear/column_means_"]
-    arrays["coef_"] = np.ones(3)
+    arrays["coef_"] = np.ones(4)
     write_model(tmp_path / "before.aucforest", arrays, metadata)
     result = run("predict", tmp_path / "before.aucforest", files.test_csv, "--reasons", 2, "--out", tmp_path / "p.csv")
     check_refusal(result, "the stack is from an older model file")

@@ -55,6 +55,23 @@ def test_all_subsets(n_classes, calibration):
             np.testing.assert_allclose(found.of_class(k).values[row], by_hand, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_all_subsets_of_boosted_trees(n_classes):
+    """Their scores are linear in the mean over trees."""
+    stack = small_stack(20, stack={"random_state": 0}).fit(*make_table(200, 4, n_classes))
+    stack.weights_, stack.intercepts_ = np.array([0.0, 0.0, 0.7, 0.0]), np.linspace(-1.0, 1.0, n_classes)
+    boosted, scale = stack.members_["boosted"], 0.7 * stack._boosted_scale
+    boosted.trees_ = boosted.trees_[::20]
+    found, way = explain(stack, NEW[:2]), [((t + 1) / 2, weight / 2) for t, weight in zip(*roots_legendre(4))]
+    for row in range(2):
+        worth = worth_of(boosted, NEW[row])
+        for k in range(n_classes):
+            by_hand = reference.values_on_the_way(
+                worth, 4, k, lambda j, p: scale * p + stack.intercepts_[j], *zip(*way)
+            )
+            np.testing.assert_allclose(found.of_class(k).values[row], by_hand, rtol=0, atol=1e-9)
+
+
 def shown_log_odds(model, X):
     """Return the log odds of `predict_proba`, of a forest without calibration with probabilities from 1e-9 on."""
     proba, is_raw = model.predict_proba(X), getattr(model, "calibration_", None) is None
@@ -142,10 +159,12 @@ def batches_of_towns(n_classes=2):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("make", [small_forest, small_stack])
-def test_sums_of_refreshed_models(make, n_classes):
+def test_sums_of_refreshed_models(make, n_classes, monkeypatch):
     batches, y = batches_of_towns(n_classes)
     model = make(30).fit(batches[0], y)
+    monkeypatch.setattr("aucforest.estimators.log_odds._as_shown", lambda divided, proba: divided)
     for X in batches[1:]:
+        model.weights_ = np.full_like(getattr(model, "weights_", np.ones(0)), 0.5)  # all members count
         model = refresh(model, X, y).model
         assert "old" in model.members_
         found = check_sums(model, X[:50])
@@ -186,12 +205,14 @@ def test_parts_of_a_date_that_differ():
         np.testing.assert_allclose(found[row], [*by_hand, 0.0], rtol=0, atol=1e-9)
 
 
-def test_sums_of_refreshed_stacks_with_other_parts_of_dates():
+def test_sums_of_refreshed_stacks_with_other_parts_of_dates(monkeypatch):
     """The additive model reads parts, too."""
+    monkeypatch.setattr("aucforest.estimators.log_odds._as_shown", lambda divided, proba: divided)
     X, y = make_table(600, 2)
     days = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(600) % 300, unit="D")
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(day=days)
     old = small_stack(30, date_parts=["time", "month", "day of week"]).fit(frame, y)
+    old.weights_ = np.full(4, 0.5)  # all members count
     old.forest.set_params(date_parts=["month", "hour"])
     model = refresh(old, frame, y[::-1]).model
     check_sums(model, frame[:50])
@@ -217,21 +238,25 @@ def test_a_confident_stack_of_three_classes():
 
 def test_what_is_left_to_rounding_is_little(monkeypatch):
     monkeypatch.setattr("aucforest.estimators.log_odds._as_shown", lambda divided, proba: divided)
-    for name in ("two classes", "three classes", "only categories"):
+    for name in ("two classes", "three classes", "only categories", "dates"):
         stack, X = fitted(name)
         np.testing.assert_allclose(explain(stack, X).predictions, shown_log_odds(stack, X), rtol=0, atol=1e-9)
 
 
 def test_members_of_two_classes_add_up():
     stack, X = fitted("two classes")
-    forest, residual, linear = stack.members_.values()
-    of_linear, mean = linear.effects(X)
-    of_members = explain(forest, X).values, explain(residual, X).values, of_linear[1] - of_linear[0]
-    expected_values = sum(weight * values for weight, values in zip(stack.weights_, of_members))
+    forest, residual, boosted, linear = stack.members_.values()
+    (of_linear, mean), of_trees = linear.effects(X), explain(boosted, X, scale="probability")
+    of_boosted, base = (
+        2.0 * stack._boosted_scale * of_trees.values,
+        stack._boosted_scale * (2.0 * of_trees.base_values - 1.0),
+    )
+    of_members = explain(forest, X).values, explain(residual, X).values, of_boosted, of_linear[1] - of_linear[0]
+    expected_values = sum(weight * values for weight, values in zip(stack.weights_, of_members, strict=True))
     found = explain(stack, X)
     np.testing.assert_allclose(found.values, expected_values, rtol=0, atol=1e-9)
-    bases = explain(forest, X).base_values, explain(residual, X).base_values, mean[1] - mean[0]
-    base = sum(weight * value for weight, value in zip(stack.weights_, bases)) + np.diff(stack.intercepts_)
+    bases = explain(forest, X).base_values, explain(residual, X).base_values, base, mean[1] - mean[0]
+    base = sum(weight * value for weight, value in zip(stack.weights_, bases, strict=True)) + np.diff(stack.intercepts_)
     np.testing.assert_allclose(found.base_values, base, rtol=0, atol=1e-9)
 
 
@@ -239,7 +264,7 @@ def test_members_of_two_classes_add_up():
 def test_a_stack_that_is_its_forest_has_the_values_of_the_forest(name):
     stack, X = fitted(name)
     alone = copy(stack)
-    alone.weights_, alone.intercepts_ = np.eye(3)[0], np.zeros(len(stack.classes_))
+    alone.weights_, alone.intercepts_ = np.eye(4)[0], np.zeros(len(stack.classes_))
     np.testing.assert_allclose(explain(alone, X).values, explain(stack.members_["forest"], X).values, atol=1e-9)
 
 
@@ -256,11 +281,11 @@ def test_stacks_that_cannot_be_explained(tmp_path):
     with pytest.raises(ValueError, match=r"^the stack is from an older model file, .*: fit it again$"):
         explain(before, X)
     before.save(tmp_path / "again")
-    before.weights_[2] = 0.0
+    before.weights_[3] = 0.0
     check_sums(before, X)
     own = AUCStackingClassifier(small_forest(20), linear=LogisticRegression(), random_state=0).fit(*make_table())
-    own.weights_[2] = 0.5
+    own.weights_[3] = 0.5
     with pytest.raises(TypeError, match=r"^linear: a LogisticRegression cannot be explained: use linear="):
         explain(own, X)
-    own.weights_[2] = 0.0
+    own.weights_[3] = 0.0
     check_sums(own, X)

@@ -40,19 +40,34 @@ def as_float32(name, X):
 @pytest.mark.parametrize("name", DATA)
 def test_the_stack_is_the_same(name, tmp_path):
     stack, X = fitted(name)
-    assert assert_same(stack, X, tmp_path).count("TreeEnsembleRegressor") == 2
+    assert assert_same(stack, X, tmp_path).count("TreeEnsembleRegressor") == (2 if name == "sparse" else 3)
     assert_same(stack, as_float32(name, X), tmp_path, "float32")
 
 
 @pytest.mark.parametrize("name", ["missing values", "three classes"])
-@pytest.mark.parametrize("coef", [[0, 0, 0], [2, 0, 0], [0, 3, 0], [0, 0, 3], [1, 0, 1], [0, 1, 1], [5, 9, 2]])
+@pytest.mark.parametrize(
+    "coef",
+    [
+        [0, 0, 0, 0],
+        [2, 0, 0, 0],
+        [0, 3, 0, 0],
+        [0, 0, 30, 0],  # whose rounding errors are multiplied by 30
+        [0, 0, 0, 3],
+        [1, 0, 0, 1],
+        [0, 1, 1, 0],
+        [0, 1, 0, 1],
+        [0, 0, 1, 1],
+        [5, 9, 4, 2],
+    ],
+)
 def test_members_of_weight_0_are_left_out(name, coef, tmp_path):
     stack, X = fitted(name)
     stack = copy.copy(stack)
     stack.weights_ = np.array(coef, dtype=np.float64)
     kinds = assert_same(stack, X, tmp_path)
-    of_forest, of_residual, of_linear = (weight > 0 for weight in coef)
-    assert kinds.count("TreeEnsembleRegressor") == (of_forest or of_residual or not of_linear) + of_residual
+    of_forest, of_residual, of_boosted, of_linear = (weight > 0 for weight in coef)
+    has_forest = of_forest or of_residual or not (of_boosted or of_linear)
+    assert kinds.count("TreeEnsembleRegressor") == has_forest + of_residual + of_boosted
     assert ("Clip" in kinds) == of_linear
 
 
@@ -64,7 +79,7 @@ def test_many_categories_rare_unseen_and_missing_ones(tmp_path):
     frame["x"] = frame["x"].astype("float32").astype("float64")
     y = frame["x"] + 2.0 * rng.normal(size=600)[frame["id"].cat.codes] + rng.normal(size=900) > 0.0
     stack = AUCStackingClassifier(small_forest(20), random_state=0).fit(frame, y)
-    stack.weights_ = np.array([0.0, 0.0, 1.0])
+    stack.weights_ = np.array([0.0, 0.0, 0.0, 1.0])
     new = frame.assign(id=pd.Categorical(["other", None, *frame["id"][2:]]))
     assert stack.encode(new)["id"].max() > 254
     for X in (frame, new):
@@ -81,20 +96,32 @@ def test_values_beyond_the_training_data(tmp_path):
     assert_same(stack, X, tmp_path)
 
 
-@pytest.mark.parametrize("params", [{"linear": None}, {"residual": False}])
+@pytest.mark.parametrize("params", [{"linear": None}, {"residual": False}, {"boosted": False}])
 @pytest.mark.parametrize("forest", [small_forest(30), small_forest(30, calibration=None)], ids=["calibrated", "mean"])
 def test_members_that_are_absent(params, forest, tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(forest, **params).fit(X, y)
-    stack.weights_ = np.array([1.0, 0.7])
+    stack.weights_ = np.array([1.0, 0.7, 0.4])
     assert_same(stack, X, tmp_path)
 
 
-def test_samples_at_the_threshold_are_in_the_second_class(tmp_path):
+def test_boosted_trees_without_any_step(tmp_path):
+    """The classes are equally frequent in each fold, and X says nothing."""
+    X, y = np.zeros((200, 2)), np.arange(200) % 2
+    stack = AUCStackingClassifier(small_forest(20)).fit(X, y)
+    assert all(np.all(tree.prediction == 0.5) for tree in stack.members_["boosted"].trees_)
+    stack.weights_ = np.ones(4)
+    assert_same(stack, X, tmp_path)
+
+
+@pytest.mark.parametrize("coef", [None, [0, 0, 20, 0]], ids=["all members", "large scores of boosted trees"])
+def test_samples_at_the_threshold_are_in_the_second_class(coef, tmp_path):
     stack, X = fitted("two classes")
     stack = copy.copy(stack)
+    if coef is not None:
+        stack.weights_ = np.array(coef, dtype=np.float64)
     proba = stack.predict_proba(X)[:, 1]
-    for threshold in proba[:5]:
+    for threshold in np.sort(proba)[:100:10]:
         stack.threshold_ = float(threshold)
         assert run(stack, X, tmp_path)[0].tolist() == (proba >= threshold).astype(int).tolist()
 
@@ -102,11 +129,11 @@ def test_samples_at_the_threshold_are_in_the_second_class(tmp_path):
 def test_a_foreign_member_is_refused_unless_its_weight_is_0(tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(small_forest(30), linear=LogisticRegression()).fit(X, y)
-    assert stack.weights_[2] > 0.0
+    assert stack.weights_[3] > 0.0
     with pytest.raises(
         TypeError, match=r'^linear: a LogisticRegression cannot be exported to ONNX: use linear="auto"$'
     ):
         stack.to_onnx(tmp_path / "stack.onnx")
     assert list(tmp_path.iterdir()) == []
-    stack.weights_[2] = 0.0
+    stack.weights_[3] = 0.0
     assert_same(stack, X, tmp_path)

@@ -318,7 +318,7 @@ def test_a_stack_is_compared_with_the_forest_that_it_holds(data):
     assert found.folds["roc_auc"][1, 1] == pytest.approx(auc, abs=1e-12)
     recalls = recall_score(y[test], stack.predict(X[test]), average=None)
     assert found.folds["g_mean"][1, 1] == pytest.approx(np.sqrt(recalls.prod()))
-    trees = [*stack.members_["forest"].trees_, *stack.members_["residual"].trees_]
+    trees = [tree for name in ("forest", "residual", "boosted") for tree in stack.members_[name].trees_]
     assert found.folds["n_nodes"][1, 1] == np.mean([tree.n_nodes for tree in trees])
 
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from aucforest import AUCStackingClassifier, LinearAUCClassifier
 from aucforest.inspection import Explanation, Reason, explain
 from tests.estimators.data import make_table, small_forest, small_tree
+from tests.estimators.stacks import fitted
 from tests.inspection.test_shapley import by_subsets
 
 matplotlib.use("Agg")
@@ -249,16 +250,17 @@ def test_bad_input():
         found.plot(max_features=0)
 
 
-def test_values_that_do_not_fit_are_refused_before(monkeypatch):
-    forest = MODELS["many classes"]()
-    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 40 * 60 * 5 * 5)
-    explain(forest, NEW)
-    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * 40 * 60 * 5 * 5 - 1)
+@pytest.mark.parametrize(("kind", "n_bytes", "n_classes"), [("forest", 40 * 5, 5), ("stack", 104, 2)])
+def test_values_that_do_not_fit_are_refused_before(kind, n_bytes, n_classes, monkeypatch):
+    model = MODELS["many classes"]() if kind == "forest" else fitted("two classes")[0]
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * n_bytes * 60 * 5)
+    explain(model, NEW)
+    monkeypatch.setattr("aucforest._memory.machine_memory", lambda: 2 * n_bytes * 60 * 5 - 1)
     monkeypatch.setattr("aucforest.inspection.explanation._add_trees", None)
     with pytest.raises(
-        ValueError, match=r"^Shapley values of 60 rows, 5 features and 5 classes would take .*: explain"
+        ValueError, match=f"^Shapley values of 60 rows, 5 features and {n_classes} classes would take .*: explain"
     ):
-        explain(forest, NEW)
+        explain(model, NEW)
 
 
 def test_progress_is_shown_on_demand(capsys):

@@ -66,7 +66,9 @@ def test_three_classes_and_training_rows():
     expected = hand_till_score(Y3[TEST], stack.predict_proba(X3[TEST]))
     assert printed(figures(shown, ALONE)["ROC AUC"][1]) == pytest.approx(expected, abs=5e-4)
     assert " to " in figures(shown, ALONE)["ROC AUC"][3]
-    assert shown.tables["The members of the stack and their weights"][3][2] == "Pipeline"
+    meanings = {row[0]: row[2] for row in shown.tables["The members of the stack and their weights"]}
+    assert meanings["linear"] == "Pipeline"
+    assert meanings["boosted"].startswith("gradient boosted trees")
     assert f"How much the ROC AUC, {expected:.3f} on 200 rows of this report, decreases" in page
     assert "Out-of-bag ROC AUC of the stack&#39;s forest by the number of trees. The first points" in page
     assert figures(shown, "The trees of the stack's forest")["trees"] == ["30"]
@@ -119,7 +121,7 @@ def test_reasons_of_a_stack_are_of_the_log_odds_of_the_score(data):
     assert [row[0] for row in table.rows] == X.index[200:][highest].strftime("%Y-%m-%d").tolist()
     assert not members_sections(rows, 20, 0)[0].points
     own = copy(stack)
-    own.members_, own.weights_ = {**stack.members_, "linear": LogisticRegression()}, np.ones(3)
+    own.members_, own.weights_ = {**stack.members_, "linear": LogisticRegression()}, np.ones(4)
     assert reasons_sections(replace(rows, model=own), None) == []
 
 

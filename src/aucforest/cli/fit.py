@@ -67,8 +67,8 @@ def fit(
         Literal["forest", "stack"],
         typer.Option(
             "--model",
-            help="A forest, or a stack of it, a forest of its residuals and an additive model. The options of"
-            " the forest are for both.",
+            help="A forest, or a stack of it, a forest of its residuals, boosted trees and an additive model. The"
+            " options of the forest are for both.",
         ),
     ] = "forest",
     trees: Annotated[int, typer.Option(min=1, help="Trees of the forest.")] = 300,

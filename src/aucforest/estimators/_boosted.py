@@ -26,7 +26,7 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
-from aucforest.tables.target_rates import RATES
+from aucforest.tables.target_rates import RATES, SETS
 from aucforest.tree.tree import Tree
 
 # The parameters and limits were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on the
@@ -40,7 +40,6 @@ _PARAMS: dict[str, Any] = {
     "max_features": 0.5,
     "shrinkage": None,
     "calibration": None,
-    "categorical_encoding": RATES,
 }
 # Parameters of the forest of the stack, so that both models read the same features.
 _SAME_AS_FOREST = "categorical_features", "date_parts", "max_bins", "n_jobs"
@@ -123,6 +122,7 @@ def fit_boosted(
     `find_table` returns the training rows as the given model validates them.
     """
     shared = {name: getattr(forest, name) for name in _SAME_AS_FOREST}
+    shared["categorical_encoding"] = SETS if forest.target_rates_ is None else RATES
     model = AUCForestClassifier(**_PARAMS, **shared, random_state=forest._seed % 2**32)
     with model._fitting():
         table = find_table(model)

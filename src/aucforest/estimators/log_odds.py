@@ -31,6 +31,8 @@ from aucforest.estimators.stacking import AUCStackingClassifier
 
 # Values of the mean over trees, (n_steps, n_columns, n_samples, n_features), and base values, (n_columns,).
 StepsOfMean = tuple[NDArray[np.float64], NDArray[np.float64]]
+# The members of a stack whose scores depend on means over trees.
+_FORESTS = "forest", "residual", "boosted"
 # Minimum of an intercept. A class without training samples has the intercept -inf.
 _LOWEST = -700.0
 
@@ -156,7 +158,7 @@ def explained_models(model: Any) -> list[Any]:
 
 def forests_of(model: Any) -> dict[str, Any]:
     """Return the forests of a model, by the names of the members of a stack."""
-    return {name: member for name, member in explained_members(model).items() if name in ("forest", "residual")}
+    return {name: member for name, member in explained_members(model).items() if name in _FORESTS}
 
 
 def can_be_explained(model: Any) -> bool:
@@ -239,6 +241,8 @@ def _scores_of_stack(stack: Any, numbers: Mapping[str, Divided]) -> Divided:
         parts = proba["residual"], proba["forest"], proba["forest"].complement()
         logs = [part.log(SMALLEST) for part in parts]
         scores["residual"] = _weighted_sum((1.0, -1.0, -1.0), logs, np.zeros(len(stack.classes_)))
+    if "boosted" in numbers:
+        scores["boosted"] = _weighted_sum([stack._boosted_scale], [numbers["boosted"]], np.zeros(len(stack.classes_)))
     scores |= {name: proba[name].log(SMALLEST) for name in ("linear", "old") if name in proba}
     return _weighted_sum([weights[name] for name in scores], list(scores.values()), stack.intercepts_)
 

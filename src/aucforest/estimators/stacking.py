@@ -255,4 +255,7 @@ class AUCStackingClassifier(StackFit):
         if not isinstance(linear, AdditiveClassifier | None) and weights["linear"] > 0.0:
             raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
         residual = self.members_["residual"]._onnx_model if "residual" in weights else None
-        return Stack(self._forest._onnx_model, residual, linear, weights, self.intercepts_, SMALLEST)
+        boosted = None
+        if "boosted" in weights:
+            boosted = self.members_["boosted"]._onnx_model._replace(scale=self._boosted_scale)
+        return Stack(self._forest._onnx_model, residual, boosted, linear, weights, self.intercepts_, SMALLEST)

@@ -56,14 +56,16 @@ class Graph:
 
 
 def _add_trees(graph: Graph, ensemble: "Ensemble", output: str) -> None:
-    """Add the nodes that compute the mean of the trees from X, as float32."""
+    """Add the nodes that compute the mean of the trees from X, or their class scores, as float32."""
     parts: list[dict[str, NDArray[Any]]] = []
     for number, tree in enumerate(ensemble.trees):
         nodes = chained(tree, ensemble.n_codes)
         is_leaf = nodes.left < 0
         # `chained` keeps the indices of the nodes of the tree, and it appends no leaves.
-        prediction = tree.prediction * tree.is_leaf[:, None]
-        leaf, target = np.nonzero(prediction)
+        prediction = ensemble.values(tree)
+        is_given = tree.is_leaf[:, None] & (prediction != 0.0)
+        is_given[tree.is_leaf.argmax(), 0] = True  # ONNX needs a value, and all steps of boosted trees may be 0
+        leaf, target = np.nonzero(is_given)
         parts.append(
             {
                 "nodes_treeids": np.full(len(is_leaf), number),
@@ -177,17 +179,28 @@ def _add_categories(graph: Graph, feature: int, codes: NDArray[np.int64], coef: 
 
 
 class Ensemble(NamedTuple):
-    """Trees whose mean is the prediction."""
+    """Trees whose mean is the prediction, or class scores after multiplication by `scale`."""
 
     trees: Sequence[Tree]
     n_codes: Mapping[int, int]  # the number of codes of each categorical feature
     # (slope, intercepts, least): the means p become max(p, least) ** slope * exp(intercepts), normalized.
     calibration: tuple[float, NDArray[np.float64], float] | None = None
+    scale: float | None = None
 
     @property
     def slope(self) -> float:
         """The factor by which relative errors of the means of trees are multiplied in the odds."""
+        if self.scale is not None:
+            return float(np.mean([np.abs(self.values(tree)).max() for tree in self.trees]))
         return 1.0 if self.calibration is None else self.calibration[0]
+
+    def values(self, tree: Tree) -> NDArray[np.float64]:
+        """Return the values of the nodes of a tree whose mean over trees is computed, (n_nodes, n_classes)."""
+        if self.scale is None:
+            return tree.prediction
+        # Only differences of classes matter. Without what all classes share, float32 is precise enough, and there are
+        # fewer values, because with more than two classes a tree changes the score of only one.
+        return self.scale * (tree.prediction - np.median(tree.prediction, axis=1, keepdims=True))
 
     @property
     def n_features(self) -> int:
@@ -195,7 +208,7 @@ class Ensemble(NamedTuple):
         return self.trees[0].n_features
 
     def add_to(self, graph: Graph, output: str = "proba") -> str:
-        """Add the nodes that compute probabilities from X, as float64; return the name of their output."""
+        """Add the nodes that compute probabilities or scores from X, as float64; return the name of their output."""
         _add_trees(graph, self, f"{output}_mean")
         if self.calibration is None:
             return graph.add_cast(f"{output}_mean", output, "DOUBLE")
@@ -213,6 +226,7 @@ class Stack(NamedTuple):
 
     forest: Ensemble
     residual: Ensemble | None
+    boosted: Ensemble | None
     linear: Any  # a fitted additive model with attributes such as `knots_`, or None
     coef: Mapping[str, float]  # the weights of the members by name
     intercept: NDArray[np.float64]
@@ -222,9 +236,11 @@ class Stack(NamedTuple):
     def slope(self) -> float:
         """The factor by which relative errors of the means of trees are multiplied in the odds."""
         slope = self.coef["forest"] * self.forest.slope
-        if self.residual is None:
-            return slope
-        return slope + self.coef["residual"] * (self.residual.slope + 2.0 * self.forest.slope)
+        if self.residual is not None:
+            slope += self.coef["residual"] * (self.residual.slope + 2.0 * self.forest.slope)
+        if self.boosted is not None:
+            slope += self.coef["boosted"] * self.boosted.slope
+        return slope
 
     @property
     def n_features(self) -> int:
@@ -243,8 +259,10 @@ class Stack(NamedTuple):
     def _add_scores(self, graph: Graph) -> dict[str, str]:
         """Add the nodes that compute the scores of members, and return the names of their outputs."""
         scores = {}
-        has_residual, has_linear = (self.coef.get(name, 0.0) > 0.0 for name in ("residual", "linear"))
-        if self.coef["forest"] > 0.0 or has_residual or not has_linear:
+        has_residual, has_boosted, has_linear = (
+            self.coef.get(name, 0.0) > 0.0 for name in ("residual", "boosted", "linear")
+        )
+        if self.coef["forest"] > 0.0 or has_residual or not (has_boosted or has_linear):
             proba = self.forest.add_to(graph, "forest")
             scores["forest"] = _add_log(graph, proba, self.least)
         if has_residual and self.residual is not None:
@@ -254,6 +272,8 @@ class Stack(NamedTuple):
             others = graph.add("MatMul", proba, is_other, output="others")
             without = graph.add("Sub", residual, scores["forest"], output="residual_without_forest")
             scores["residual"] = graph.add("Sub", without, _add_log(graph, others, self.least), output="residual_score")
+        if has_boosted and self.boosted is not None:
+            scores["boosted"] = self.boosted.add_to(graph, "boosted")
         if has_linear:
             scores["linear"] = _add_log(graph, _add_additive(graph, self.linear), self.least)
         return scores

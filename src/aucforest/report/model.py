@@ -33,6 +33,7 @@ _MEMBERS = {
     "old": "the model that was refreshed",
     "forest": "the forest",
     "residual": "a forest of the samples that the first forest predicts badly out of bag",
+    "boosted": "gradient boosted trees: each tree is grown on the errors of those before it",
     "linear": "an additive model: a sum of effects of single columns",
 }
 
