@@ -1,6 +1,7 @@
 """Target rates come back from files to the last bit, and what would index beyond an array is refused."""
 
 import copy
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -207,17 +208,15 @@ def test_stacks_come_back(tmp_path):
     loaded = saved(stack, tmp_path)
     assert_same_model(stack, loaded)
     assert_same_predictions(stack, loaded, X)
-    assert list(loaded.members_) == ["forest", "residual", "linear"]
+    assert list(loaded.members_) == ["forest", "residual", "boosted", "linear"]
     arrays, metadata = read(tmp_path / "model")
-    for name, other in (("frequencies", np.array([0.25, 0.75])), ("factors", np.array([0.5, 1.0]))):
-        write_model(tmp_path / "other", arrays | {f"residual/rates.{name}": other}, metadata)
-        with pytest.raises(ModelFormatError, match="forests of the stack have different target rates"):
-            aucforest.load(tmp_path / "other")
     totals = arrays["residual/rates.0.totals"].copy()
     totals[0, 0] += 1
-    write_model(tmp_path / "other", arrays | {"residual/rates.0.totals": totals}, metadata)
-    with pytest.raises(ModelFormatError, match="forests of the stack have different target rates"):
-        aucforest.load(tmp_path / "other")
+    others = {"frequencies": np.array([0.25, 0.75]), "factors": np.array([0.5, 1.0]), "0.totals": totals}
+    for member, (name, other) in product(("residual", "boosted"), others.items()):
+        write_model(tmp_path / "other", arrays | {f"{member}/rates.{name}": other}, metadata)
+        with pytest.raises(ModelFormatError, match="forests of the stack have different target rates"):
+            aucforest.load(tmp_path / "other")
 
 
 def test_the_additive_model_of_a_stack_may_read_categories_beyond_those_of_sets(tmp_path):

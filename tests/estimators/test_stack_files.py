@@ -38,7 +38,10 @@ def test_a_stack_comes_back_to_the_last_bit(name, tmp_path):
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
 
-@pytest.mark.parametrize("params", [{"linear": None}, {"residual": False}, {"residual": False, "linear": None}])
+@pytest.mark.parametrize(
+    "params",
+    [{"linear": None}, {"residual": False}, {"boosted": False}, {"residual": False, "boosted": False, "linear": None}],
+)
 def test_members_that_are_left_out(params, tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(small_forest(30), **params).fit(X, y)
@@ -136,6 +139,18 @@ HOSTILE = {
     "a forest of text": (at("parameters", "forest", put="big"), "forest is stored twice"),
     "absurd penalty": (at("parameters", "penalty", put=-1.0), "'penalty' parameter of AUCStacking"),
     "numbers left out": (at("left_out", put=[5]), "left_out are not names"),
+    "no boosted trees": (without("boosted"), "coef_ must be float64 of shape"),
+    "no scale": (lambda arrays, metadata: arrays.pop("boosted_scale"), "the array boosted_scale is missing"),
+    "a scale of 0": (array("boosted_scale", 0.0), "boosted_scale has invalid values"),
+    "a NaN scale": (array("boosted_scale", np.nan), "boosted_scale has invalid values"),
+    "a giant scale": (array("boosted_scale", 1e305), "boosted_scale has invalid values"),
+    "a scale for giant scores": (
+        lambda arrays, _: arrays.update(boosted_scale=np.array(1e200), coef_=np.full(4, 1e200)),
+        "boosted_scale has invalid values",
+    ),
+    "scales of classes": (array("boosted_scale", np.ones(2)), "boosted_scale must be float64 of shape"),
+    "another class of boosted trees": (at("boosted", "estimator", put="AUCTreeClassifier"), "estimator must be one of"),
+    "other classes of boosted trees": (at("boosted", "classes", "values", put=[0, 7]), "classes_ of the stack and"),
     "other classes": (at("residual", "classes", "values", put=[0, 7]), "classes_ of the stack and"),
     "other classes of the stack": (at("classes", "values", put=[0, 7]), "classes_ of the stack and"),
     "other features": (at("n_features", put=3), "feature_names are not 3 strings"),
@@ -216,13 +231,41 @@ def test_in_older_files_all_categories_beyond_254_had_the_code_254(tmp_path):
     assert_same_model(aucforest.load(tmp_path / "before"), saved(aucforest.load(tmp_path / "before"), tmp_path))
 
 
+def test_a_scale_without_boosted_trees_is_refused(contents, tmp_path):
+    assert "boosted_scale" not in contents["sparse"][0]
+    check_refused(contents["sparse"], array("boosted_scale", 2.0), "boosted_scale is unknown", tmp_path)
+
+
+def test_a_refitted_stack_without_boosted_trees_has_no_scale_in_its_file(tmp_path):
+    X, y = make_table()
+    stack = AUCStackingClassifier(small_forest(30)).fit(X, y).set_params(boosted=False).fit(X, y)
+    assert_same_predictions(stack, saved(stack, tmp_path), X)
+
+
+def test_many_classes_with_weights_and_groups(tmp_path):
+    X, _ = make_table(1000, 3)
+    y = np.arange(1000) % 17
+    X[:, 0] += y
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 1000)
+    stack = AUCStackingClassifier(small_forest(30)).fit(X, y, weight, np.arange(1000) // 2)
+    assert stack.weights_[2] > 0.1
+    loaded = saved(stack, tmp_path)
+    assert_same_model(stack, loaded)
+    assert_same_predictions(stack, loaded, X)
+
+
+@pytest.mark.parametrize("member", ["residual", "boosted"])
 @pytest.mark.parametrize("part", ["categories", "dates"])
-def test_forests_of_other_features_are_refused(part, contents, tmp_path):
+def test_forests_of_other_features_are_refused(part, member, contents, tmp_path):
     other = {
-        "categories": at("residual", "categories", 0, 1, "values", 0, put="u"),
-        "dates": at("residual", "dates", put=[[0, ["time"], None]]),
+        "categories": at(member, "categories", 0, 1, "values", 0, put="u"),
+        "dates": at(member, "dates", put=[[0, ["time"], None]]),
     }
     check_refused(contents["categories"], other[part], f"different {part}", tmp_path)
+
+
+# Changes of forests are tests of their files.
+FORESTS = "forest/", "residual/", "boosted/"
 
 
 @pytest.mark.parametrize("name", ["categories", pytest.param("three classes", marks=pytest.mark.slow)])
@@ -230,6 +273,6 @@ def test_forests_of_other_features_are_refused(part, contents, tmp_path):
 @given(data=st.data())
 def test_any_change_is_refused_or_makes_a_stack_that_works(name, contents, tmp_path, data):
     arrays, metadata = copy.deepcopy(contents[name])
-    names = sorted(name for name in arrays if arrays[name].size and not name.startswith(("forest/", "residual/")))
+    names = sorted(name for name in arrays if arrays[name].size and not name.startswith(FORESTS))
     change_bytes(arrays, data, names)
     check_that_it_works(arrays, metadata, fitted(name)[1], tmp_path)

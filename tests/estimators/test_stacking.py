@@ -65,6 +65,8 @@ def test_the_forest_is_a_forest(params):
     # The combination calibrates the other one, which has the class weights in its samples.
     assert stack.members_["residual"].calibration_ is None
     assert stack.members_["residual"].class_weight is None
+    boosted = stack.members_["boosted"]
+    assert (boosted.calibration_, boosted.class_weight) == (None, None)
 
 
 def test_the_seed_of_the_stack_is_for_forests_without_one():
@@ -85,8 +87,10 @@ def test_results_do_not_depend_on_n_jobs():
     found = [small_stack(20, max_depth=5, stack={"n_jobs": n_jobs}).fit(table, y) for n_jobs in (1, 2)]
     for other in found[1:]:
         assert_same(fitted_state(found[0], table), fitted_state(other, table))
-        assert_same_trees(other.members_["residual"].trees_, found[0].members_["residual"].trees_)
-    assert [stack.members_["residual"].n_jobs for stack in found] == [1, 2]
+        for name in ("residual", "boosted"):
+            assert_same_trees(other.members_[name].trees_, found[0].members_[name].trees_)
+    for name in ("residual", "boosted"):
+        assert [stack.members_[name].n_jobs for stack in found] == [1, 2]
 
 
 # What it is worth
@@ -116,7 +120,7 @@ def test_interactions_with_little_noise_need_the_residual_forest():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(6000, 6))
     y = (np.sin(2 * table[:, 0]) * table[:, 1] + table[:, 2] * table[:, 3] > 0).astype(int)
-    stack = small_stack(stack={"linear": None}).fit(table[:3000], y[:3000])
+    stack = small_stack(stack={"linear": None, "boosted": False}).fit(table[:3000], y[:3000])
     assert stack.weights_[1] > 0.2
     ours, theirs = (
         roc_auc_score(y[3000:], model.predict_proba(table[3000:])[:, 1]) for model in (stack, stack.members_["forest"])
@@ -196,7 +200,7 @@ def test_frames():
     """Categories, dates and missing values, the same from every library."""
     first = small_stack().fit(FRAME, ANSWERS)
     assert first.feature_names_in_.tolist() == ["a", "b", "c", "kind", "day"]
-    assert first.weights_[2] > 0.1
+    assert first.weights_[-1] > 0.1
     assert roc_auc_score(ANSWERS, first.oob_decision_function_[:, 1]) > 0.72
     for table in (pl.from_pandas(FRAME), pa.Table.from_pandas(FRAME)):
         stack = small_stack().fit(table, ANSWERS)
@@ -220,7 +224,10 @@ def test_sparse_rows(to_matrix):
     for stack in (sparse, other):
         np.testing.assert_allclose(stack.predict_proba(dense), stack.predict_proba(matrix), rtol=1e-12)
     assert_same_trees(sparse.members_["forest"].trees_, other.members_["forest"].trees_)
-    foreign = small_stack(20, stack={"linear": make_pipeline(StandardScaler(with_mean=False), LogisticRegression())})
+    assert list(sparse.members_) == ["forest", "residual", "linear"]
+    assert list(other.members_) == ["forest", "residual", "boosted", "linear"]
+    linear = make_pipeline(StandardScaler(with_mean=False), LogisticRegression())
+    foreign = small_stack(20, stack={"linear": linear, "boosted": False})
     whole = np.nan_to_num(dense)
     ours = foreign.fit(to_matrix(whole), Y).predict_proba(to_matrix(whole))
     np.testing.assert_allclose(ours, foreign.fit(whole, Y).predict_proba(whole), atol=1e-5)
@@ -250,7 +257,7 @@ def test_a_pipeline_by_names_of_columns():
     )
     filled = FRAME.fillna({"a": 0.0, "b": 0.0})
     stack = small_stack(stack={"linear": make_pipeline(columns, LogisticRegression())}).fit(filled, ANSWERS)
-    assert stack.weights_[2] > 0.1
+    assert stack.weights_[-1] > 0.1
     member = stack.members_["linear"]
     assert member[0].feature_names_in_.tolist() == filled.columns.tolist()
     expected = clone(member).fit(filled, ANSWERS)
@@ -258,7 +265,7 @@ def test_a_pipeline_by_names_of_columns():
     assert stack.predict(filled.iloc[:3]).shape == (3,)
     # Weights that are equal are none.
     equal = clone(stack).fit(filled, ANSWERS, np.where(np.arange(300) < 20, 0.0, 2.0))
-    assert equal.weights_.shape == (3,)
+    assert equal.weights_.shape == (4,)
     with pytest.raises(
         ValueError, match=r"^linear: Pipeline\.fit takes no sample_weight, but samples or classes have"
     ) as caught:
@@ -267,7 +274,7 @@ def test_a_pipeline_by_names_of_columns():
 
 
 def test_monotonic_constraints_stay():
-    """There is no additive model, and what is left rises with the first feature and falls with the second."""
+    """Only forests are left, and what they predict rises with the first feature and falls with the second."""
     signs = [1, -1, 0, 0, 0]
     rng = np.random.default_rng(0)
     table = rng.normal(size=(1500, 5))
@@ -365,7 +372,7 @@ def test_threads_of_fitted_members():
     copied = copy.copy(stack).set_params(n_jobs=3)
     assert (copied.members_["forest"].n_jobs, stack.members_["forest"].n_jobs) == (3, small_stack(20).forest.n_jobs)
     stack.set_params(forest__n_jobs=2)
-    assert stack.members_["residual"].n_jobs == 2
+    assert stack.members_["residual"].n_jobs == stack.members_["boosted"].n_jobs == 2
 
 
 def test_members_and_parameters_that_are_misused():
@@ -402,9 +409,9 @@ def test_parameters_are_nested():
 
 def test_pickles():
     stack = small_stack(20, stack={"threshold": "gmean", "oob_score": True}).fit(FRAME, ANSWERS)
-    other = pickle.loads(pickle.dumps(stack))
-    assert_same(fitted_state(stack, FRAME), fitted_state(other, FRAME))
-    assert (stack.threshold_, stack.oob_score_) == (other.threshold_, other.oob_score_)
+    for other in (pickle.loads(pickle.dumps(stack)), copy.deepcopy(stack), copy.copy(stack).set_params(n_jobs=2)):
+        assert_same(fitted_state(stack, FRAME), fitted_state(other, FRAME))
+        assert (stack.threshold_, stack.oob_score_) == (other.threshold_, other.oob_score_)
 
 
 def test_a_failed_fit_leaves_it_as_it_was():
@@ -414,7 +421,7 @@ def test_a_failed_fit_leaves_it_as_it_was():
         stack.set_params(threshold="gmean").fit(X3, Y3)
     assert_same(fitted_state(stack, X), before)
     stack.set_params(threshold=None, residual=False).fit(X3, Y3)
-    assert list(stack.members_) == ["forest", "linear"]
+    assert list(stack.members_) == ["forest", "boosted", "linear"]
     assert stack.intercepts_.shape == (3,)
 
 
@@ -438,6 +445,8 @@ def dask_forest():
         (lambda: {"penalty": -1.0}, ValueError, "'penalty' parameter .* must be a float in the range"),
         (lambda: {"penalty": np.inf}, ValueError, "'penalty' parameter .* must be a float in the range"),
         (lambda: {"residual": "yes"}, ValueError, "'residual' parameter .* must be an instance of 'bool'"),
+        (lambda: {"boosted": "yes"}, ValueError, "'boosted' parameter .* must be an instance of 'bool'"),
+        (lambda: {"boosted": 1.0}, ValueError, "'boosted' parameter .* must be an instance of 'bool'"),
         (lambda: {"threshold": "no such"}, ValueError, "'threshold' parameter .* must be a str among"),
         (lambda: {"oob_score": "no such"}, ValueError, "'oob_score' parameter .* must be"),
     ],

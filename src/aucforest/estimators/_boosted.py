@@ -167,7 +167,8 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
     model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes))
     model._seed, model._sample_records = start.seed, [SampleRecord.of(None, n_rows)]
-    model.calibration_, model.shrinkage_, model.threshold_ = None, 0.0, None
+    model._groups = model.calibration_ = model.threshold_ = None
+    model.shrinkage_ = 0.0
     model.class_prior_ = class_frequencies(target.labels, target.sample_weight, n_classes)
     model.pos_label_ = find_positive(None, target.classes)
     return start.seed

@@ -41,6 +41,11 @@ def _are_bounded(values: NDArray[np.float64], model: Any) -> Any:
     return np.abs(values).sum() < _GREATEST
 
 
+def _is_scale(value: NDArray[np.float64], stack: Any) -> Any:
+    """Return whether the value is positive, and its product with the weights finite."""
+    return 0.0 < value < _GREATEST and float(value) * float(stack.weights_.sum()) < _GREATEST
+
+
 def _are_below(find_n: Callable[[Any], int]) -> Callable[[Any, Any], Any]:
     """Return a function that checks that values are indices below `find_n(model)`."""
     return lambda values, model: np.all((values >= 0) & (values < find_n(model)))
@@ -51,6 +56,12 @@ _STACK = (
     Field("intercept_", by_class, _are_bounded, attribute="intercepts_"),
     *DECISION,
 )
+# Only stored for a stack with boosted trees.
+_BOOSTED = (Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale"),)
+
+
+def _fields_of(stack: Any) -> tuple[Field, ...]:
+    return _STACK + _BOOSTED if "boosted" in stack.members_ else _STACK
 
 
 def _additive_fields(forest: Any) -> tuple[Field, ...]:
@@ -87,7 +98,7 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
 
 
 def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
-    arrays, metadata = store_fields(stack, _STACK), {}
+    arrays, metadata = store_fields(stack, _fields_of(stack)), {}
     for name, member in stack.members_.items():
         if name != "linear":
             more, metadata[name] = store_model(member)
@@ -106,18 +117,19 @@ def _restore_stack(stack: Any, stored: StoredModel) -> None:
     if "old" in stored:
         stack.members_["old"] = _restore_member(stack, stored.take_model("old"), _FOREST, "AUCStackingClassifier")
     forest = stack.members_["forest"] = _restore_member(stack, stored.take_model("forest"), _FOREST)
-    if "residual" in stored:
-        residual = stack.members_["residual"] = _restore_member(stack, stored.take_model("residual"), _FOREST)
-        check_same_categories(forest.categories_, residual.categories_)
-        require(forest.dates_ == residual.dates_, "the forests of the stack have different dates")
-        are_same = are_same_rates(forest.target_rates_, residual.target_rates_)
-        require(are_same, "the forests of the stack have different target rates")
+    for name in ("residual", "boosted"):
+        if name in stored:
+            other = stack.members_[name] = _restore_member(stack, stored.take_model(name), _FOREST)
+            check_same_categories(forest.categories_, other.categories_)
+            require(forest.dates_ == other.dates_, "the forests of the stack have different dates")
+            are_same = are_same_rates(forest.target_rates_, other.target_rates_)
+            require(are_same, "the forests of the stack have different target rates")
     if "linear" in stored:
         stack.members_["linear"] = _restore_additive(forest, stored.take_model("linear"))
     for name in ("categories_", "dates_", "target_rates_"):
         setattr(stack, name, getattr(forest, name))
     stack.threshold_ = None
-    restore_fields(stack, stored, _STACK)
+    restore_fields(stack, stored, _fields_of(stack))
 
 
 def _restore_member(stack: Any, stored: StoredModel, *kinds: str) -> Any:
