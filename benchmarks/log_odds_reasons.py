@@ -57,12 +57,13 @@ def worths_of_forest(forest, X):
 
 def worths_of_stack(stack, X):
     """Return the class probabilities of a stack, as those of a forest."""
-    forest, residual, linear = stack.members_.values()
+    forest, residual, boosted, linear = stack.members_.values()
     proba, (effects, means) = worths_of_forest(forest, X), linear.effects(X)
     is_known = (np.arange(2 ** X.shape[1])[:, None] >> np.arange(X.shape[1])) & 1
     of_linear = np.einsum("knf,sf->nsk", effects, is_known) + means
     of_residual = residual_score(worths_of_forest(residual, X), proba)
-    scores = [log_proba(proba), of_residual, log_proba(softmax(of_linear.reshape(proba.shape), axis=1))]
+    of_boosted = stack._boosted_scale * worths_of_forest(boosted, X)
+    scores = [log_proba(proba), of_residual, of_boosted, log_proba(softmax(of_linear.reshape(proba.shape), axis=1))]
     return Combination(stack.weights_, stack.intercepts_).apply(scores)
 
 
