@@ -8,8 +8,10 @@ share: with K classes and a bound c of all steps, a leaf with the step s for cla
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from itertools import chain
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,19 +132,25 @@ def fit_boosted(
         growth, part = table.rows_to_grow_on()
         rows = _Rows(table, growth, part, groups)
         fold = fold[rows.indices]
-        n_each, folds = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist()
+        n_each, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
 
         def fit(k: int) -> _Series:
             n_stages = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
             keys = tree_keys(seed, range(k * n_stages * n_each, (k + 1) * n_stages * n_each))
             booster, losses = Booster(*rows.take(np.flatnonzero(fold != k), np.flatnonzero(fold == k), keys[0])), []
             for first in range(0, len(keys), n_each):
+                if stopped.is_set():
+                    break
                 losses.append(booster.add_stage(keys[first : first + n_each]))
                 if len(losses) - int(np.argmin(losses)) > _PATIENCE:
                     break
             return _Series(booster.trees, losses)
 
-        series = list(thread_map(model.n_jobs)(fit, folds))
+        try:
+            series = list(thread_map(model.n_jobs)(fit, folds))
+        finally:
+            # Threads that still grow trees stop when the fit is interrupted.
+            stopped.set()
         n_stages = min(len(one.losses) for one in series)
         n_stages = 1 + int(np.argmin(np.sum([one.losses[:n_stages] for one in series], axis=0)))
         kept = [one.trees[: n_stages * n_each] for one in series]
@@ -161,7 +169,10 @@ def fit_boosted(
 def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     """Encode the rows, set the fitted attributes of the model except those of trees, and return the seed of trees."""
     start, target = model._start(), table.target
-    spec, n_rows, n_classes = model._resolve(table, start), len(target.kept_labels), len(target.classes)
+    n_rows, n_classes, ungrouped = len(target.kept_labels), len(target.classes), copy(table)
+    # Trees grow on all rows, so they sample no groups. The groups of `table` are left out of target rates.
+    ungrouped.target = replace(target, groups=None)
+    spec = model._resolve(ungrouped, start)
     n_features = table.n_features + (0 if table.rates is None else table.rates.n_features)
     # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers for each.
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)

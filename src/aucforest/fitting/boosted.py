@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
 
 from aucforest.fitting.growing import TreeBuffers, grow_rows
 from aucforest.fitting.parts import Growth, Part
@@ -27,6 +26,8 @@ _LEARNING_RATE, _MOST_FACTOR = 0.1, 3.0
 _L2, _MOST_STEP = 1.0, 5.0
 # A tree leaves out rows whose error is below _LEAST_ERROR and below _LEAST_SHARE of the mean error.
 _LEAST_ERROR, _LEAST_SHARE = 0.01, 0.25
+# Smaller weights are raised to this number, so that the weight of a node is not 0, by which sums are divided.
+_LEAST_WEIGHT = 1e-100
 
 
 class BoostingRows(NamedTuple):
@@ -50,16 +51,18 @@ class BoostedTree(NamedTuple):
 
 def sum_steps(trees: Iterable[BoostedTree], X: NDArray[np.floating], n_classes: int) -> NDArray[np.float64]:
     """Return the sum of the steps of trees for each row and class."""
-    total = np.zeros((len(X), n_classes))
+    total = np.zeros((n_classes, len(X)))
     for boosted in trees:
         _add_steps(total, boosted, PackedTrees([boosted.tree]).find_leaves(X)[0])
-    return total
+    return np.ascontiguousarray(total.T)
 
 
 def _add_steps(scores: NDArray[np.float64], boosted: BoostedTree, leaves: NDArray[np.int64]) -> None:
-    scores[:, boosted.k] += boosted.steps[leaves]
-    if scores.shape[1] == 2:
-        scores[:, 0] -= boosted.steps[leaves]
+    """Add the steps of leaves to scores, (n_classes, n_rows)."""
+    steps = boosted.steps[leaves]
+    scores[boosted.k] += steps
+    if len(scores) == 2:
+        scores[0] -= steps
 
 
 class Booster:
@@ -69,7 +72,7 @@ class Booster:
         part, n_classes = rows.part, growth.n_classes
         self._rows = rows
         self._classes = boosted_classes(n_classes)
-        self._weights = np.ones(part.n_rows) if part.weights is None else part.weights
+        self._weights = np.ones(part.n_rows) if part.weights is None else np.maximum(part.weights, _LEAST_WEIGHT)
         # Weights of all trees have the same unit, as errors are at most 1.
         fixed = FixedPoint.of_sums(float(self._weights.max()), part.n_rows)
         self._growth = replace(growth, weighted=True, fixed=fixed, rates=None, n_classes=2)
@@ -77,23 +80,29 @@ class Booster:
         self._factor = _LEARNING_RATE * min(np.sqrt(n_classes / 2), _MOST_FACTOR) * (n_classes - 1) / n_classes
         frequencies = np.bincount(part.labels, self._weights, minlength=n_classes) / self._weights.sum()
         start = np.log(np.maximum(frequencies, 1.0 / part.n_rows))
-        self._scores, self._held_out = (np.tile(start, (len(X), 1)) for X in (rows.values, rows.held_out))
+        # (n_classes, n_rows), because sums over the first axis are much faster for few classes.
+        self._scores, self._held_out = (np.repeat(start[:, None], len(X), axis=1) for X in (rows.values, rows.held_out))
         self.trees: list[BoostedTree] = []
 
     def add_stage(self, keys: Sequence[int]) -> float:
         """Add a tree for each class, and return the log loss of the held-out rows, summed with their weights."""
-        proba = softmax(self._scores, axis=1)
+        proba = np.exp(self._scores - self._scores.max(axis=0))
+        proba /= proba.sum(axis=0)
         for k, key in zip(self._classes, keys):
-            boosted, leaves = self._grow(k, proba[:, k], key)
+            tree = self._grow(k, proba[k], key)
+            packed = PackedTrees([tree])
+            leaves = packed.find_leaves(self._rows.values)[0]
+            boosted = self._with_steps(tree, k, proba[k], leaves)
             self.trees.append(boosted)
             _add_steps(self._scores, boosted, leaves)
-            _add_steps(self._held_out, boosted, PackedTrees([boosted.tree]).find_leaves(self._rows.held_out)[0])
+            _add_steps(self._held_out, boosted, packed.find_leaves(self._rows.held_out)[0])
         labels = self._rows.held_out_labels
-        logs = log_softmax(self._held_out, axis=1)[np.arange(len(labels)), labels]
+        shifted = self._held_out - self._held_out.max(axis=0)
+        logs = shifted[labels, np.arange(len(labels))] - np.log(np.exp(shifted).sum(axis=0))
         return -float(np.sum(self._rows.held_out_weights * logs))
 
-    def _grow(self, k: int, proba: NDArray[np.float64], key: int) -> tuple[BoostedTree, NDArray[np.int64]]:
-        """Return a tree for class k, and the leaf of each row."""
+    def _grow(self, k: int, proba: NDArray[np.float64], key: int) -> Tree:
+        """Return a tree for class k, given the probability of this class for each row."""
         is_class = self._rows.part.labels == k
         error = np.abs(is_class - proba)
         part = self._rows.part._replace(labels=is_class.astype(np.uint16), weights=self._weights * error)
@@ -102,18 +111,23 @@ class Booster:
         if (features := self._rows.features) is not None:
             renamed = np.append(features, LEAF).astype(np.int32)[tree.feature]
             tree = replace(tree, feature=renamed, n_features=self._rows.values.shape[1])
-        leaves = PackedTrees([tree]).find_leaves(self._rows.values)[0]
+        return tree
+
+    def _with_steps(self, tree: Tree, k: int, proba: NDArray[np.float64], leaves: NDArray[np.int64]) -> BoostedTree:
+        """Return a tree for class k with the steps of its nodes, given the leaf of each row."""
+        gradients = (self._rows.part.labels == k) - proba
         weight, gradient, hessian = (
-            np.bincount(leaves, self._weights * values, minlength=tree.n_nodes).astype(np.float64)
-            for values in (np.ones(len(proba)), is_class - proba, proba * (1.0 - proba))
+            np.bincount(leaves, values, minlength=tree.n_nodes)
+            for values in (self._weights, self._weights * gradients, self._weights * (proba * (1.0 - proba)))
         )
         steps = self._factor * np.clip(gradient / (hessian + _L2), -_MOST_STEP, _MOST_STEP)
-        # Children come after their parent.
+        # Lists are faster than arrays for single items. Children come after their parent.
+        weights, means, children = weight.tolist(), steps.tolist(), tree.left_child.tolist()
         for node in np.flatnonzero(tree.left_child != LEAF)[::-1].tolist():
-            left = tree.left_child[node]
-            weight[node] = weight[left] + weight[left + 1]
-            steps[node] = (weight[left] * steps[left] + weight[left + 1] * steps[left + 1]) / weight[node]
-        return BoostedTree(replace(tree, weight=weight), k, steps), leaves
+            left = children[node]
+            weights[node] = weights[left] + weights[left + 1]
+            means[node] = (weights[left] * means[left] + weights[left + 1] * means[left + 1]) / weights[node]
+        return BoostedTree(replace(tree, weight=np.array(weights)), k, np.array(means))
 
 
 def boosted_classes(n_classes: int) -> range:
