@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aucforest._progress import progress_bar
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.thresholds import find_positive
@@ -28,7 +29,7 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
-from aucforest.tables.target_rates import RATES, SETS
+from aucforest.tables.target_rates import INTERACTIONS, SETS
 from aucforest.tree.tree import Tree
 
 # The parameters and limits were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on the
@@ -48,6 +49,8 @@ _SAME_AS_FOREST = "categorical_features", "date_parts", "max_bins", "n_jobs"
 # A series ends when the log loss of its fold was lowest _PATIENCE stages ago, or after _MOST_STAGES stages or
 # _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 300, 1200
+# Boosted trees are left out for fewer rows, which they predict no better, but fit for several times as long.
+LEAST_ROWS = 500
 # For plans of memory: bytes of a code, and of a row besides its features and scores.
 _MOST_CODE_BYTES, _ROW_BYTES = 4, 100
 
@@ -124,7 +127,7 @@ def fit_boosted(
     `find_table` returns the training rows as the given model validates them.
     """
     shared = {name: getattr(forest, name) for name in _SAME_AS_FOREST}
-    shared["categorical_encoding"] = SETS if forest.target_rates_ is None else RATES
+    shared["categorical_encoding"] = SETS if forest.target_rates_ is None else INTERACTIONS
     model = AUCForestClassifier(**_PARAMS, **shared, random_state=forest._seed % 2**32)
     with model._fitting():
         table = find_table(model)
@@ -142,12 +145,14 @@ def fit_boosted(
                 if stopped.is_set():
                     break
                 losses.append(booster.add_stage(keys[first : first + n_each]))
+                progress.update()
                 if len(losses) - int(np.argmin(losses)) > _PATIENCE:
                     break
             return _Series(booster.trees, losses)
 
         try:
-            series = list(thread_map(model.n_jobs)(fit, folds))
+            with progress_bar(desc="boosting stages", verbose=forest.verbose) as progress:
+                series = list(thread_map(model.n_jobs)(fit, folds))
         finally:
             # Threads that still grow trees stop when the fit is interrupted.
             stopped.set()
@@ -162,7 +167,7 @@ def fit_boosted(
         model.trees_ = [_with_values(boosted, bound, growth.n_classes) for boosted in chain(*kept)]
         n_trees = model.n_estimators = len(model.trees_)
         model.variants_ = [("gini", "best")] * n_trees
-        model.encodings_ = [] if model.target_rates_ is None else [RATES] * n_trees
+        model.encodings_ = [] if model.target_rates_ is None else [growth.encoding] * n_trees
     return BoostedTrees(model, growth.n_classes * bound * n_stages * n_each, scores)
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.estimators._additive import AdditiveClassifier
-from aucforest.estimators._boosted import fit_boosted
+from aucforest.estimators._boosted import LEAST_ROWS, fit_boosted
 from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
 from aucforest.estimators._class_sample import class_factors, class_frequencies, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
@@ -104,6 +104,11 @@ class _Training(NamedTuple):
     def groups_of(self, rows: NDArray[Any]) -> NDArray[np.int64] | None:
         """Return the group of each of the given rows, or None without groups."""
         return None if self.groups is None else self.groups[rows]
+
+
+def _may_be_boosted(training: _Training) -> bool:
+    """Return whether boosted trees can be fitted to the training data, and there are enough rows."""
+    return not issparse(training.X) and np.count_nonzero(training.weights) >= LEAST_ROWS
 
 
 def _as_matrix(valid: Any) -> Any:
@@ -248,7 +253,7 @@ class StackFit(DecisionModel, OnnxExport):
             if self.residual:
                 scores.append(residual_score(self._fit_residual(training), proba))
             # The sum of a monotonic forest and another model is not monotonic in general.
-            if self.boosted and forest.monotonic_cst is None and not issparse(training.X):
+            if self.boosted and forest.monotonic_cst is None and _may_be_boosted(training):
                 scores.append(self._fit_boosted(training))
             if linear is not None:
                 self.members_["linear"], linear_proba = linear
