@@ -108,7 +108,7 @@ class _Training(NamedTuple):
 
 def _may_be_boosted(training: _Training) -> bool:
     """Return whether boosted trees can be fitted to the training data, and there are enough rows."""
-    return not issparse(training.X) and np.count_nonzero(training.weights) >= LEAST_ROWS
+    return not issparse(training.X) and int(np.count_nonzero(training.weights)) >= LEAST_ROWS
 
 
 def _as_matrix(valid: Any) -> Any:
