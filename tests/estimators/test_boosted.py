@@ -118,6 +118,15 @@ def test_a_stack_takes_groups():
     assert list(stack.fit(X, y, groups=groups).members_) == ["forest", "boosted"]
 
 
+@pytest.mark.parametrize("least", [1e-150, 1e-120])
+def test_a_stack_takes_very_different_weights(least):
+    X, y = make_rows()
+    stack = AUCStackingClassifier(small_forest(20), random_state=0, linear=None)
+    stack.fit(X, y, sample_weight=np.where(np.arange(len(y)) % 3 == 0, least, 1.0 / least))
+    assert list(stack.members_) == ["forest", "residual", "boosted"]
+    assert np.all(np.isfinite(stack.predict_proba(X)))
+
+
 def test_noise_has_no_score():
     found = []
     for seed in range(8):
