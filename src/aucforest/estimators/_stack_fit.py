@@ -47,6 +47,8 @@ from aucforest.tree.random import STACK_SAMPLE
 # The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. The penalty and _FEW were chosen on
 # the data sets of benchmarks/ranking.py with names from a to q, and on synthetic data sets.
 _FEW = 600.0
+# Smaller weights are raised to this number, as forests take no weights below 1e-200; the mean weight is 1.
+_LEAST_WEIGHT = 1e-100
 # Number of folds for the scores of the boosted trees and the linear model, a divisor of fitting.out_of_bag.N_PARTS.
 _N_FOLDS = 5
 # Maximum number of rows that the combination is fitted to.
@@ -85,7 +87,8 @@ class _Training(NamedTuple):
         by_class = weights_by_class(class_weight, classes, labels, sample_weight)
         weights = np.ones(len(labels)) if sample_weight is None else sample_weight
         weights = weights if by_class is None else weights * by_class[labels]
-        weights = weights / weights[weights > 0.0].mean()
+        is_kept = weights > 0.0
+        weights = np.where(is_kept, np.maximum(weights / weights[is_kept].mean(), _LEAST_WEIGHT), 0.0)
         groups = None
         if target.groups is not None:
             groups = np.full(len(labels), -1, dtype=np.int64)

@@ -1,0 +1,171 @@
+"""Boosted trees of a stack: rows have scores by trees that were not fitted to them, and noise has none."""
+
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss, roc_auc_score
+
+from aucforest import AUCStackingClassifier
+from aucforest.estimators import _boosted
+from aucforest.estimators._boosted import fit_boosted
+from aucforest.fitting.boosted import Booster
+from aucforest.tree.prediction import PackedTrees
+
+from .data import small_forest
+from .rated import make_rated
+
+
+def make_rows(n_rows=300, n_classes=2, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n_rows, 4))
+    score = X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * random.normal(size=n_rows)
+    return X, np.digitize(score, np.quantile(score, np.arange(1, n_classes) / n_classes))
+
+
+def fit(X, y, fold, *, weights=None, groups=None, **params):
+    """Return the boosted trees for a fitted forest with these parameters."""
+    forest = small_forest(3, random_state=0, **params).fit(X, y)
+
+    def find_table(model):
+        table = model._validate_rows(X, y, weights, groups)
+        table.rates, table.rate_weight = forest.target_rates_, weights
+        return table
+
+    return fit_boosted(forest, find_table, groups, fold)
+
+
+def folds(n_rows, n_folds=5):
+    return np.arange(n_rows) % n_folds
+
+
+def differences(scores):
+    """Return scores less those of the first class, as only differences matter."""
+    return scores - scores[:, :1]
+
+
+def predict(found, X, trees=slice(None)):
+    """Return the scaled mean over some trees."""
+    chosen = found.model.trees_[trees]
+    leaves = PackedTrees(chosen).find_leaves(np.ascontiguousarray(X))
+    return found.scale * np.mean([tree.frequencies[of_tree] for tree, of_tree in zip(chosen, leaves)], axis=0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_of_a_fold_are_those_of_its_own_trees(n_classes):
+    X, y = make_rows(n_classes=n_classes)
+    fold = folds(len(y))
+    found = fit(X, y, fold)
+    n_trees = len(found.model.trees_) // 5
+    by_fold = [differences(predict(found, X, slice(k * n_trees, (k + 1) * n_trees))) for k in range(5)]
+    for k in range(5):
+        np.testing.assert_allclose(differences(found.scores)[fold == k], by_fold[k][fold == k], atol=1e-9)
+    mean = differences(found.scale * found.model.predict_proba(X))
+    np.testing.assert_allclose(mean, np.mean(by_fold, axis=0), atol=1e-9)
+    for tree in found.model.trees_:
+        np.testing.assert_allclose(tree.frequencies.sum(axis=1), 1.0)
+    assert min(tree.frequencies.min() for tree in found.model.trees_) >= 0.0
+
+
+def test_scores_do_not_depend_on_labels_of_the_same_fold(monkeypatch):
+    monkeypatch.setattr(_boosted, "_MOST_STAGES", 5)
+    X, y = make_rows(400)
+    fold, other = folds(len(y)), y.copy()
+    other[fold == 0] = np.random.default_rng(1).permutation(y[fold == 0])
+    one, two = (fit(X, labels, fold) for labels in (y, other))
+    assert len(one.model.trees_) == len(two.model.trees_) == 25
+    np.testing.assert_array_equal(one.scores[fold == 0], two.scores[fold == 0])
+    assert not np.array_equal(one.scores[fold == 1], two.scores[fold == 1])
+
+
+@pytest.mark.parametrize("is_rated", [False, True])
+def test_threads_do_not_matter(is_rated):
+    X, y = make_rated(400) if is_rated else make_rows()
+    one, two = (fit(X, y, folds(len(y)), n_jobs=n_jobs) for n_jobs in (1, 2))
+    np.testing.assert_array_equal(one.scores, two.scores)
+    assert one.scale == two.scale
+
+
+def test_rows_of_weight_0_have_no_scores():
+    X, y = make_rows()
+    weights = (np.arange(len(y)) % 7 != 0) * 1.0
+    weighted = fit(X, y, np.where(weights > 0.0, folds(len(y)), -1), weights=weights)
+    np.testing.assert_array_equal(np.isnan(weighted.scores[:, 0]), weights == 0.0)
+    kept = weights > 0.0
+    few = fit(X[kept], y[kept], folds(len(y))[kept])
+    assert roc_auc_score(few.scores[:, 1] > 0.0, weighted.scores[kept, 1]) > 0.99
+
+
+def test_groups_with_target_rates():
+    """Labels of a group are equal, and groups are in one category: its other rows would reveal the label of a row."""
+    scores, labels = [], []
+    for seed in range(4):
+        X, _ = make_rated(400, seed=seed)
+        groups = np.arange(400) // 5
+        y = np.random.default_rng(seed).permutation(np.arange(80) % 2)[groups]
+        X["merchant"] = pd.Categorical([f"m{group}" for group in groups])
+        scores.append(differences(fit(X, y, groups % 5, groups=groups).scores)[:, 1])
+        labels.append(y)
+    assert abs(np.mean(list(map(roc_auc_score, labels, scores))) - 0.5) < 0.1
+
+
+def test_a_stack_takes_groups():
+    X, y = make_rated(400)
+    groups = np.arange(400) // 4
+    stack = AUCStackingClassifier(small_forest(20), random_state=0, residual=False, linear=None)
+    assert list(stack.fit(X, y, groups=groups).members_) == ["forest", "boosted"]
+
+
+@pytest.mark.parametrize("least", [1e-150, 1e-120])
+def test_a_stack_takes_very_different_weights(least):
+    X, y = make_rows()
+    stack = AUCStackingClassifier(small_forest(20), random_state=0, linear=None)
+    stack.fit(X, y, sample_weight=np.where(np.arange(len(y)) % 3 == 0, least, 1.0 / least))
+    assert list(stack.members_) == ["forest", "residual", "boosted"]
+    assert np.all(np.isfinite(stack.predict_proba(X)))
+
+
+def test_noise_has_no_score():
+    found = []
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        X = make_rated(400, seed=seed)[0].sort_values("merchant")
+        y = random.permutation(np.arange(400) % 2)
+        boosted = fit(X, y, random.permutation(folds(400)))
+        assert len(boosted.model.trees_) <= 5 * 20
+        found.append(roc_auc_score(y, differences(boosted.scores)[:, 1]))
+    assert abs(np.mean(found) - 0.5) < 0.04
+
+
+def test_boosting_helps_a_forest():
+    X, y = make_rows(1500)
+    losses = []
+    for boosted in (False, True):
+        stack = AUCStackingClassifier(small_forest(30), boosted=boosted, residual=False, linear=None, random_state=0)
+        losses.append(log_loss(y[1000:], stack.fit(X[:1000], y[:1000]).predict_proba(X[1000:])))
+    assert losses[1] < 0.9 * losses[0]
+
+
+def test_other_threads_stop_after_an_interruption(monkeypatch):
+    add_stage, n_added, started = Booster.add_stage, [0], threading.Event()
+
+    def interrupted(booster, keys):
+        if threading.current_thread() is threading.main_thread():
+            started.wait(10)
+            raise KeyboardInterrupt
+        n_added[0] += 1
+        started.set()
+        time.sleep(0.02)
+        return add_stage(booster, keys)
+
+    monkeypatch.setattr(Booster, "add_stage", interrupted)
+    monkeypatch.setattr(_boosted, "_PATIENCE", 1000)
+    X, y = make_rows()
+    with pytest.raises(KeyboardInterrupt):
+        fit(X, y, folds(len(y)), n_jobs=2)
+    time.sleep(0.1)
+    n_before = n_added[0]
+    time.sleep(0.2)
+    assert n_added[0] == n_before
