@@ -46,6 +46,15 @@ def _close_figures() -> Iterator[None]:
         sys.modules["matplotlib.pyplot"].close("all")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _boost_few_rows(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let stacks have boosted trees for few rows, too, except in tests of pages, whose outputs users see."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.parent != Path(__file__).parent:
+            patch.setattr("aucforest.estimators._stack_fit.LEAST_ROWS", 1)
+        yield
+
+
 def _refused(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)  # subclasses in test modules are asked for the arguments of their fit
     def refuse(*args: Any, **kwargs: Any) -> Any:

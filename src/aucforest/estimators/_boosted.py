@@ -11,6 +11,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from itertools import chain
+from operator import itemgetter
 from threading import Event
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
-from aucforest.tables.target_rates import INTERACTIONS, SETS
+from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS
 from aucforest.tree.tree import Tree
 
 # The parameters and limits were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on the
@@ -72,7 +73,7 @@ class _Rows:
     """The training rows, from which series take those of a fold and of the other folds."""
 
     def __init__(self, table: RowsInMemory, growth: Growth, part: Part, groups: NDArray[np.int64] | None) -> None:
-        self._table, self._growth, self._part, self._groups = table, growth, part, groups
+        self._table, self.growth, self._part, self._groups = table, growth, part, groups
         n_rows, kept = part.n_rows, table.target.kept
         self.indices = np.arange(n_rows) if kept is None else kept
         self._weights = np.ones(n_rows) if part.weights is None else part.weights / part.weights.mean()
@@ -86,7 +87,7 @@ class _Rows:
 
     def take(self, inside: NDArray[np.int64], held_out: NDArray[np.int64], key: int) -> tuple[Growth, BoostingRows]:
         """Return the rows that a series is fitted to; their target rates are those of earlier rows in random order."""
-        whole, growth, features = self._part, self._growth, None
+        whole, growth, features = self._part, self.growth, None
         part = Part(
             np.ascontiguousarray(whole.codes[:, inside]),
             whole.labels[inside],
@@ -108,7 +109,7 @@ class _Rows:
         """Return the features of rows, with a value in the bin of each code in place of a target rate."""
         assert isinstance(self._table.X, RatedRows)
         base = self._table.X.without_rates(rows)
-        values = np.zeros((len(rows), len(self._growth.n_bins)))
+        values = np.zeros((len(rows), len(self.growth.n_bins)))
         values[:, : base.shape[1]] = base
         for index in np.flatnonzero(features >= base.shape[1]).tolist():
             lower = growth.values.lower[growth.values.first[index] : growth.values.first[index + 1]]
@@ -127,48 +128,60 @@ def fit_boosted(
     `find_table` returns the training rows as the given model validates them.
     """
     shared = {name: getattr(forest, name) for name in _SAME_AS_FOREST}
-    shared["categorical_encoding"] = SETS if forest.target_rates_ is None else INTERACTIONS
-    model = AUCForestClassifier(**_PARAMS, **shared, random_state=forest._seed % 2**32)
+    encodings = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
+    model = AUCForestClassifier(**_PARAMS, **shared, categorical_encoding=encodings, random_state=forest._seed % 2**32)
     with model._fitting():
         table = find_table(model)
         seed = _prepare(model, table)
         growth, part = table.rows_to_grow_on()
-        rows = _Rows(table, growth, part, groups)
-        fold = fold[rows.indices]
-        n_each, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
-
-        def fit(k: int) -> _Series:
-            n_stages = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
-            keys = tree_keys(seed, range(k * n_stages * n_each, (k + 1) * n_stages * n_each))
-            booster, losses = Booster(*rows.take(np.flatnonzero(fold != k), np.flatnonzero(fold == k), keys[0])), []
-            for first in range(0, len(keys), n_each):
-                if stopped.is_set():
-                    break
-                losses.append(booster.add_stage(keys[first : first + n_each]))
-                progress.update()
-                if len(losses) - int(np.argmin(losses)) > _PATIENCE:
-                    break
-            return _Series(booster.trees, losses)
-
-        try:
-            with progress_bar(desc="boosting stages", verbose=forest.verbose) as progress:
-                series = list(thread_map(model.n_jobs)(fit, folds))
-        finally:
-            # Threads that still grow trees stop when the fit is interrupted.
-            stopped.set()
-        n_stages = min(len(one.losses) for one in series)
-        n_stages = 1 + int(np.argmin(np.sum([one.losses[:n_stages] for one in series], axis=0)))
-        kept = [one.trees[: n_stages * n_each] for one in series]
+        # Whether interactions help depends on the table, so both encodings are fitted, and the better one is kept.
+        fits = []
+        for encoding in growth.encodings:
+            rows = _Rows(table, replace(growth, encoding=encoding), part, groups)
+            fits.append((*_fit_series(rows, fold[rows.indices], seed, forest), encoding))
+        _, series, encoding = min(fits, key=itemgetter(0))
         scores = np.full((len(table.target.labels), growth.n_classes), np.nan)
-        for k, trees in zip(folds, kept):
-            held_out = np.flatnonzero(fold == k)
+        for k, trees in series.items():
+            held_out = np.flatnonzero(fold[rows.indices] == k)
             scores[rows.indices[held_out]] = sum_steps(trees, rows.values(held_out), growth.n_classes)
-        bound = max(float(np.abs(boosted.steps).max()) for boosted in chain(*kept)) or 1.0
-        model.trees_ = [_with_values(boosted, bound, growth.n_classes) for boosted in chain(*kept)]
-        n_trees = model.n_estimators = len(model.trees_)
-        model.variants_ = [("gini", "best")] * n_trees
-        model.encodings_ = [] if model.target_rates_ is None else [growth.encoding] * n_trees
-    return BoostedTrees(model, growth.n_classes * bound * n_stages * n_each, scores)
+        trees = [*chain(*series.values())]
+        bound = max(float(np.abs(boosted.steps).max()) for boosted in trees) or 1.0
+        model.trees_ = [_with_values(boosted, bound, growth.n_classes) for boosted in trees]
+        model.n_estimators = len(trees)
+        model.variants_ = [("gini", "best")] * len(trees)
+        model.encodings_ = [] if model.target_rates_ is None else [encoding] * len(trees)
+    return BoostedTrees(model, growth.n_classes * bound * len(trees) / len(series), scores)
+
+
+def _fit_series(
+    rows: _Rows, fold: NDArray[np.int64], seed: int, forest: AUCForestClassifier
+) -> tuple[float, dict[int, list[BoostedTree]]]:
+    """Return the log loss of held-out rows, and the trees of each fold, given the fold of each row."""
+    n_each, folds, stopped = len(boosted_classes(rows.growth.n_classes)), np.unique(fold).tolist(), Event()
+    n_most = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
+
+    def fit(k: int) -> _Series:
+        keys = tree_keys(seed, range(k * n_most * n_each, (k + 1) * n_most * n_each))
+        booster, losses = Booster(*rows.take(np.flatnonzero(fold != k), np.flatnonzero(fold == k), keys[0])), []
+        for first in range(0, len(keys), n_each):
+            if stopped.is_set():
+                break
+            losses.append(booster.add_stage(keys[first : first + n_each]))
+            progress.update()
+            if len(losses) - int(np.argmin(losses)) > _PATIENCE:
+                break
+        return _Series(booster.trees, losses)
+
+    try:
+        with progress_bar(desc="boosting stages", verbose=forest.verbose) as progress:
+            series = list(thread_map(forest.n_jobs)(fit, folds))
+    finally:
+        # Threads that still grow trees stop when the fit is interrupted.
+        stopped.set()
+    n_common = min(len(one.losses) for one in series)
+    losses = np.sum([one.losses[:n_common] for one in series], axis=0)
+    n_stages = 1 + int(np.argmin(losses))
+    return float(losses.min()), {k: one.trees[: n_stages * n_each] for k, one in zip(folds, series)}
 
 
 def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:

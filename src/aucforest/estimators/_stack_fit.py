@@ -338,8 +338,7 @@ class StackFit(DecisionModel, OnnxExport):
         self, model: AUCForestClassifier, training: _Training, weights: NDArray[np.float64]
     ) -> RowsInMemory:
         """Return the training rows for a model that reads the same features as the forest, target rates included."""
-        groups = training.groups if model.bootstrap else None  # boosted trees get groups besides the table
-        table = model._validate_rows(training.X, training.classes[training.labels], weights, groups)
+        table = model._validate_rows(training.X, training.classes[training.labels], weights, training.groups)
         table.rates, given = self.members_["forest"].target_rates_, training.sample_weight
         kept = table.target.kept
         table.rate_weight = given if given is None or kept is None else given[kept]
