@@ -50,10 +50,11 @@ _SAME_AS_FOREST = "categorical_features", "date_parts", "max_bins", "n_jobs"
 # A series ends when the log loss of its fold was lowest _PATIENCE stages ago, or after _MOST_STAGES stages or
 # _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 300, 1200
-# Boosted trees are left out for fewer rows, which they predict no better, but fit for several times as long.
-LEAST_ROWS = 500
-# For plans of memory: bytes of a code, and of a row besides its features and scores.
-_MOST_CODE_BYTES, _ROW_BYTES = 4, 100
+# Boosted trees are left out for fewer rows, for which a fit would take several times as long and be no better, and for
+# more classes, which would have few trees each.
+LEAST_ROWS, MOST_CLASSES = 500, 50
+# For plans of memory: bytes of a code, of a row besides its features and scores, and of a node besides its values.
+_MOST_CODE_BYTES, _ROW_BYTES, _NODE_BYTES = 4, 100, 60
 
 
 class BoostedTrees(NamedTuple):
@@ -132,7 +133,7 @@ def fit_boosted(
     model = AUCForestClassifier(**_PARAMS, **shared, categorical_encoding=encodings, random_state=forest._seed % 2**32)
     with model._fitting():
         table = find_table(model)
-        seed = _prepare(model, table)
+        seed = _prepare(model, table, len(np.unique(fold[fold >= 0])))
         growth, part = table.rows_to_grow_on()
         # Whether interactions help depends on the table, so both encodings are fitted, and the better one is kept.
         fits = []
@@ -184,7 +185,7 @@ def _fit_series(
     return float(losses.min()), {k: one.trees[: n_stages * n_each] for k, one in zip(folds, series)}
 
 
-def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
+def _prepare(model: AUCForestClassifier, table: RowsInMemory, n_series: int) -> int:
     """Encode the rows, set the fitted attributes of the model except those of trees, and return the seed of trees."""
     start, target = model._start(), table.target
     n_rows, n_classes, ungrouped = len(target.kept_labels), len(target.classes), copy(table)
@@ -194,7 +195,9 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     n_features = table.n_features + (0 if table.rates is None else table.rates.n_features)
     # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers for each.
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
-    model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes))
+    n_nodes = min(2 ** (spec.params.max_depth + 1), 2 * n_rows // spec.params.min_samples_leaf)
+    tree_bytes = n_series * _MOST_TREES * n_nodes * (_NODE_BYTES + 8 * n_classes) if n_classes > 2 else 0
+    model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes + tree_bytes))
     model._seed, model._sample_records = start.seed, [SampleRecord.of(None, n_rows)]
     model._groups = model.calibration_ = model.threshold_ = None
     model.shrinkage_ = 0.0

@@ -14,7 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.estimators._additive import AdditiveClassifier
-from aucforest.estimators._boosted import LEAST_ROWS, fit_boosted
+from aucforest.estimators._boosted import LEAST_ROWS, MOST_CLASSES, fit_boosted
 from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
 from aucforest.estimators._class_sample import class_factors, class_frequencies, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
@@ -110,8 +110,9 @@ class _Training(NamedTuple):
 
 
 def _may_be_boosted(training: _Training) -> bool:
-    """Return whether boosted trees can be fitted to the training data, and there are enough rows."""
-    return not issparse(training.X) and int(np.count_nonzero(training.weights)) >= LEAST_ROWS
+    """Return whether boosted trees can be fitted to the training data, with enough rows for every class."""
+    has_few = np.count_nonzero(training.weights) < LEAST_ROWS or len(training.classes) > MOST_CLASSES
+    return not (issparse(training.X) or has_few)
 
 
 def _as_matrix(valid: Any) -> Any:

@@ -42,7 +42,8 @@ class AUCStackingClassifier(StackFit):
         Whether to fit gradient boosted trees [2]_ [3]_: for each of five folds a series of trees on the samples of the
         other folds, each tree grown on the errors of those before it. A series has up to 300 trees, or up to 1,200 if
         there are more than two classes; the log loss of the left-out folds chooses how many. Boosted trees are left out
-        if there are fewer than 500 samples, if the forest has monotonicity constraints, or if X is sparse.
+        if there are fewer than 500 samples or more than 50 classes, if the forest has monotonicity constraints, or if X
+        is sparse.
     penalty : float, default=1.0
         The penalty on the weights b of the members is ``penalty * (1 + 600 / n)`` times the squared distance of b from
         (1, 0, 0, 0), the forest alone. Here n is about the number of samples of the rarer class.
