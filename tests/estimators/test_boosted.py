@@ -111,6 +111,22 @@ def test_groups_with_target_rates():
     assert abs(np.mean(list(map(roc_auc_score, labels, scores))) - 0.5) < 0.1
 
 
+@pytest.mark.parametrize("sampling", ["bootstrap", "balanced"])
+def test_target_rates_are_those_of_the_forest(sampling, monkeypatch):
+    """If the forest samples classes at different rates, left-out rows and rows of the fit have rates of one scale."""
+    random, means = np.random.default_rng(0), []
+
+    def record(growth, rows):
+        means.append((rows.values[:, -1].mean(), rows.held_out[:, -1].mean()))
+        return Booster(growth, rows)
+
+    monkeypatch.setattr(_boosted, "Booster", record)
+    X = pd.DataFrame({"x": random.normal(size=1500), "shop": pd.Categorical(random.integers(0, 60, 1500))})
+    fit(X, (random.random(1500) < 0.1).astype(int), folds(1500), sampling=sampling)
+    inside, held_out = np.mean(means, axis=0)
+    assert inside == pytest.approx(held_out, rel=0.1)
+
+
 def test_a_stack_takes_groups():
     X, y = make_rated(400)
     groups = np.arange(400) // 4

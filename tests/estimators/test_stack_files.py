@@ -231,6 +231,13 @@ def test_in_older_files_all_categories_beyond_254_had_the_code_254(tmp_path):
     assert_same_model(aucforest.load(tmp_path / "before"), saved(aucforest.load(tmp_path / "before"), tmp_path))
 
 
+def test_older_files_have_no_boosted_trees(contents, tmp_path):
+    arrays, metadata = contents["sparse"]
+    parameters = {name: value for name, value in metadata["parameters"].items() if name != "boosted"}
+    write_model(tmp_path / "old", arrays, metadata | {"parameters": parameters})
+    assert aucforest.load(tmp_path / "old").boosted is False
+
+
 def test_a_scale_without_boosted_trees_is_refused(contents, tmp_path):
     assert "boosted_scale" not in contents["sparse"][0]
     check_refused(contents["sparse"], array("boosted_scale", 2.0), "boosted_scale is unknown", tmp_path)

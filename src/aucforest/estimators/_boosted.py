@@ -3,7 +3,7 @@
 New rows are predicted by the mean of all series, so nothing is fitted again to all rows, and every training row has
 scores by a series that was not fitted to it. The trees are kept as a forest, whose files, exports and explanations they
 share: with K classes and a bound c of all steps, a leaf with the step s for class k has the values
-(1 + (is_k - 1 / K) s / c) / K, or (1 + s / c) / 2 and (1 - s / c) / 2 for two classes. They are not negative and sum to
+(1 + (is_k - 1 / K) s / c) / K, or (1 - s / c) / 2 and (1 + s / c) / 2 for two classes. They are not negative and sum to
 1. So the mean over trees, times a scale, is the sum of steps, up to a number that all classes share.
 """
 
@@ -16,6 +16,7 @@ from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from aucforest._progress import progress_bar
@@ -30,7 +31,8 @@ from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import RatedRows
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import tree_keys
-from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS
+from aucforest.fitting.target_rates import RateWeights
+from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, TargetRates
 from aucforest.tree.tree import Tree
 
 # The parameters and limits were chosen on the data sets of benchmarks/ranking.py with names from a to q, and on the
@@ -46,7 +48,7 @@ _PARAMS: dict[str, Any] = {
     "calibration": None,
 }
 # Parameters of the forest of the stack, so that both models read the same features.
-_SAME_AS_FOREST = "categorical_features", "date_parts", "max_bins", "n_jobs"
+_SHARED_PARAMS = "categorical_features", "date_parts", "max_bins"
 # A series ends when the log loss of its fold was lowest _PATIENCE stages ago, or after _MOST_STAGES stages or
 # _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 300, 1200
@@ -78,9 +80,17 @@ class _Rows:
         n_rows, kept = part.n_rows, table.target.kept
         self.indices = np.arange(n_rows) if kept is None else kept
         self._weights = np.ones(n_rows) if part.weights is None else part.weights / part.weights.mean()
-        # Codes of categories and of sets are read as float64.
+        self._rate_weights = None if growth.rates is None else self._weigh_in_rates(growth.rates)
+        # With categories or target rates, features are float64.
         is_narrow = growth.rates is None and not growth.by_set.any() and table.X.dtype == np.float32
         self._dtype = np.float32 if is_narrow else np.float64
+
+    def _weigh_in_rates(self, rates: TargetRates) -> NDArray[np.float64]:
+        """Return the weights of rows in target rates; classes that the forest samples less have lower ones."""
+        part, n_classes = self._part, self.growth.n_classes
+        weights = np.ones(part.n_rows) if part.rate_weights is None else part.rate_weights
+        unsampled = RateWeights.of(self._table.rate_weight, None, n_classes).factors
+        return weights * (rates.factors / unsampled)[part.labels]
 
     def values(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
         """Return the features of rows, as a model reads that was not fitted to them."""
@@ -94,7 +104,7 @@ class _Rows:
             whole.labels[inside],
             self._weights[inside],
             groups=None if self._groups is None else self._groups[self.indices[inside]].astype(np.int32),
-            rate_weights=None if whole.rate_weights is None else whole.rate_weights[inside],
+            rate_weights=None if self._rate_weights is None else self._rate_weights[inside],
         )
         if growth.rates is None:
             values = self.values(inside)
@@ -124,23 +134,28 @@ def fit_boosted(
     groups: NDArray[np.int64] | None,
     fold: NDArray[np.int64],
 ) -> BoostedTrees:
-    """Fit a series for each fold, given the fold and the group of each row.
+    """Fit a series for each fold, given the fold and the group of each row, -1 for rows of weight 0.
 
     `find_table` returns the training rows as the given model validates them.
     """
-    shared = {name: getattr(forest, name) for name in _SAME_AS_FOREST}
+    shared = {name: getattr(forest, name) for name in _SHARED_PARAMS}
+    # A thread fits a whole series.
+    n_series = len(np.unique(fold[fold >= 0]))
+    shared["n_jobs"] = min(effective_n_jobs(forest.n_jobs), n_series)
     encodings = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
-    model = AUCForestClassifier(**_PARAMS, **shared, categorical_encoding=encodings, random_state=forest._seed % 2**32)
+    model = AUCForestClassifier(
+        n_series, **_PARAMS, **shared, categorical_encoding=encodings, random_state=forest._seed % 2**32
+    )
     with model._fitting():
         table = find_table(model)
-        seed = _prepare(model, table, len(np.unique(fold[fold >= 0])))
+        seed = _prepare(model, table)
         growth, part = table.rows_to_grow_on()
         # Whether interactions help depends on the table, so both encodings are fitted, and the better one is kept.
         fits = []
         for encoding in growth.encodings:
             rows = _Rows(table, replace(growth, encoding=encoding), part, groups)
-            fits.append((*_fit_series(rows, fold[rows.indices], seed, forest), encoding))
-        _, series, encoding = min(fits, key=itemgetter(0))
+            fits.append((*_fit_series(rows, fold[rows.indices], seed, forest), rows))
+        _, series, rows = min(fits, key=itemgetter(0))
         scores = np.full((len(table.target.labels), growth.n_classes), np.nan)
         for k, trees in series.items():
             held_out = np.flatnonzero(fold[rows.indices] == k)
@@ -148,9 +163,9 @@ def fit_boosted(
         trees = [*chain(*series.values())]
         bound = max(float(np.abs(boosted.steps).max()) for boosted in trees) or 1.0
         model.trees_ = [_with_values(boosted, bound, growth.n_classes) for boosted in trees]
-        model.n_estimators = len(trees)
+        model.n_estimators, model.n_jobs = len(trees), forest.n_jobs
         model.variants_ = [("gini", "best")] * len(trees)
-        model.encodings_ = [] if model.target_rates_ is None else [encoding] * len(trees)
+        model.encodings_ = [] if model.target_rates_ is None else [rows.growth.encoding] * len(trees)
     return BoostedTrees(model, growth.n_classes * bound * len(trees) / len(series), scores)
 
 
@@ -185,7 +200,7 @@ def _fit_series(
     return float(losses.min()), {k: one.trees[: n_stages * n_each] for k, one in zip(folds, series)}
 
 
-def _prepare(model: AUCForestClassifier, table: RowsInMemory, n_series: int) -> int:
+def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     """Encode the rows, set the fitted attributes of the model except those of trees, and return the seed of trees."""
     start, target = model._start(), table.target
     n_rows, n_classes, ungrouped = len(target.kept_labels), len(target.classes), copy(table)
@@ -196,8 +211,13 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory, n_series: int) -> 
     # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers for each.
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
     n_nodes = min(2 ** (spec.params.max_depth + 1), 2 * n_rows // spec.params.min_samples_leaf)
-    tree_bytes = n_series * _MOST_TREES * n_nodes * (_NODE_BYTES + 8 * n_classes) if n_classes > 2 else 0
-    model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes + tree_bytes))
+    # The trees of the other encoding are in memory, too.
+    n_trees = model.n_estimators * _MOST_TREES * (1 if table.rates is None else 2)
+    tree_bytes = n_trees * n_nodes * (_NODE_BYTES + 8 * n_classes) if n_classes > 2 else 0
+    try:
+        model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes + tree_bytes))
+    except ValueError as error:
+        raise ValueError(f"the boosted trees of the stack: {error}; or set boosted=False") from error
     model._seed, model._sample_records = start.seed, [SampleRecord.of(None, n_rows)]
     model._groups = model.calibration_ = model.threshold_ = None
     model.shrinkage_ = 0.0

@@ -289,6 +289,8 @@ def _make_estimator(name: str, values: dict[str, Any]) -> Any:
     if name == "LinearAUCClassifier":  # parameters of the second solver in older files
         for parameter in ("solver", "n_pairs", "learning_rate", "decay", "random_state"):
             values.pop(parameter, None)
+    if name == "AUCStackingClassifier":  # older files have no boosted trees
+        values.setdefault("boosted", False)
     for outer, kind in _ESTIMATORS[name]._nested.items():
         prefix = f"{outer}__"
         nested = {each.removeprefix(prefix): values.pop(each) for each in list(values) if each.startswith(prefix)}

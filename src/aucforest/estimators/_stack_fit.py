@@ -109,8 +109,8 @@ class _Training(NamedTuple):
         return None if self.groups is None else self.groups[rows]
 
 
-def _may_be_boosted(training: _Training) -> bool:
-    """Return whether boosted trees can be fitted to the training data, with enough rows for every class."""
+def _can_be_boosted(training: _Training) -> bool:
+    """Return whether stacks have boosted trees for the training data: not if X is sparse, or with few rows."""
     has_few = np.count_nonzero(training.weights) < LEAST_ROWS or len(training.classes) > MOST_CLASSES
     return not (issparse(training.X) or has_few)
 
@@ -155,7 +155,7 @@ class StackFit(DecisionModel, OnnxExport):
     members_: dict[str, Any]
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
-    # The class scores of the boosted trees are the mean over trees times this number; only defined with this member.
+    # The class scores of the boosted trees are the mean over trees times this number; only used with this member.
     _boosted_scale: float
 
     def _fit_members(
@@ -257,7 +257,7 @@ class StackFit(DecisionModel, OnnxExport):
             if self.residual:
                 scores.append(residual_score(self._fit_residual(training), proba))
             # The sum of a monotonic forest and another model is not monotonic in general.
-            if self.boosted and forest.monotonic_cst is None and _may_be_boosted(training):
+            if self.boosted and forest.monotonic_cst is None and _can_be_boosted(training):
                 scores.append(self._fit_boosted(training))
             if linear is not None:
                 self.members_["linear"], linear_proba = linear

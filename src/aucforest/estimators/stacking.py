@@ -54,7 +54,8 @@ class AUCStackingClassifier(StackFit):
     oob_score : bool, str or callable, default=False
         Whether to compute an out-of-bag score. See `AUCForestClassifier`.
     n_jobs : int or None, default=None
-        The number of threads of the forests and boosted trees. None uses the `n_jobs` of `forest`.
+        The number of threads of the forests, and of the boosted trees, which use five at most. None uses the `n_jobs`
+        of `forest`.
     random_state : int, RandomState instance or None, default=None
         Controls the forests and boosted trees, unless `forest` has a `random_state`. An int is passed to the forest as
         it is.

@@ -64,7 +64,8 @@ def _add_trees(graph: Graph, ensemble: "Ensemble", output: str) -> None:
         # `chained` keeps the indices of the nodes of the tree, and it appends no leaves.
         prediction = ensemble.values(tree)
         is_given = tree.is_leaf[:, None] & (prediction != 0.0)
-        is_given[tree.is_leaf.argmax(), 0] = True  # ONNX needs a value, and all steps of boosted trees may be 0
+        if not is_given.any():  # all steps of boosted trees may be 0, but ONNX needs a value
+            is_given[tree.is_leaf.argmax(), 0] = True
         leaf, target = np.nonzero(is_given)
         parts.append(
             {

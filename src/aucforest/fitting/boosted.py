@@ -3,8 +3,8 @@
 For each class, or only for the second one of two, a tree separates the rows of the class from the others by the Gini
 criterion. With the class probability p so far and g = is_class - p, a row has the weight abs(g). Then the gain of a
 split is half the increase of the sum of G^2 / W over nodes, where G is the sum of g and W that of abs(g). As abs(g) is
-2 p (1 - p) in expectation, this is the decrease in log loss by Newton steps in the leaves (Friedman, Hastie, Tibshirani
-2000, Annals of Statistics 28), so that the trees of a forest also serve for boosting.
+2 p (1 - p) in expectation, this is about half the decrease in log loss by Newton steps in the leaves (Friedman, Hastie,
+Tibshirani 2000, Annals of Statistics 28), so that the trees of a forest also serve for boosting.
 """
 
 from collections.abc import Iterable, Sequence
@@ -86,6 +86,7 @@ class Booster:
 
     def add_stage(self, keys: Sequence[int]) -> float:
         """Add a tree for each class, and return the log loss of the held-out rows, summed with their weights."""
+        # Functions of scipy take several times as long for few classes.
         proba = np.exp(self._scores - self._scores.max(axis=0))
         proba /= proba.sum(axis=0)
         for k, key in zip(self._classes, keys):
