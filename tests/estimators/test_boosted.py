@@ -121,8 +121,9 @@ def test_target_rates_are_those_of_the_forest(sampling, monkeypatch):
         return Booster(growth, rows)
 
     monkeypatch.setattr(_boosted, "Booster", record)
-    X = pd.DataFrame({"x": random.normal(size=1500), "shop": pd.Categorical(random.integers(0, 60, 1500))})
-    fit(X, (random.random(1500) < 0.1).astype(int), folds(1500), sampling=sampling)
+    shop, rates = random.integers(0, 60, 1500), random.beta(0.3, 4.0, 60)
+    X = pd.DataFrame({"x": random.normal(size=1500), "shop": pd.Categorical(shop)})
+    fit(X, (random.random(1500) < rates[shop]).astype(int), folds(1500), sampling=sampling)
     inside, held_out = np.mean(means, axis=0)
     assert inside == pytest.approx(held_out, rel=0.1)
 
