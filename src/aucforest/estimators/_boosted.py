@@ -186,10 +186,11 @@ def _fit_series(
             progress.update()
             if len(losses) - int(np.argmin(losses)) > _PATIENCE:
                 break
+        progress.update(n_most - len(losses))  # stages that are not needed
         return _Series(booster.trees, losses)
 
     try:
-        with progress_bar(desc="boosting stages", verbose=forest.verbose) as progress:
+        with progress_bar(total=n_most * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
             series = list(thread_map(forest.n_jobs)(fit, folds))
     finally:
         # Threads that still grow trees stop when the fit is interrupted.
