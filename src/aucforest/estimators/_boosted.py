@@ -81,9 +81,6 @@ class _Rows:
         self.indices = np.arange(n_rows) if kept is None else kept
         self._weights = np.ones(n_rows) if part.weights is None else part.weights / part.weights.mean()
         self._rate_weights = None if growth.rates is None else self._weigh_in_rates(growth.rates)
-        # With categories or target rates, features are float64.
-        is_narrow = growth.rates is None and not growth.by_set.any() and table.X.dtype == np.float32
-        self._dtype = np.float32 if is_narrow else np.float64
 
     def _weigh_in_rates(self, rates: TargetRates) -> NDArray[np.float64]:
         """Return the weights of rows in target rates; classes that the forest samples less have lower ones."""
@@ -92,9 +89,10 @@ class _Rows:
         unsampled = RateWeights.of(self._table.rate_weight, None, n_classes).factors
         return weights * (rates.factors / unsampled)[part.labels]
 
-    def values(self, rows: NDArray[np.int64]) -> NDArray[np.floating]:
+    def values(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the features of rows, as a model reads that was not fitted to them."""
-        return np.require(self._table.X[self.indices[rows]], self._dtype, ["C", "W"])
+        # The kernel that finds leaves would be compiled once more for float32.
+        return np.require(self._table.X[self.indices[rows]], np.float64, ["C", "W"])
 
     def take(self, inside: NDArray[np.int64], held_out: NDArray[np.int64], key: int) -> tuple[Growth, BoostingRows]:
         """Return the rows that a series is fitted to; their target rates are those of earlier rows in random order."""

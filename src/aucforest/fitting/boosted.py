@@ -34,9 +34,9 @@ class BoostingRows(NamedTuple):
     """The rows that trees are fitted to, and held-out rows, which show when to stop."""
 
     part: Part  # the rows of the fit; weights have about the mean 1
-    values: NDArray[np.floating]  # (n_rows, n_features), their features
+    values: NDArray[np.float64]  # (n_rows, n_features), their features
     features: NDArray[np.int64] | None  # the indices of the features with codes among all features, None for all
-    held_out: NDArray[np.floating]  # (n_held_out, n_features)
+    held_out: NDArray[np.float64]  # (n_held_out, n_features)
     held_out_labels: NDArray[np.uint16]
     held_out_weights: NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class BoostedTree(NamedTuple):
     steps: NDArray[np.float64]  # (n_nodes,), the mean step of the leaves below a node
 
 
-def sum_steps(trees: Iterable[BoostedTree], X: NDArray[np.floating], n_classes: int) -> NDArray[np.float64]:
+def sum_steps(trees: Iterable[BoostedTree], X: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
     """Return the sum of the steps of trees for each row and class."""
     total = np.zeros((n_classes, len(X)))
     for boosted in trees:
