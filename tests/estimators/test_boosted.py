@@ -34,7 +34,7 @@ def fit(X, y, fold, *, weights=None, groups=None, **params):
         table.rates, table.rate_weight = forest.target_rates_, weights
         return table
 
-    return fit_boosted(forest, find_table, groups, fold)
+    return fit_boosted(forest, find_table, fold)
 
 
 def folds(n_rows, n_folds=5):

@@ -75,8 +75,9 @@ class _Series(NamedTuple):
 class _Rows:
     """The training rows, from which series take those of a fold and of the other folds."""
 
-    def __init__(self, table: RowsInMemory, growth: Growth, part: Part, groups: NDArray[np.int64] | None) -> None:
-        self._table, self.growth, self._part, self._groups = table, growth, part, groups
+    def __init__(self, table: RowsInMemory) -> None:
+        self._table = table
+        self.growth, self._part = growth, part = table.rows_to_grow_on()
         n_rows, kept = part.n_rows, table.target.kept
         self.indices = np.arange(n_rows) if kept is None else kept
         self._weights = np.ones(n_rows) if part.weights is None else part.weights / part.weights.mean()
@@ -94,14 +95,15 @@ class _Rows:
         # The kernel that finds leaves would be compiled once more for float32.
         return np.require(self._table.X[self.indices[rows]], np.float64, ["C", "W"])
 
-    def take(self, inside: NDArray[np.int64], held_out: NDArray[np.int64], key: int) -> tuple[Growth, BoostingRows]:
-        """Return the rows that a series is fitted to; their target rates are those of earlier rows in random order."""
-        whole, growth, features = self._part, self.growth, None
+    def take(self, growth: Growth, is_held_out: NDArray[np.bool_], key: int) -> tuple[Growth, BoostingRows]:
+        """Return the rows of a series; target rates of those in the fit are by earlier rows in random order."""
+        inside, held_out = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
+        whole, groups, features = self._part, self._table.target.groups, None
         part = Part(
             np.ascontiguousarray(whole.codes[:, inside]),
             whole.labels[inside],
             self._weights[inside],
-            groups=None if self._groups is None else self._groups[self.indices[inside]].astype(np.int32),
+            groups=None if groups is None else groups[inside],
             rate_weights=None if self._rate_weights is None else self._rate_weights[inside],
         )
         if growth.rates is None:
@@ -129,10 +131,9 @@ class _Rows:
 def fit_boosted(
     forest: AUCForestClassifier,
     find_table: Callable[[AUCForestClassifier], RowsInMemory],
-    groups: NDArray[np.int64] | None,
     fold: NDArray[np.int64],
 ) -> BoostedTrees:
-    """Fit a series for each fold, given the fold and the group of each row, -1 for rows of weight 0.
+    """Fit a series for each fold, given the fold of each row, -1 for rows of weight 0.
 
     `find_table` returns the training rows as the given model validates them.
     """
@@ -147,36 +148,35 @@ def fit_boosted(
     with model._fitting():
         table = find_table(model)
         seed = _prepare(model, table)
-        growth, part = table.rows_to_grow_on()
+        rows = _Rows(table)
+        n_classes, fold = rows.growth.n_classes, fold[rows.indices]
         # Whether interactions help depends on the table, so both encodings are fitted, and the better one is kept.
-        fits = []
-        for encoding in growth.encodings:
-            rows = _Rows(table, replace(growth, encoding=encoding), part, groups)
-            fits.append((*_fit_series(rows, fold[rows.indices], seed, forest), rows))
-        _, series, rows = min(fits, key=itemgetter(0))
-        scores = np.full((len(table.target.labels), growth.n_classes), np.nan)
-        for k, trees in series.items():
-            held_out = np.flatnonzero(fold[rows.indices] == k)
-            scores[rows.indices[held_out]] = sum_steps(trees, rows.values(held_out), growth.n_classes)
+        growths = [replace(rows.growth, encoding=encoding) for encoding in rows.growth.encodings]
+        fits = [(*_fit_series(rows, growth, fold, seed, forest), growth.encoding) for growth in growths]
+        _, series, encoding = min(fits, key=itemgetter(0))
+        scores = np.full((len(table.target.labels), n_classes), np.nan)
+        for k, of_fold in series.items():
+            held_out = np.flatnonzero(fold == k)
+            scores[rows.indices[held_out]] = sum_steps(of_fold, rows.values(held_out), n_classes)
         trees = [*chain(*series.values())]
         bound = max(float(np.abs(boosted.steps).max()) for boosted in trees) or 1.0
-        model.trees_ = [_with_values(boosted, bound, growth.n_classes) for boosted in trees]
+        model.trees_ = [_with_values(boosted, bound, n_classes) for boosted in trees]
         model.n_estimators, model.n_jobs = len(trees), forest.n_jobs
         model.variants_ = [("gini", "best")] * len(trees)
-        model.encodings_ = [] if model.target_rates_ is None else [rows.growth.encoding] * len(trees)
-    return BoostedTrees(model, growth.n_classes * bound * len(trees) / len(series), scores)
+        model.encodings_ = [] if model.target_rates_ is None else [encoding] * len(trees)
+    return BoostedTrees(model, n_classes * bound * len(trees) / len(series), scores)
 
 
 def _fit_series(
-    rows: _Rows, fold: NDArray[np.int64], seed: int, forest: AUCForestClassifier
+    rows: _Rows, growth: Growth, fold: NDArray[np.int64], seed: int, forest: AUCForestClassifier
 ) -> tuple[float, dict[int, list[BoostedTree]]]:
     """Return the log loss of held-out rows, and the trees of each fold, given the fold of each row."""
-    n_each, folds, stopped = len(boosted_classes(rows.growth.n_classes)), np.unique(fold).tolist(), Event()
+    n_each, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
     n_most = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
 
     def fit(k: int) -> _Series:
         keys = tree_keys(seed, range(k * n_most * n_each, (k + 1) * n_most * n_each))
-        booster, losses = Booster(*rows.take(np.flatnonzero(fold != k), np.flatnonzero(fold == k), keys[0])), []
+        booster, losses = Booster(*rows.take(growth, fold == k, keys[0])), []
         for first in range(0, len(keys), n_each):
             if stopped.is_set():
                 break

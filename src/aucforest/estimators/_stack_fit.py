@@ -331,7 +331,7 @@ class StackFit(DecisionModel, OnnxExport):
         kept = np.flatnonzero(training.weights)
         fold[kept] = training.folds(kept)
         find_table = partial(self._validate_for, training=training, weights=training.weights)
-        found = fit_boosted(self.members_["forest"], find_table, training.groups, fold)
+        found = fit_boosted(self.members_["forest"], find_table, fold)
         self.members_["boosted"], self._boosted_scale = found.model, found.scale
         return found.scores
 
