@@ -181,8 +181,9 @@ def test_every_module_is_in_the_architecture_with_its_first_sentence():
         )
     )
     for path, sentence in sentences.items():
-        chapter = text if path.parent == package else chapters[path.parent.name]
-        assert f"- `{path.name}`: {' '.join(sentence.split())}\n" in chapter
+        folder, *parts = path.relative_to(package).parts
+        chapter, name = (chapters[folder], "/".join(parts)) if parts else (text, folder)
+        assert f"- `{name}`: {' '.join(sentence.split())}\n" in chapter
 
 
 def test_every_extra_is_in_the_table():

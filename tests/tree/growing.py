@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from aucforest._compile import compile_scorer
 from aucforest.tree.binning import BinnedMatrix, bin_matrix
-from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION, entropy_table
+from aucforest.tree.criteria.criterion import CUSTOM_CRITERION
+from aucforest.tree.criteria.entropy import entropy_table
+from aucforest.tree.criteria.table import CRITERIA
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.growing import Batch, Sizes, branch_rows, grow_trees, make_workspace
 from aucforest.tree.samples import NO_NAMES, CodeBins, Codes, Columns, SparseCodes

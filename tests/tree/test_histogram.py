@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aucforest._compile import bare_device, bare_kernel
 from aucforest.tree.binning import BinnedMatrix, BinValues
-from aucforest.tree.criteria import sum_of
+from aucforest.tree.criteria.criterion import sum_of
 from aucforest.tree.histogram import PAIR_SAMPLES, SORT_SAMPLES, HistogramBuffers, list_bits
 from aucforest.tree.samples import add_code, take_samples
 from aucforest.tree.splitter import MORE_CLASSES, TWO_CLASSES, Node, Search, SplitBuffers

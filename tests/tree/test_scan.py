@@ -1,20 +1,14 @@
-"""Admissible splits: bounds on the children, and monotonic constraints; user-defined criteria.
+"""Admissible splits: bounds on the children, and monotonic constraints."""
 
-A user-defined criterion is as good as the built-in one that says the same, and safe whatever it returns.
-"""
-
-import math
 from bisect import bisect_left
-from itertools import product
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.binning import MAX_BINS
-from aucforest.tree.criteria import ROUNDING
+from aucforest.tree.criteria.criterion import ROUNDING
 from tests.reference.growing import rank_of
 from tests.reference.tree import leaf_of
 from tests.tree.growing import NAMES, Growth, canonical, grow
@@ -119,88 +113,3 @@ def test_ties_of_small_gains_go_to_the_lower_bin():
     X, labels = np.repeat(np.arange(float(n_bins)), 2)[:, None], np.tile([0, 1], n_bins)
     tree = grow(X, labels, weights=count(earlier).ravel(), criterion="gini", max_depth=1).tree
     assert tree.threshold[0] == 3.5
-
-
-@numba.njit
-def custom_gini(left, node):
-    """The decrease of the Gini impurity."""
-    weight, left_weight = node.sum(), left.sum()
-    right_weight = weight - left_weight
-    decrease = 0.0
-    for k in range(len(left)):
-        right = node[k] - left[k]
-        decrease += left[k] ** 2 / left_weight + right**2 / right_weight - node[k] ** 2 / weight
-    return decrease / weight
-
-
-@numba.njit
-def custom_auc(left, node):
-    """The AUC of a split, less 1/2, as a mean over pairs of classes."""
-    total, n_pairs = 0.0, 0
-    for i in range(len(node)):
-        for j in range(i):
-            if node[i] > 0 and node[j] > 0:
-                total += 0.5 * abs(left[i] / node[i] - left[j] / node[j])
-                n_pairs += 1
-    return total / n_pairs
-
-
-CUSTOM = {"gini": custom_gini, "auc": custom_auc}
-
-
-@pytest.mark.parametrize("name", CUSTOM)
-@pytest.mark.parametrize("n_classes", [2, 3, 6])
-@pytest.mark.parametrize("how", [{}, {"random": True}, {"min_samples_leaf": 3, "min_weight_leaf": 5}])
-def test_every_node_holds_the_best_split_by_a_custom_criterion(name, n_classes, how):
-    for seed in range(3):
-        X, labels = random_data(seed, n_classes, n_rows=100, n_values=90)
-        growth = Growth(CUSTOM[name], max_features=3, key=seed, **how)
-        check_tree(X, labels, growth, n_classes=n_classes, **weighings(seed, 100)[1])
-
-
-def test_more_splits_than_are_scored_at_once():
-    X, labels = random_data(0, 2, n_rows=600, n_values=250, missing=0.05)
-    check_tree(X, labels, Growth(custom_auc, max_depth=3))
-    labels[:50] = 2
-    check_tree(X, labels, Growth(custom_auc, max_depth=3))
-
-
-def test_a_custom_criterion_keeps_monotonic_constraints():
-    for seed in range(3):
-        X, labels = random_data(seed, 2, n_rows=100, n_values=30)
-        check_tree(X, labels, Growth(custom_gini, key=seed, signs=(1, -1, 0, 1)))
-
-
-def test_totals_stand_in_the_order_of_classes():
-    @numba.njit
-    def of_the_last_class(left, node):
-        return left[3] / node[3] if node[3] > 0 and left[:3].sum() == 0 else 0.0
-
-    X = np.array([[0.0], [1.0], [2.0], [3.0], [4.0]])
-    tree = grow(X, np.array([3, 3, 1, 0, 3]), criterion=of_the_last_class).tree
-    assert (tree.threshold[0], tree.gain[0], tree.n_nodes) == (1.5, pytest.approx(2 / 3), 3)
-
-
-@pytest.mark.parametrize("score", [0.0, -1.0, math.nan, math.inf])
-def test_what_is_not_finite_and_positive_is_no_split(score):
-    criterion = numba.njit(lambda left, node: score)
-    for n_classes, random in product((2, 3), (False, True)):
-        X, labels = random_data(0, n_classes)
-        assert grow(X, labels, criterion=criterion, random=random).tree.n_nodes == 1
-
-
-def test_the_first_of_equal_splits_wins():
-    tree = grow(np.arange(9.0)[:, None], np.arange(9) % 2, criterion=numba.njit(lambda left, node: 1)).tree
-    assert tree.threshold[0] == 0.5
-    assert tree.gain[0] == 1.0
-
-
-def test_a_custom_criterion_never_sees_an_empty_side():
-    @numba.njit
-    def one_if_not_empty(left, node):
-        return 1.0 if 0 < left.sum() < node.sum() else 2.0
-
-    for n_classes in (2, 3):
-        X, labels = random_data(1, n_classes, n_rows=200, n_values=200, missing=0.3)
-        tree = grow(X, labels, criterion=one_if_not_empty).tree
-        assert set(tree.gain[~tree.is_leaf]) == {1.0}

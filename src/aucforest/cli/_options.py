@@ -11,7 +11,7 @@ import typer
 from aucforest.metrics.at_k import parse_number
 from aucforest.tables.database import columns_of
 from aucforest.tables.read_options import CHECKS, ReadOptions
-from aucforest.tree.criteria import CRITERIA
+from aucforest.tree.criteria.table import CRITERIA
 
 TABLE_HELP = (
     "A .csv, .tsv or .jsonl table (or .gz or .zst of these), .xlsx or .parquet, or a folder of such files; - is CSV on"

@@ -23,7 +23,7 @@ from aucforest.tables.columns import read_table
 from aucforest.tables.dates import find_dates, n_added
 from aucforest.tables.kinds import nearest
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
-from aucforest.tree.criteria import CRITERIA
+from aucforest.tree.criteria.table import CRITERIA
 
 SIGNIFICANT = 0.05
 

@@ -20,7 +20,7 @@ from aucforest.metrics.validation import unmask
 from aucforest.tables.columns import decode_labels, repeated
 from aucforest.tables.dates import PARTS, n_added
 from aucforest.tree.binning import MAX_BINS
-from aucforest.tree.criteria import CRITERIA
+from aucforest.tree.criteria.table import CRITERIA
 
 
 class _DateParts(StrOptions):

@@ -24,7 +24,7 @@ from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
 from aucforest.metrics.at_k import find_at_k
 from aucforest.metrics.intervals import normal_quantile
 from aucforest.tables.target_rates import ENCODINGS
-from aucforest.tree.criteria import CRITERIA
+from aucforest.tree.criteria.table import CRITERIA
 
 
 class _ScorerNames(StrOptions):

@@ -19,7 +19,7 @@ from aucforest.fitting.encodings import encode_sample
 from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.spec import balance
 from aucforest.tree.binning import ParallelMap
-from aucforest.tree.criteria import entropy_table
+from aucforest.tree.criteria.entropy import entropy_table
 from aucforest.tree.growing import Batch, Sizes, Workspace, branch_rows, grow_trees, make_workspace, rows_per_call
 from aucforest.tree.samples import FixedPoint
 from aucforest.tree.tree import Tree

@@ -19,7 +19,8 @@ from aucforest.fitting.target import Target
 from aucforest.tables.columns import Categories
 from aucforest.tables.dates import SECONDS, Dates, n_added
 from aucforest.tables.target_rates import ENCODINGS, SETS, TargetRates
-from aucforest.tree.criteria import CRITERIA, CUSTOM_CRITERION
+from aucforest.tree.criteria.criterion import CUSTOM_CRITERION
+from aucforest.tree.criteria.table import CRITERIA
 from aucforest.tree.random import derive_tree_keys
 from aucforest.tree.splitter import TreeParams
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest._compile import bare_device, bare_kernel
-from aucforest.tree.criteria import ROUNDING, sum_of
+from aucforest.tree.criteria.criterion import ROUNDING, sum_of
 from aucforest.tree.random import mix
 from aucforest.tree.samples import exact_weights
 

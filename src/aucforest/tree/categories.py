@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, outlined_device
 from aucforest.tree.binning import bin_of
-from aucforest.tree.criteria import AUC, HELLINGER
+from aucforest.tree.criteria.criterion import AUC, HELLINGER
 from aucforest.tree.histogram import entry_of, weights_of_pair
 from aucforest.tree.random import ATTEMPT, CATEGORY, derive_key
 

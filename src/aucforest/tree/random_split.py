@@ -10,7 +10,8 @@ import numpy as np
 
 from aucforest._compile import bare_device
 from aucforest.tree.binning import bin_of
-from aucforest.tree.criteria import ROUNDING, by_criterion, pair_rounding
+from aucforest.tree.criteria.criterion import ROUNDING
+from aucforest.tree.criteria.table import by_criterion, pair_rounding
 from aucforest.tree.features import location, middle_of, threshold_between
 from aucforest.tree.samples import label_of, row_of, weight_of, with_codes
 

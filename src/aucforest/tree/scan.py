@@ -16,15 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aucforest._compile import bare_device, outlined_device
-from aucforest.tree.criteria import (
-    CUSTOM_CRITERION,
-    ROUNDING,
-    add_split,
-    by_criterion,
-    pair_rounding,
-    score_pending,
-    sum_of,
-)
+from aucforest.tree.criteria.criterion import CUSTOM_CRITERION, ROUNDING, sum_of
+from aucforest.tree.criteria.custom import add_split, score_pending
+from aucforest.tree.criteria.table import by_criterion, pair_rounding
 from aucforest.tree.histogram import Classes, entry_of, has_minimum_sizes, sum_left, weights_of_pair
 
 # Bins are crowded if they have more classes than this on average.

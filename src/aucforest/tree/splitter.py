@@ -12,16 +12,9 @@ from numpy.typing import NDArray
 from aucforest._compile import bare_device, replacing
 from aucforest.tree.binning import bin_of, midway
 from aucforest.tree.categories import OrderBuffers, score_bins, score_pairs
-from aucforest.tree.criteria import (
-    CUSTOM_CRITERION,
-    ROUNDING,
-    CustomCriterion,
-    ScoreBuffers,
-    gain_by_definition,
-    is_optimal,
-    start_scores,
-    sum_of,
-)
+from aucforest.tree.criteria.criterion import CUSTOM_CRITERION, ROUNDING, ScoreBuffers, sum_of
+from aucforest.tree.criteria.custom import CustomCriterion
+from aucforest.tree.criteria.table import gain_by_definition, is_optimal, start_scores
 from aucforest.tree.features import NUMERIC, FeatureBuffers, order_bins, put_back, sample_features, sample_split
 from aucforest.tree.histogram import (
     PAIR_SAMPLES,

@@ -1,0 +1,131 @@
+"""AUC: the mean over pairs of classes of the AUC of the two children.
+
+AUC of two classes: O'Brien, Ishwaran, "AUC splitting", randomForestSRC vignette. Mean over pairs: Hand, Till 2001.
+"""
+
+import numpy as np
+
+from aucforest._compile import bare_device
+from aucforest.tree.criteria.criterion import (
+    AUC,
+    ROUNDING,
+    Criterion,
+    association,
+    mean_over_pairs,
+    put,
+    start_order,
+)
+
+# Fractions of classes are fixed-point numbers: sums of integers are exact in any order, so compilers may vectorize
+# them. 2**60 leaves the sign and a spare bit for the sum over all pairs.
+PAIR_SUM_LIMIT = 2.0**60
+# Up to this number of classes, bounding the sum over pairs costs less than keeping the classes sorted.
+_FEW_CLASSES = 10
+
+
+@bare_device
+def _pair(left_0, left_1, total_0, total_1, buffers):
+    """Return |d| of `association` as the score of a split; it is the gain times 2 total_0 total_1."""
+    return abs(association(left_0, left_1, total_0, total_1))
+
+
+@bare_device
+def _exceeds(left_0, left_1, total_0, total_1, bar):
+    """Return whether the score of a split exceeds the bar."""
+    return abs(association(left_0, left_1, total_0, total_1)) > bar
+
+
+@bare_device
+def _leave_right(k, n_right, buffers):
+    """Remove a class from those wholly on the right, which come first; return its new index and how many remain."""
+    index, last = buffers.index_of[k], np.uint64(n_right - 1)
+    if np.int64(index) >= n_right:
+        return index, n_right
+    put(buffers.order[last], index, buffers)
+    return last, n_right - 1
+
+
+@bare_device
+def _pair_sum(n, fraction):
+    """Return the sum of |f_i - f_j| over pairs of classes."""
+    distances = np.int64(0)
+    for i in range(np.uint64(n)):
+        one, class_sum = fraction[i], np.int64(0)
+        for j in range(i):
+            class_sum += abs(one - fraction[j])
+        distances += class_sum
+    return distances
+
+
+@bare_device
+def _start(totals, bar, crowded, buffers):
+    """Return the initial state: pair sum, number of classes wholly on the right, limit of the pair sum, and unit.
+
+    The pair sum is the sum of |f_i - f_j| over pairs of classes, with f the integer fractions on the left. Times the
+    unit it is the gain, the mean of 0.5 |a_i - a_j| over n (n - 1) / 2 pairs. At the limit, the gain reaches the bar.
+    The number of classes is -1 if they are not kept in order, because bounds of the pair sum cost less: for few
+    classes, or if many classes move at once because bins are crowded.
+    """
+    n = len(totals)
+    unit = n / ((n - 1) * PAIR_SUM_LIMIT)
+    start_order(n, buffers)
+    for k in range(n):
+        buffers.fraction[k] = 0
+    return np.int64(0), np.int64(-1 if crowded or n <= _FEW_CLASSES else n), np.int64(bar / unit), unit
+
+
+@bare_device
+def _move(state, k, left, moved, totals, buffers):
+    """Return the state after weight of class k has moved to the left; without an order, the sum is an upper bound.
+
+    The fraction of the class moves away from smaller fractions, and towards greater fractions until it passes them.
+    """
+    pair_sum, n_right, limit, unit = state
+    last, fraction, passed = len(totals) - 1, np.int64(left[k] * buffers.scale[k]), buffers.fraction[k]
+    buffers.fraction[k] = fraction
+    if n_right < 0:
+        return pair_sum + (fraction - passed) * last, n_right, limit, unit  # as if away from all others
+    index, n_right = _leave_right(k, n_right, buffers)
+    while index < np.uint64(last):
+        other = buffers.order[index + np.uint64(1)]
+        next_fraction = buffers.fraction[other]
+        if next_fraction >= fraction:
+            break
+        pair_sum += (next_fraction - passed) * (2 * np.int64(index) - last)
+        passed = next_fraction
+        put(other, index, buffers)
+        index += np.uint64(1)
+    put(k, index, buffers)
+    return pair_sum + (fraction - passed) * (2 * np.int64(index) - last), n_right, limit, unit
+
+
+@bare_device
+def _score(state, bar, left, totals, buffers):
+    """Return the state and the gain, which is replaced by 0 if it cannot exceed `bar`."""
+    pair_sum, n_right, limit, unit = state
+    if pair_sum <= limit:
+        return state, 0.0
+    if n_right < 0:
+        pair_sum = _pair_sum(len(totals), buffers.fraction)
+        if pair_sum <= limit:
+            return (pair_sum, n_right, limit, unit), 0.0
+    gain = pair_sum * unit
+    if gain > bar:
+        limit = pair_sum + np.int64(ROUNDING / unit)
+    return (pair_sum, n_right, limit, unit), gain
+
+
+@bare_device
+def _half_of_classes(left, totals):
+    """Return whether half of the classes are on the left of a split, rounded up or down.
+
+    The mean over pairs of |a_i - a_j| is convex in the fractions, so it is greatest if half are 0 and half are 1.
+    """
+    n_left = 0
+    for k in range(len(totals)):
+        n_left += left[k] > 0
+    return abs(len(totals) - 2 * n_left) < 2
+
+
+_gain = mean_over_pairs(bare_device(lambda left_a, left_b: 0.5 * abs(left_a - left_b)))
+CRITERION = Criterion(AUC, _gain, _pair, _exceeds, _start, _move, _score, _half_of_classes)

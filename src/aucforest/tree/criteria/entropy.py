@@ -1,0 +1,115 @@
+"""Entropy: the decrease of the entropy of a node in bits, -sum q_k log2 q_k, with q_k its class frequencies."""
+
+import math
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aucforest._compile import bare_device
+from aucforest.tree.criteria.criterion import DRIFT, ENTROPY, Criterion, association, impurity_decrease, margins, sum_of
+
+# A little less than ln 2, to allow for the rounding error of a bound.
+_LN_2 = (1.0 - 1e-6) * math.log(2.0)
+# n log2 n is looked up in a table for totals below this; the table takes 32 MiB at most.
+_MOST_TABLE = 2**22
+
+
+def entropy_table(criteria: Collection[int], weight: float) -> NDArray[np.float64]:
+    """Return n log2 n for n up to the weight of a tree; empty if the weight is large or no criterion is entropy."""
+    if ENTROPY not in criteria or not weight < _MOST_TABLE:
+        return np.empty(0)
+    table = np.arange(int(weight) + 1, dtype=np.float64)
+    table[1:] *= np.log2(table[1:])
+    return table
+
+
+@bare_device
+def _x_log_x(x: float) -> float:
+    """Return x log2 x, and 0 at 0."""
+    return x * math.log2(x) if x > 0.0 else 0.0
+
+
+@bare_device
+def _n_log_n(n, weight, table):
+    """Return n log2 n from the table; without one, return n log2 (n / weight).
+
+    The two differ by a multiple of n. Such terms cancel in a decrease of the entropy.
+    """
+    if len(table) > 0:
+        return table[np.uint64(np.int64(n))]
+    return weight * _x_log_x(n / weight)
+
+
+@bare_device
+def _pair(left_0, left_1, total_0, total_1, buffers):
+    """Return the gain as the score of a split."""
+    weight, table = np.float64(total_0 + total_1), buffers.table
+    node = _n_log_n(weight, weight, table) - _n_log_n(total_0, weight, table) - _n_log_n(total_1, weight, table)
+    parts = _n_log_n(left_0, weight, table) + _n_log_n(left_1, weight, table)
+    parts += _n_log_n(total_0 - left_0, weight, table) + _n_log_n(total_1 - left_1, weight, table)
+    on_left = left_0 + left_1
+    wholes = _n_log_n(on_left, weight, table) + _n_log_n(total_0 + total_1 - on_left, weight, table)
+    return (node - (wholes - parts)) / weight
+
+
+@bare_device
+def _exceeds(left_0, left_1, total_0, total_1, bar):
+    """Return whether the score of a split may exceed the bar; it is at most the squared correlation / ln 2.
+
+    The relative entropy of two distributions is at most their chi-squared distance (Gibbs, Su 2002, On choosing and
+    bounding probability metrics), here the joint distribution of class and side and the product of its marginals.
+    """
+    d = association(left_0, left_1, total_0, total_1)
+    return d * d > (_LN_2 * bar) * margins(left_0, left_1, total_0, total_1)
+
+
+@bare_device
+def _parts(left, totals, weight, table):
+    """Return the sum of n log n over the class totals of both children."""
+    parts = 0.0
+    for k in range(len(totals)):
+        parts += _n_log_n(left[k], weight, table) + _n_log_n(totals[k] - left[k], weight, table)
+    return parts
+
+
+@bare_device
+def _start(totals, bar, crowded, buffers):
+    """Return the state: sum of n log n over class totals, left weight, weight, and the value without a split."""
+    weight, parts = np.float64(sum_of(totals)), 0.0
+    for k in range(len(totals)):
+        parts += _n_log_n(totals[k], weight, buffers.table)
+    return parts, 0.0, weight, parts - _n_log_n(weight, weight, buffers.table)
+
+
+@bare_device
+def _move(state, k, left, moved, totals, buffers):
+    """Return the state after weight of class k has moved to the left."""
+    parts, left_weight, weight, base = state
+    right, table = totals[k] - left[k], buffers.table
+    parts += _n_log_n(left[k], weight, table) - _n_log_n(left[k] - moved, weight, table)
+    parts += _n_log_n(right, weight, table) - _n_log_n(right + moved, weight, table)
+    return parts, left_weight + moved, weight, base
+
+
+@bare_device
+def _score(state, bar, left, totals, buffers):
+    """Return the state and the gain; near the bar or above, the sum is recomputed to remove its rounding error."""
+    parts, left_weight, weight, base = state
+    wholes = _n_log_n(left_weight, weight, buffers.table) + _n_log_n(weight - left_weight, weight, buffers.table)
+    if (parts - wholes - base) / weight > bar - DRIFT:
+        parts = _parts(left, totals, weight, buffers.table)
+    return (parts, left_weight, weight, base), (parts - wholes - base) / weight
+
+
+@bare_device
+def _half_of_weight(left, totals):
+    """Return whether the weights of both sides differ by at most one unit, or there are two classes.
+
+    The information of a split about the class is at most the entropy of the split, and equal if it divides no class.
+    """
+    return len(totals) == 2 or abs(sum_of(totals) - 2 * sum_of(left)) < 2
+
+
+_gain = impurity_decrease(bare_device(lambda frequency: -_x_log_x(frequency)))
+CRITERION = Criterion(ENTROPY, _gain, _pair, _exceeds, _start, _move, _score, _half_of_weight)
