@@ -59,8 +59,15 @@ def _sample_block(block, rows, sizes, starts, replace, key):
             n_chosen += 1
 
 
+class _Strata(NamedTuple):
+    """The rows of each stratum in each block; see `BootstrapSampler`."""
+
+    members: NDArray[np.uint16]
+    starts: NDArray[np.int64]
+
+
 @bare_kernel
-def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
+def _sample_blocks(keys, sizes, strata, replace, first_block, counts):
     """Sample sizes[t, i, s] rows of stratum s from block first_block + i for tree t; arrays begin with first_block.
 
     Sampling without replacement is Floyd's algorithm (Bentley, Floyd 1987): a row that was already sampled is replaced
@@ -70,8 +77,8 @@ def _sample_blocks(keys, sizes, members, starts, replace, first_block, counts):
         counts[t] = 0
         for i in range(sizes.shape[1]):
             block = counts[t, i * BLOCK_ROWS : (i + 1) * BLOCK_ROWS]
-            rows = members[i * BLOCK_ROWS : i * BLOCK_ROWS + len(block)]
-            _sample_block(block, rows, sizes[t, i], starts[i], replace, derive_key(keys[t], BLOCK, first_block + i))
+            rows, key = strata.members[i * BLOCK_ROWS :], derive_key(keys[t], BLOCK, first_block + i)
+            _sample_block(block, rows, sizes[t, i], strata.starts[i], replace, key)
 
 
 @bare_kernel
@@ -212,8 +219,8 @@ class BootstrapSampler:
         """Return the number of times that each row is in the samples of trees, (n_trees, n_rows)."""
         counts = np.empty((len(keys), self.n_rows), dtype=np.uint16)
         words = np.array([self._random_key(key) for key in keys], dtype=np.uint64)
-        sizes = np.stack([self.block_sizes(key) for key in keys])
-        _sample_blocks(words, sizes, self.members, self.starts, self.replace, self.first_block, counts)
+        sizes, strata = np.stack([self.block_sizes(key) for key in keys]), _Strata(self.members, self.starts)
+        _sample_blocks(words, sizes, strata, self.replace, self.first_block, counts)
         return counts
 
     def part(self, first_row: int, n_rows: int) -> Self:

@@ -159,9 +159,7 @@ class Growth:
 
     @cached_property
     def _edges(self) -> NDArray[np.float64]:
-        edges = np.empty(len(self.values.lower))
-        find_edges(self.values, self.n_bins, edges)
-        return edges
+        return find_edges(self.values)
 
     def edges_of(self, feature: int) -> NDArray[np.float64]:
         """Return the edges between the bins of a feature."""

@@ -103,19 +103,20 @@ def sample_rows(n_rows: int, max_bins: int | None) -> NDArray[np.int64]:
 
 
 class _Stored(NamedTuple):
-    """A matrix as it is stored, row by row or column by column.
+    """Consecutive rows of a matrix as they are stored, row by row or column by column.
 
     Kernels are compiled for a contiguous, writeable float64 array. Other arrays are copied in parts.
     """
 
     array: NDArray[Any]  # (n_rows, n_features), transposed if it is stored by column
     by_column: bool
+    first_row: int  # the index of the first row in the matrix
 
     @classmethod
     def of(cls, X: NDArray[Any]) -> "_Stored":
         """Return a matrix as it is stored."""
         by_column = X.strides[0] < X.strides[1]
-        return cls(X.T if by_column else X, by_column)
+        return cls(X.T if by_column else X, by_column, 0)
 
     @property
     def _is_read(self) -> bool:
@@ -124,29 +125,38 @@ class _Stored(NamedTuple):
 
     def columns(self, rows: NDArray[np.int64], features: slice) -> NDArray[np.float64]:
         """Return the given rows of consecutive features; each feature is a row of the result."""
-        array, first = self.array, features.start
+        stored, first = self, features.start
         columns = np.empty((features.stop - first, len(rows)))
         if not self._is_read:
-            part = array[features][:, rows] if self.by_column else array[:, features][rows]
-            array, rows, first = np.array(part, dtype=np.float64, order="C"), np.arange(len(rows)), 0
-        _copy_columns(array, self.by_column, rows, first, columns)
+            part = self.array[features][:, rows] if self.by_column else self.array[:, features][rows]
+            stored = self._replace(array=np.array(part, dtype=np.float64, order="C"))
+            rows, first = np.arange(len(rows)), 0
+        _copy_columns(stored, rows, first, columns)
         return columns
 
-    def rows(self, start: int, stop: int) -> tuple[NDArray[np.float64], bool, int]:
-        """Return an array that has the rows, whether it is stored by column, and the index of its first row."""
+    def with_rows(self, start: int, stop: int) -> "_Stored":
+        """Return a matrix that has the rows from `start` to `stop`, which kernels can read."""
         if self._is_read:
-            return self.array, self.by_column, 0
+            return self
         part = self.array[:, start:stop] if self.by_column else self.array[start:stop]
-        return np.array(part, dtype=np.float64, order="C"), self.by_column, start
+        return _Stored(np.array(part, dtype=np.float64, order="C"), self.by_column, start)
+
+
+class _Tile(NamedTuple):
+    """Buffers for the values of some rows of a feature, and indices of edges."""
+
+    values: NDArray[np.float64]
+    indices: NDArray[np.uint64]
 
 
 @bare_kernel
-def _copy_columns(X, by_column, rows, first_feature, columns):
-    """Copy the given rows of consecutive features, in the order in which they are stored; see `_Stored`.
+def _copy_columns(stored, rows, first_feature, columns):
+    """Copy the given rows of consecutive features, in the order in which they are stored.
 
     Each feature is a row of `columns`.
     """
-    if by_column:
+    X = stored.array
+    if stored.by_column:
         for f in range(len(columns)):
             for i in range(len(rows)):
                 columns[f, i] = X[first_feature + f, rows[i]]
@@ -154,6 +164,14 @@ def _copy_columns(X, by_column, rows, first_feature, columns):
         for i in range(len(rows)):
             for f in range(len(columns)):
                 columns[f, i] = X[rows[i], first_feature + f]
+
+
+class _Bounds(NamedTuple):
+    """The bounds of the bins of features, with space for more bins."""
+
+    lower: NDArray[np.float64]  # (n_features, capacity)
+    upper: NDArray[np.float64]
+    n_bins: NDArray[np.int64]  # (n_features,)
 
 
 @bare_device
@@ -183,17 +201,18 @@ def _find_two(column, lower):
 
 
 @bare_kernel
-def _find_all_two(columns, lower, upper, n_bins):
+def _find_all_two(columns, bounds):
     """Bin the columns with at most two distinct values; n_bins[f] is 3 for other columns."""
     for f in range(len(columns)):
-        n_bins[f] = _find_two(columns[f], lower[f])
-        for c in range(n_bins[f] if n_bins[f] < 3 else 0):
-            upper[f, c] = lower[f, c]
+        n_bins = _find_two(columns[f], bounds.lower[f])
+        bounds.n_bins[f] = n_bins
+        for c in range(n_bins if n_bins < 3 else 0):
+            bounds.upper[f, c] = bounds.lower[f, c]
 
 
 @bare_kernel
 def _find_bins(values, weights, max_bins, lower, upper):
-    """Bin sorted values without NaN; weights may be empty. Return the number of bins and whether each has one value."""
+    """Bin sorted values without NaN; weights may be empty. Return the number of bins."""
     n_distinct = 0
     for i in range(len(values)):
         if i == 0 or values[i] != values[i - 1]:
@@ -201,7 +220,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
                 lower[n_distinct], upper[n_distinct] = values[i], values[i]
             n_distinct += 1
     if n_distinct <= max_bins:
-        return n_distinct, True
+        return n_distinct
     weighted = len(weights) > 0
     remaining = sum_of(weights) if weighted else np.float64(len(values))
     n_bins, bin_weight, i = 0, 0.0, 0
@@ -220,7 +239,7 @@ def _find_bins(values, weights, max_bins, lower, upper):
             lower[n_bins] = value
         upper[n_bins] = value
         bin_weight += value_weight
-    return n_bins + 1, False
+    return n_bins + 1
 
 
 @bare_kernel
@@ -241,57 +260,69 @@ def add_all_distinct(column, max_bins, known, n_known):
 
 
 @bare_kernel
-def find_edges(values, n_bins, edges):
+def _find_edges(values, edges):
     """Write the upper edge of every bin of each feature except the last."""
-    for f in range(len(n_bins)):
-        for c in range(n_bins[f] - 1):
-            index = values.first[f] + c
+    for f in range(len(values.first) - 1):
+        for index in range(values.first[f], values.first[f + 1] - 1):
             edges[index] = midway(values.upper[index], values.lower[index + 1])
 
 
-@bare_kernel
-def _encode(X, by_column, first_row, start, stop, first, n_bins, edges, values, indices, codes):
-    """Write the codes of some rows by binary search: a code is the number of edges below the value.
+def find_edges(values: BinValues) -> NDArray[np.float64]:
+    """Return the upper edge of each bin, feature by feature; that of the last bin of a feature is undefined."""
+    edges = np.empty(len(values.lower))
+    _find_edges(values, edges)
+    return edges
 
-    X has the rows from first_row on; see `_Stored` for `by_column`. Each step of the search is done for all rows of a
-    tile in a loop without branches, which the compiler vectorizes.
+
+@bare_device
+def encode_values(edges, values, missing_code, indices, codes):
+    """Write the codes of values by binary search: a code is the number of edges below the value.
+
+    Each step is done for all values in a loop without branches, which the compiler vectorizes.
     """
-    for f in range(len(n_bins)):
-        base = np.uint64(first[f])
-        for begin in range(start, stop, len(values)):
-            n_rows = min(len(values), stop - begin)
-            if by_column:
-                for i in range(n_rows):
-                    values[i] = X[f, begin - first_row + i]
-            else:
-                for i in range(n_rows):
-                    values[i] = X[begin - first_row + i, f]
-            for i in range(n_rows):
-                indices[i] = base
-            size = np.uint64(max(n_bins[f] - 1, 0))
-            while size > np.uint64(1):
-                half = size >> np.uint64(1)
-                for i in range(n_rows):
-                    index = indices[i]
-                    indices[i] = index + half * np.uint64(edges[index + half - np.uint64(1)] < values[i])
-                size -= half
-            for i in range(n_rows):
-                value, code = values[i], np.int64(indices[i] - base)
-                if size > np.uint64(0):
-                    code += np.int64(edges[indices[i]] < value)
-                codes[f, begin + i] = code if value == value else n_bins[f]
+    size, zero, one = np.uint64(len(edges)), np.uint64(0), np.uint64(1)
+    for i in range(len(values)):
+        indices[i] = zero
+    while size > one:
+        half = size >> one
+        for i in range(len(values)):
+            index = indices[i]
+            indices[i] = index + half * np.uint64(edges[index + half - one] < values[i])
+        size -= half
+    for i in range(len(values)):
+        value, code = values[i], indices[i]
+        if size > zero:
+            code += np.uint64(edges[code] < value)
+        codes[i] = code if value == value else missing_code
 
 
 @bare_kernel
-def _find_all_bins(columns, weights, features, most, lower, upper, n_bins, distinct):
+def _encode(stored, rows, first, edges, tile, codes):
+    """Write the codes of the rows from rows[0] to rows[1]."""
+    X, offset = stored.array, stored.first_row
+    for f in range(len(first) - 1):
+        feature_edges, n_bins = edges[first[f] : max(first[f + 1] - 1, first[f])], np.uint64(first[f + 1] - first[f])
+        for start in range(rows[0], rows[1], len(tile.values)):
+            stop = min(start + len(tile.values), rows[1])
+            values = tile.values[: stop - start]
+            if stored.by_column:
+                for i in range(len(values)):
+                    values[i] = X[f, start - offset + i]
+            else:
+                for i in range(len(values)):
+                    values[i] = X[start - offset + i, f]
+            encode_values(feature_edges, values, n_bins, tile.indices, codes[f, start:stop])
+
+
+@bare_kernel
+def _find_all_bins(columns, weights, features, max_bins, bounds):
     """Bin the sorted columns of the given features, in which NaN is last; weights may be empty."""
     for i in range(len(features)):
         n_values, f = columns.shape[1], features[i]
         while n_values > 0 and columns[i, n_values - 1] != columns[i, n_values - 1]:
             n_values -= 1
-        capacity = min(most[f], max(n_values, 1))
-        found = _find_bins(columns[i, :n_values], weights[i, :n_values], capacity, lower[f], upper[f])
-        n_bins[f], distinct[f] = found
+        values, capacity = columns[i, :n_values], min(max_bins, max(n_values, 1))
+        bounds.n_bins[f] = _find_bins(values, weights[i, :n_values], capacity, bounds.lower[f], bounds.upper[f])
 
 
 def choose_bins(
@@ -308,11 +339,11 @@ def choose_bins(
     """
     n_features, n_rows = columns.shape
     capacity = most if all_distinct is not None else min(most, max(n_rows, 1))
-    lower, upper = np.empty((n_features, capacity)), np.empty((n_features, capacity))
-    n_bins, distinct = np.empty(n_features, dtype=np.int64), np.ones(n_features, dtype=np.bool_)
-    _find_all_two(columns, lower, upper, n_bins)
+    lower, upper = np.empty((2, n_features, capacity))
+    bounds = _Bounds(lower, upper, np.empty(n_features, dtype=np.int64))
+    _find_all_two(columns, bounds)
     # Only columns with more than two distinct values need to be sorted.
-    many = np.flatnonzero(n_bins > 2)
+    many = np.flatnonzero(bounds.n_bins > 2)
     if len(many) < n_features:
         columns = columns[many]
     if len(weights) > 0:
@@ -321,15 +352,14 @@ def choose_bins(
     else:
         columns.sort(axis=1)
         sorted_weights = np.empty((len(many), 0))
-    limits = np.full(n_features, most, dtype=np.int64)
-    _find_all_bins(columns, sorted_weights, many, limits, lower, upper, n_bins, distinct)
+    _find_all_bins(columns, sorted_weights, many, most, bounds)
+    is_bin = np.arange(capacity) < bounds.n_bins[:, None]
     if all_distinct is not None:
-        for f in np.flatnonzero(distinct).tolist():
-            if (known := all_distinct(f, lower[f, : n_bins[f]])) is not None:
-                n_bins[f] = len(known)
+        for f in np.flatnonzero(np.all((lower == upper) | ~is_bin, axis=1)).tolist():
+            if (known := all_distinct(f, lower[f, is_bin[f]])) is not None:
+                is_bin[f] = np.arange(capacity) < len(known)
                 lower[f, : len(known)] = upper[f, : len(known)] = known
-    is_bin = np.arange(capacity) < n_bins[:, None]
-    return BinValues.of(n_bins, lower[is_bin], upper[is_bin])
+    return BinValues.of(is_bin.sum(axis=1), lower[is_bin], upper[is_bin])
 
 
 def add_distinct(values: NDArray[Any], known: NDArray[Any], max_bins: int) -> NDArray[np.float64] | None:
@@ -418,14 +448,12 @@ def bin_blocks(blocks: Iterable[NDArray[Any]], codes: NDArray[np.unsignedinteger
 
 def encode_matrix(X: NDArray[Any], values: BinValues, run: ParallelMap = map) -> BinnedMatrix:
     """Encode a matrix of values with given bins; X and `run` are as in `bin_matrix`."""
-    stored, n_bins = _Stored.of(X), values.n_bins
-    edges = np.empty(len(values.lower))
-    find_edges(values, n_bins, edges)
-    codes = np.empty((X.shape[1], X.shape[0]), dtype=code_dtype(int(n_bins.max())))
+    stored, edges = _Stored.of(X), find_edges(values)
+    codes = np.empty((X.shape[1], X.shape[0]), dtype=code_dtype(int(values.n_bins.max())))
 
     def encode(start: int) -> None:
-        stop, tile, indices = min(start + _BLOCK_ROWS, len(X)), np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, np.uint64)
-        _encode(*stored.rows(start, stop), start, stop, values.first, n_bins, edges, tile, indices, codes)
+        stop, tile = min(start + _BLOCK_ROWS, len(X)), _Tile(np.empty(_TILE_ROWS), np.empty(_TILE_ROWS, np.uint64))
+        _encode(stored.with_rows(start, stop), (start, stop), values.first, edges, tile, codes)
 
     list(run(encode, range(0, len(X), _BLOCK_ROWS)))
     return BinnedMatrix(codes, values)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_device, bare_kernel
+from aucforest.tree.binning import encode_values
 from aucforest.tree.random import RATE_ORDER, bounded, derive_key
 
 # Number of samples whose rates are computed and encoded together.
@@ -142,7 +143,8 @@ class _Buffers(NamedTuple):
     last: NDArray[np.int64]  # (n_tables, 2)
     parts: NDArray[np.int64]  # (_TILE,)
     rates: NDArray[np.float64]  # (n_features, _TILE)
-    indices: NDArray[np.uint64]  # (_TILE,) of edges, during the search
+    indices: NDArray[np.uint64]  # (_TILE,) of edges
+    codes: NDArray[np.uint64]  # (_TILE,)
 
     @classmethod
     def of(cls, rule: RateRule) -> Self:
@@ -155,6 +157,7 @@ class _Buffers(NamedTuple):
             parts=np.empty(_TILE, dtype=np.int64),
             rates=np.empty((rule.n_features, _TILE)),
             indices=np.empty(_TILE, dtype=np.uint64),
+            codes=np.empty(_TILE, dtype=np.uint64),
         )
 
 
@@ -176,11 +179,11 @@ def _count_sample(rule, data, table, part, packed, buffers):
 
 
 @bare_device
-def _find_rates(rule, data, by_category, table, first, stop, buffers):
-    """Write the rates of consecutive samples in a table. Table 0 must be first: its rates are the priors of others."""
+def _find_rates(rule, data, by_category, table, tile, buffers):
+    """Write the rates of the samples from tile[0] to tile[1] in a table; those of table 0 are the priors of others."""
     starts, samples = by_category
     category, uncounted = buffers.last[table]
-    smoothing, has_groups = rule.smoothing[table], len(data.groups) > 0
+    smoothing, has_groups, (first, stop) = rule.smoothing[table], len(data.groups) > 0, tile
     for index in range(first, stop):
         buffers.parts[index - first] = _part_of(rule, data, table, samples[index] & _LOW_32)
     for index in range(first, stop):
@@ -208,28 +211,13 @@ def _find_rates(rule, data, by_category, table, first, stop, buffers):
 
 @bare_device
 def _encode(rule, samples, buffers, encoded):
-    """Write the codes of rates by binary search: a code is the number of edges below the rate.
-
-    Each step of the search is done for all samples in a loop without branches, which the compiler vectorizes.
-    """
-    rates, indices, edges = buffers.rates, buffers.indices, rule.edges
+    """Write the codes of rates: a code is the number of edges below the rate."""
     for feature in range(len(rule.first_edge) - 1):
-        # Unsigned, because compiled code checks whether a signed index is negative.
-        first, stop = np.uint64(rule.first_edge[feature]), np.uint64(rule.first_edge[feature + 1])
-        size = stop - first
+        edges = rule.edges[rule.first_edge[feature] : rule.first_edge[feature + 1]]
+        rates = buffers.rates[feature, : len(samples)]
+        encode_values(edges, rates, np.uint64(0), buffers.indices, buffers.codes)
         for i in range(len(samples)):
-            indices[i] = first
-        while size > np.uint64(1):
-            half = size >> np.uint64(1)
-            for i in range(len(samples)):
-                index = indices[i]
-                indices[i] = index + half * np.uint64(edges[index + half - np.uint64(1)] < rates[feature, i])
-            size -= half
-        for i in range(len(samples)):
-            code = indices[i] - first
-            if size > np.uint64(0):
-                code += np.uint64(edges[indices[i]] < rates[feature, i])
-            encoded[feature, samples[i] & _LOW_32] = code
+            encoded[feature, samples[i] & _LOW_32] = buffers.codes[i]
 
 
 @bare_kernel
@@ -239,7 +227,7 @@ def _encode_rates(rule, data, by_category, buffers, encoded):
     for first in range(0, len(samples), _TILE):
         stop = min(first + _TILE, len(samples))
         for table in range(len(rule.smoothing)):
-            _find_rates(rule, data, by_category, table, first, stop, buffers)
+            _find_rates(rule, data, by_category, table, (first, stop), buffers)
         _encode(rule, samples[first:stop], buffers, encoded)
 
 

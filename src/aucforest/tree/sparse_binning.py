@@ -47,30 +47,23 @@ def _find_distinct(starts, values, n_rows, most, known, n_known):
 
 
 @bare_kernel
-def _encode_column(values, rows, n_bins, edges, zero, kept_rows, codes):
-    """Write codes and rows of values without the code of zero; return their number. kept_rows may overwrite rows."""
-    n_kept = 0
-    for i in range(len(values)):
-        value = np.float64(values[i])
-        code = np.int64(np.searchsorted(edges, value)) if value == value else n_bins
-        if code != zero:
-            kept_rows[n_kept], codes[n_kept] = rows[i], code
-            n_kept += 1
-    return n_kept
+def _encode_stored(columns, first, edges, zeros, starts, codes):
+    """Encode the stored values of all columns: write zeros, codes and starts, (n_features + 1,), and move rows.
 
-
-@bare_kernel
-def _encode_stored(columns, values, n_bins, edges, zeros, starts, codes):
-    """Encode the stored values of all columns: write zeros, codes and starts, (n_features + 1,), and move rows."""
-    for f in range(len(n_bins)):
-        first, start, stop, index = values.first[f], columns.starts[f], columns.starts[f + 1], starts[f]
-        column_edges = edges[first : first + max(n_bins[f] - 1, 0)]
-        zeros[f] = np.searchsorted(column_edges, 0.0)
-        stored_values, stored_rows = columns.values[start:stop], columns.rows[start:stop]
-        n_kept = _encode_column(
-            stored_values, stored_rows, n_bins[f], column_edges, zeros[f], columns.rows[index:], codes[index:]
-        )
-        starts[f + 1] = index + n_kept
+    Only values whose code is not that of zero are kept.
+    """
+    index = 0
+    for f in range(len(zeros)):
+        n_bins = first[f + 1] - first[f]
+        column_edges = edges[first[f] : first[f] + max(n_bins - 1, 0)]
+        zero = np.int64(np.searchsorted(column_edges, 0.0))
+        for stored in range(columns.starts[f], columns.starts[f + 1]):
+            value = np.float64(columns.values[stored])
+            code = np.int64(np.searchsorted(column_edges, value)) if value == value else n_bins
+            if code != zero:
+                columns.rows[index], codes[index] = columns.rows[stored], code
+                index += 1
+        zeros[f], starts[f + 1] = zero, index
 
 
 @bare_kernel
@@ -128,11 +121,10 @@ def bin_sparse(
     row_weights = np.zeros(n_rows)
     row_weights[sampled] = 1.0 if weights is None else exact_weights(weights[sampled])
     values = _choose(columns, row_weights, max_bins, run)
-    n_bins, edges = values.n_bins, np.empty(len(values.lower))
-    find_edges(values, n_bins, edges)
+    edges = find_edges(values)
     zeros, starts = np.empty(n_features, dtype=np.int64), np.zeros(n_features + 1, dtype=np.int64)
-    codes: NDArray[np.unsignedinteger] = np.empty(len(columns.rows), dtype=code_dtype(int(n_bins.max())))
-    _encode_stored(columns, values, n_bins, edges, zeros, starts, codes)
+    codes: NDArray[np.unsignedinteger] = np.empty(len(columns.rows), dtype=code_dtype(int(values.n_bins.max())))
+    _encode_stored(columns, values.first, edges, zeros, starts, codes)
     rows, codes = columns.rows[: starts[-1]], codes[: starts[-1]]
     row_starts = np.concatenate(([0, 0], np.cumsum(np.bincount(rows, minlength=n_rows))))
     features, row_codes = np.empty(len(rows), dtype=np.int32), np.empty(len(rows), dtype=codes.dtype)
