@@ -262,7 +262,7 @@ class RowsOnCluster(TrainingTable):
         bounds, futures = list(pairwise(self._starts)), [None] * len(tables)
         for group in cut_trees(packed, len(bags.keys)):
             # Each group is added to the sums of earlier groups, so rounding errors are as if there were one group.
-            trees = executor.share((packed.some(group), [within(trees, group) for trees in ranges]))
+            trees = executor.share((packed.part(group), [within(trees, group) for trees in ranges]))
             sampler = bags.sampler.store_sizes(bags.keys[group.start : group.stop])
             for index, (start, stop) in enumerate(bounds):
                 first = start // BLOCK_ROWS * BLOCK_ROWS

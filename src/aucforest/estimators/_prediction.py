@@ -62,7 +62,7 @@ class TreePrediction(FeatureModel):
         for first in range(0, n_trees, step):
             group = range(first, min(first + step, n_trees))
             trees = self.trees_[group.start : group.stop]
-            yield group, packed.some(group).take_predictions(trees, self._run_over_trees())
+            yield group, packed.part(group).take_predictions(trees, self._run_over_trees())
 
     def _n_predicted(self) -> int:
         """Return the number of class frequencies that are stored for the leaves of all trees."""

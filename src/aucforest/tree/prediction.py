@@ -73,8 +73,8 @@ class WalkNodes(NamedTuple):
         """Bytes of the arrays with an entry for every node."""
         return self.words.nbytes + self.thresholds.nbytes + self.numbers.nbytes
 
-    def some(self, nodes: slice) -> "WalkNodes":
-        """Return a slice of the nodes."""
+    def part(self, nodes: slice) -> "WalkNodes":
+        """Return consecutive nodes."""
         return WalkNodes(self.words[nodes], self.thresholds[nodes], self.numbers[nodes], self.sets, self.shift)
 
 
@@ -138,10 +138,10 @@ class PackedTrees:
         self.rounded = np.empty(len(words), dtype=np.float32)
 
         def pack(i: int) -> int:
-            tree, some = trees[i], slice(self.first[i], self.first[i + 1])
-            _pack_tree(TreeNodes.of(tree), first_set[i], self.nodes.some(some), self.rounded[some])
+            tree, nodes = trees[i], slice(self.first[i], self.first[i + 1])
+            _pack_tree(TreeNodes.of(tree), first_set[i], self.nodes.part(nodes), self.rounded[nodes])
             only = np.full(tree.n_nodes, -1) if is_shrunk else _only_classes(tree)
-            return _number_leaves(tree.feature, only, numbers[some])
+            return _number_leaves(tree.feature, only, numbers[nodes])
 
         self.first_leaf = _starts(list(run(pack, range(len(trees)))))
 
@@ -150,27 +150,27 @@ class PackedTrees:
         values = _empty_aligned(int(self.first_leaf[-1]), trees[0].n_classes)
 
         def take(i: int) -> None:
-            tree, some = trees[i], values[self.first_leaf[i] : self.first_leaf[i + 1]]
+            tree, tree_values = trees[i], values[self.first_leaf[i] : self.first_leaf[i + 1]]
             leaves = np.flatnonzero(tree.is_leaf & (self.nodes.numbers[self.first[i] : self.first[i + 1]] >= 0))
             if tree.shrinkage == 0.0 and not isinstance(tree.frequencies, np.ndarray):
-                some[:] = tree.frequencies[leaves].toarray()
+                tree_values[:] = tree.frequencies[leaves].toarray()
             else:
                 # mode="clip" avoids a copy of the output
-                np.take(tree.prediction, leaves, axis=0, out=some, mode="clip")
+                np.take(tree.prediction, leaves, axis=0, out=tree_values, mode="clip")
 
         list(run(take, range(len(trees))))
         self.values = values
         return self
 
-    def some(self, trees: range) -> "PackedTrees":
+    def part(self, trees: range) -> "PackedTrees":
         """Return consecutive trees, without the nodes and leaves of the other trees."""
-        some = copy(self)
+        part = copy(self)
         nodes, leaves = (starts[trees.start : trees.stop + 1] for starts in (self.first, self.first_leaf))
-        some.first, some.first_leaf = nodes - nodes[0], leaves - leaves[0]
-        some.nodes, some.rounded = self.nodes.some(slice(nodes[0], nodes[-1])), self.rounded[nodes[0] : nodes[-1]]
+        part.first, part.first_leaf = nodes - nodes[0], leaves - leaves[0]
+        part.nodes, part.rounded = self.nodes.part(slice(nodes[0], nodes[-1])), self.rounded[nodes[0] : nodes[-1]]
         if hasattr(self, "values"):
-            some.values = self.values[leaves[0] : leaves[-1]]
-        return some
+            part.values = self.values[leaves[0] : leaves[-1]]
+        return part
 
     def as_read(self, X: NDArray[Any]) -> NDArray[Any]:
         """Return rows in C order, as float32 if it represents all values, to save memory and time, else as float64.
@@ -283,8 +283,8 @@ def _number_leaves(feature, only, numbers):
 @bare_device
 def nodes_of(nodes, first, tree):
     """Return the nodes of one tree."""
-    some = slice(first[tree], first[tree + 1])
-    return WalkNodes(nodes.words[some], nodes.thresholds[some], nodes.numbers[some], nodes.sets, nodes.shift)
+    part = slice(first[tree], first[tree + 1])
+    return WalkNodes(nodes.words[part], nodes.thresholds[part], nodes.numbers[part], nodes.sets, nodes.shift)
 
 
 @bare_device
