@@ -55,23 +55,19 @@ class Canonical:
     """
 
     def __init__(self) -> None:
-        # Most batches share a dictionary, so the last one is kept with its canonical values, and the index of each of
-        # its values among these, or None if both are the same.
+        # The dictionary of the last batch, which most batches share.
         self._dictionary: Any = None
-        self._values: Any = None
-        self._indices: Any = None
 
     def __call__(self, column: Any) -> Any:
         """Return an array of the column in the canonical type."""
         if not pa.types.is_dictionary(column.type):
             return column.cast(canonical_type(column.type))
         if self._dictionary is None or not column.dictionary.equals(self._dictionary):
-            values = Canonical()(column.dictionary)
             self._dictionary = column.dictionary
+            values = Canonical()(column.dictionary)
             self._values = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
-            self._indices = None if len(self._values) == len(values) else pc.index_in(values, self._values)
-        indices = column.indices.cast(pa.int32()) if self._indices is None else self._indices.take(column.indices)
-        return pa.DictionaryArray.from_arrays(indices, self._values)
+            self._indices = pc.index_in(values, self._values)
+        return pa.DictionaryArray.from_arrays(self._indices.take(column.indices), self._values)
 
 
 def decode(column: Any) -> Any:
