@@ -411,15 +411,14 @@ def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories
     if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
         is_narrow = table.dtype == np.float32 and all(len(categories[feature]) <= _MOST_FLOAT32 for feature in columns)
         matrix = table.astype(np.float32 if is_narrow else np.float64, copy=len(columns) > 0)
-        others: Iterable[int] = ()
     else:
         # Column-major order, as in pandas and polars, makes filling column by column fast.
         matrix = np.empty(table.shape, order="F")
-        others = (feature for feature in range(table.shape[1]) if feature not in columns)
+        for feature in range(table.shape[1]):
+            if feature not in columns:
+                matrix[:, feature] = read_numbers(table, feature)
     for feature, column in columns.items():
         matrix[:, feature] = _encode(column, categories[feature], column_name(table, feature))
-    for feature in others:
-        matrix[:, feature] = read_numbers(table, feature)
     return matrix
 
 

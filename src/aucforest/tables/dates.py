@@ -8,6 +8,7 @@ converted to datetime64 or timedelta64 first, so that equal dates have equal fea
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -166,28 +167,22 @@ def expand(table: Table, dates: Dates) -> Table:
     if not dates:
         return table
     columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
+    # The first feature of each column of dates replaces it, and the others are appended.
+    new = {feature: features[0] for feature, features in columns.items()}
+    new |= dict(enumerate((values for features in columns.values() for values in features[1:]), table.shape[1]))
     if isinstance(table, Frame):
-        return _expand_frame(table, columns, dates)
+        names = split_names(table.columns, dates)
+        for name in repeated(names):
+            raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
+        names[: table.shape[1]] = table.columns
+        backend = table.implementation
+        series = (nw.new_series(names[index], values, nw.Float64, backend=backend) for index, values in new.items())
+        return Frame(table.with_columns(*series))
     shape = len(table), table.shape[1] + n_added(dates)
     expanded = np.empty(shape, dtype=object if table.dtype == object else np.float64)
-    for feature in range(table.shape[1]):
-        expanded[:, feature] = columns[feature][0] if feature in dates else table[:, feature]
-    added = [values for made in columns.values() for values in made[1:]]
-    for index, values in enumerate(added, table.shape[1]):
-        expanded[:, index] = values
+    for index in range(shape[1]):
+        expanded[:, index] = new[index] if index in new else table[:, index]
     return expanded
-
-
-def _expand_frame(frame: Frame, columns: dict[int, list[NDArray[np.float64]]], dates: Dates) -> Frame:
-    """Return a frame in which the first feature of each column of dates replaces it, and the others are appended."""
-    names = split_names(frame.columns, dates)
-    for name in repeated(names):
-        raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
-    replaced = [(frame.columns[feature], made[0]) for feature, made in columns.items()]
-    added = zip(names[frame.shape[1] :], (values for made in columns.values() for values in made[1:]))
-    backend = frame.implementation
-    series = (nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*replaced, *added])
-    return Frame(frame.with_columns(*series))
 
 
 def as_datetimes(values: Any) -> NDArray[Any] | None:
@@ -264,18 +259,15 @@ def _read_objects(
     if any((_zone(value) is None) != (zone is None) for value in present):
         raise ValueError(f"X: {name} holds dates with and without a time zone: use one of the two")
 
-    def read(clock: Any) -> NDArray[Any]:
-        listed = [None if is_missing(value) else _plain(value, clock) for value in values]
-        return np.array(listed, dtype="m8[us]" if is_duration else "M8[us]")
+    def read(convert: Callable[[Any], Any]) -> NDArray[Any]:
+        converted = [None if is_missing(value) else convert(value) for value in values]
+        return np.array(converted, dtype="m8[us]" if is_duration else "M8[us]")
 
-    return (read(None), read(None)) if zone is None else (read(UTC), read(ZoneInfo(zone)))
-
-
-def _plain(value: Any, zone: Any) -> Any:
-    """Return a date as local time in `zone` if that is given, a time of day as a duration, or the value unchanged."""
-    if isinstance(value, time):
-        return since_midnight(value)
-    return value if zone is None else on_clock(value, zone)
+    if zone is not None:
+        utc, wall = (read(partial(on_clock, zone=clock)) for clock in (UTC, ZoneInfo(zone)))
+        return utc, wall
+    plain = read(lambda value: since_midnight(value) if isinstance(value, time) else value)
+    return plain, plain
 
 
 def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
@@ -342,7 +334,5 @@ def is_zone(zone: str) -> bool:
 
 def _is_empty(values: Any) -> bool:
     """Return whether a column has only missing values or no rows."""
-    listed = values.to_numpy() if isinstance(values, nw.Series) else values
-    if listed.dtype.kind == "f":
-        return bool(np.all(np.isnan(listed)))
-    return listed.dtype == object and all(map(is_missing, listed.tolist()))
+    array = values.to_numpy() if isinstance(values, nw.Series) else values
+    return array.dtype.kind in "fO" and all(map(is_missing, array.tolist()))

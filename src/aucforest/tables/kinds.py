@@ -2,7 +2,7 @@
 
 import shlex
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -34,6 +34,12 @@ class NamedTable:
     is_text = False
     # The end of an error message on a missing column if the header is suspicious, else "".
     hint = ""
+    # How columns of text are read; see `TextFiles`.
+    can_be_text = False
+    stray: Mapping[str, Any] = {}
+    remarks: Mapping[str, str] = {}
+    text_formats: Mapping[str, Mapping[str, str]] = {}
+    rounded: Collection[str] = ()
 
     def location(self, row: int) -> str:
         """Return the position of a row for error messages: the table and its number from 1; `row` is its index."""

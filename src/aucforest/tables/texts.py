@@ -98,10 +98,9 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
         return None
     spelled = [text for text in texts if is_number(text) and not _PLAIN.match(text)]
     readings = count_readings(texts, counts)
-    stray = StrayText(readings.n_values - readings.n_read_any, readings.n_values, [
-        text for text in texts if not is_number(text)
-    ])  # fmt: skip
-    is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
+    others = [text for text in texts if not is_number(text)]
+    stray = StrayText(readings.n_values - readings.n_read_any, readings.n_values, others)
+    is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(others) >= _LEAST_NUMBERS
     if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
         return None
     decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)
@@ -125,12 +124,12 @@ def _leave_empty(stray: StrayText) -> str:
 
 def _date_note(date: str, stray: StrayText) -> str:
     """Return the note on a text column that has dates, and possibly a few other values."""
-    advice = []
+    note = f"dates such as {date!r} are read as text, so that each is a category"
     if stray.n_stray > 0:
-        advice.append(_leave_empty(stray))
-    if not advice or _ISO.match(date) is None:
-        advice.append("convert the column to dates, or read a CSV with --date-format (in Python, date_format)")
-    return f"dates such as {date!r} are read as text, so that each is a category; {'; '.join(advice)}"
+        note += f"; {_leave_empty(stray)}"
+    if stray.n_stray == 0 or _ISO.match(date) is None:
+        note += "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
+    return note
 
 
 def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, only: str | None = None) -> str | None:
