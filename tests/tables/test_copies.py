@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from aucforest.tables.copies import STANDARD, Readable, compression_of, open_unpacked
+from aucforest.tables.copies import STANDARD, Readable
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.cli.data import check_refusal, mixed, run, succeed
@@ -69,15 +69,6 @@ def test_standard_input_and_pipes_can_be_read_again(tmp_path, monkeypatch, conte
         assert source.location(0) == f"{name}, line 2"
 
 
-def test_compressed_files_are_known_by_their_first_bytes(tmp_path):
-    for name, content in {"gzip": gzip.compress(b"a"), "none": b"a", "zstd": b"\x28\xb5\x2f\xfd"}.items():
-        (tmp_path / "t").write_bytes(content)
-        assert compression_of(tmp_path / "t") == name
-        if name != "zstd":
-            with open_unpacked(tmp_path / "t") as handle:
-                assert handle.read() == b"a"
-
-
 @pytest.fixture
 def spreadsheet(tmp_path):
     """Write rows into a spreadsheet, with dates, flags, numbers and empty cells."""
@@ -113,10 +104,6 @@ def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
     path = spreadsheet(pd.DataFrame({"day": ["31.12.2024", None, "01.02.2024"]}))
     (column,) = read_all(open_source(path, options=ReadOptions(date_format="%d.%m.%Y"))).columns
     assert column.to_pylist() == [date(2024, 12, 31), None, date(2024, 2, 1)]
-
-
-def test_the_place_of_a_row_is_its_number(spreadsheet):
-    assert open_source(spreadsheet(pd.DataFrame({"a": [1, 2]}))).location(1) == "t.xlsx, line 3"
 
 
 def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):

@@ -207,11 +207,6 @@ def test_files_that_are_no_table(tmp_path, written):
         open_source(tmp_path)
     with pytest.raises(ValueError, match=r"2 files: some files are compressed and others are not"):
         open_source([path, written("a,b\n1,2\n", "t.csv.gz")])
-    with pytest.raises(ValueError, match="there is no file"):
-        open_source(tmp_path / "none.csv")
-    pd.DataFrame({"a": [1], "b": [2]}).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"2 files: some are CSV and others Parquet files"):
-        open_source([path, tmp_path / "t.parquet"])
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "UTF-8"])

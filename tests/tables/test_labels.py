@@ -107,7 +107,7 @@ def test_one_of_many_labels_against_the_others():
         ([range(2**16 + 1)], None, "more than 65,536 different labels; positive='>=32768' makes two classes"),
     ],
 )  # fmt: skip
-def test_refusals(parts, positive, sentence):
+def test_labels_that_are_refused(parts, positive, sentence):
     with pytest.raises(ValueError) as error:
         read(*map(pa.array, parts), positive=positive)
     assert sentence in str(error.value)

@@ -9,7 +9,7 @@ import pytest
 
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
-from aucforest.tables.predictions import AddedColumns, ModelColumns, Predictions, labels_of
+from aucforest.tables.predictions import AddedColumns, ModelColumns, Predictions
 from aucforest.tables.sources import open_source
 from tests.estimators.data import make_table, small_forest
 
@@ -146,8 +146,3 @@ def test_two_columns_of_one_name_are_refused(forest, table):
     twice = table.rename_columns({"id": "prediction"})
     with pytest.raises(ValueError, match="the result would have two columns named 'prediction'"):
         Predictions(forest, open_source(twice), ["prediction"], None)
-
-
-def test_labels_are_those_of_the_threshold(forest, table):
-    proba = forest.predict_proba(table.drop_columns("id"))
-    assert labels_of(forest, table, proba).tolist() == np.where(proba[:, 1] >= forest.threshold_, "yes", "no").tolist()

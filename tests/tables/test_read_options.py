@@ -40,10 +40,3 @@ def test_marks_say_each_other():
     assert [option.check().point_or_comma for option in options] == [None, ".", ",", None, ",", ",", ","]
     assert read_options.ReadOptions(r"\t").check().separator == "\t"
     assert read_options.DEFAULT_OPTIONS.check() == read_options.DEFAULT_OPTIONS
-
-
-@pytest.mark.parametrize(
-    ("encoding", "one"), [("cp1252", True), ("latin-1", True), ("utf-8", False), ("utf_8_sig", False), ("gbk", False)]
-)
-def test_encodings_of_one_byte(encoding, one):
-    assert read_options.has_one_byte(encoding) == one

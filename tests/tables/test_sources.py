@@ -84,7 +84,7 @@ def test_a_file_that_changes_while_it_is_read(folder):
         list(source.batches(["a"]))
 
 
-def test_refusals(tmp_path, folder):
+def test_tables_that_are_refused(tmp_path, folder):
     (tmp_path / "empty").mkdir()
     for name in ("broken.parquet", "broken"):
         (tmp_path / name).write_bytes(b"PAR1")

@@ -16,7 +16,7 @@ from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.tables import spellings
 from aucforest.tables.database import connect
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.spellings import PATTERNS, PLAIN, Readings, as_number, count_readings, is_few, is_number
+from aucforest.tables.spellings import PATTERNS, PLAIN, as_number, count_readings, is_number
 from tests.tables.text_tables import read_column
 
 SPACES = " \u00a0\u2007\u2009\u202f"
@@ -123,17 +123,6 @@ def test_counts_are_those_of_the_rows():
     assert (readings.n_read_any, readings.is_sure) == (12, ",")
     assert readings.decimal(0.2) is None
     assert readings.decimal(0.21) == ","
-
-
-@pytest.mark.parametrize(("n_stray", "few"), [(0, True), (1, True), (99, True), (100, False)])
-def test_few_is_fewer_than_a_tenth(n_stray, few):
-    assert is_few(n_stray, 1000, 0.1) == few
-    assert is_few(n_stray, 1000, 0.0) == (n_stray == 0)
-
-
-def test_no_values_have_no_unit_that_differs():
-    assert Readings().has_unit
-    assert not Readings(units=["kg", "g"]).has_unit
 
 
 def test_long_texts_take_no_time():

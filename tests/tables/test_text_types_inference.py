@@ -1,6 +1,6 @@
 """Types of columns by all of their rows: one value may change them, and other columns decide about marks."""
 
-from datetime import date, datetime, timedelta
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -118,20 +118,6 @@ def test_days_and_months_by_all_rows(tmp_path_factory, days, mark):
         is_sure = mark == "." or any(day.day > 12 for day in days)
         assert column.type == (DAY if is_sure else TEXT)
         assert not is_sure or column.to_pylist() == days
-
-
-@settings(max_examples=10)
-@given(st.lists(st.timedeltas(timedelta(-900), timedelta(900)), min_size=1, max_size=20))
-def test_durations_of_pandas_and_python(tmp_path_factory, durations):
-    folder = tmp_path_factory.mktemp("durations")
-    if any(str(duration)[:2].isdigit() or ":" not in str(duration) for duration in durations):
-        durations.append(timedelta(1))
-    column, _ = read_column(folder, list(map(str, durations)))
-    if column.type == DURATION:
-        assert column.to_pylist() == durations
-    else:
-        assert column.type == TIME
-        assert column.to_pylist() == [(datetime.min + duration).time() for duration in durations]
 
 
 @pytest.mark.parametrize("n_columns", [1, 300])

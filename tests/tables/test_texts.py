@@ -107,8 +107,3 @@ def test_shares_of_rows():
     assert "3,000 of 3,000 rows (100 %) have a category that training has not seen ('a', 'b', 'c', ...)" in unseen_note(
         "a", 3000, 3000, list("abcd")
     )
-
-
-@pytest.mark.parametrize(("n_stray", "is_rare"), [(0, False), (1, True), (99, True), (100, False)])
-def test_few_is_fewer_than_a_tenth(n_stray, is_rare):
-    assert StrayText(n_stray, 1000, ["?"]).is_rare == is_rare
