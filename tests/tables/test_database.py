@@ -5,7 +5,7 @@ import io
 import os
 import subprocess
 import sys
-import threading
+from concurrent.futures import wait
 from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import aucforest
+from aucforest.tables import database
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.database import columns_of, connect, connect_to, fetch, rows_where, text
 from aucforest.tables.read_options import ReadOptions
@@ -410,15 +411,15 @@ def test_fetch_can_be_interrupted(monkeypatch):
     """And raises the errors of the engine."""
     with pytest.raises(duckdb.ParserException):
         fetch(connect(), "SELEC", "x")
-    connection, join, calls = connect(), threading.Thread.join, []
+    connection, calls = connect(), []
 
-    def interrupted(thread, timeout=None):
+    def interrupted(futures, timeout):
         calls.append(timeout)
-        join(thread, timeout)
         if len(calls) == 1:
             raise KeyboardInterrupt
+        return wait(futures, timeout)
 
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    monkeypatch.setattr(database, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fetch(connection, "SELECT sum(a.range + b.range) FROM range(10000000) a, range(1000000) b", "x")
     assert set(calls) == {0.1}

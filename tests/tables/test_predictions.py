@@ -73,6 +73,12 @@ def test_numbers_in_another_spelling_than_in_training_are_read_if_it_is_sure(tmp
     assert found["number"].to_pylist() == frame["number"].tolist()
 
 
+def test_columns_of_no_type_are_missing(frame, model):
+    nothing = pa.table({name: pa.nulls(4) for name in frame if name != "y"})
+    found, _ = typed(model, nothing)
+    np.testing.assert_array_equal(model.predict_proba(found), model.predict_proba(nothing))
+
+
 def test_marks_of_the_model_decide_where_a_column_may_have_both(tmp_path, frame, model):
     rows = spelled(frame)[:2].assign(number=["1,234", "2,345"], weight="1,234 kg", day="1.2.2024")
     rows.to_csv(tmp_path / "t.csv", index=False)

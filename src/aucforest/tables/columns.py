@@ -22,9 +22,6 @@ from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import SHARED_CODE
 
 _CODED = (nw.Categorical, nw.Enum)  # dictionary-encoded columns
-_COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
-# float32 represents all integers up to this one.
-_MOST_FLOAT32 = 2**24
 # scikit-learn's checks of estimators require the words "argument must be", "string" and "number".
 _ONE_VALUE = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
@@ -150,8 +147,8 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
             if name not in indices:
                 reason = "but the columns of X have no names" if frame is None else "which X does not have"
                 raise ValueError(f"categorical_features has the column name {name!r}, {reason}")
-        return sorted({indices[name] for name in columns})
-    if not all(isinstance(item, Integral) for item in columns):
+        columns = [indices[name] for name in columns]
+    elif not all(isinstance(item, Integral) for item in columns):
         raise ValueError(f"categorical_features must be column names, indices or a boolean mask, but is {columns}")
     for item in columns:
         if not 0 <= item < n_features:
@@ -254,7 +251,7 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
         return values.astype(object).astype(np.float64)
     except (TypeError, ValueError) as error:
         for row, value in enumerate(values.tolist()):
-            if isinstance(value, _COLLECTIONS):
+            if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
                 what = f"{column_name(table, feature)} has a {type(value).__name__} in row {row}"
                 raise TypeError(f"X: {what}: {_ONE_VALUE}") from error
         raise type(error)(
@@ -409,7 +406,8 @@ def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:
     """Return a matrix with the codes of the given categorical columns and the numbers of all other columns."""
     if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
-        is_narrow = table.dtype == np.float32 and all(len(categories[feature]) <= _MOST_FLOAT32 for feature in columns)
+        # float32 represents all integers up to 2**24.
+        is_narrow = table.dtype == np.float32 and all(len(categories[feature]) <= 2**24 for feature in columns)
         matrix = table.astype(np.float32 if is_narrow else np.float64, copy=len(columns) > 0)
     else:
         # Column-major order, as in pandas and polars, makes filling column by column fast.
@@ -436,16 +434,11 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
     values = read_as(column.values, categories)
     encoded = np.array([*(code_of.get(value, np.nan) for value in values), np.nan])[column.indices]
     if len(categories) > 0 and np.all(np.isnan(encoded)):
-        _check_kind(values, categories.tolist()[0], name)
+        value, category = next((value for value in values if not is_missing(value)), None), categories.tolist()[0]
+        if value is not None and kind_of_value(value) != kind_of_value(category):
+            now, before = readable(value), readable(category)
+            raise ValueError(f"X: {name} has values such as {now!r}, but had values such as {before!r} in fit")
     return encoded
-
-
-def _check_kind(values: list[Any], category: Any, name: str) -> None:
-    """Raise ValueError if a column has values of another kind than in `fit`, such as text instead of numbers."""
-    value = next((value for value in values if not is_missing(value)), None)
-    if value is not None and kind_of_value(value) != kind_of_value(category):
-        now, before = readable(value), readable(category)
-        raise ValueError(f"X: {name} has values such as {now!r}, but had values such as {before!r} in fit")
 
 
 def check_same_categories(before: Categories, now: Categories) -> None:

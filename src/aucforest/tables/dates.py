@@ -21,7 +21,7 @@ from aucforest.tables.columns import Frame, Table, as_table, column_name, column
 from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
-_AUTOMATIC = ("time", "month", "day of week", "hour")  # the parts for date_parts="auto"
+_DEFAULT_PARTS = ("time", "month", "day of week")
 # Units of datetime64 without a time of day, and the types of objects that are dates, or durations and times of day.
 _DAYS = ("Y", "M", "W", "D")
 _DATES, _DURATIONS = (date, np.datetime64), (timedelta, time, np.timedelta64)
@@ -46,6 +46,11 @@ class _Kind(NamedTuple):
     is_duration: bool
     has_clock: bool  # whether dates have a time of day
     zone: str | None
+
+    @property
+    def known_zone(self) -> str | None:
+        """The time zone of calendar parts: UTC if the name of the zone is not in the time zone database."""
+        return self.zone if self.zone is None or is_zone(self.zone) else "UTC"
 
 
 def _days(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
@@ -76,16 +81,13 @@ def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: S
             raise ValueError(
                 f"X: {column_name(table, feature)} is not numeric but {kind.type}; encode dates and times as numbers"
             )
-        zone = kind.zone if kind.zone is None or is_zone(kind.zone) else "UTC"
-        dates[feature] = DateColumn(SECONDS, None) if kind.is_duration else DateColumn(_chosen(parts, kind), zone)
+        if kind.is_duration:
+            dates[feature] = DateColumn(SECONDS, None)
+        else:
+            # By default, there is an hour only if the dates have a time of day.
+            chosen = (*_DEFAULT_PARTS, *(["hour"] if kind.has_clock else [])) if isinstance(parts, str) else parts
+            dates[feature] = DateColumn(tuple(part for part in PARTS if part in chosen), kind.known_zone)
     return dates
-
-
-def _chosen(parts: str | Sequence[str], kind: _Kind) -> tuple[str, ...]:
-    """Return the parts of a column of dates in order; "auto" has the hour only if the dates have a time of day."""
-    if isinstance(parts, str):
-        return tuple(part for part in _AUTOMATIC if kind.has_clock or part != "hour")
-    return tuple(part for part in PARTS if part in parts)
 
 
 def are_parts(parts: Sequence[Any]) -> bool:
@@ -190,8 +192,7 @@ def as_datetimes(values: Any) -> NDArray[Any] | None:
     kind = _kind_of(values)
     if kind is None:
         return None
-    zone = kind.zone if kind.zone is None or is_zone(kind.zone) else "UTC"
-    return _read_values(values, kind.is_duration, zone, "the column")[1]
+    return _read_values(values, kind.is_duration, kind.known_zone, "the column")[1]
 
 
 def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -12,8 +12,15 @@ import pyarrow.compute as pc
 from aucforest._caller import warn
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
-# The Arrow types that strings are converted to.
-_TYPES = {NUMBER: pa.float64(), DATE: pa.timestamp("us"), ZONED: pa.timestamp("us", "UTC")}
+# The Arrow types of columns that were strings, or had no type.
+_TYPES = {
+    NUMBER: pa.float64(),
+    TEXT: pa.string(),
+    FLAG: pa.bool_(),
+    DATE: pa.timestamp("us"),
+    ZONED: pa.timestamp("us", "UTC"),
+    DURATION: pa.duration("us"),
+}
 # The missing-value markers of pandas.read_csv.
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
@@ -38,7 +45,6 @@ class NamedTable:
     can_be_text = False
     stray: Mapping[str, Any] = {}
     remarks: Mapping[str, str] = {}
-    text_formats: Mapping[str, Mapping[str, str]] = {}
     rounded: Collection[str] = ()
 
     def location(self, row: int) -> str:
@@ -94,10 +100,9 @@ def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int
     Dates and durations keep their type.
     """
     column = decode(column)
-    if pa.types.is_null(column.type):
-        plain = {NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}
-        return column.cast(plain.get(kind, pa.timestamp("us")))
     type_ = column.type
+    if pa.types.is_null(type_):
+        return column.cast(_TYPES[kind])
     if holds_text(type_) and kind != DURATION:
         return as_text(column, table.missing) if kind == TEXT else _parse(column, kind, name, table, first_row)
     if kind == NUMBER and (is_number(type_) or pa.types.is_boolean(type_)):
@@ -140,13 +145,13 @@ def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int)
 
 def _cast(column: Any, kind: str) -> Any:
     """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
-    if kind in _TYPES:
-        try:
-            return column.cast(_TYPES[kind])
-        except pa.ArrowInvalid:
-            return None
-    indices = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
-    return None if indices.null_count > column.null_count else pc.less(indices, len(WORDS[True]))
+    if kind == FLAG:
+        indices = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
+        return None if indices.null_count > column.null_count else pc.less(indices, len(WORDS[True]))
+    try:
+        return column.cast(_TYPES[kind])
+    except pa.ArrowInvalid:
+        return None
 
 
 def feature_names(source: Any, others: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Tables that are read in batches, several times: Parquet and text files, and objects with an Arrow stream."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
@@ -32,6 +32,7 @@ NAMES = ".csv, .tsv, .txt, .jsonl or .ndjson (or .gz or .zst of these), .xlsx or
 class _Typed(NamedTable):
     """Base class of tables whose schema is known, unlike that of a CSV file."""
 
+    text_formats: Mapping[str, Mapping[str, str]] = {}
     _schema: Any
 
     def schema(self, columns: Sequence[str]) -> Any:

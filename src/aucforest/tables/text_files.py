@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from aucforest._optional import import_optional
 from aucforest.tables.copies import Readable
-from aucforest.tables.database import connect_to, fetch, texts
+from aucforest.tables.database import connect_to, fetch, text, texts
 from aucforest.tables.files import Files, rows_of_batch, split
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
@@ -185,6 +185,10 @@ class TextFiles(Files):
         if not distinct:
             self._n_rows = rows.get(names[0], nothing)[0]
         return {name: rows.get(name, nothing)[1:] for name in names}
+
+    def has_value(self, name: str, value: str) -> bool:
+        """Return whether a column has a value."""
+        return self._count([name], [f"count_if({{0}} = {text(value)})"])[name][0] > 0
 
     def _fetch(self, sql: str) -> list[Any]:
         """Return the rows of the result of a statement."""
