@@ -27,14 +27,10 @@ def test_a_file_of_text_is_no_copy(tmp_path):
     assert readable.file == readable.path == readable.stamped == path
 
 
-@pytest.mark.parametrize("ending", ["utf-16", "utf-16-be", "cp1252"])
-def test_other_encodings_are_copied_into_utf8(tmp_path, ending):
-    """Also where a block of bytes ends within a character."""
-    path, text = tmp_path / "t.csv", "ü€" * 700_001
-    path.write_bytes((BOM_UTF16_BE if ending == "utf-16-be" else b"") + text.encode(ending))
-    readable = Readable(path, ending if ending == "cp1252" else None)
-    assert readable.path.read_text("utf-8") == text
-    assert (readable.file, readable.stamped) == (path, path)
+def test_a_byte_order_mark_says_the_encoding(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(BOM_UTF16_BE + "ü\n€\n".encode("utf-16-be"))
+    assert read_all(path).to_pydict() == {"ü": ["€"]}
 
 
 def test_copies_are_removed_with_their_object(tmp_path):

@@ -19,7 +19,7 @@ import pytest
 import aucforest
 from aucforest.tables import database
 from aucforest.tables.copies import STANDARD
-from aucforest.tables.database import columns_of, connect, connect_to, fetch, rows_where, text
+from aucforest.tables.database import connect, connect_to, fetch, rows_where, text
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.cli.data import check_refusal, check_usage, run, succeed
@@ -267,11 +267,8 @@ def test_cells_are_text(folder, cell, suffix):
 
 HOSTILE = {
     "long_header": ("new.csv", "x" * 3_000_000 + ",n\n1,2\n"),
-    "open_quote": ("new.csv", 'n,t\n1,"x\n' + "2,y\n" * 50),
     "twin_keys_later": ("new.jsonl", '{"a": 1}\n{"A": 2}\n{"b": 2}\n'),
     "empty_key": ("new.jsonl", '{"": 1}\n'),
-    "number": ("new.jsonl", "1\n"),
-    "not_closed": ("new.jsonl", '{"a": 1\n'),
     "deep": ("new.jsonl", '{"a": ' + "[" * 5000 + "]" * 5000 + "}\n"),
     "half_character": ("new.jsonl", '{"a": "\\ud800"}\n'),
     "nul_in_header": ("new.csv", "a\0b,n\n1,2\n"),
@@ -425,12 +422,6 @@ def test_fetch_can_be_interrupted(monkeypatch):
     assert set(calls) == {0.1}
 
 
-def test_names_in_an_expression():
-    assert columns_of("a > 1 AND B = 'c' OR \"d e\" IS NULL OR a < 0") == ["a", "B", "d e"]
-    assert columns_of("abs(x) > 1 AND list_contains([y, 1], 2)") == ["x", "y"]
-    assert columns_of("true") == []
-
-
 # What is right.
 
 
@@ -451,23 +442,16 @@ def varied(n=120, seed=0):
 
 
 EXPRESSIONS = [
-    ("n > 3", "n > 3"),
     ("n > 3 AND t = 'red'", "n > 3 and t == 'red'"),
     ("n IS NULL OR x < 0", "n.isna() or x < 0"),
-    ("x IS NOT NULL AND NOT x > 0", "x <= 0"),
-    ("n <> 4", "n != 4 and n.notna()"),
     ("n IS DISTINCT FROM 4", "n != 4"),
     ("t IN ('blue', 'it''s')", "t in ['blue', \"it's\"]"),
     ("lower(t) = 'red'", "t.str.lower() == 'red'"),
-    ("t LIKE 'r%'", "t.fillna('').str.startswith('r')"),
-    ("t ILIKE 'RED'", "t.str.upper() == 'RED'"),
     ('"Upper Case" BETWEEN 2 AND 5', "2 <= `Upper Case` <= 5"),
     ('"upper case" = 2 OR N = 3', "`Upper Case` == 2 or n == 3"),
     ("N > 3 AND n < 6 AND T = 'red'", "3 < n < 6 and t == 'red'"),
-    ("x * 2 > n - 4", "x * 2 > n - 4"),
     ("day >= '2024-03-01' AND day < DATE '2024-04-01'", "@date.dt.month == 3 and day.notna()"),
     ("month(day) = 2 OR day IS NULL", "@date.dt.month == 2 or day.isna()"),
-    ("coalesce(n, 0) = 0", "n.isna() or n == 0"),
     ("true", "id >= 0"),
 ]
 

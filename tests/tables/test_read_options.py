@@ -14,14 +14,8 @@ from aucforest.tables import read_options
         ({"decimal": ",", "thousands": ","}, "the decimal mark and that between thousands are the same, ','"),
         ({"date_format": "day"}, "the format of dates must be one of strptime"),
         ({"date_format": "%Q"}, "the format of dates must be one of strptime"),
-        *(
-            ({"encoding": name}, "the encoding must be one that Python has, such as cp1252 or utf-16, but is")
-            for name in ("", "nope", "hex")
-        ),
-        *(
-            ({"separator": mark}, "the separator must be one character, such as ';'")
-            for mark in ("", ";;", '"', "\n", "§")
-        ),
+        *(({"encoding": name}, "the encoding must be one that Python has, such as") for name in ("", "nope", "hex")),
+        *(({"separator": mark}, "the separator must be one character") for mark in ("", ";;", '"', "\n", "§")),
     ],
 )
 def test_invalid_options(options, sentence):

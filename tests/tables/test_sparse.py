@@ -38,6 +38,7 @@ OPTIONS = [
     {"max_bins": None},
     {"oob_score": True, "threshold": "gmean", "sampling": "balanced"},
     {"dtype": np.float32},
+    {"sample_weight": 1.5 * np.random.default_rng(1).integers(0, 3, 1500)},
 ]
 
 
@@ -54,8 +55,9 @@ def test_a_forest_is_that_of_the_dense_rows(form, density, options):
     X, dense, y = make(1500, 60, options.pop("dtype", np.float64), density)
     assert SparseRows(X).is_very_sparse == (density < 0.1)
     y[:40] = 1 if "threshold" in options else 2
-    expected = AUCForestClassifier(20, random_state=0, n_jobs=2, **options).fit(dense, y)
-    forest = AUCForestClassifier(20, random_state=0, **options).fit(form(X), y)
+    weight = options.pop("sample_weight", None)
+    expected = AUCForestClassifier(20, random_state=0, n_jobs=2, **options).fit(dense, y, weight)
+    forest = AUCForestClassifier(20, random_state=0, **options).fit(form(X), y, weight)
     for rows in (slice(None), slice(2)):
         np.testing.assert_array_equal(forest.predict_proba(form(X[rows])), expected.predict_proba(dense[rows]))
         np.testing.assert_array_equal(forest.predict(form(X[rows])), expected.predict(dense[rows]))
@@ -63,14 +65,6 @@ def test_a_forest_is_that_of_the_dense_rows(form, density, options):
     assert (forest.decision_path(form(X))[0] != expected.decision_path(dense)[0]).nnz == 0
     assert getattr(forest, "oob_score_", None) == getattr(expected, "oob_score_", None)
     assert forest.threshold_ == expected.threshold_
-
-
-@pytest.mark.parametrize("density", [0.1, 0.03])
-def test_weights_and_rows_without_weight(density):
-    X, dense, y = make(density=density)
-    weight = 1.5 * np.random.default_rng(1).integers(0, 3, len(y))
-    forest, expected = (AUCForestClassifier(15, random_state=0).fit(rows, y, weight) for rows in (X, dense))
-    np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
 
 
 def test_a_tree_is_that_of_the_dense_rows():

@@ -8,16 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tables import text_types
-from aucforest.tables.database import connect
 from aucforest.tables.spellings import PATTERNS, as_number
 from aucforest.tables.text_types import DURATION, FLAG, INTEGER, MOMENT, NUMBER, TIME, ZONED
 from tests.tables.text_tables import evaluated
-
-
-@pytest.fixture(scope="module")
-def engine():
-    with connect() as connection:
-        yield connection
 
 
 @given(st.lists(st.floats() | st.integers(-(2**70), 2**70).map(float), min_size=1))

@@ -5,7 +5,7 @@ import ast
 import numpy as np
 import pytest
 
-from aucforest.tables.texts import StrayText, listed_columns, read_as_missing, text_note, unseen_note
+from aucforest.tables.texts import StrayText, read_as_missing, text_note, unseen_note
 
 # Amounts from 1.01 to some 100,000, of which some are below 1,000.
 AMOUNTS = [round(float(x), 2) + 1.01 for x in np.random.default_rng(0).lognormal(7, 2, 60)]
@@ -76,11 +76,6 @@ def test_sentences_on_stray_text():
     one = StrayText(1, 9, ["1,5"], "date")
     assert (str(one), one.advice) == ("1 of 9 values is no date ('1,5')", "")
     assert read_as_missing("a", one, can_be_text=False) == f"column 'a': {one}, read as missing"
-
-
-def test_many_columns_are_not_all_named():
-    assert listed_columns(["'a'"]) == "column 'a'"
-    assert listed_columns([f"'c{i}'" for i in range(12)]).endswith("'c9' and 2 more")
 
 
 def test_text_is_only_text():

@@ -314,22 +314,21 @@ def learn(
 
 
 class Counted(NamedTuple):
-    """The distinct values of a column that are not missing, as an array of numbers or a list, and their counts."""
+    """The distinct values of a column that are not missing, as an array of numbers or objects, and their counts."""
 
-    values: NDArray[Any] | list[Any]
+    values: NDArray[Any]
     counts: NDArray[np.int64]
 
     def merge(self, other: "Counted") -> "Counted":
         """Return the distinct values of both, with their total counts."""
-        if isinstance(self.values, np.ndarray) and isinstance(other.values, np.ndarray):
+        if object not in (self.values.dtype, other.values.dtype):
             values, indices = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
             counts = np.bincount(indices, np.concatenate((self.counts, other.counts)), len(values))
             return Counted(values, counts.astype(np.int64))
         merged = Counter[Any]()
         for part in (self, other):
-            listed = part.values.tolist() if isinstance(part.values, np.ndarray) else part.values
-            merged.update(dict(zip(listed, part.counts.tolist())))
-        return Counted(list(merged), np.fromiter(merged.values(), dtype=np.int64, count=len(merged)))
+            merged.update(dict(zip(part.values.tolist(), part.counts.tolist())))
+        return Counted(_objects(list(merged)), np.fromiter(merged.values(), dtype=np.int64, count=len(merged)))
 
 
 def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
@@ -341,27 +340,29 @@ def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
     indices = column.indices[kept]
     counts = np.bincount(indices[indices >= 0], minlength=len(column.values))
     present = [i for i, value in enumerate(column.values) if counts[i] > 0 and not is_missing(value)]
-    return Counted([column.values[i] for i in present], counts[present])
+    return Counted(_objects([column.values[i] for i in present]), counts[present])
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    """Return an array of objects."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def warn_of_text(columns: dict[str, Counted]) -> None:
     """Warn of columns of text, by their names, that are probably numbers or dates."""
     for name, counted in columns.items():
-        if isinstance(counted.values, list) and (note := text_note(counted.values, counted.counts.tolist())):
+        if counted.values.dtype == object and (note := text_note(counted.values.tolist(), counted.counts.tolist())):
             warn(f"X: {name}: {note}")
 
 
 def order_categories(counted: Counted, name: str) -> NDArray[Any]:
     """Return the categories of a column in the order of their codes; of more than 254, the most frequent come first."""
-    values, counts = counted
-    if isinstance(values, np.ndarray):
-        categories = values
-    else:
-        try:
-            order = sorted(range(len(values)), key=values.__getitem__)
-        except TypeError as error:
-            raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
-        categories, counts = np.fromiter(values, dtype=object, count=len(values))[order], counts[order]
+    values = counted.values.tolist()
+    try:
+        order = sorted(range(len(values)), key=values.__getitem__)  # much faster than argsort of objects
+    except TypeError as error:
+        raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
+    categories, counts = counted.values[order], counted.counts[order]
     if len(categories) <= SHARED_CODE:
         return categories
     common = np.zeros(len(categories), dtype=np.bool_)
@@ -383,13 +384,9 @@ def encode(table: Table, categories: Categories) -> NDArray[Any]:
 
 def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:
     """Return the values of a column that are not among the categories, and their counts."""
-    values, counts = count_values(column, None)
-    known, listed = set(categories.tolist()), values.tolist() if isinstance(values, np.ndarray) else values
-    return {
-        value: count
-        for value, read, count in zip(listed, read_as(listed, categories), counts.tolist())
-        if read not in known
-    }
+    counted, known = count_values(column, None), set(categories.tolist())
+    values, counts = counted.values.tolist(), counted.counts.tolist()
+    return {value: n for value, read, n in zip(values, read_as(values, categories), counts) if read not in known}
 
 
 def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
