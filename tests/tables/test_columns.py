@@ -151,21 +151,6 @@ def test_numeric_columns_beside_categorical_ones():
     np.testing.assert_array_equal(learn(as_table(number), [2], None)[0], expected)
 
 
-def test_codes_of_frames_are_matched_by_value():
-    """The integer codes of a value can differ between frames."""
-    first = pl.DataFrame({"a": pl.Series(["b", None, "a", "c", "b"], dtype=pl.Categorical)})
-    coded, categories = learn(as_table(first), [0], None)
-    np.testing.assert_array_equal(coded[:, 0], [1, np.nan, 0, 2, 1])
-    values = ["d", "c", "b", None, "c"]
-    for table in (
-        pl.DataFrame({"a": pl.Series(values, dtype=pl.Enum(["d", "c", "b"]))}),
-        pl.DataFrame({"a": pl.Series(["e", *values], dtype=pl.Categorical)[1:]}),
-        pd.DataFrame({"a": pd.Categorical(values, categories=["e", "d", "c", "b"])}),
-        pa.table({"a": pa.array(values).dictionary_encode()}),
-    ):
-        np.testing.assert_array_equal(encode(as_table(table), categories)[:, 0], [np.nan, 2, 1, np.nan, 2])
-
-
 def test_warm_start_needs_the_same_categories():
     model = small_forest(n_estimators=3, warm_start=True).fit(frame(), Y)
     model.set_params(n_estimators=6).fit(frame(), Y)
@@ -188,10 +173,6 @@ def test_codes_are_indices_of_sorted_categories():
     categories, codes = learned(["b", None, "a", "c", np.nan, "b"])
     assert categories == ["a", "b", "c"]
     np.testing.assert_array_equal(codes, [1, np.nan, 0, 2, np.nan, 1])
-    categories, codes = learned(pd.cut([0.5, 7.0, 3.0, np.nan], [0, 2, 4, 8]))
-    assert categories == ["(0, 2]", "(2, 4]", "(4, 8]"]
-    np.testing.assert_array_equal(codes, [0, 2, 1, np.nan])
-    assert learned(pd.array([True, None, False]))[0] == [False, True]
     categories, codes = learned([None, None])
     assert categories == []
     assert np.all(np.isnan(codes))
@@ -249,13 +230,11 @@ def test_column_names_need_a_frame(make):
 
 @both
 def test_values_that_cannot_be_categories(make):
-    lists, words = [["a"]] * len(X), ["a", 1] * (len(X) // 2)
-    for values, what in ((lists, "cannot be categories"), (words, "cannot be sorted")):
-        with pytest.raises(TypeError, match=rf"^X: column 'kind' is categorical, but its values {what}: "):
-            make(categorical_features=["kind"]).fit(frame(values), Y)
+    with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical, but its values cannot be sorted: "):
+        make(categorical_features=["kind"]).fit(frame(["a", 1] * (len(X) // 2)), Y)
     model = make().fit(frame(), Y)
     with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical, but its values cannot be categories: "):
-        model.predict(frame(lists))
+        model.predict(frame([["a"]] * len(X)))
     with pytest.raises(ValueError, match=r"^X: column 'kind' has values such as 3, but had values such as 'ash' in"):
         model.predict(frame([3] * len(X)))
 

@@ -221,15 +221,11 @@ def test_encodings(written, encoding, ending):
 @pytest.mark.parametrize(
     ("text", "written", "given", "is_suspicious"),
     [
-        ("ü\n", "utf-8", "cp1252", True),
-        ("ü\n", "utf-8", "latin-1", True),
-        ("ü\n", "utf-8", "utf-8", False),
-        ("ü\n", "utf-8", "utf_8_sig", False),
-        ("ü\n", "cp1252", "cp1252", False),
-        ("u\n", "utf-8", "cp1252", False),
+        ("ü\n", "utf-8", "cp1252", True), ("ü\n", "utf-8", "latin-1", True), ("ü\n", "utf-8", "utf-8", False),
+        ("ü\n", "utf-8", "utf_8_sig", False), ("ü\n", "cp1252", "cp1252", False), ("u\n", "utf-8", "cp1252", False),
         ("鼠\n", "gbk", "gbk", False),
     ],
-)
+)  # fmt: skip
 def test_utf8_that_is_read_as_another_encoding(tmp_path, text, written, given, is_suspicious):
     path = tmp_path / "t.csv"
     path.write_bytes(f"a\n{text}".encode(written))

@@ -85,12 +85,8 @@ def test_kinds_of_columns():
     assert table.column_names == batch.schema.names
     kinds = ["d" if pa.types.is_dictionary(type_) else str(type_) for type_ in table.schema.types]
     assert kinds == ["int8", "float", "double", "d", "d", "d", "d", "double"]
-    assert [column.to_pylist() for column in table.columns][2:6] == [
-        [1.5, None],
-        ["a", None],
-        ["a", None],
-        [True, None],
-    ]
+    found = [column.to_pylist() for column in table.columns]
+    assert found[2:6] == [[1.5, None], ["a", None], ["a", None], [True, None]]
 
 
 @pytest.mark.parametrize(

@@ -158,22 +158,19 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
 
 def read_column(table: Table, feature: int) -> Column:
     """Return a column: an array if it is numeric or boolean, else a Factor."""
+    read = _read_series if isinstance(table, Frame) else _read_values
     try:
-        read = _read_series if isinstance(table, Frame) else _read_values
-        return _with_plain_values(read(column_of(table, feature)))
+        column = read(column_of(table, feature))
+        if isinstance(column, np.ndarray):
+            return column.astype(np.float64) if column.dtype == np.longdouble else column
+        values = plain_values(column.values)
     except (TypeError, OverflowError) as error:
         raise TypeError(
             f"X: {column_name(table, feature)} is categorical, but its values cannot be categories: {error}"
         ) from error
-
-
-def _with_plain_values(column: Column) -> Column:
-    """Return a column in which equal values of different types have become the same value; see `plain_values`."""
-    if isinstance(column, np.ndarray):
-        return column.astype(np.float64) if column.dtype == np.longdouble else column
-    values = plain_values(column.values)
     if values is column.values:
         return column
+    # Equal values of different types have become the same value.
     index_of: dict[Any, int] = {}
     indices = [-1 if value is None else index_of.setdefault(value, len(index_of)) for value in values]
     return Factor(list(index_of), np.array([*indices, -1])[column.indices])

@@ -45,8 +45,8 @@ class Readable:
         if file.name.lower().endswith(SPREADSHEET):
             self.path = self._new_path()
             self.path.write_text(_spreadsheet_as_csv(file), "utf-8", newline="")
-        elif (encoding := encoding or _marked_encoding(self.path)) is not None:
-            self._in_utf8(encoding)
+        elif encoding is not None or _first_bytes(self.path)[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+            self._in_utf8(encoding or "utf-16")
         if os.sep == "/" and _STRANGE.search(str(self.path.absolute())):
             link = self._new_path()
             link.symlink_to(self.path.absolute())
@@ -83,9 +83,14 @@ class Readable:
 
 def compression_of(path: Path) -> str:
     """Return how a file is compressed, "none" if it is not."""
-    with path.open("rb") as handle:
-        start = handle.read(4)
+    start = _first_bytes(path)
     return next((name for magic, name in _PACKED.items() if start.startswith(magic)), "none")
+
+
+def _first_bytes(path: Path) -> bytes:
+    """Return the first four bytes of a file."""
+    with path.open("rb") as handle:
+        return handle.read(4)
 
 
 def open_unpacked(path: Path) -> Any:
@@ -112,12 +117,6 @@ def _spreadsheet_as_csv(file: Path) -> str:
     content = StringIO()
     csv.writer(content).writerows(cells)
     return content.getvalue()
-
-
-def _marked_encoding(path: Path) -> str | None:
-    """Return "utf-16" if a file begins with a byte order mark of UTF-16, else None."""
-    with path.open("rb") as handle:
-        return "utf-16" if handle.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else None
 
 
 def _is_utf8(start: bytes) -> bool:

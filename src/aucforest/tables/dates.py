@@ -237,22 +237,19 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
 
 
 def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return two arrays: dates in UTC and in the local time of a zone, or durations as both arrays."""
+    """Return two arrays: dates in UTC and in the local time of a zone, or durations as both arrays.
+
+    Raise ValueError if objects have different types, or if only some have a time zone.
+    """
     if isinstance(values, nw.Series):
         if zone is not None and isinstance(values.dtype, nw.Datetime):
-            utc, wall = (values.dt.convert_time_zone(name).dt.replace_time_zone(None) for name in ("UTC", zone))
-            return utc.to_numpy(), wall.to_numpy()
+            clocks = [values.dt.convert_time_zone(clock).dt.replace_time_zone(None) for clock in ("UTC", zone)]
+            return clocks[0].to_numpy(), clocks[1].to_numpy()
         values = (values.cast(nw.Datetime("us")) if values.dtype == nw.Date else values).to_numpy()
     if values.dtype.kind in "Mm":
         return values, values
-    return _read_objects(values.tolist(), is_duration, zone, name)
-
-
-def _read_objects(
-    values: list[Any], is_duration: bool, zone: str | None, name: str
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return two arrays like `_read_values`, from objects; ValueError if types are mixed or only some have a zone."""
-    present = [value for value in values if not is_missing(value)]
+    objects = values.tolist()
+    present = [value for value in objects if not is_missing(value)]
     types = _DURATIONS if is_duration else _DATES
     other = next((value for value in present if not isinstance(value, types)), None)
     if other is not None:
@@ -261,7 +258,7 @@ def _read_objects(
         raise ValueError(f"X: {name} holds dates with and without a time zone: use one of the two")
 
     def read(convert: Callable[[Any], Any]) -> NDArray[Any]:
-        converted = [None if is_missing(value) else convert(value) for value in values]
+        converted = [None if is_missing(value) else convert(value) for value in objects]
         return np.array(converted, dtype="m8[us]" if is_duration else "M8[us]")
 
     if zone is not None:

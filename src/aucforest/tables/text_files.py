@@ -56,7 +56,12 @@ class TextFiles(Files):
         self._connection = connect_to([*paths, *patterns], str(readable[0].temporary_folder()))
         self._types: dict[str, TextType] = {}
         self._n_rows = 0
+        self._read_header()
         self.keep_as_text(as_text)
+
+    def _read_header(self) -> None:
+        """Read the names of the columns; ValueError if the files differ or are no tables."""
+        raise NotImplementedError
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         """Return SQL for the table with the columns c0, c1 and so on; `engine` has the types of non-text columns.

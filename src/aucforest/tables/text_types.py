@@ -287,7 +287,7 @@ def _decimal_mark(
 
     The mark is that of the options. If they have none, it is the only mark that other columns require, or None.
     """
-    sure = {found.readings.is_sure for found in counts.values() if found.readings.decimal(MOST_STRAY)} - {None}
+    sure = {found.readings.required for found in counts.values() if found.readings.decimal(MOST_STRAY)} - {None}
     mark = options.point_or_comma
     points = count(numbers, [_N_SURE_OF_POINT, _FIRST_WITH_POINT]) if mark == "," or "," in sure else {}
     if any(n_sure for n_sure, _ in points.values()):

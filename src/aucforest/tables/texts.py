@@ -73,7 +73,14 @@ def _other_kind_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
     if 2 * len(dates) > len(texts[:100]):
         stray = _stray_among(_DATE, "date", texts, counts)
-        return _date_note(dates[0], stray) if stray.is_rare or stray.n_stray == 0 else None
+        if not (stray.is_rare or stray.n_stray == 0):
+            return None
+        note = f"dates such as {dates[0]!r} are read as text, so that each is a category"
+        if stray.n_stray > 0:
+            note += f"; {_leave_empty(stray)}"
+        if stray.n_stray == 0 or _ISO.match(dates[0]) is None:
+            note += "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
+        return note
     sample = _from_all_over(texts)
     if sum(_PLAIN.match(text) is not None for text in sample) * 2 < len(sample):
         return None
@@ -120,16 +127,6 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
 def _leave_empty(stray: StrayText) -> str:
     """Return the advice to replace stray values by empty ones."""
     return f"{stray}: leave {'it' if stray.n_stray == 1 else 'these'} empty"
-
-
-def _date_note(date: str, stray: StrayText) -> str:
-    """Return the note on a text column that has dates, and possibly a few other values."""
-    note = f"dates such as {date!r} are read as text, so that each is a category"
-    if stray.n_stray > 0:
-        note += f"; {_leave_empty(stray)}"
-    if stray.n_stray == 0 or _ISO.match(date) is None:
-        note += "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
-    return note
 
 
 def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, only: str | None = None) -> str | None:
