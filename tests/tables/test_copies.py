@@ -20,7 +20,7 @@ from tests.cli.data import check_refusal, mixed, run, succeed
 from tests.tables.text_tables import read_all
 
 
-def test_a_file_of_text_is_no_copy(tmp_path):
+def test_a_file_in_utf8_is_not_copied(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"a\n1\n")
     readable = Readable(path, None)

@@ -125,7 +125,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("expression", REFUSED.values(), ids=REFUSED)
-def test_what_is_no_comparison_of_the_values_of_one_row_is_refused(folder, expression):
+def test_expressions_other_than_comparisons_within_a_row_are_refused(folder, expression):
     hole = pd.DataFrame({"z": [1]})  # which the engine would find by its name
     with pytest.raises(ValueError) as caught:
         open_source(folder / "table.csv", options=ReadOptions(where=expression))
@@ -162,7 +162,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize(("expression", "expected"), HARMLESS.values(), ids=HARMLESS)
-def test_what_only_looks_dangerous_selects_rows(folder, expression, expected):
+def test_harmless_expressions_select_rows(folder, expression, expected):
     assert read(folder / "table.csv", where=expression)["n"] == expected
     assert [path.name for path in sorted(folder.iterdir())] == ["canary.csv", "table.csv"]
 
@@ -203,7 +203,7 @@ def test_names_of_files_are_no_sql_and_no_patterns(folder, name, suffix):
         assert read(given, where="n = 2") == {"n": [2], "t": ["y"]}
 
 
-def test_names_of_parquet_files_are_those_of_no_home(folder):
+def test_the_path_of_a_parquet_file_may_begin_with_a_tilde(folder):
     """As they would be if they begin with ~."""
     Path("~").mkdir()
     write(pd.DataFrame({"n": [1]}), Path("~/t.parquet").absolute())
@@ -213,7 +213,7 @@ def test_names_of_parquet_files_are_those_of_no_home(folder):
 @pytest.mark.parametrize(
     "given", ["file:///etc/passwd.csv", "s3://bucket/x.csv", "http://127.0.0.1/x.csv", "*.csv", "[ct]*.jsonl", "x.csv?"]
 )
-def test_what_is_no_file_is_not_looked_for(folder, given):
+def test_urls_and_patterns_are_no_files(folder, given):
     with pytest.raises(ValueError) as caught:
         open_source(given)
     check_sentence(caught.value)
@@ -373,7 +373,7 @@ def test_the_engine_that_reads_text_reaches_its_files_alone(folder):
             connection.execute(sql)
 
 
-def test_what_exceeds_memory_is_not_written_to_the_working_folder(folder):
+def test_data_that_exceed_memory_are_written_to_a_temporary_folder(folder):
     """But to a temporary one, which is removed with the table."""
     Path("new.csv").write_text("t\n" + "".join(f"{row} {'x' * 40}\n" for row in range(1000)))
     table = open_source("new.csv")
@@ -478,7 +478,7 @@ def test_rows_are_those_of_a_query_of_pandas(tables, monkeypatch, sql, expected)
     assert read(STANDARD, where=sql)["id"] == rows
 
 
-def test_a_number_that_is_none_is_larger_than_all_others():
+def test_nan_is_larger_than_all_numbers():
     """As in SQL, in a table in memory."""
     table = pa.table({"x": [1.0, float("nan"), None, -1.0], "id": [0, 1, 2, 3]})
     assert read(table, where="x > 0")["id"] == [0, 1]

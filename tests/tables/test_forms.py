@@ -160,7 +160,7 @@ FEATURES = named(kinds_of_features(), forest_and_probabilities)
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_features(name, tmp_path):
+def test_every_form_of_a_feature_gives_the_same_forest(name, tmp_path):
     column, kind, on_the_first = FEATURES[name]
     expected, proba = on_the_first()
     table = table_of(column)
@@ -199,7 +199,7 @@ LABELS = named(kinds_of_labels(), labels_and_forest)
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_labels(name, tmp_path):
+def test_every_form_of_labels_gives_the_same_forest(name, tmp_path):
     """Types are compared, since [False, True] == [0.0, 1.0]."""
 
     def plain(classes):

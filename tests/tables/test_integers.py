@@ -69,7 +69,7 @@ def test_a_fit_warns_with_the_name_of_the_column(X, name):
         AUCForestClassifier(2, categorical_features=["key"]).fit(X, Y)
 
 
-def test_notes_and_batches(tmp_path):
+def test_rounded_integers_are_noted_in_memory_and_in_batches(tmp_path):
     """In memory and out of core, from Parquet and from a CSV, where they may be beyond all integers of Arrow."""
     sentence = f"column 'key': {ROUNDED}"
     frame = pd.DataFrame({"a": SMALL / 7, "key": UNSIGNED, "label": np.where(Y, "yes", "no")})

@@ -144,7 +144,7 @@ def test_batches_are_the_predictions_of_the_whole_table(forest, table):
 
 
 @pytest.mark.parametrize(("proba", "left_out"), [(True, "prediction"), (False, "probability_yes")])
-def test_what_is_not_asked_for_is_left_out(forest, table, proba, left_out):
+def test_labels_or_probabilities_are_left_out(forest, table, proba, left_out):
     assert left_out not in Predictions(forest, open_source(table), [], proba).schema.names
 
 

@@ -24,7 +24,7 @@ def test_invalid_options(options, sentence):
     assert str(caught.value).startswith(sentence)
 
 
-def test_marks_say_each_other():
+def test_the_decimal_mark_follows_from_the_thousands_separator():
     options = [
         read_options.ReadOptions(decimal=decimal, thousands=mark)
         for decimal in (None, ",")

@@ -55,7 +55,7 @@ def test_all_sources_return_the_same_rows_at_each_reading(folder):
             assert read == list(range(first_row, 50)), (name, first_row)
 
 
-def test_place_is_the_file_and_its_row(folder):
+def test_location_is_the_file_and_the_number_of_the_row(folder):
     source = open_source(folder)
     assert [source.location(row) for row in (0, 19, 20, 49)] == [
         "part1.parquet, row 1", "part1.parquet, row 20", "part3.parquet, row 1", "part3.parquet, row 30",

@@ -97,7 +97,7 @@ def test_dates_among_text():
     assert text_note([*days, "soon"], [1] * 20 + [20]) is None
 
 
-def test_shares_of_rows():
+def test_percentages_of_rows():
     assert "1 of 3,000 rows (0.033 %)" in unseen_note("a", 1, 3000, ["x"])
     assert "3,000 of 3,000 rows (100 %) have a category that training has not seen ('a', 'b', 'c', ...)" in unseen_note(
         "a", 3000, 3000, list("abcd")

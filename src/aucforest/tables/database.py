@@ -21,8 +21,10 @@ _SETTINGS = {
     # A long list after IN would become a join, which loses the order of the rows.
     "disabled_optimizers": "in_clause",
 }
+# With these settings, statements can only read tables and files that are allowed before.
+_LOCKED = {"enable_external_access": "false", "lock_configuration": "true"}
 # With these settings, an expression of a user can only read the table of rows, and cannot write files.
-_CLOSED = {"temp_directory": "", "enable_external_access": "false", "lock_configuration": "true"}
+_CLOSED = {"temp_directory": "", **_LOCKED}
 _ROWS = "rows"
 # Parts of expressions that are not values of one row, by their classes in a parsed expression.
 _REFUSED = {
@@ -39,7 +41,7 @@ _REFUSED_FUNCTIONS = {
 _SHOWN = 200  # the maximum length of an expression in a message
 
 
-def connect(**settings: str) -> Any:
+def connect(**settings: str | Sequence[str]) -> Any:
     """Return a connection to a new database in memory, which prints nothing."""
     duckdb = import_optional("duckdb", purpose="reading text, and --where", extra="arrow")
     memory = min(2**30, machine_memory() // 4)
@@ -47,16 +49,14 @@ def connect(**settings: str) -> Any:
     # `fetch` shows the progress; the engine would print it on standard output in notebooks and interactive sessions.
     progress = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
     for name, value in {**progress, **settings}.items():
-        connection.execute(f"SET {name} = {text(value)}")
+        literal = text(value) if isinstance(value, str) else f"[{texts(value)}]"
+        connection.execute(f"SET {name} = {literal}")
     return connection
 
 
 def connect_to(paths: Sequence[str], temporary: str) -> Any:
     """Return a connection that can only read the given files, and write data that exceed memory to a folder."""
-    connection = connect(temp_directory=temporary)
-    for setting in (f"allowed_paths = [{texts(paths)}]", "enable_external_access = false", "lock_configuration = true"):
-        connection.execute(f"SET {setting}")
-    return connection
+    return connect(temp_directory=temporary, allowed_paths=paths, **_LOCKED)
 
 
 def text(value: str) -> str:
