@@ -173,7 +173,7 @@ def test_a_wrong_expression_is_a_wrong_call(folder, name):
     check_usage(result, "where ")
 
 
-def test_options_of_rows_that_select_none(tables):
+def test_options_that_select_no_rows(tables):
     arguments = "fit", tables["csv"], "--target", "t", "--out", "m"
     check_refusal(run(*arguments, "--where", "n > 'x'"), "where cannot be evaluated: ")
     check_refusal(run(*arguments, "--where", "n > 99"), "t.csv has no rows where n > 99")

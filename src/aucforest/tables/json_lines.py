@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from aucforest.tables.database import fetch, name_of, text
+from aucforest.tables.database import name_of, text
 from aucforest.tables.files import check_names
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.text_types import KNOWN, NESTED
@@ -23,8 +23,7 @@ class JsonFiles(TextFiles):
         self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
         # The options keep objects with many keys from becoming maps.
         sample = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
-        with self._explaining():
-            described = fetch(self._connection, f"DESCRIBE FROM {self._source}, {sample})", f"reading {self.name}")
+        described = self._fetch(f"DESCRIBE FROM {self._source}, {sample})")
         self.columns = [column[0] for column in described]
         check_names(self.name, self.columns)
         self._check_twins()
