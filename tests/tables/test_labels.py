@@ -47,13 +47,10 @@ def test_batches_give_the_same_as_the_whole_column(kind, indices, cut, chunked):
 @pytest.mark.parametrize(
     ("labels", "positive"),
     [
-        (["a", "b", "c", "b"], "b"),
-        ([1, 2, 3, 2], 2),
-        ([1, 2, 3, 2], "2"),
-        ([False, True, False, True], True),
-        ([False, True, False, True], "True"),
+        (["a", "b", "c", "b"], "b"), ([1, 2, 3, 2], 2), ([1, 2, 3, 2], "2"),
+        ([False, True, False, True], True), ([False, True, False, True], "True"),
     ],
-)
+)  # fmt: skip
 def test_one_label_against_the_others(labels, positive):
     classes, numbers = read(pa.array(labels[:1]), pa.array(labels[1:]), positive=positive)
     assert classes.tolist() == [False, True]

@@ -221,7 +221,8 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
     name, values = column_name(table, feature), column_of(table, feature)
     kind = _kind_of(values)
     if kind is None:
-        if _is_empty(values):
+        array = values.to_numpy() if isinstance(values, nw.Series) else values
+        if array.dtype.kind in "fO" and all(map(is_missing, array.tolist())):
             nothing = np.full(len(values), "NaT", dtype="m8[s]" if column.parts == SECONDS else "M8[s]")
             return nothing, nothing
         type_ = values.dtype if isinstance(values, nw.Series) or values.dtype != object else "other values"
@@ -328,9 +329,3 @@ def is_zone(zone: str) -> bool:
     except (KeyError, ValueError, OSError):
         return False
     return True
-
-
-def _is_empty(values: Any) -> bool:
-    """Return whether a column has only missing values or no rows."""
-    array = values.to_numpy() if isinstance(values, nw.Series) else values
-    return array.dtype.kind in "fO" and all(map(is_missing, array.tolist()))
