@@ -4,18 +4,15 @@ import pickle
 import re
 import tracemalloc
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import scipy.sparse
 from sklearn.base import clone
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
-from aucforest.datasets import load_abalone
-from aucforest.tables.columns import Frame, as_table, encode, learn, read_table, repeated
+from aucforest.tables.columns import as_table, encode, learn
 from tests.estimators.data import digest, make_table, small_forest, small_tree, walk
 
 X, Y = make_table(missing=0.1)
@@ -117,20 +114,11 @@ def test_copied_models_keep_their_categories(make):
         np.testing.assert_allclose(np.mean([one.predict_proba(frame()) for one in members], axis=0), expected)
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
-def test_number_of_threads_does_not_change_trees(n_jobs):
+def test_number_of_threads_does_not_change_trees():
     labels = make_table(n_classes=4)[1]
-    models = [small_forest(oob_score=True, n_estimators=20, n_jobs=n).fit(frame(), labels) for n in (1, n_jobs)]
+    models = [small_forest(oob_score=True, n_estimators=20, n_jobs=n).fit(frame(), labels) for n in (1, 3)]
     assert digest(models[0]) == digest(models[1])
     np.testing.assert_array_equal(models[0].oob_decision_function_, models[1].oob_decision_function_)
-
-
-def test_rows_of_weight_zero_are_ignored():
-    weight = np.where(np.arange(len(X)) % 3 == 0, 0.0, 1.0)
-    kept = weight > 0
-    model = small_forest().fit(frame(), Y, weight)
-    other = small_forest().fit(frame()[kept], Y[kept])
-    np.testing.assert_array_equal(model.predict_proba(frame()), other.predict_proba(frame()))
 
 
 def test_categories_of_rows_of_weight_zero_are_ignored():
@@ -163,21 +151,6 @@ def test_numeric_columns_beside_categorical_ones():
     np.testing.assert_array_equal(learn(as_table(number), [2], None)[0], expected)
 
 
-def test_codes_of_frames_are_matched_by_value():
-    """The integer codes of a value can differ between frames."""
-    first = pl.DataFrame({"a": pl.Series(["b", None, "a", "c", "b"], dtype=pl.Categorical)})
-    coded, categories = learn(as_table(first), [0], None)
-    np.testing.assert_array_equal(coded[:, 0], [1, np.nan, 0, 2, 1])
-    values = ["d", "c", "b", None, "c"]
-    for table in (
-        pl.DataFrame({"a": pl.Series(values, dtype=pl.Enum(["d", "c", "b"]))}),
-        pl.DataFrame({"a": pl.Series(["e", *values], dtype=pl.Categorical)[1:]}),
-        pd.DataFrame({"a": pd.Categorical(values, categories=["e", "d", "c", "b"])}),
-        pa.table({"a": pa.array(values).dictionary_encode()}),
-    ):
-        np.testing.assert_array_equal(encode(as_table(table), categories)[:, 0], [np.nan, 2, 1, np.nan, 2])
-
-
 def test_warm_start_needs_the_same_categories():
     model = small_forest(n_estimators=3, warm_start=True).fit(frame(), Y)
     model.set_params(n_estimators=6).fit(frame(), Y)
@@ -200,10 +173,6 @@ def test_codes_are_indices_of_sorted_categories():
     categories, codes = learned(["b", None, "a", "c", np.nan, "b"])
     assert categories == ["a", "b", "c"]
     np.testing.assert_array_equal(codes, [1, np.nan, 0, 2, np.nan, 1])
-    categories, codes = learned(pd.cut([0.5, 7.0, 3.0, np.nan], [0, 2, 4, 8]))
-    assert categories == ["(0, 2]", "(2, 4]", "(4, 8]"]
-    np.testing.assert_array_equal(codes, [0, 2, 1, np.nan])
-    assert learned(pd.array([True, None, False]))[0] == [False, True]
     categories, codes = learned([None, None])
     assert categories == []
     assert np.all(np.isnan(codes))
@@ -243,7 +212,7 @@ REFUSALS = {
 
 @both
 @pytest.mark.parametrize("what", REFUSALS)
-def test_refusals(make, what):
+def test_categorical_features_that_are_refused(make, what):
     given, sentence = REFUSALS[what]
     table = frame(KINDS if what in ("off", "unknown name") else np.where(KINDS == None, "fir", KINDS))  # noqa: E711
     with pytest.raises(ValueError, match=sentence) as caught:
@@ -261,30 +230,18 @@ def test_column_names_need_a_frame(make):
 
 @both
 def test_values_that_cannot_be_categories(make):
-    lists, words = [["a"]] * len(X), ["a", 1] * (len(X) // 2)
-    for values, what in ((lists, "cannot be categories"), (words, "cannot be sorted")):
-        with pytest.raises(TypeError, match=rf"^X: column 'kind' is categorical, but its values {what}: "):
-            make(categorical_features=["kind"]).fit(frame(values), Y)
+    with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical, but its values cannot be sorted: "):
+        make(categorical_features=["kind"]).fit(frame(["a", 1] * (len(X) // 2)), Y)
     model = make().fit(frame(), Y)
     with pytest.raises(TypeError, match=r"^X: column 'kind' is categorical, but its values cannot be categories: "):
-        model.predict(frame(lists))
-    with pytest.raises(
-        ValueError, match=r"^X: column 'kind' has values such as 3, but had values such as 'ash' in fit$"
-    ):
+        model.predict(frame([["a"]] * len(X)))
+    with pytest.raises(ValueError, match=r"^X: column 'kind' has values such as 3, but had values such as 'ash' in"):
         model.predict(frame([3] * len(X)))
-    with pytest.raises(
-        ValueError, match=r"^X: column 'b' has values such as 'x', but had values such as -?[0-9.]+ in fit$"
-    ):
-        make(categorical_features=["b", "kind"]).fit(frame(), Y).predict(frame(b="x"))
 
 
 @both
 def test_wrong_columns_at_prediction(make):
     model = make().fit(frame(), Y)
-    with pytest.raises(ValueError, match=r"^The feature names should match"):
-        model.predict(frame().rename(columns={"kind": "type"}))
-    with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
-        model.predict(frame()[["kind", *"bcde"]])
     with pytest.warns(UserWarning, match="does not have valid feature names"):
         model.predict(frame().to_numpy(object))
     model = make(categorical_features=[4]).fit(frame().to_numpy(object), Y)
@@ -301,13 +258,6 @@ def test_an_empty_list_names_no_columns(make, given):
     model = make(categorical_features=given).fit(numbers, Y)
     assert model.categories_ == {}
     assert digest(model) == digest(make().fit(numbers, Y))
-
-
-@both
-def test_sparse_matrices_have_no_categories(make):
-    for table in (scipy.sparse.csr_matrix(X), scipy.sparse.csc_array(X)):
-        with pytest.raises(ValueError, match=r"^X is sparse, but categorical features need a dense X or a table"):
-            make(categorical_features=[0]).fit(table, Y)
 
 
 def test_inputs_are_not_changed():
@@ -327,17 +277,6 @@ def test_numeric_columns_of_frames_need_no_second_copy():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.75 * many.to_numpy().nbytes  # with the probabilities, and the blocks of threads
-
-
-def test_abalone_sex():
-    table, rings = load_abalone(return_X_y=True, as_frame=True)
-    values, _ = load_abalone(return_X_y=True)
-    forest = small_forest(n_estimators=20).fit(table, rings >= 18)
-    other = small_forest(n_estimators=20, categorical_features=[0]).fit(values, rings >= 18)
-    assert forest.categories_[0].tolist() == ["F", "I", "M"]
-    assert other.categories_[0].tolist() == [0, 1, 2]
-    assert any(len(tree.sets) for tree in forest.trees_)
-    assert forest.trees_[0].n_samples[0] == other.trees_[0].n_samples[0]
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -396,30 +335,3 @@ def test_columns_of_collections_are_refused_by_name(library):
     for cells in ([[1, 2]] * 20, [{"a": 1, "b": 2}] * 20):
         with pytest.raises(TypeError, match=r"^X: column 'b' has the type (List|Struct)"):
             small_forest().fit(library({"a": np.arange(20.0), "b": cells}), np.arange(20) % 2)
-
-
-@pytest.mark.parametrize("form", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_names_and_types_are_listed_once(form, monkeypatch):
-    table = read_table(form({"a": [1, 2], "b": ["x", None]}))
-    assert isinstance(table, Frame)
-    schema = table.schema
-    for name in ("columns", "schema"):
-        monkeypatch.delattr(nw.DataFrame, name)
-    assert (table.columns, table.shape, len(table)) == (["a", "b"], (2, 2), 2)
-    assert table.schema is schema
-    assert list(schema.values()) == [nw.Int64, nw.String]
-    assert table.get_column(table.columns[0]).to_list() == [1, 2]
-
-
-def test_new_columns_are_listed():
-    table = read_table(pd.DataFrame({"a": [1, 2], "b": [3, 4]}))
-    added = [nw.new_series(name, [5.0, 6.0], backend="pandas") for name in ("c", "a")]
-    wider = table.with_columns(added)
-    assert wider.columns == ["a", "b", "c"]
-    assert wider.schema == {"a": nw.Float64, "b": nw.Int64, "c": nw.Float64}
-    assert table.columns == ["a", "b"]
-
-
-def test_repeated_names():
-    assert repeated(["b", "a", "b", 1, "a", "b"]) == {"b": 3, "a": 2}
-    assert repeated([]) == {}

@@ -13,28 +13,24 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from aucforest.tables.copies import STANDARD, Readable, compression_of, open_unpacked
+from aucforest.tables.copies import STANDARD, Readable
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.cli.data import check_refusal, mixed, run, succeed
 from tests.tables.text_tables import read_all
 
 
-def test_a_file_of_text_is_no_copy(tmp_path):
+def test_a_file_in_utf8_is_not_copied(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"a\n1\n")
     readable = Readable(path, None)
     assert readable.file == readable.path == readable.stamped == path
 
 
-@pytest.mark.parametrize("ending", ["utf-16", "utf-16-be", "cp1252"])
-def test_other_encodings_are_copied_into_utf8(tmp_path, ending):
-    """Also where a block of bytes ends within a character."""
-    path, text = tmp_path / "t.csv", "ü€" * 700_001
-    path.write_bytes((BOM_UTF16_BE if ending == "utf-16-be" else b"") + text.encode(ending))
-    readable = Readable(path, ending if ending == "cp1252" else None)
-    assert readable.path.read_text("utf-8") == text
-    assert (readable.file, readable.stamped) == (path, path)
+def test_a_byte_order_mark_says_the_encoding(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(BOM_UTF16_BE + "ü\n€\n".encode("utf-16-be"))
+    assert read_all(path).to_pydict() == {"ü": ["€"]}
 
 
 def test_copies_are_removed_with_their_object(tmp_path):
@@ -67,15 +63,6 @@ def test_standard_input_and_pipes_can_be_read_again(tmp_path, monkeypatch, conte
         for _ in range(2):
             assert read_all(source).to_pydict() == {"a": [1], "b": ["x"]}
         assert source.location(0) == f"{name}, line 2"
-
-
-def test_compressed_files_are_known_by_their_first_bytes(tmp_path):
-    for name, content in {"gzip": gzip.compress(b"a"), "none": b"a", "zstd": b"\x28\xb5\x2f\xfd"}.items():
-        (tmp_path / "t").write_bytes(content)
-        assert compression_of(tmp_path / "t") == name
-        if name != "zstd":
-            with open_unpacked(tmp_path / "t") as handle:
-                assert handle.read() == b"a"
 
 
 @pytest.fixture
@@ -113,10 +100,6 @@ def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
     path = spreadsheet(pd.DataFrame({"day": ["31.12.2024", None, "01.02.2024"]}))
     (column,) = read_all(open_source(path, options=ReadOptions(date_format="%d.%m.%Y"))).columns
     assert column.to_pylist() == [date(2024, 12, 31), None, date(2024, 2, 1)]
-
-
-def test_the_place_of_a_row_is_its_number(spreadsheet):
-    assert open_source(spreadsheet(pd.DataFrame({"a": [1, 2]}))).location(1) == "t.xlsx, line 3"
 
 
 def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):

@@ -64,7 +64,7 @@ CELLS = st.text(st.sampled_from("ab1,;\t|'\"\n\r ü#"), max_size=6)
 
 
 @given(st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=9), st.sampled_from([",", ";", "\t", "|"]))
-def test_text_is_as_it_is(tmp_path_factory, rows, separator):
+def test_text_is_read_unchanged(tmp_path_factory, rows, separator):
     """As pandas writes it, whatever separators, quotes and line breaks are in it."""
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     frame = pd.DataFrame(rows, columns=["a", "b"])
@@ -98,7 +98,7 @@ def test_text_is_as_it_is(tmp_path_factory, rows, separator):
         ("a b\n1 2\n", {"a b": ["1 2"]}),
     ],
 )  # fmt: skip
-def test_ways_to_write_a_csv(written, text, columns):
+def test_dialects_of_csv(written, text, columns):
     assert as_written(written(text)) == columns
 
 
@@ -113,7 +113,7 @@ def test_ways_to_write_a_csv(written, text, columns):
         (f"a,b\n1,{'x' * 200_000}\n2,y\n", [2, 3]),
     ],
 )
-def test_place_is_the_first_line_of_a_row(written, text, lines):
+def test_location_is_the_first_line_of_a_row(written, text, lines):
     path = written(text)
     assert len(next(iter(as_written(path).values()))) == len(lines)
     assert indices(path, len(lines)) == lines
@@ -207,11 +207,6 @@ def test_files_that_are_no_table(tmp_path, written):
         open_source(tmp_path)
     with pytest.raises(ValueError, match=r"2 files: some files are compressed and others are not"):
         open_source([path, written("a,b\n1,2\n", "t.csv.gz")])
-    with pytest.raises(ValueError, match="there is no file"):
-        open_source(tmp_path / "none.csv")
-    pd.DataFrame({"a": [1], "b": [2]}).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(ValueError, match=r"2 files: some are CSV and others Parquet files"):
-        open_source([path, tmp_path / "t.parquet"])
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "UTF-8"])
@@ -226,15 +221,11 @@ def test_encodings(written, encoding, ending):
 @pytest.mark.parametrize(
     ("text", "written", "given", "is_suspicious"),
     [
-        ("ü\n", "utf-8", "cp1252", True),
-        ("ü\n", "utf-8", "latin-1", True),
-        ("ü\n", "utf-8", "utf-8", False),
-        ("ü\n", "utf-8", "utf_8_sig", False),
-        ("ü\n", "cp1252", "cp1252", False),
-        ("u\n", "utf-8", "cp1252", False),
+        ("ü\n", "utf-8", "cp1252", True), ("ü\n", "utf-8", "latin-1", True), ("ü\n", "utf-8", "utf-8", False),
+        ("ü\n", "utf-8", "utf_8_sig", False), ("ü\n", "cp1252", "cp1252", False), ("u\n", "utf-8", "cp1252", False),
         ("鼠\n", "gbk", "gbk", False),
     ],
-)
+)  # fmt: skip
 def test_utf8_that_is_read_as_another_encoding(tmp_path, text, written, given, is_suspicious):
     path = tmp_path / "t.csv"
     path.write_bytes(f"a\n{text}".encode(written))
@@ -256,7 +247,7 @@ def test_utf8_that_is_read_as_another_encoding(tmp_path, text, written, given, i
         ("a,b", None, ""),
     ],
 )
-def test_what_is_wrong_with_a_header_without_the_column(tmp_path, header, separator, hint):
+def test_hints_on_the_header_if_a_column_is_missing(tmp_path, header, separator, hint):
     path = tmp_path / "t.csv"
     path.write_text(f"{header}\n1,2,3\n")
     with pytest.raises(ValueError) as caught:

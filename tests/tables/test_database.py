@@ -5,7 +5,7 @@ import io
 import os
 import subprocess
 import sys
-import threading
+from concurrent.futures import wait
 from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,11 +17,13 @@ import pyarrow as pa
 import pytest
 
 import aucforest
+from aucforest.tables import database
 from aucforest.tables.copies import STANDARD
-from aucforest.tables.database import columns_of, connect, connect_to, fetch, rows_where, text
+from aucforest.tables.database import connect, connect_to, fetch, rows_where, text
 from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.cli.data import check_refusal, check_usage, run, succeed
+from tests.tables.text_tables import read_all
 
 SECRET = "hunter2"
 
@@ -50,9 +52,7 @@ def contents(folder):
 
 def read(source, **options):
     """Return all columns of a source as lists."""
-    table = open_source(source, options=ReadOptions(**options))
-    batches = table.batches(table.columns)
-    return pa.Table.from_batches(batches, schema=table.schema(table.columns)).to_pydict()
+    return read_all(open_source(source, options=ReadOptions(**options))).to_pydict()
 
 
 def check_sentence(error):
@@ -66,108 +66,66 @@ def check_sentence(error):
 READS = "SELECT t FROM read_csv('canary.csv')"
 REFUSED = {
     "subquery": f"t IN ({READS})",
-    "exists": f"EXISTS ({READS})",
     "from_first": "EXISTS (FROM 'canary.csv')",
     "scalar_subquery": f"({READS}) > 'hunter'",
-    "any": f"t = ANY ({READS})",
     "array": f"array_length(ARRAY({READS})) > 0",
     "read_text": "(SELECT content FROM read_text('canary.csv')) LIKE '%hunter%'",
-    "read_blob": "(SELECT size FROM read_blob('canary.csv')) > 0",
-    "glob": "(SELECT count(*) FROM glob('*')) > 0",
-    "read_parquet": "(SELECT count(*) FROM read_parquet('canary.csv')) > 0",
-    "sniff_csv": "(SELECT count(*) FROM sniff_csv('canary.csv')) > 0",
-    "read_json": "n = (SELECT max(n) FROM read_json('canary.csv'))",
     "query": f"(FROM query('{READS.replace(chr(39), chr(39) * 2)}')) IS NULL",
-    "query_table": "EXISTS (FROM query_table(['rows']))",
-    "own_rows": "n = (SELECT max(n) FROM rows)",
     "values": "n IN (VALUES (1))",
     "table_function": "read_text('canary.csv') IS NULL",
-    "table_function_by_point": "'canary.csv'.read_text() IS NULL",
     "serialized": "json_execute_serialized_sql('{}') IS NULL",
     "in_struct": f"{{'a': ({READS})}} IS NULL",
-    "in_map": f"MAP {{'a': ({READS})}} IS NULL",
-    "in_list": f"[({READS})][1] IS NULL",
     "in_lambda": f"list_transform([n], lambda n: ({READS}))[1] IS NULL",
-    "in_filter_of_list": f"len([n FOR n IN [1] IF EXISTS ({READS})]) > 0",
-    "in_case": f"CASE WHEN ({READS}) IS NULL THEN true END",
-    "in_between": f"n BETWEEN 0 AND ({READS})",
-    "in_cast": f"CAST(({READS}) AS BOOLEAN)",
     "in_order_of_aggregate": f"list(n ORDER BY ({READS})) IS NULL",
     "copy_behind": "n > 1; COPY (SELECT 1) TO 'new.csv'",
     "copy_between": "true); COPY (SELECT 1) TO 'new.csv'; SELECT (true",
     "select_between": "true); SELECT 1 FROM rows WHERE (true",
-    "attach": "true); ATTACH 'new.duckdb'; SELECT (true",
-    "install": "true); INSTALL httpfs; SELECT (true",
-    "load": "true); LOAD httpfs; SELECT (true",
-    "export": "true); EXPORT DATABASE 'new'; SELECT (true",
-    "pragma": "true); PRAGMA enable_logging; SELECT (true",
-    "set": "true); SET enable_external_access = true; SELECT (true",
-    "create_macro": "true); CREATE MACRO m() AS 1; SELECT (true",
     "behind_comment": "n > 1 -- \n; COPY (SELECT 1) TO 'new.csv' --",
-    "within_comment_that_ends": "n > 1 /* */; COPY (SELECT 1) TO 'new.csv' /* */",
     "open_comment": "true) /*",
     "line_comment": "true) --",
-    "union": "true UNION SELECT 1",
     "union_in_parentheses": f"true) UNION ALL ({READS}",
-    "except": "true) EXCEPT (SELECT 1",
     "with": f"(WITH c AS ({READS}) SELECT count(*) FROM c) > 0",
     "group": "true) GROUP BY (n",
-    "group_by_all": "true) GROUP BY ALL HAVING (count(*) > 0",
     "having": f"true) HAVING (({READS}) IS NOT NULL",
     "qualify": "true) QUALIFY (row_number() OVER () = 1",
     "limit": "true) LIMIT (1",
-    "order": f"true) ORDER BY (({READS})",
     "sampled": "true) USING SAMPLE (1",
     "window_clause": f"sum(n) OVER w > 1) WINDOW w AS (ORDER BY ({READS})",
     "window_function": "row_number() OVER () = 1",
     "aggregate": "sum(n) > 1",
-    "aggregate_with_filter": "count(*) FILTER (n > 1) > 0",
     "unnest": "unnest([n]) > 1",
     "all_columns": "COLUMNS(*) > 1",
-    "some_columns": "COLUMNS('n') > 1",
-    "star": "count(*) > 0",
     "position": "#1 > 0",
     "parameter": "n = ?",
-    "named_parameter": "n = $n",
     "default": "n = DEFAULT",
     "whole_row": "rows IS NULL",
     "row_number": "rowid = 1",
     "own_number": '"number of the row\n" = 1',
     "replacement_scan": "n IN (SELECT z FROM hole)",
     "replacement_scan_as_column": "n IN hole",
-    "replacement_scan_with_column": "hole.z = n",
     "getenv": "getenv('HOME') <> ''",
     "current_setting": "current_setting('home_directory') = ''",
-    "current_query": "current_query() <> ''",
     "random": "random() < 0.5",
     "sleep": "SLEEP_MS(100000) IS NULL",
     "quoted_name_of_function": 'main."Random"() < 0.5',
-    "log": "write_log('x') IS NULL",
-    "sequence": "nextval('x') > 1",
     "error_of_user": "error('a\nb')",
     "extension_by_type": "'1.1.1.1'::INET IS NULL",
     "extension_by_function": "st_point(1, 2) IS NULL",
     "no_boolean": "t",
     "no_column": "missing = 1",
-    "wrong_type": "n > 'x'",
     "empty": "",
-    "blank": " \n ",
     "semicolon": "n > 1;",
     "no_sql": "n >",
-    "two": "n > 1, n > 2",
-    "alias": "n > 1 AS x",
     "nul": "n > 1\0",
     "no_unicode": "t = '\udcff'",
-    "deep_parentheses": "(" * 5000 + "n" + ")" * 5000,
     "deep_not": "NOT " * 3000 + "n > 1",
     "long_sum": "n" + " + 1" * 20000 + " > 0",
     "large_text": "len(repeat('x', 1000000000000)) > 0",
-    "large_list": "len(range(100000000000)) > 0",
 }
 
 
 @pytest.mark.parametrize("expression", REFUSED.values(), ids=REFUSED)
-def test_what_is_no_comparison_of_the_values_of_one_row_is_refused(folder, expression):
+def test_expressions_other_than_comparisons_within_a_row_are_refused(folder, expression):
     hole = pd.DataFrame({"z": [1]})  # which the engine would find by its name
     with pytest.raises(ValueError) as caught:
         open_source(folder / "table.csv", options=ReadOptions(where=expression))
@@ -189,20 +147,14 @@ HARMLESS = {
     "sql_as_text": ("t <> '''); COPY (SELECT 1) TO ''new.csv''; --'", [1, 2, 4]),
     "name_of_a_file_as_text": ("t <> 'canary.csv'", [1, 2, 4]),
     "comment_at_the_end": ("n = 2 -- ; COPY (SELECT 1) TO 'new.csv'", [2]),
-    "comment_within": ("n /* ; COPY (SELECT 1) TO 'new.csv' */ = 2", [2]),
-    "comment_before": ("-- the second\nn = 2", [2]),
-    "lines": ("n > 1\nAND\nn < 4", [2, 3]),
     "window_that_is_not_used": (f"n = 2) WINDOW w AS (ORDER BY ({READS})", [2]),
     "two_parentheses": ("n = 2) OR (n = 3", [2, 3]),
     "name_of_the_table": ("rows.n = 2", [2]),
     "lambda": ("list_transform([n], lambda n: n + 1)[1] = 3", [2]),
     "variable": ("getvariable('HOME') IS NULL", [1, 2, 3, 4]),
     "today": ("today() > DATE '2020-01-01' AND n = 1", [1]),
-    "dollars": ("t <> $$'; COPY$$ AND n = 1", [1]),
     "escape": (r"t <> e'\'; COPY' AND n = 1", [1]),
-    "json": ("""'{"a": "SELECT"}'::JSON ->> 'a' = 'SELECT'""", [1, 2, 3, 4]),
     "regular_expression": ("regexp_matches(t, '^(a+)+$') OR n = 4", [4]),
-    "always": ("true", [1, 2, 3, 4]),
     "no_name": ("1 = 1", [1, 2, 3, 4]),
     "nested": ("(" * 100 + "n = 2" + ")" * 100, [2]),
     "many": (" OR ".join(["n = 2"] * 500), [2]),
@@ -210,7 +162,7 @@ HARMLESS = {
 
 
 @pytest.mark.parametrize(("expression", "expected"), HARMLESS.values(), ids=HARMLESS)
-def test_what_only_looks_dangerous_selects_rows(folder, expression, expected):
+def test_harmless_expressions_select_rows(folder, expression, expected):
     assert read(folder / "table.csv", where=expression)["n"] == expected
     assert [path.name for path in sorted(folder.iterdir())] == ["canary.csv", "table.csv"]
 
@@ -221,7 +173,7 @@ def test_a_wrong_expression_is_a_wrong_call(folder, name):
     check_usage(result, "where ")
 
 
-def test_options_of_rows_that_select_none(tables):
+def test_options_that_select_no_rows(tables):
     arguments = "fit", tables["csv"], "--target", "t", "--out", "m"
     check_refusal(run(*arguments, "--where", "n > 'x'"), "where cannot be evaluated: ")
     check_refusal(run(*arguments, "--where", "n > 99"), "t.csv has no rows where n > 99")
@@ -251,7 +203,7 @@ def test_names_of_files_are_no_sql_and_no_patterns(folder, name, suffix):
         assert read(given, where="n = 2") == {"n": [2], "t": ["y"]}
 
 
-def test_names_of_parquet_files_are_those_of_no_home(folder):
+def test_the_path_of_a_parquet_file_may_begin_with_a_tilde(folder):
     """As they would be if they begin with ~."""
     Path("~").mkdir()
     write(pd.DataFrame({"n": [1]}), Path("~/t.parquet").absolute())
@@ -261,7 +213,7 @@ def test_names_of_parquet_files_are_those_of_no_home(folder):
 @pytest.mark.parametrize(
     "given", ["file:///etc/passwd.csv", "s3://bucket/x.csv", "http://127.0.0.1/x.csv", "*.csv", "[ct]*.jsonl", "x.csv?"]
 )
-def test_what_is_no_file_is_not_looked_for(folder, given):
+def test_urls_and_patterns_are_no_files(folder, given):
     with pytest.raises(ValueError) as caught:
         open_source(given)
     check_sentence(caught.value)
@@ -315,11 +267,8 @@ def test_cells_are_text(folder, cell, suffix):
 
 HOSTILE = {
     "long_header": ("new.csv", "x" * 3_000_000 + ",n\n1,2\n"),
-    "open_quote": ("new.csv", 'n,t\n1,"x\n' + "2,y\n" * 50),
     "twin_keys_later": ("new.jsonl", '{"a": 1}\n{"A": 2}\n{"b": 2}\n'),
     "empty_key": ("new.jsonl", '{"": 1}\n'),
-    "number": ("new.jsonl", "1\n"),
-    "not_closed": ("new.jsonl", '{"a": 1\n'),
     "deep": ("new.jsonl", '{"a": ' + "[" * 5000 + "]" * 5000 + "}\n"),
     "half_character": ("new.jsonl", '{"a": "\\ud800"}\n'),
     "nul_in_header": ("new.csv", "a\0b,n\n1,2\n"),
@@ -424,7 +373,7 @@ def test_the_engine_that_reads_text_reaches_its_files_alone(folder):
             connection.execute(sql)
 
 
-def test_what_exceeds_memory_is_not_written_to_the_working_folder(folder):
+def test_data_that_exceed_memory_are_written_to_a_temporary_folder(folder):
     """But to a temporary one, which is removed with the table."""
     Path("new.csv").write_text("t\n" + "".join(f"{row} {'x' * 40}\n" for row in range(1000)))
     table = open_source("new.csv")
@@ -459,24 +408,18 @@ def test_fetch_can_be_interrupted(monkeypatch):
     """And raises the errors of the engine."""
     with pytest.raises(duckdb.ParserException):
         fetch(connect(), "SELEC", "x")
-    connection, join, calls = connect(), threading.Thread.join, []
+    connection, calls = connect(), []
 
-    def interrupted(thread, timeout=None):
+    def interrupted(futures, timeout):
         calls.append(timeout)
-        join(thread, timeout)
         if len(calls) == 1:
             raise KeyboardInterrupt
+        return wait(futures, timeout)
 
-    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    monkeypatch.setattr(database, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fetch(connection, "SELECT sum(a.range + b.range) FROM range(10000000) a, range(1000000) b", "x")
     assert set(calls) == {0.1}
-
-
-def test_names_in_an_expression():
-    assert columns_of("a > 1 AND B = 'c' OR \"d e\" IS NULL OR a < 0") == ["a", "B", "d e"]
-    assert columns_of("abs(x) > 1 AND list_contains([y, 1], 2)") == ["x", "y"]
-    assert columns_of("true") == []
 
 
 # What is right.
@@ -499,23 +442,16 @@ def varied(n=120, seed=0):
 
 
 EXPRESSIONS = [
-    ("n > 3", "n > 3"),
     ("n > 3 AND t = 'red'", "n > 3 and t == 'red'"),
     ("n IS NULL OR x < 0", "n.isna() or x < 0"),
-    ("x IS NOT NULL AND NOT x > 0", "x <= 0"),
-    ("n <> 4", "n != 4 and n.notna()"),
     ("n IS DISTINCT FROM 4", "n != 4"),
     ("t IN ('blue', 'it''s')", "t in ['blue', \"it's\"]"),
     ("lower(t) = 'red'", "t.str.lower() == 'red'"),
-    ("t LIKE 'r%'", "t.fillna('').str.startswith('r')"),
-    ("t ILIKE 'RED'", "t.str.upper() == 'RED'"),
     ('"Upper Case" BETWEEN 2 AND 5', "2 <= `Upper Case` <= 5"),
     ('"upper case" = 2 OR N = 3', "`Upper Case` == 2 or n == 3"),
     ("N > 3 AND n < 6 AND T = 'red'", "3 < n < 6 and t == 'red'"),
-    ("x * 2 > n - 4", "x * 2 > n - 4"),
     ("day >= '2024-03-01' AND day < DATE '2024-04-01'", "@date.dt.month == 3 and day.notna()"),
     ("month(day) = 2 OR day IS NULL", "@date.dt.month == 2 or day.isna()"),
-    ("coalesce(n, 0) = 0", "n.isna() or n == 0"),
     ("true", "id >= 0"),
 ]
 
@@ -542,7 +478,7 @@ def test_rows_are_those_of_a_query_of_pandas(tables, monkeypatch, sql, expected)
     assert read(STANDARD, where=sql)["id"] == rows
 
 
-def test_a_number_that_is_none_is_larger_than_all_others():
+def test_nan_is_larger_than_all_numbers():
     """As in SQL, in a table in memory."""
     table = pa.table({"x": [1.0, float("nan"), None, -1.0], "id": [0, 1, 2, 3]})
     assert read(table, where="x > 0")["id"] == [0, 1]

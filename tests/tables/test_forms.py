@@ -1,6 +1,5 @@
 """The same column in every form that arrow, pandas and polars have for it gives the same forest and predictions."""
 
-import re
 from functools import cache, partial
 
 import numpy as np
@@ -22,7 +21,7 @@ TEXT = np.array(["ash", "elm", "fir", "oak"], dtype=object)[np.digitize(X + RAND
 NUMBERS = (10 * X).round().astype(int)
 MISSING = np.arange(120) % 7 == 3
 STRINGS = [pa.string(), pa.large_string(), pa.string_view()]
-INDICES = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+INDICES = [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()]
 
 
 def gaps(values):
@@ -152,12 +151,6 @@ def named(kinds, fit):
     }
 
 
-def some_slow(names):
-    """Mark most widths of integers as slow: signed and unsigned ones keep one each, indices of dictionaries one."""
-    slow = re.compile(r"u?int(16|32)$|by (int8|int64|uint64)$|[^y] (uint8|int64)$", re.IGNORECASE)
-    return [pytest.param(name, marks=pytest.mark.slow) if slow.search(name) else name for name in names]
-
-
 def forest_and_probabilities(column):
     fitted = forest().fit(table_of(column), Y)
     return fitted, fitted.predict_proba(table_of(column))
@@ -166,8 +159,8 @@ def forest_and_probabilities(column):
 FEATURES = named(kinds_of_features(), forest_and_probabilities)
 
 
-@pytest.mark.parametrize("name", some_slow(FEATURES))
-def test_features(name, tmp_path):
+@pytest.mark.parametrize("name", FEATURES)
+def test_every_form_of_a_feature_gives_the_same_forest(name, tmp_path):
     column, kind, on_the_first = FEATURES[name]
     expected, proba = on_the_first()
     table = table_of(column)
@@ -205,8 +198,8 @@ def labels_and_forest(labels):
 LABELS = named(kinds_of_labels(), labels_and_forest)
 
 
-@pytest.mark.parametrize("name", some_slow(LABELS))
-def test_labels(name, tmp_path):
+@pytest.mark.parametrize("name", LABELS)
+def test_every_form_of_labels_gives_the_same_forest(name, tmp_path):
     """Types are compared, since [False, True] == [0.0, 1.0]."""
 
     def plain(classes):

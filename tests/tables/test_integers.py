@@ -12,8 +12,7 @@ from scipy.sparse import csr_array
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core
 from aucforest.inspection import column_notes
-from aucforest.tables.columns import read_table
-from aucforest.tables.integers import ROUNDED, is_rounded, rounded_features
+from aucforest.tables.integers import ROUNDED, is_rounded
 from tests.cli.data import succeed
 
 SMALL, LARGE = np.arange(60), np.arange(60) + 2**60 + 1
@@ -39,27 +38,17 @@ def test_other_values_are_not_rounded():
     assert is_rounded(np.array([10**400], dtype=object))
 
 
-@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_columns_of_frames(library):
-    frame = library(
-        {"small": SMALL, "large": LARGE, "text": ["9007199254740993"] * 60, "gaps": [None, *LARGE[1:].tolist()]}
-    )
-    found = [1] if library is pd.DataFrame else [1, 3]  # pandas rounds integers beside missing values itself
-    assert rounded_features(read_table(frame)) == found
-    assert rounded_features(np.column_stack([SMALL, LARGE])) == [1]
-    if library is pd.DataFrame:
-        assert rounded_features(read_table(frame.astype({"small": "Int64", "large": "Int64"}))) == [1]
-
-
 @pytest.mark.parametrize(
     ("X", "name"),
     [
         (pd.DataFrame({"a": SMALL, "key": UNSIGNED}), "column 'key'"),
-        (pl.DataFrame({"word": ["x", "y"] * 30, "key": LARGE}), "column 'key'"),
+        (pd.DataFrame({"a": SMALL, "key": LARGE}).astype("Int64"), "column 'key'"),
+        (pl.DataFrame({"word": ["9007199254740993", "y"] * 30, "key": LARGE}), "column 'key'"),
+        (pa.table({"a": SMALL, "key": [None, *LARGE[1:].tolist()]}), "column 'key'"),
         (np.column_stack([SMALL, LARGE]), "column 1"),
         (csr_array(np.column_stack([SMALL, LARGE])), "column 1"),
     ],
-    ids=["pandas", "polars", "matrix", "sparse"],
+    ids=["pandas", "nullable", "polars", "arrow", "matrix", "sparse"],
 )
 def test_a_fit_warns_with_the_name_of_the_column(X, name):
     with pytest.warns(UserWarning, match=rf"^X: {name}: integers above 2\*\*53 are rounded"):
@@ -69,7 +58,7 @@ def test_a_fit_warns_with_the_name_of_the_column(X, name):
         AUCForestClassifier(2, categorical_features=["key"]).fit(X, Y)
 
 
-def test_notes_and_batches(tmp_path):
+def test_rounded_integers_are_noted_in_memory_and_in_batches(tmp_path):
     """In memory and out of core, from Parquet and from a CSV, where they may be beyond all integers of Arrow."""
     sentence = f"column 'key': {ROUNDED}"
     frame = pd.DataFrame({"a": SMALL / 7, "key": UNSIGNED, "label": np.where(Y, "yes", "no")})

@@ -91,6 +91,6 @@ def test_files_that_are_no_table(written, content, sentence):
     assert str(caught.value).startswith(sentence)
 
 
-def test_names_that_only_seem_to_be_made_up(written):
+def test_keys_that_look_like_those_the_engine_renames(written):
     for row in ({"json": 1}, {"a": 1, "a_1": 2}, {"A_1": 1, "a": 2}):
         assert read_all(written([row])).to_pylist() == [row]

@@ -47,13 +47,10 @@ def test_batches_give_the_same_as_the_whole_column(kind, indices, cut, chunked):
 @pytest.mark.parametrize(
     ("labels", "positive"),
     [
-        (["a", "b", "c", "b"], "b"),
-        ([1, 2, 3, 2], 2),
-        ([1, 2, 3, 2], "2"),
-        ([False, True, False, True], True),
-        ([False, True, False, True], "True"),
+        (["a", "b", "c", "b"], "b"), ([1, 2, 3, 2], 2), ([1, 2, 3, 2], "2"),
+        ([False, True, False, True], True), ([False, True, False, True], "True"),
     ],
-)
+)  # fmt: skip
 def test_one_label_against_the_others(labels, positive):
     classes, numbers = read(pa.array(labels[:1]), pa.array(labels[1:]), positive=positive)
     assert classes.tolist() == [False, True]
@@ -107,7 +104,7 @@ def test_one_of_many_labels_against_the_others():
         ([range(2**16 + 1)], None, "more than 65,536 different labels; positive='>=32768' makes two classes"),
     ],
 )  # fmt: skip
-def test_refusals(parts, positive, sentence):
+def test_labels_that_are_refused(parts, positive, sentence):
     with pytest.raises(ValueError) as error:
         read(*map(pa.array, parts), positive=positive)
     assert sentence in str(error.value)

@@ -9,7 +9,7 @@ import pytest
 
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
-from aucforest.tables.predictions import AddedColumns, ModelColumns, Predictions, labels_of
+from aucforest.tables.predictions import AddedColumns, ModelColumns, Predictions
 from aucforest.tables.sources import open_source
 from tests.estimators.data import make_table, small_forest
 
@@ -71,6 +71,12 @@ def test_numbers_in_another_spelling_than_in_training_are_read_if_it_is_sure(tmp
     frame.to_csv(tmp_path / "t.csv", index=False)
     found, _ = typed(model, tmp_path / "t.csv")
     assert found["number"].to_pylist() == frame["number"].tolist()
+
+
+def test_columns_of_no_type_are_missing(frame, model):
+    nothing = pa.table({name: pa.nulls(4) for name in frame if name != "y"})
+    found, _ = typed(model, nothing)
+    np.testing.assert_array_equal(model.predict_proba(found), model.predict_proba(nothing))
 
 
 def test_marks_of_the_model_decide_where_a_column_may_have_both(tmp_path, frame, model):
@@ -138,7 +144,7 @@ def test_batches_are_the_predictions_of_the_whole_table(forest, table):
 
 
 @pytest.mark.parametrize(("proba", "left_out"), [(True, "prediction"), (False, "probability_yes")])
-def test_what_is_not_asked_for_is_left_out(forest, table, proba, left_out):
+def test_labels_or_probabilities_are_left_out(forest, table, proba, left_out):
     assert left_out not in Predictions(forest, open_source(table), [], proba).schema.names
 
 
@@ -146,8 +152,3 @@ def test_two_columns_of_one_name_are_refused(forest, table):
     twice = table.rename_columns({"id": "prediction"})
     with pytest.raises(ValueError, match="the result would have two columns named 'prediction'"):
         Predictions(forest, open_source(twice), ["prediction"], None)
-
-
-def test_labels_are_those_of_the_threshold(forest, table):
-    proba = forest.predict_proba(table.drop_columns("id"))
-    assert labels_of(forest, table, proba).tolist() == np.where(proba[:, 1] >= forest.threshold_, "yes", "no").tolist()

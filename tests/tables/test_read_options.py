@@ -14,14 +14,8 @@ from aucforest.tables import read_options
         ({"decimal": ",", "thousands": ","}, "the decimal mark and that between thousands are the same, ','"),
         ({"date_format": "day"}, "the format of dates must be one of strptime"),
         ({"date_format": "%Q"}, "the format of dates must be one of strptime"),
-        *(
-            ({"encoding": name}, "the encoding must be one that Python has, such as cp1252 or utf-16, but is")
-            for name in ("", "nope", "hex")
-        ),
-        *(
-            ({"separator": mark}, "the separator must be one character, such as ';'")
-            for mark in ("", ";;", '"', "\n", "§")
-        ),
+        *(({"encoding": name}, "the encoding must be one that Python has, such as") for name in ("", "nope", "hex")),
+        *(({"separator": mark}, "the separator must be one character") for mark in ("", ";;", '"', "\n", "§")),
     ],
 )
 def test_invalid_options(options, sentence):
@@ -30,7 +24,7 @@ def test_invalid_options(options, sentence):
     assert str(caught.value).startswith(sentence)
 
 
-def test_marks_say_each_other():
+def test_the_decimal_mark_follows_from_the_thousands_separator():
     options = [
         read_options.ReadOptions(decimal=decimal, thousands=mark)
         for decimal in (None, ",")
@@ -40,10 +34,3 @@ def test_marks_say_each_other():
     assert [option.check().point_or_comma for option in options] == [None, ".", ",", None, ",", ",", ","]
     assert read_options.ReadOptions(r"\t").check().separator == "\t"
     assert read_options.DEFAULT_OPTIONS.check() == read_options.DEFAULT_OPTIONS
-
-
-@pytest.mark.parametrize(
-    ("encoding", "one"), [("cp1252", True), ("latin-1", True), ("utf-8", False), ("utf_8_sig", False), ("gbk", False)]
-)
-def test_encodings_of_one_byte(encoding, one):
-    assert read_options.has_one_byte(encoding) == one

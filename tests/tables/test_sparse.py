@@ -33,23 +33,31 @@ def make(n_rows=400, n_features=30, dtype=np.float64, density=0.1):
     return X, dense, y.astype(int)
 
 
-OPTIONS = {
-    "defaults": {},
-    "exact": {"max_bins": None},
-    "out of bag": {"oob_score": True, "threshold": "gmean", "sampling": "balanced"},
-    "float32": {"dtype": np.float32},
-}
+OPTIONS = [
+    {},
+    {"max_bins": None},
+    {"oob_score": True, "threshold": "gmean", "sampling": "balanced"},
+    {"dtype": np.float32},
+    {"sample_weight": 1.5 * np.random.default_rng(1).integers(0, 3, 1500)},
+]
 
 
 @pytest.mark.parametrize(
-    ("form", "name"),
-    [*((form, "defaults") for form in FORMATS), *((sp.csr_matrix, name) for name in list(OPTIONS)[1:])],
+    ("form", "density", "options"),
+    [
+        *((form, 0.1, {}) for form in FORMATS),
+        *((sp.csr_matrix, density, options) for density in (0.1, 0.04) for options in OPTIONS),
+    ],
 )
-def test_a_forest_is_that_of_the_dense_rows(form, name):
-    options = dict(OPTIONS[name])
-    X, dense, y = make(dtype=options.pop("dtype", np.float64))
-    expected = AUCForestClassifier(15, random_state=0, n_jobs=2, **options).fit(dense, y)
-    forest = AUCForestClassifier(15, random_state=0, **options).fit(form(X), y)
+def test_a_forest_is_that_of_the_dense_rows(form, density, options):
+    """Also where few values are stored, so that only these have codes."""
+    options = dict(options)
+    X, dense, y = make(1500, 60, options.pop("dtype", np.float64), density)
+    assert SparseRows(X).is_very_sparse == (density < 0.1)
+    y[:40] = 1 if "threshold" in options else 2
+    weight = options.pop("sample_weight", None)
+    expected = AUCForestClassifier(20, random_state=0, n_jobs=2, **options).fit(dense, y, weight)
+    forest = AUCForestClassifier(20, random_state=0, **options).fit(form(X), y, weight)
     for rows in (slice(None), slice(2)):
         np.testing.assert_array_equal(forest.predict_proba(form(X[rows])), expected.predict_proba(dense[rows]))
         np.testing.assert_array_equal(forest.predict(form(X[rows])), expected.predict(dense[rows]))
@@ -57,29 +65,6 @@ def test_a_forest_is_that_of_the_dense_rows(form, name):
     assert (forest.decision_path(form(X))[0] != expected.decision_path(dense)[0]).nnz == 0
     assert getattr(forest, "oob_score_", None) == getattr(expected, "oob_score_", None)
     assert forest.threshold_ == expected.threshold_
-
-
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_a_forest_of_few_stored_values_is_that_of_the_dense_rows(options):
-    options = dict(options)
-    X, dense, y = make(1500, 60, options.pop("dtype", np.float64), density=0.04)
-    assert SparseRows(X).is_very_sparse
-    assert not SparseRows(make()[0]).is_very_sparse
-    y[:40] = 1 if "threshold" in options else 2
-    forest = AUCForestClassifier(20, random_state=0, n_jobs=2, **options).fit(X, y)
-    expected = AUCForestClassifier(20, random_state=0, **options).fit(dense, y)
-    np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
-    np.testing.assert_array_equal(forest.apply(X), expected.apply(dense))
-    assert [tree.n_nodes for tree in forest.trees_] == [tree.n_nodes for tree in expected.trees_]
-    assert getattr(forest, "oob_score_", None) == getattr(expected, "oob_score_", None)
-
-
-@pytest.mark.parametrize("density", [0.1, 0.03])
-def test_weights_and_rows_without_weight(density):
-    X, dense, y = make(density=density)
-    weight = 1.5 * np.random.default_rng(1).integers(0, 3, len(y))
-    forest, expected = (AUCForestClassifier(15, random_state=0).fit(rows, y, weight) for rows in (X, dense))
-    np.testing.assert_array_equal(forest.predict_proba(X), expected.predict_proba(dense))
 
 
 def test_a_tree_is_that_of_the_dense_rows():
@@ -177,7 +162,7 @@ def test_pipelines_of_scikit_learn():
     assert np.mean(model.predict(table) == y) == 1.0
 
 
-def test_refusals(monkeypatch):
+def test_sparse_matrices_that_are_refused(monkeypatch):
     X, dense, y = make()
     with pytest.raises(ValueError, match=r"^X is sparse, but categorical features need a dense X or a table"):
         AUCForestClassifier(5, categorical_features=[0]).fit(X, y)

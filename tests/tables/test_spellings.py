@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.tables import spellings
-from aucforest.tables.database import connect
 from aucforest.tables.read_options import ReadOptions
-from aucforest.tables.spellings import PATTERNS, PLAIN, Readings, as_number, count_readings, is_few, is_number
+from aucforest.tables.spellings import PATTERNS, PLAIN, as_number, count_readings, is_number
 from tests.tables.text_tables import read_column
 
 SPACES = " \u00a0\u2007\u2009\u202f"
@@ -32,12 +31,6 @@ OTHERS = [
     "0 123", "01,234,567", "1,234e5,6", "10:30", "5-6", "18+", "<5", "\u0661", "1 234 56", "1 kg extra", "€",
     "1\u000b2",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def engine():
-    with connect() as connection:
-        yield connection
 
 
 def test_plain_numbers_are_those_of_python():
@@ -91,22 +84,12 @@ def test_a_written_number_is_read_back(number, data):
 @pytest.mark.parametrize(
     ("texts", "decimal"),
     [
-        (["1", "2"], "."),
-        (["1,234", "5"], ""),
-        (["1.234", "5"], ""),
-        (["1,234", "1.5"], "."),
-        (["1,234", "1,234,567"], "."),
-        (["1.234", "1,5"], ","),
-        (["1.234", "0,123"], ","),
-        (["1.234,5"], ","),
-        (["1 234", "5"], "."),
-        (["1.5", "1,5"], None),
-        (["1 kg", "2 g"], None),
-        (["12A", "7A"], None),
-        (["12a", "7a"], "."),
+        (["1", "2"], "."), (["1,234", "5"], ""), (["1.234", "5"], ""), (["1,234", "1.5"], "."), (["1 234", "5"], "."),
+        (["1,234", "1,234,567"], "."), (["1.234", "1,5"], ","), (["1.234", "0,123"], ","), (["1.234,5"], ","),
+        (["1.5", "1,5"], None), (["1 kg", "2 g"], None), (["12A", "7A"], None), (["12a", "7a"], "."),
         (["1", "x"], None),
     ],
-)
+)  # fmt: skip
 def test_the_decimal_mark_of_a_column(texts, decimal):
     readings = count_readings(texts, [1] * len(texts))
     assert readings.decimal(0.0) == decimal
@@ -114,26 +97,6 @@ def test_the_decimal_mark_of_a_column(texts, decimal):
         assert [readings.decimal(0.0, given) for given in ".,"] == [".", ","]
     elif decimal is not None:
         assert [readings.decimal(0.0, given) for given in ".,"] == [decimal] * 2
-
-
-def test_counts_are_those_of_the_rows():
-    readings = count_readings(["1,5", "1", "x", "1.234 kg", "1,234"], [5, 4, 3, 2, 1])
-    assert readings[:5] == (15, 7, 12, 7, 3)
-    assert sorted(readings.units) == ["", "kg"]
-    assert (readings.n_read_any, readings.is_sure) == (12, ",")
-    assert readings.decimal(0.2) is None
-    assert readings.decimal(0.21) == ","
-
-
-@pytest.mark.parametrize(("n_stray", "few"), [(0, True), (1, True), (99, True), (100, False)])
-def test_few_is_fewer_than_a_tenth(n_stray, few):
-    assert is_few(n_stray, 1000, 0.1) == few
-    assert is_few(n_stray, 1000, 0.0) == (n_stray == 0)
-
-
-def test_no_values_have_no_unit_that_differs():
-    assert Readings().has_unit
-    assert not Readings(units=["kg", "g"]).has_unit
 
 
 def test_long_texts_take_no_time():
@@ -160,13 +123,6 @@ def test_formats_that_dates_may_have():
         assert re.match(spellings.date_pattern(day), f" {written} 10:30")
         assert re.match(spellings.DATE_LIKE, written)
     assert spellings.date_pattern("%d.%m.%Y %H:%M") is None
-
-
-def test_the_formats_that_read_most_texts():
-    assert spellings.best_date_formats({"%d.%m.%Y": 3, "%d.%m.%y": 1}) == ["%d.%m.%Y"]
-    assert spellings.best_date_formats({"%d/%m/%Y": 3, "%m/%d/%Y": 2}) == ["%d/%m/%Y"]
-    assert sorted(spellings.best_date_formats({"%d/%m/%Y": 3, "%m/%d/%Y": 3})) == ["%d/%m/%Y", "%m/%d/%Y"]
-    assert spellings.best_date_formats({"%d %b %Y": 3, "%d %B %Y": 3}) == ["%d %b %Y"]  # in May
 
 
 def test_columns_of_months_by_name_are_dates(read):

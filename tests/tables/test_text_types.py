@@ -3,22 +3,14 @@
 from datetime import UTC, datetime, time, timedelta
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tables import text_types
-from aucforest.tables.database import connect
 from aucforest.tables.spellings import PATTERNS, as_number
-from aucforest.tables.text_types import DURATION, FLAG, INTEGER, MOMENT, NUMBER, TIME, ZONED, plain_type
+from aucforest.tables.text_types import DURATION, FLAG, INTEGER, MOMENT, NUMBER, TIME, ZONED
 from tests.tables.text_tables import evaluated
-
-
-@pytest.fixture(scope="module")
-def engine():
-    with connect() as connection:
-        yield connection
 
 
 @given(st.lists(st.floats() | st.integers(-(2**70), 2**70).map(float), min_size=1))
@@ -105,7 +97,7 @@ def test_times_are_those_of_python(engine, moment):
     assert evaluated(engine, ZONED.sql, texts) == [None] * 4
 
 
-def test_what_the_engine_would_leave_out_is_no_date(engine):
+def test_text_with_parts_that_the_engine_ignores_is_no_date(engine):
     texts = [
         "2024-02-29 10:00 PM", "2024-02-29 10:00 Europe/Berlin", "2024-02-29 24:00", "2023-02-29", "2024-13-01",
         "2024-02-29x", "20240229", "2024-02", "0000-00-00", "10:00", None,
@@ -128,25 +120,3 @@ def test_dates_in_a_format_are_those_of_strptime(engine, moment, day):
 def test_a_format_with_a_clock_is_the_whole_text(engine):
     sql = text_types.dates_in("%d.%m.%Y %H.%M")
     assert evaluated(engine, sql, ["29.02.2024 10.30", "29.02.2024"]) == [datetime(2024, 2, 29, 10, 30), None]
-
-
-@pytest.mark.parametrize(
-    ("counts", "arrow", "is_sure"),
-    [
-        ((0, 0, 0, None, 0), pa.null(), False),
-        ((9, 9, 9, 5, 0), pa.int64(), True),
-        ((9, 9, 9, 2**63, 0), pa.float64(), True),
-        ((9, 9, 8, 5, 0), pa.float64(), True),
-        ((9, 9, 8, 5, 1), pa.float64(), True),
-        ((9, 9, 9, 5, 1), pa.string(), False),
-        ((99, 98, 98, 5, 1), pa.string(), False),
-    ],
-)
-def test_types_of_plain_numbers(counts, arrow, is_sure):
-    type_ = plain_type(counts, 0.1)
-    assert (type_.arrow, type_.is_sure) == (arrow, is_sure)
-
-
-def test_other_columns_have_no_plain_numbers():
-    assert plain_type((99, 98, 98, 5, 0), 0.1) is None
-    assert plain_type((99, 98, 98, 5, 1), 0.0) is None

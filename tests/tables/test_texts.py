@@ -5,7 +5,7 @@ import ast
 import numpy as np
 import pytest
 
-from aucforest.tables.texts import StrayText, listed_columns, read_as_missing, text_note, unseen_note
+from aucforest.tables.texts import StrayText, read_as_missing, text_note, unseen_note
 
 # Amounts from 1.01 to some 100,000, of which some are below 1,000.
 AMOUNTS = [round(float(x), 2) + 1.01 for x in np.random.default_rng(0).lognormal(7, 2, 60)]
@@ -78,11 +78,6 @@ def test_sentences_on_stray_text():
     assert read_as_missing("a", one, can_be_text=False) == f"column 'a': {one}, read as missing"
 
 
-def test_many_columns_are_not_all_named():
-    assert listed_columns(["'a'"]) == "column 'a'"
-    assert listed_columns([f"'c{i}'" for i in range(12)]).endswith("'c9' and 2 more")
-
-
 def test_text_is_only_text():
     assert text_note(["a", "b"], [1, 1]) is None
     assert text_note([], []) is None
@@ -102,13 +97,8 @@ def test_dates_among_text():
     assert text_note([*days, "soon"], [1] * 20 + [20]) is None
 
 
-def test_shares_of_rows():
+def test_percentages_of_rows():
     assert "1 of 3,000 rows (0.033 %)" in unseen_note("a", 1, 3000, ["x"])
     assert "3,000 of 3,000 rows (100 %) have a category that training has not seen ('a', 'b', 'c', ...)" in unseen_note(
         "a", 3000, 3000, list("abcd")
     )
-
-
-@pytest.mark.parametrize(("n_stray", "is_rare"), [(0, False), (1, True), (99, True), (100, False)])
-def test_few_is_fewer_than_a_tenth(n_stray, is_rare):
-    assert StrayText(n_stray, 1000, ["?"]).is_rare == is_rare

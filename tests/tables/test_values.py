@@ -188,6 +188,6 @@ def test_moments_beyond_the_calendar_of_python_are_its_ends():
     assert on_clock(ends[0], ZoneInfo("America/New_York")) == np.datetime64("0000-12-31T19:03:58.000000")
 
 
-def test_text_is_not_looked_at_value_by_value():
+def test_text_is_not_converted_value_by_value():
     values = ["b", None, "a"]
     assert plain_values(values) is values

@@ -57,7 +57,7 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """
     # Infants come first, so that a single threshold separates them from adults.
     categories = {"sex": ("I", "F", "M")}
-    return _as_asked(_read("abalone.csv", categories), categories, return_X_y, as_frame)
+    return _in_form(_read("abalone.csv", categories), categories, return_X_y, as_frame)
 
 
 def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
@@ -71,13 +71,8 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     Returns
     -------
     bunch or (data, target)
-        As in `load_abalone`, with data of shape (5472, 10), sizes in pixels and proportions between 0 and 1; target of
-        shape (5472,), int64 indices in ``target_names``; frame of shape (5472, 11) or None.
-
-    Raises
-    ------
-    ImportError
-        If ``as_frame=True`` and pandas is not installed.
+        As in `load_abalone`, with data of shape (5472, 10), sizes in pixels and proportions between 0 and 1, and target
+        of shape (5472,), int64 indices in ``target_names``.
 
     References
     ----------
@@ -93,7 +88,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     """
     bunch = _read("page_blocks.csv", {})
     bunch.target -= 1
-    loaded = _as_asked(bunch, {}, return_X_y, as_frame)
+    loaded = _in_form(bunch, {}, return_X_y, as_frame)
     bunch.target_names = ["text", "horizontal line", "picture", "vertical line", "graphic"]
     return loaded
 
@@ -118,11 +113,6 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
 
         - day : int64 array of shape (40000,), the day of the year from 1 to 365.
 
-    Raises
-    ------
-    ImportError
-        If ``as_frame=True`` and pandas is not installed.
-
     References
     ----------
     Wickham: nycflights13, flights that departed NYC in 2013. R package, 2013. CC0.
@@ -139,7 +129,7 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     bunch = _read("flights.csv.gz", categories)
     bunch.day = bunch.data[:, 0].astype(np.int64)
     bunch.data, bunch.feature_names = np.ascontiguousarray(bunch.data[:, 1:]), bunch.feature_names[1:]
-    return _as_asked(bunch, categories, return_X_y, as_frame)
+    return _in_form(bunch, categories, return_X_y, as_frame)
 
 
 def _read(filename: str, categories: dict[str, Any]) -> Bunch:
@@ -159,7 +149,7 @@ def _read(filename: str, categories: dict[str, Any]) -> Bunch:
             table[:, j] = np.array([categories[name].index(label) for label in labels])[codes]
         else:
             table[:, j] = np.where(values == "", "nan", values).astype(np.float64)
-    stem = filename.split(".")[0]
+    title = filename.split(".")[0] + "\n"
     sections = (_DATA / "README.md").read_text(encoding="utf-8").split("\n## ")
     return Bunch(
         data=np.ascontiguousarray(table[:, :-1]),
@@ -167,12 +157,12 @@ def _read(filename: str, categories: dict[str, Any]) -> Bunch:
         frame=None,
         feature_names=names[:-1],
         target_names=names[-1:],
-        DESCR=next(section for section in sections if section.startswith(f"{stem}\n")),
+        DESCR=next(section for section in sections if section.startswith(title)),
         filename=filename,
     )
 
 
-def _as_asked(bunch: Bunch, categories: Mapping[str, Sequence[str]], return_X_y: bool, as_frame: bool) -> Any:
+def _in_form(bunch: Bunch, categories: Mapping[str, Sequence[str]], return_X_y: bool, as_frame: bool) -> Any:
     """Return a Bunch, or its data and target; as pandas objects the columns in `categories` are categorical."""
     if as_frame:
         pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")

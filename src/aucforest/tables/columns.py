@@ -22,9 +22,6 @@ from aucforest.tree.features import CATEGORICAL, NUMERIC
 from aucforest.tree.tree import SHARED_CODE
 
 _CODED = (nw.Categorical, nw.Enum)  # dictionary-encoded columns
-_COLLECTIONS = (list, tuple, dict, set, frozenset, np.ndarray)
-# float32 represents all integers up to this one.
-_MOST_FLOAT32 = 2**24
 # scikit-learn's checks of estimators require the words "argument must be", "string" and "number".
 _ONE_VALUE = "the argument must be a table of one string or number in each cell: make a column of each value"
 _CATEGORICAL = (*_CODED, nw.String, nw.Boolean)
@@ -150,8 +147,8 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
             if name not in indices:
                 reason = "but the columns of X have no names" if frame is None else "which X does not have"
                 raise ValueError(f"categorical_features has the column name {name!r}, {reason}")
-        return sorted({indices[name] for name in columns})
-    if not all(isinstance(item, Integral) for item in columns):
+        columns = [indices[name] for name in columns]
+    elif not all(isinstance(item, Integral) for item in columns):
         raise ValueError(f"categorical_features must be column names, indices or a boolean mask, but is {columns}")
     for item in columns:
         if not 0 <= item < n_features:
@@ -161,22 +158,19 @@ def find_categorical(table: Table | None, columns: Any) -> list[int]:
 
 def read_column(table: Table, feature: int) -> Column:
     """Return a column: an array if it is numeric or boolean, else a Factor."""
+    read = _read_series if isinstance(table, Frame) else _read_values
     try:
-        read = _read_series if isinstance(table, Frame) else _read_values
-        return _with_plain_values(read(column_of(table, feature)))
+        column = read(column_of(table, feature))
+        if isinstance(column, np.ndarray):
+            return column.astype(np.float64) if column.dtype == np.longdouble else column
+        values = plain_values(column.values)
     except (TypeError, OverflowError) as error:
         raise TypeError(
             f"X: {column_name(table, feature)} is categorical, but its values cannot be categories: {error}"
         ) from error
-
-
-def _with_plain_values(column: Column) -> Column:
-    """Return a column in which equal values of different types have become the same value; see `plain_values`."""
-    if isinstance(column, np.ndarray):
-        return column.astype(np.float64) if column.dtype == np.longdouble else column
-    values = plain_values(column.values)
     if values is column.values:
         return column
+    # Equal values of different types have become the same value.
     index_of: dict[Any, int] = {}
     indices = [-1 if value is None else index_of.setdefault(value, len(index_of)) for value in values]
     return Factor(list(index_of), np.array([*indices, -1])[column.indices])
@@ -254,7 +248,7 @@ def read_numbers(table: Table, feature: int) -> NDArray[Any]:
         return values.astype(object).astype(np.float64)
     except (TypeError, ValueError) as error:
         for row, value in enumerate(values.tolist()):
-            if isinstance(value, _COLLECTIONS):
+            if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
                 what = f"{column_name(table, feature)} has a {type(value).__name__} in row {row}"
                 raise TypeError(f"X: {what}: {_ONE_VALUE}") from error
         raise type(error)(
@@ -317,22 +311,21 @@ def learn(
 
 
 class Counted(NamedTuple):
-    """The distinct values of a column that are not missing, as an array of numbers or a list, and their counts."""
+    """The distinct values of a column that are not missing, as an array of numbers or objects, and their counts."""
 
-    values: NDArray[Any] | list[Any]
+    values: NDArray[Any]
     counts: NDArray[np.int64]
 
     def merge(self, other: "Counted") -> "Counted":
         """Return the distinct values of both, with their total counts."""
-        if isinstance(self.values, np.ndarray) and isinstance(other.values, np.ndarray):
+        if object not in (self.values.dtype, other.values.dtype):
             values, indices = np.unique(np.concatenate((self.values, other.values)), return_inverse=True)
             counts = np.bincount(indices, np.concatenate((self.counts, other.counts)), len(values))
             return Counted(values, counts.astype(np.int64))
         merged = Counter[Any]()
         for part in (self, other):
-            listed = part.values.tolist() if isinstance(part.values, np.ndarray) else part.values
-            merged.update(dict(zip(listed, part.counts.tolist())))
-        return Counted(list(merged), np.fromiter(merged.values(), dtype=np.int64, count=len(merged)))
+            merged.update(dict(zip(part.values.tolist(), part.counts.tolist())))
+        return Counted(_objects(list(merged)), np.fromiter(merged.values(), dtype=np.int64, count=len(merged)))
 
 
 def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
@@ -344,27 +337,29 @@ def count_values(column: Column, rows: NDArray[np.int64] | None) -> Counted:
     indices = column.indices[kept]
     counts = np.bincount(indices[indices >= 0], minlength=len(column.values))
     present = [i for i, value in enumerate(column.values) if counts[i] > 0 and not is_missing(value)]
-    return Counted([column.values[i] for i in present], counts[present])
+    return Counted(_objects([column.values[i] for i in present]), counts[present])
+
+
+def _objects(values: list[Any]) -> NDArray[Any]:
+    """Return an array of objects."""
+    return np.fromiter(values, dtype=object, count=len(values))
 
 
 def warn_of_text(columns: dict[str, Counted]) -> None:
     """Warn of columns of text, by their names, that are probably numbers or dates."""
     for name, counted in columns.items():
-        if isinstance(counted.values, list) and (note := text_note(counted.values, counted.counts.tolist())):
+        if counted.values.dtype == object and (note := text_note(counted.values.tolist(), counted.counts.tolist())):
             warn(f"X: {name}: {note}")
 
 
 def order_categories(counted: Counted, name: str) -> NDArray[Any]:
     """Return the categories of a column in the order of their codes; of more than 254, the most frequent come first."""
-    values, counts = counted
-    if isinstance(values, np.ndarray):
-        categories = values
-    else:
-        try:
-            order = sorted(range(len(values)), key=values.__getitem__)
-        except TypeError as error:
-            raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
-        categories, counts = np.fromiter(values, dtype=object, count=len(values))[order], counts[order]
+    values = counted.values.tolist()
+    try:
+        order = sorted(range(len(values)), key=values.__getitem__)  # much faster than argsort of objects
+    except TypeError as error:
+        raise TypeError(f"X: {name} is categorical, but its values cannot be sorted: {error}") from error
+    categories, counts = counted.values[order], counted.counts[order]
     if len(categories) <= SHARED_CODE:
         return categories
     common = np.zeros(len(categories), dtype=np.bool_)
@@ -386,13 +381,9 @@ def encode(table: Table, categories: Categories) -> NDArray[Any]:
 
 def count_unseen(column: Column, categories: NDArray[Any]) -> dict[Any, int]:
     """Return the values of a column that are not among the categories, and their counts."""
-    values, counts = count_values(column, None)
-    known, listed = set(categories.tolist()), values.tolist() if isinstance(values, np.ndarray) else values
-    return {
-        value: count
-        for value, read, count in zip(listed, read_as(listed, categories), counts.tolist())
-        if read not in known
-    }
+    counted, known = count_values(column, None), set(categories.tolist())
+    values, counts = counted.values.tolist(), counted.counts.tolist()
+    return {value: n for value, read, n in zip(values, read_as(values, categories), counts) if read not in known}
 
 
 def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
@@ -409,17 +400,17 @@ def like(X: Any, matrix: NDArray[Any], names: Sequence[str] | None) -> Any:
 def _as_numbers(table: Table, columns: dict[int, Column], categories: Categories) -> NDArray[Any]:
     """Return a matrix with the codes of the given categorical columns and the numbers of all other columns."""
     if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
-        is_narrow = table.dtype == np.float32 and all(len(categories[feature]) <= _MOST_FLOAT32 for feature in columns)
+        # float32 represents all integers up to 2**24.
+        is_narrow = table.dtype == np.float32 and all(len(categories[feature]) <= 2**24 for feature in columns)
         matrix = table.astype(np.float32 if is_narrow else np.float64, copy=len(columns) > 0)
-        others: Iterable[int] = ()
     else:
         # Column-major order, as in pandas and polars, makes filling column by column fast.
         matrix = np.empty(table.shape, order="F")
-        others = (feature for feature in range(table.shape[1]) if feature not in columns)
+        for feature in range(table.shape[1]):
+            if feature not in columns:
+                matrix[:, feature] = read_numbers(table, feature)
     for feature, column in columns.items():
         matrix[:, feature] = _encode(column, categories[feature], column_name(table, feature))
-    for feature in others:
-        matrix[:, feature] = read_numbers(table, feature)
     return matrix
 
 
@@ -437,16 +428,11 @@ def _encode(column: Column, categories: NDArray[Any], name: str) -> NDArray[np.f
     values = read_as(column.values, categories)
     encoded = np.array([*(code_of.get(value, np.nan) for value in values), np.nan])[column.indices]
     if len(categories) > 0 and np.all(np.isnan(encoded)):
-        _check_kind(values, categories.tolist()[0], name)
+        value, category = next((value for value in values if not is_missing(value)), None), categories.tolist()[0]
+        if value is not None and kind_of_value(value) != kind_of_value(category):
+            now, before = readable(value), readable(category)
+            raise ValueError(f"X: {name} has values such as {now!r}, but had values such as {before!r} in fit")
     return encoded
-
-
-def _check_kind(values: list[Any], category: Any, name: str) -> None:
-    """Raise ValueError if a column has values of another kind than in `fit`, such as text instead of numbers."""
-    value = next((value for value in values if not is_missing(value)), None)
-    if value is not None and kind_of_value(value) != kind_of_value(category):
-        now, before = readable(value), readable(category)
-        raise ValueError(f"X: {name} has values such as {now!r}, but had values such as {before!r} in fit")
 
 
 def check_same_categories(before: Categories, now: Categories) -> None:

@@ -8,7 +8,7 @@ import sys
 import weakref
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from contextlib import nullcontext
-from io import BufferedReader, StringIO
+from io import BufferedReader, StringIO, TextIOWrapper
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -20,7 +20,7 @@ from aucforest._optional import import_optional
 from aucforest.tables.read_options import has_one_byte
 
 STANDARD, SPREADSHEET = Path("-"), ".xlsx"
-# The first bytes of compressed files, and the number of bytes that are decoded at a time.
+# The first bytes of compressed files, and the number of characters that are copied at a time.
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _BLOCK = 2**20
 # Characters in paths that the engine takes as patterns or cannot represent. Such files are read through a link.
@@ -35,17 +35,18 @@ class Readable:
 
     def __init__(self, file: Path, encoding: str | None) -> None:
         self.file, self.path, self.stamped = file, file, file
+        if file == STANDARD:
+            self.file = Path("standard input")
         if file == STANDARD or not file.is_file():
-            self.file = Path("standard input") if file == STANDARD else file
             self.path = self.stamped = self._new_path()
             stream = nullcontext(sys.stdin.buffer) if file == STANDARD else file.open("rb")
-            with stream as given, self.path.open("wb") as copied:
-                shutil.copyfileobj(given, copied)
+            with stream as content, self.path.open("wb") as copy:
+                shutil.copyfileobj(content, copy)
         if file.name.lower().endswith(SPREADSHEET):
             self.path = self._new_path()
             self.path.write_text(_spreadsheet_as_csv(file), "utf-8", newline="")
-        elif (encoding := encoding or _marked_encoding(self.path)) is not None:
-            self._in_utf8(encoding)
+        elif encoding is not None or _first_bytes(self.path)[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
+            self._in_utf8(encoding or "utf-16")
         if os.sep == "/" and _STRANGE.search(str(self.path.absolute())):
             link = self._new_path()
             link.symlink_to(self.path.absolute())
@@ -69,30 +70,36 @@ class Readable:
         if has_one_byte(encoding) and _is_utf8(start):
             sentence = f"{self.file.name} is valid UTF-8, but is read as {encoding}"
             warn(f"{sentence}: leave out --encoding (in Python, encoding)")
-        given, self.path = self.path, self._new_path()
-        decoder = getincrementaldecoder(encoding)()
+        original, self.path = self.path, self._new_path()
         try:
-            with open_unpacked(given) as content, self.path.open("wb") as written:
-                while block := content.read(_BLOCK):
-                    written.write(decoder.decode(block).encode())
-                written.write(decoder.decode(b"", final=True).encode())
+            with (
+                TextIOWrapper(open_unpacked(original), encoding, newline="") as content,
+                self.path.open("w", encoding="utf-8", newline="") as copy,
+            ):
+                shutil.copyfileobj(content, copy, _BLOCK)
         except UnicodeError:
             raise ValueError(f"cannot read {self.file.name}: it is not encoded in {encoding}") from None
 
 
 def compression_of(path: Path) -> str:
     """Return how a file is compressed, "none" if it is not."""
-    with path.open("rb") as handle:
-        start = handle.read(4)
+    start = _first_bytes(path)
     return next((name for magic, name in _PACKED.items() if start.startswith(magic)), "none")
+
+
+def _first_bytes(path: Path) -> bytes:
+    """Return the first four bytes of a file."""
+    with path.open("rb") as handle:
+        return handle.read(4)
 
 
 def open_unpacked(path: Path) -> Any:
     """Open a file as bytes, decompressed if it is compressed."""
-    packed = compression_of(path)
+    compression = compression_of(path)
+    if compression == "none":
+        return path.open("rb")
     # pyarrow takes a relative path that begins with ~ as a path in a home directory.
-    given = str(path.absolute())
-    return path.open("rb") if packed == "none" else BufferedReader(pa.input_stream(given, compression=packed))
+    return BufferedReader(pa.input_stream(str(path.absolute()), compression=compression))
 
 
 def _spreadsheet_as_csv(file: Path) -> str:
@@ -107,15 +114,9 @@ def _spreadsheet_as_csv(file: Path) -> str:
         warn(f"{file.name} has {len(names)} sheets: the first, {names[0]!r}, is read")
     # Spreadsheets store whole numbers as floats.
     cells = [[int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in row] for row in rows]
-    written = StringIO()
-    csv.writer(written).writerows(cells)
-    return written.getvalue()
-
-
-def _marked_encoding(path: Path) -> str | None:
-    """Return "utf-16" if a file begins with a byte order mark of UTF-16, else None."""
-    with path.open("rb") as handle:
-        return "utf-16" if handle.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE) else None
+    content = StringIO()
+    csv.writer(content).writerows(cells)
+    return content.getvalue()
 
 
 def _is_utf8(start: bytes) -> bool:

@@ -12,7 +12,6 @@ from aucforest.tables.copies import SPREADSHEET, Readable, open_unpacked
 from aucforest.tables.database import text, texts
 from aucforest.tables.files import check_names, check_same_names
 from aucforest.tables.kinds import MISSING
-from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.text_files import TextFiles
 
 CSV_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".csv", ".tsv", ".txt"))
@@ -27,17 +26,15 @@ NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (
 class CsvFiles(TextFiles):
     """CSV files with the same header as one table, whose dialect is found in the first rows; see `TextFiles`."""
 
-    def __init__(
-        self, readable: Sequence[Readable], name: str, as_text: Sequence[str] | None, options: ReadOptions
-    ) -> None:
-        super().__init__(readable, name, as_text, options)
-        self.columns, self._has_numbers = [], readable[0].file.name.lower().endswith(SPREADSHEET)
-        for copy in readable:
+    def _read_header(self) -> None:
+        first = self._readable[0].file
+        self.columns, self._has_numbers = [], first.name.lower().endswith(SPREADSHEET)
+        for copy in self._readable:
             head, file = _head(copy), copy.file
             try:
                 if not self.columns:
                     self._quote = _quote_of(head)
-                    self._separator = options.separator or _separator_of(head, file.name, self._quote)
+                    self._separator = self._options.separator or _separator_of(head, file.name, self._quote)
                     self._escape = _escape_of(head, self._separator, self._quote)
                 columns: list[str] = next(self._rows(iter(head)), [])
             except csv.Error as error:
@@ -47,7 +44,7 @@ class CsvFiles(TextFiles):
             _check_header(file.name, columns)
             if not self.columns:
                 self.columns, self.hint = columns, _hint(columns)
-            check_same_names(readable[0].file, self.columns, file, columns)
+            check_same_names(first, self.columns, file, columns)
 
     def _rows(self, lines: Iterator[str]) -> Any:
         """Return a reader of the rows of lines, as lists of values; blank lines are empty lists."""

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from threading import Thread
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,6 @@ from aucforest._memory import machine_memory
 from aucforest._optional import import_optional
 from aucforest._progress import is_watched, progress_bar
 
-# The memory limit of the engine is the smaller of _MEMORY bytes and 1 / _PART of the memory of the machine.
-_MEMORY, _PART = 2**30, 4
 # These settings disable what no statement needs: extensions, which would be downloaded, and variables of Python.
 _SETTINGS = {
     "autoinstall_known_extensions": "false",
@@ -23,8 +21,10 @@ _SETTINGS = {
     # A long list after IN would become a join, which loses the order of the rows.
     "disabled_optimizers": "in_clause",
 }
+# With these settings, statements can only read tables and files that are allowed before.
+_LOCKED = {"enable_external_access": "false", "lock_configuration": "true"}
 # With these settings, an expression of a user can only read the table of rows, and cannot write files.
-_CLOSED = {"temp_directory": "", "enable_external_access": "false", "lock_configuration": "true"}
+_CLOSED = {"temp_directory": "", **_LOCKED}
 _ROWS = "rows"
 # Parts of expressions that are not values of one row, by their classes in a parsed expression.
 _REFUSED = {
@@ -35,31 +35,28 @@ _REFUSED = {
 }
 # Refused functions: those with side effects or random results, and those that reveal settings of the engine or return
 # values of any size, which the memory limit does not include.
-_IMPURE = "SELECT function_name FROM duckdb_functions() WHERE has_side_effects"
 _REFUSED_FUNCTIONS = {
     "current_setting", "range", "generate_series", "repeat", "list_resize", "array_resize", "lpad", "rpad",
 }  # fmt: skip
 _SHOWN = 200  # the maximum length of an expression in a message
 
 
-def connect(**settings: str) -> Any:
+def connect(**settings: str | Sequence[str]) -> Any:
     """Return a connection to a new database in memory, which prints nothing."""
     duckdb = import_optional("duckdb", purpose="reading text, and --where", extra="arrow")
-    memory = min(_MEMORY, machine_memory() // _PART)
+    memory = min(2**30, machine_memory() // 4)
     connection = duckdb.connect(config={"memory_limit": f"{memory}B", **_SETTINGS})
     # `fetch` shows the progress; the engine would print it on standard output in notebooks and interactive sessions.
     progress = {"enable_progress_bar": "true", "enable_progress_bar_print": "false"}
     for name, value in {**progress, **settings}.items():
-        connection.execute(f"SET {name} = {text(value)}")
+        literal = text(value) if isinstance(value, str) else f"[{texts(value)}]"
+        connection.execute(f"SET {name} = {literal}")
     return connection
 
 
 def connect_to(paths: Sequence[str], temporary: str) -> Any:
     """Return a connection that can only read the given files, and write data that exceed memory to a folder."""
-    connection = connect(temp_directory=temporary)
-    for setting in (f"allowed_paths = [{texts(paths)}]", "enable_external_access = false", "lock_configuration = true"):
-        connection.execute(f"SET {setting}")
-    return connection
+    return connect(temp_directory=temporary, allowed_paths=paths, **_LOCKED)
 
 
 def text(value: str) -> str:
@@ -79,31 +76,19 @@ def name_of(column: str) -> str:
 
 def fetch(connection: Any, sql: str, doing: str) -> list[Any]:
     """Run a statement with a progress bar, so that it can be interrupted, and return the rows of its result."""
-    results: list[Any] = []
-
-    def execute() -> None:
-        try:
-            results.append(connection.execute(sql).fetchall())
-        except Exception as error:  # raised below, in the waiting thread
-            results.append(error)
-
-    thread = Thread(target=execute, daemon=True)
     bar = progress_bar(desc=doing, total=100, unit="%", leave=False, delay=1.0, verbose=is_watched())
-    thread.start()
-    try:
-        with bar:
-            while thread.is_alive():
-                thread.join(0.1)
-                bar.update(max(0.0, connection.query_progress() - bar.n))
-    except BaseException:
-        while thread.is_alive():  # repeated, as an interrupt before the statement begins is lost
-            connection.interrupt()
-            thread.join(0.1)
-        raise
-    if isinstance(results[0], Exception):
-        raise results[0]
-    found: list[Any] = results[0]
-    return found
+    with ThreadPoolExecutor(1) as pool:
+        rows: Future[list[Any]] = pool.submit(lambda: connection.execute(sql).fetchall())
+        try:
+            with bar:
+                while not wait([rows], 0.1).done:
+                    bar.update(max(0.0, connection.query_progress() - bar.n))
+        except BaseException:
+            while not rows.done():  # repeated, as an interrupt before the statement begins is lost
+                connection.interrupt()
+                wait([rows], 0.1)
+            raise
+        return rows.result()
 
 
 def columns_of(expression: str) -> list[str]:
@@ -116,7 +101,7 @@ def columns_of(expression: str) -> list[str]:
             raise ValueError(f"where must be one SQL expression, such as \"age > 18 AND channel = 'web'\": {shown}")
         parts = list(_parts(condition))
         functions = {part["function_name"].lower() for part in parts if part.get("class") == "FUNCTION"}
-        impure = connection.execute(_IMPURE).fetchall() if functions else []
+        impure = connection.execute("SELECT function_name FROM duckdb_functions() WHERE has_side_effects").fetchall()
     found = [_REFUSED[part["class"]] for part in parts if part.get("class") in _REFUSED]
     found += [f"{name}()" for name in sorted(functions & _REFUSED_FUNCTIONS.union(name for (name,) in impure))]
     if found:

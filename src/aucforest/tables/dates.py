@@ -8,6 +8,7 @@ converted to datetime64 or timedelta64 first, so that equal dates have equal fea
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -20,7 +21,7 @@ from aucforest.tables.columns import Frame, Table, as_table, column_name, column
 from aucforest.tables.values import on_clock, since_midnight
 
 SECONDS = ("seconds",)
-_AUTOMATIC = ("time", "month", "day of week", "hour")  # the parts for date_parts="auto"
+_DEFAULT_PARTS = ("time", "month", "day of week")
 # Units of datetime64 without a time of day, and the types of objects that are dates, or durations and times of day.
 _DAYS = ("Y", "M", "W", "D")
 _DATES, _DURATIONS = (date, np.datetime64), (timedelta, time, np.timedelta64)
@@ -45,6 +46,11 @@ class _Kind(NamedTuple):
     is_duration: bool
     has_clock: bool  # whether dates have a time of day
     zone: str | None
+
+    @property
+    def known_zone(self) -> str | None:
+        """The time zone of calendar parts: UTC if the name of the zone is not in the time zone database."""
+        return self.zone if self.zone is None or is_zone(self.zone) else "UTC"
 
 
 def _days(wall: NDArray[np.datetime64]) -> NDArray[np.int64]:
@@ -75,16 +81,13 @@ def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: S
             raise ValueError(
                 f"X: {column_name(table, feature)} is not numeric but {kind.type}; encode dates and times as numbers"
             )
-        zone = kind.zone if kind.zone is None or is_zone(kind.zone) else "UTC"
-        dates[feature] = DateColumn(SECONDS, None) if kind.is_duration else DateColumn(_chosen(parts, kind), zone)
+        if kind.is_duration:
+            dates[feature] = DateColumn(SECONDS, None)
+        else:
+            # By default, there is an hour only if the dates have a time of day.
+            chosen = (*_DEFAULT_PARTS, *(["hour"] if kind.has_clock else [])) if isinstance(parts, str) else parts
+            dates[feature] = DateColumn(tuple(part for part in PARTS if part in chosen), kind.known_zone)
     return dates
-
-
-def _chosen(parts: str | Sequence[str], kind: _Kind) -> tuple[str, ...]:
-    """Return the parts of a column of dates in order; "auto" has the hour only if the dates have a time of day."""
-    if isinstance(parts, str):
-        return tuple(part for part in _AUTOMATIC if kind.has_clock or part != "hour")
-    return tuple(part for part in PARTS if part in parts)
 
 
 def are_parts(parts: Sequence[Any]) -> bool:
@@ -166,28 +169,22 @@ def expand(table: Table, dates: Dates) -> Table:
     if not dates:
         return table
     columns = {feature: _features(table, feature, column) for feature, column in dates.items()}
+    # The first feature of each column of dates replaces it, and the others are appended.
+    new = {feature: features[0] for feature, features in columns.items()}
+    new |= dict(enumerate((values for features in columns.values() for values in features[1:]), table.shape[1]))
     if isinstance(table, Frame):
-        return _expand_frame(table, columns, dates)
+        names = split_names(table.columns, dates)
+        for name in repeated(names):
+            raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
+        names[: table.shape[1]] = table.columns
+        backend = table.implementation
+        series = (nw.new_series(names[index], values, nw.Float64, backend=backend) for index, values in new.items())
+        return Frame(table.with_columns(*series))
     shape = len(table), table.shape[1] + n_added(dates)
     expanded = np.empty(shape, dtype=object if table.dtype == object else np.float64)
-    for feature in range(table.shape[1]):
-        expanded[:, feature] = columns[feature][0] if feature in dates else table[:, feature]
-    added = [values for made in columns.values() for values in made[1:]]
-    for index, values in enumerate(added, table.shape[1]):
-        expanded[:, index] = values
+    for index in range(shape[1]):
+        expanded[:, index] = new[index] if index in new else table[:, index]
     return expanded
-
-
-def _expand_frame(frame: Frame, columns: dict[int, list[NDArray[np.float64]]], dates: Dates) -> Frame:
-    """Return a frame in which the first feature of each column of dates replaces it, and the others are appended."""
-    names = split_names(frame.columns, dates)
-    for name in repeated(names):
-        raise ValueError(f"X has a column {name!r}, which is also the name of a part of its dates: rename it")
-    replaced = [(frame.columns[feature], made[0]) for feature, made in columns.items()]
-    added = zip(names[frame.shape[1] :], (values for made in columns.values() for values in made[1:]))
-    backend = frame.implementation
-    series = (nw.new_series(name, values, nw.Float64, backend=backend) for name, values in [*replaced, *added])
-    return Frame(frame.with_columns(*series))
 
 
 def as_datetimes(values: Any) -> NDArray[Any] | None:
@@ -195,8 +192,7 @@ def as_datetimes(values: Any) -> NDArray[Any] | None:
     kind = _kind_of(values)
     if kind is None:
         return None
-    zone = kind.zone if kind.zone is None or is_zone(kind.zone) else "UTC"
-    return _read_values(values, kind.is_duration, zone, "the column")[1]
+    return _read_values(values, kind.is_duration, kind.known_zone, "the column")[1]
 
 
 def in_seconds(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -225,7 +221,8 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
     name, values = column_name(table, feature), column_of(table, feature)
     kind = _kind_of(values)
     if kind is None:
-        if _is_empty(values):
+        array = values.to_numpy() if isinstance(values, nw.Series) else values
+        if array.dtype.kind in "fO" and all(map(is_missing, array.tolist())):
             nothing = np.full(len(values), "NaT", dtype="m8[s]" if column.parts == SECONDS else "M8[s]")
             return nothing, nothing
         type_ = values.dtype if isinstance(values, nw.Series) or values.dtype != object else "other values"
@@ -241,22 +238,19 @@ def _read(table: Table, feature: int, column: DateColumn) -> tuple[NDArray[Any],
 
 
 def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return two arrays: dates in UTC and in the local time of a zone, or durations as both arrays."""
+    """Return two arrays: dates in UTC and in the local time of a zone, or durations as both arrays.
+
+    Raise ValueError if objects have different types, or if only some have a time zone.
+    """
     if isinstance(values, nw.Series):
         if zone is not None and isinstance(values.dtype, nw.Datetime):
-            utc, wall = (values.dt.convert_time_zone(name).dt.replace_time_zone(None) for name in ("UTC", zone))
-            return utc.to_numpy(), wall.to_numpy()
+            clocks = [values.dt.convert_time_zone(clock).dt.replace_time_zone(None) for clock in ("UTC", zone)]
+            return clocks[0].to_numpy(), clocks[1].to_numpy()
         values = (values.cast(nw.Datetime("us")) if values.dtype == nw.Date else values).to_numpy()
     if values.dtype.kind in "Mm":
         return values, values
-    return _read_objects(values.tolist(), is_duration, zone, name)
-
-
-def _read_objects(
-    values: list[Any], is_duration: bool, zone: str | None, name: str
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return two arrays like `_read_values`, from objects; ValueError if types are mixed or only some have a zone."""
-    present = [value for value in values if not is_missing(value)]
+    objects = values.tolist()
+    present = [value for value in objects if not is_missing(value)]
     types = _DURATIONS if is_duration else _DATES
     other = next((value for value in present if not isinstance(value, types)), None)
     if other is not None:
@@ -264,18 +258,15 @@ def _read_objects(
     if any((_zone(value) is None) != (zone is None) for value in present):
         raise ValueError(f"X: {name} holds dates with and without a time zone: use one of the two")
 
-    def read(clock: Any) -> NDArray[Any]:
-        listed = [None if is_missing(value) else _plain(value, clock) for value in values]
-        return np.array(listed, dtype="m8[us]" if is_duration else "M8[us]")
+    def read(convert: Callable[[Any], Any]) -> NDArray[Any]:
+        converted = [None if is_missing(value) else convert(value) for value in objects]
+        return np.array(converted, dtype="m8[us]" if is_duration else "M8[us]")
 
-    return (read(None), read(None)) if zone is None else (read(UTC), read(ZoneInfo(zone)))
-
-
-def _plain(value: Any, zone: Any) -> Any:
-    """Return a date as local time in `zone` if that is given, a time of day as a duration, or the value unchanged."""
-    if isinstance(value, time):
-        return since_midnight(value)
-    return value if zone is None else on_clock(value, zone)
+    if zone is not None:
+        utc, wall = (read(partial(on_clock, zone=clock)) for clock in (UTC, ZoneInfo(zone)))
+        return utc, wall
+    plain = read(lambda value: since_midnight(value) if isinstance(value, time) else value)
+    return plain, plain
 
 
 def _kinds(table: Table) -> Iterator[tuple[int, _Kind]]:
@@ -338,11 +329,3 @@ def is_zone(zone: str) -> bool:
     except (KeyError, ValueError, OSError):
         return False
     return True
-
-
-def _is_empty(values: Any) -> bool:
-    """Return whether a column has only missing values or no rows."""
-    listed = values.to_numpy() if isinstance(values, nw.Series) else values
-    if listed.dtype.kind == "f":
-        return bool(np.all(np.isnan(listed)))
-    return listed.dtype == object and all(map(is_missing, listed.tolist()))

@@ -1,12 +1,10 @@
 """Files with one JSON object in each line."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from aucforest.tables.copies import Readable
-from aucforest.tables.database import fetch, name_of, text
+from aucforest.tables.database import name_of, text
 from aucforest.tables.files import check_names
-from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.text_types import KNOWN, NESTED
 
@@ -19,19 +17,15 @@ class JsonFiles(TextFiles):
     _reads_types = False
     _has_numbers = True
 
-    def __init__(
-        self, readable: Sequence[Readable], name: str, as_text: Sequence[str] | None, options: ReadOptions
-    ) -> None:
-        super().__init__(readable, name, as_text, options)
+    def _read_header(self) -> None:
         self._lines = f"[{self._paths}], format='newline_delimited', compression='{self._compression}'"
         # Without hive_partitioning, folders with names such as a=1 do not add columns.
         self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
         # The options keep objects with many keys from becoming maps.
         sample = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
-        with self._explaining():
-            described = fetch(self._connection, f"DESCRIBE FROM {self._source}, {sample})", f"reading {name}")
+        described = self._fetch(f"DESCRIBE FROM {self._source}, {sample})")
         self.columns = [column[0] for column in described]
-        check_names(name, self.columns)
+        check_names(self.name, self.columns)
         self._check_twins()
         nested = [column for column, type_, *_ in described if "(" in type_ or type_.endswith("]")]
         self._types = dict.fromkeys(nested, NESTED)

@@ -2,7 +2,7 @@
 
 import shlex
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -12,8 +12,15 @@ import pyarrow.compute as pc
 from aucforest._caller import warn
 from aucforest.tables.values import DATE, DURATION, FLAG, NUMBER, TEXT, ZONED, kind_of_value
 
-# The Arrow types that strings are converted to.
-_TYPES = {NUMBER: pa.float64(), DATE: pa.timestamp("us"), ZONED: pa.timestamp("us", "UTC")}
+# The Arrow types of columns that were strings, or had no type.
+_TYPES = {
+    NUMBER: pa.float64(),
+    TEXT: pa.string(),
+    FLAG: pa.bool_(),
+    DATE: pa.timestamp("us"),
+    ZONED: pa.timestamp("us", "UTC"),
+    DURATION: pa.duration("us"),
+}
 # The missing-value markers of pandas.read_csv.
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA",
@@ -34,6 +41,11 @@ class NamedTable:
     is_text = False
     # The end of an error message on a missing column if the header is suspicious, else "".
     hint = ""
+    # How columns of text are read; see `TextFiles`.
+    can_be_text = False
+    stray: Mapping[str, Any] = {}
+    remarks: Mapping[str, str] = {}
+    rounded: Collection[str] = ()
 
     def location(self, row: int) -> str:
         """Return the position of a row for error messages: the table and its number from 1; `row` is its index."""
@@ -55,23 +67,19 @@ class Canonical:
     """
 
     def __init__(self) -> None:
-        # Most batches share a dictionary, so the last one is kept with its canonical values, and the index of each of
-        # its values among these, or None if both are the same.
+        # The dictionary of the last batch, which most batches share.
         self._dictionary: Any = None
-        self._values: Any = None
-        self._indices: Any = None
 
     def __call__(self, column: Any) -> Any:
         """Return an array of the column in the canonical type."""
         if not pa.types.is_dictionary(column.type):
             return column.cast(canonical_type(column.type))
         if self._dictionary is None or not column.dictionary.equals(self._dictionary):
-            values = Canonical()(column.dictionary)
             self._dictionary = column.dictionary
+            values = Canonical()(column.dictionary)
             self._values = values.filter(pc.invert(pc.is_null(values, nan_is_null=True))).unique()
-            self._indices = None if len(self._values) == len(values) else pc.index_in(values, self._values)
-        indices = column.indices.cast(pa.int32()) if self._indices is None else self._indices.take(column.indices)
-        return pa.DictionaryArray.from_arrays(indices, self._values)
+            self._indices = pc.index_in(values, self._values)
+        return pa.DictionaryArray.from_arrays(self._indices.take(column.indices), self._values)
 
 
 def decode(column: Any) -> Any:
@@ -92,10 +100,9 @@ def as_kind(column: Any, kind: str, name: str, table: NamedTable, first_row: int
     Dates and durations keep their type.
     """
     column = decode(column)
-    if pa.types.is_null(column.type):
-        plain = {NUMBER: pa.float64(), TEXT: pa.string(), FLAG: pa.bool_()}
-        return column.cast(plain.get(kind, pa.timestamp("us")))
     type_ = column.type
+    if pa.types.is_null(type_):
+        return column.cast(_TYPES[kind])
     if holds_text(type_) and kind != DURATION:
         return as_text(column, table.missing) if kind == TEXT else _parse(column, kind, name, table, first_row)
     if kind == NUMBER and (is_number(type_) or pa.types.is_boolean(type_)):
@@ -138,13 +145,13 @@ def _parse(column: Any, kind: str, name: str, table: NamedTable, first_row: int)
 
 def _cast(column: Any, kind: str) -> Any:
     """Return strings as numbers, booleans or dates; None if a value cannot be converted."""
-    if kind in _TYPES:
-        try:
-            return column.cast(_TYPES[kind])
-        except pa.ArrowInvalid:
-            return None
-    indices = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
-    return None if indices.null_count > column.null_count else pc.less(indices, len(WORDS[True]))
+    if kind == FLAG:
+        indices = pc.index_in(column, pa.array([*WORDS[True], *WORDS[False]]))
+        return None if indices.null_count > column.null_count else pc.less(indices, len(WORDS[True]))
+    try:
+        return column.cast(_TYPES[kind])
+    except pa.ArrowInvalid:
+        return None
 
 
 def feature_names(source: Any, others: Sequence[str]) -> list[str]:

@@ -48,11 +48,13 @@ class LabelReader:
     only if no label is that string.
     """
 
-    def __init__(self, table: NamedTable, target: str, positive: Any = None, option: str = "positive=") -> None:
+    def __init__(self, table: Any, target: str, positive: Any = None, option: str = "positive=") -> None:
         # `option` precedes the value of `positive` in messages; the command line passes "--positive ".
         self._table, self.target, self._option = table, target, option
         self._positive: Any = None if positive is None else pa.scalar(positive).cast(pa.string()).as_py()
         self._comparison = find_comparison(self._positive)
+        if self._comparison is not None and table.is_text and table.has_value(target, self._positive):
+            self._comparison = None
         # The labels and their counts, for messages. Without a positive label, `finish` counts the classes.
         self._seen = Counter[Any]()
         self._code_of: dict[Any, int] = {}
@@ -60,8 +62,6 @@ class LabelReader:
         self._n_rows = self._n_missing = 0
         self._first_missing = -1
         self._dtype: Any = None
-        # The error for the first label of a CSV that is not a number, raised only if `positive` is a comparison.
-        self._not_numbers: ValueError | None = None
 
     def add(self, column: Any) -> None:
         """Encode the labels of the next rows."""
@@ -82,40 +82,21 @@ class LabelReader:
         return code
 
     def _read(self, column: Any) -> Any:
-        """Return the values of a column to encode; `_labels` converts text to labels after the last batch.
-
-        For text and a positive label, the values are integers: 1 if the label is `positive` as a string, plus 2 if the
-        label is a number for which the comparison is true.
-        """
-        if not self._table.is_text:
-            return self._typed(column)
-        column = as_text(column, self._table.missing)
-        if self._positive is None:
-            return column
-        is_label = self._typed(column).cast(pa.int8())
-        if self._comparison is None or self._not_numbers is not None:
-            return is_label
-        try:
-            numbers = as_kind(column, NUMBER, self.target, self._table, self._n_rows)
-        except ValueError as error:
-            self._not_numbers = error
-            return is_label
-        numbers = pc.if_else(pc.is_nan(numbers), None, numbers)
-        return pc.add(is_label, pc.shift_left(self._comparison(numbers).cast(pa.int8()), pa.scalar(1, pa.int8())))
+        """Return the values of a column to encode; `_labels` converts text to labels after the last batch."""
+        if self._table.is_text:
+            column = as_text(column, self._table.missing)
+            if self._positive is None:
+                return column
+            if self._comparison is not None:
+                column = as_kind(column, NUMBER, self.target, self._table, self._n_rows)
+        return self._typed(column)
 
     def _labels(self) -> list[Any]:
         """Return the labels in the order of the codes of their values; see `_read`."""
         values = list(self._code_of)
-        if not self._table.is_text:
-            return values
-        if self._positive is None:
+        if self._table.is_text and self._positive is None:
             return self._typed(parse_labels(pa.array(values, pa.string()))).to_pylist()
-        if self._comparison is None or any(value & 1 for value in values):
-            return [bool(value & 1) for value in values]
-        if self._not_numbers is not None:
-            raise self._not_numbers
-        self._seen.clear()
-        return [bool(value & 2) for value in values]
+        return values
 
     def _typed(self, column: Any) -> Any:
         """Return a column of labels as strings, integers or booleans; ValueError for other types and fractions."""

@@ -74,7 +74,7 @@ def _kind(column: Column, n_rows: int, with_text: bool) -> str | None:
     """Return the kind of note on a column, or None if it is not suspicious."""
     if with_text and isinstance(column, Factor):
         values, counts = count_values(column, None)
-        if (note := text_note(list(values), counts.tolist())) is not None:
+        if (note := text_note(values.tolist(), counts.tolist())) is not None:
             return note
     for rows in (np.arange(min(n_rows, _HEAD)), None):
         values, counts = count_values(column, rows)
@@ -85,16 +85,16 @@ def _kind(column: Column, n_rows: int, with_text: bool) -> str | None:
             return None
     if len(values) == 0:
         return _EMPTY
-    if is_constant and isinstance(values, np.ndarray) and values.dtype.kind == "f" and abs(values[0]) > 2**53:
+    if is_constant and values.dtype.kind == "f" and abs(values[0]) > 2**53:
         return _CONSTANT_ROUNDED
     return _CONSTANT if is_constant else _IDENTIFIER if n_known >= _LEAST_ROWS else None
 
 
-def _are_integers_or_text(values: Any) -> bool:
+def _are_integers_or_text(values: NDArray[Any]) -> bool:
     """Return whether all values are whole numbers or all are strings, as in identifiers."""
-    if isinstance(values, np.ndarray):
-        return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.floor(values))))
-    return all(isinstance(value, str) for value in values)
+    if values.dtype == object:
+        return all(isinstance(value, str) for value in values.tolist())
+    return values.dtype.kind in "iu" or (values.dtype.kind == "f" and bool(np.all(values == np.floor(values))))
 
 
 def _separation(column: Column, labels: NDArray[Any]) -> float | None:

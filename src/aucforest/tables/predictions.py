@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from aucforest.metrics.thresholds import decide
 from aucforest.tables import text_types
 from aucforest.tables.columns import count_unseen, read_column, read_table, repeated
-from aucforest.tables.dates import SECONDS, DateColumn
+from aucforest.tables.dates import SECONDS
 from aucforest.tables.kinds import as_kind, find_column, kind_of, nearest
 from aucforest.tables.sources import stray_notes
 from aucforest.tables.texts import listed, unseen_note
@@ -59,10 +59,11 @@ class ModelColumns:
                     f" {model.n_features_in_} without names"
                 )
         categories, dates = getattr(model, "categories_", {}), getattr(model, "dates_", {})
-        self._kinds = [
-            kind_of(categories[j].tolist()) if j in categories else _kind_of_dates(dates[j]) if j in dates else NUMBER
-            for j in range(len(self.names))
-        ]
+        self._kinds = [NUMBER] * len(self.names)
+        for j, column in dates.items():
+            self._kinds[j] = DURATION if column.parts == SECONDS else DATE if column.zone is None else ZONED
+        for j, values in categories.items():
+            self._kinds[j] = kind_of(values.tolist())
         self._categories = {self.names[j]: values for j, values in categories.items()}
         old = model
         while (old := getattr(old, "members_", {}).get("old")) is not None:  # which a refreshed model keeps
@@ -112,13 +113,6 @@ class ModelColumns:
         for feature, column in enumerate(typed.columns):
             matrix[:, feature] = column.to_pylist()
         return matrix
-
-
-def _kind_of_dates(column: DateColumn) -> str:
-    """Return the kind of a column of dates or durations."""
-    if column.parts == SECONDS:
-        return DURATION
-    return DATE if column.zone is None else ZONED
 
 
 def _text_type(kind: str, written: Mapping[str, str]) -> text_types.TextType:

@@ -22,7 +22,7 @@ from aucforest.tables.json_lines import JSON_SUFFIXES, JsonFiles
 from aucforest.tables.kinds import Canonical, NamedTable, canonical_type, find_column
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.text_files import TextFiles
-from aucforest.tables.texts import StrayText, listed_columns, read_as_missing
+from aucforest.tables.texts import listed_columns, read_as_missing
 
 SUFFIXES = (".parquet", *CSV_SUFFIXES, *JSON_SUFFIXES, SPREADSHEET)
 # The suffixes as messages list them.
@@ -32,11 +32,7 @@ NAMES = ".csv, .tsv, .txt, .jsonl or .ndjson (or .gz or .zst of these), .xlsx or
 class _Typed(NamedTable):
     """Base class of tables whose schema is known, unlike that of a CSV file."""
 
-    stray: Mapping[str, StrayText] = {}
-    remarks: Mapping[str, str] = {}
     text_formats: Mapping[str, Mapping[str, str]] = {}
-    rounded: frozenset[str] = frozenset()
-    can_be_text = False
     _schema: Any
 
     def schema(self, columns: Sequence[str]) -> Any:
@@ -175,7 +171,8 @@ def stray_notes(table: Source, columns: Sequence[str]) -> list[str]:
         names_by_remark.setdefault(remark, []).append(repr(name))
     notes += [f"{listed_columns(names)}: {remark}" for remark, names in names_by_remark.items()]
     integers = {field.name for field in schema if pa.types.is_integer(field.type)}
-    return notes + [f"column {name!r}: {ROUNDED}" for name in table.columns if name in table.rounded - integers]
+    rounded = set(table.rounded) - integers
+    return notes + [f"column {name!r}: {ROUNDED}" for name in table.columns if name in rounded]
 
 
 def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOptions = DEFAULT_OPTIONS) -> Source:
@@ -234,18 +231,17 @@ def is_table(file: Path) -> bool:
 
 def _open_files(files: Sequence[Path], name: str, as_text: Sequence[str] | None, options: ReadOptions) -> Source:
     """Return files as one source; ValueError if they have different formats."""
-    kinds = {_format_of(file) for file in files}
-    if len(kinds) > 1:
-        raise ValueError(f"{name}: some are {' and others '.join(sorted(kinds))} files; pass files of one format")
-    (kind,) = kinds
-    if kind == "Parquet":
+    formats = {_format_of(file) for file in files}
+    if len(formats) > 1:
+        raise ValueError(f"{name}: some are {' and others '.join(sorted(formats))} files; pass files of one format")
+    if formats == {"Parquet"}:
         return ParquetFiles(files, name)
     for file in files:
         if file != STANDARD:
             check_exists(file)
     readable = [Readable(file, options.encoding) for file in files]
     name = readable[0].file.name if files == [STANDARD] else name
-    return (JsonFiles if kind == "JSON" else CsvFiles)(readable, name, as_text, options)
+    return (JsonFiles if formats == {"JSON"} else CsvFiles)(readable, name, as_text, options)
 
 
 def _format_of(file: Path) -> str:

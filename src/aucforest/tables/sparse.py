@@ -57,22 +57,16 @@ def _check_indices(kind: str, indices: NDArray[Any], n: int) -> None:
         raise ValueError(f"{_DAMAGED} it has the {kind} index {low if low < 0 else high}, but {n:,} {kind}s")
 
 
-def _summed(matrix: sparray | spmatrix) -> sparray | spmatrix:
-    """Return a new CSR matrix with sorted entries and summed duplicates, of the same arrays if nothing changes."""
-    # A new matrix is made, as the flags of the given one on the order of its entries may be outdated.
-    fresh = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    if not fresh.has_canonical_format:
-        # Converting to CSC and back keeps duplicates in the order in which they would be added to a dense array.
-        fresh = fresh.tocsc().tocsr()
-        fresh.sum_duplicates()
-    return fresh
-
-
 class SparseRows:
-    """A CSR matrix of floats that is converted to a dense one in blocks of rows or columns."""
+    """A CSR matrix of floats, without duplicate entries, that is converted to a dense one in blocks."""
 
     def __init__(self, matrix: sparray | spmatrix) -> None:
-        self.matrix = _summed(matrix)
+        # A new matrix is made, as the flags of the given one on the order of its entries may be outdated.
+        self.matrix = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape)
+        if not self.matrix.has_canonical_format:
+            # Converting to CSC and back keeps duplicates in the order in which they would be added to a dense array.
+            self.matrix = self.matrix.tocsc().tocsr()
+            self.matrix.sum_duplicates()
         # float32, if that is exact, halves the memory.
         with np.errstate(over="ignore"):
             narrow = self.matrix.data.astype(np.float32)

@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 # Stray text in a column of numbers or dates becomes missing if less than this proportion of the values is stray.
 MOST_STRAY = 0.1
 # The whitespace that `\s` matches in the engine; in `re`, `\s` also matches other characters.
@@ -75,7 +78,7 @@ class Readings(NamedTuple):
         return self.n_point if decimal == "." else self.n_comma
 
     @property
-    def is_sure(self) -> str | None:
+    def required(self) -> str | None:
         """The decimal mark that at least one value requires and no value contradicts, or None."""
         only_point, only_comma = self.n_point - self.n_both, self.n_comma - self.n_both
         return None if (only_point > 0) == (only_comma > 0) else "." if only_point > 0 else ","
@@ -88,8 +91,8 @@ class Readings(NamedTuple):
         marks = [mark for mark in PATTERNS if is_few(self.n_values - self.n_read(mark), self.n_values, most_stray)]
         if not marks or not self.has_unit:
             return None
-        if len(marks) == 1 or self.is_sure:
-            return self.is_sure or marks[0]
+        if len(marks) == 1 or self.required:
+            return self.required or marks[0]
         if self.n_point > self.n_both:  # some values require a point and others a comma
             return None
         return "." if self.n_either == 0 else given or ""
@@ -102,19 +105,16 @@ def is_few(n_stray: int, n_values: int, most_stray: float) -> bool:
 
 def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
     """Return the `Readings` of a column from its distinct values and their counts."""
-    n_values = n_point = n_comma = n_both = n_either = 0
-    units: dict[str, None] = {}
-    for value, count in zip(values, counts):
-        n_values += count
-        by_point, by_comma = (_RE[mark].match(value) is not None for mark in PATTERNS)
-        n_point += by_point * count
-        n_comma += by_comma * count
-        if by_point or by_comma:
-            units[_NO_UNIT.sub("", value)] = None
-        if by_point and by_comma:
-            n_both += count
-            n_either += count * ("." in value or "," in value)
-    return Readings(n_values, n_point, n_comma, n_both, n_either, list(units))
+    texts, weights = list(values), np.array(list(counts))
+    point, comma = (np.array([_RE[mark].match(text) is not None for text in texts]) for mark in PATTERNS)
+    has_mark = np.array(["." in text or "," in text for text in texts])
+    units = dict.fromkeys(_NO_UNIT.sub("", text) for text, is_read in zip(texts, point | comma) if is_read)
+
+    def count(mask: NDArray[np.bool_]) -> int:
+        return int(np.sum(weights[mask]))
+
+    both = point & comma
+    return Readings(int(np.sum(weights)), count(point), count(comma), count(both), count(both & has_mark), list(units))
 
 
 def is_number(text: str) -> bool:

@@ -118,18 +118,16 @@ class TargetRates(NamedTuple):
         """Return the features of rows, (n_rows, n_features); `own_totals` are subtracted from the totals if given."""
         rates = np.empty((len(X), self.n_features))
         for number, table in enumerate(self.tables):
-            cells = table.cells_of(X)
-            is_known = np.flatnonzero(cells >= 0)
-            towards = self.frequencies[self.classes]
-            if table.is_interaction:
-                towards = rates[is_known, self.indices(self.alone(number))]
-                rates[:, self.indices(number)] = rates[:, self.indices(self.alone(number))]
-            else:
-                rates[:, self.indices(number)] = towards
-            totals = table.totals[cells[is_known]]
+            cells, features = table.cells_of(X), self.indices(number)
+            known = np.flatnonzero(cells >= 0)
+            totals = table.totals[cells[known]]
             if own_totals is not None:
-                totals = totals - own_totals(number, cells)[is_known]
-            rates[is_known, self.indices(number)] = self.rate(totals, table.smoothing, towards)
+                totals = totals - own_totals(number, cells)[known]
+            if table.is_interaction:
+                rates[:, features] = rates[:, self.indices(self.alone(number))]
+            else:
+                rates[:, features] = self.frequencies[self.classes]
+            rates[known, features] = self.rate(totals, table.smoothing, rates[known, features])
         return rates
 
     def rate(self, totals: NDArray[np.int64], smoothing: float, towards: NDArray[np.float64]) -> NDArray[np.float64]:

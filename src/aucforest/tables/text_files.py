@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from aucforest._optional import import_optional
 from aucforest.tables.copies import Readable
-from aucforest.tables.database import connect_to, fetch, texts
+from aucforest.tables.database import connect_to, fetch, text, texts
 from aucforest.tables.files import Files, rows_of_batch, split
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
@@ -56,7 +56,12 @@ class TextFiles(Files):
         self._connection = connect_to([*paths, *patterns], str(readable[0].temporary_folder()))
         self._types: dict[str, TextType] = {}
         self._n_rows = 0
+        self._read_header()
         self.keep_as_text(as_text)
+
+    def _read_header(self) -> None:
+        """Read the names of the columns; ValueError if the files differ or are no tables."""
+        raise NotImplementedError
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         """Return SQL for the table with the columns c0, c1 and so on; `engine` has the types of non-text columns.
@@ -185,6 +190,10 @@ class TextFiles(Files):
         if not distinct:
             self._n_rows = rows.get(names[0], nothing)[0]
         return {name: rows.get(name, nothing)[1:] for name in names}
+
+    def has_value(self, name: str, value: str) -> bool:
+        """Return whether a column has a value."""
+        return self._count([name], [f"count_if({{0}} = {text(value)})"])[name][0] > 0
 
     def _fetch(self, sql: str) -> list[Any]:
         """Return the rows of the result of a statement."""

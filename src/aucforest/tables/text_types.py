@@ -124,7 +124,7 @@ _NUMBER_COUNTS = [
 _N_ROUNDED = f"count_if({_INTEGER}::DOUBLE::HUGEINT <> {_INTEGER})"
 
 
-def plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
+def _plain_type(counts: Sequence[int], most_stray: float) -> TextType | None:
     """Return the type of a column that is empty, or has only plain numbers or codes with leading zeros; else None.
 
     `counts` are the values of `_NUMBER_COUNTS`. Among codes, some stray text is allowed.
@@ -260,7 +260,7 @@ def infer_types(
     """
     most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
     plain = count(names, _NUMBER_COUNTS)
-    types = {name: plain_type(row, most_stray) for name, row in plain.items()}
+    types = {name: _plain_type(row, most_stray) for name, row in plain.items()}
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= _EXACT]
     rounded = {name for name, (n_rounded,) in count(large, [_N_ROUNDED]).items() if n_rounded}
@@ -287,7 +287,7 @@ def _decimal_mark(
 
     The mark is that of the options. If they have none, it is the only mark that other columns require, or None.
     """
-    sure = {found.readings.is_sure for found in counts.values() if found.readings.decimal(MOST_STRAY)} - {None}
+    sure = {found.readings.required for found in counts.values() if found.readings.decimal(MOST_STRAY)} - {None}
     mark = options.point_or_comma
     points = count(numbers, [_N_SURE_OF_POINT, _FIRST_WITH_POINT]) if mark == "," or "," in sure else {}
     if any(n_sure for n_sure, _ in points.values()):

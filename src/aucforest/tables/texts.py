@@ -73,7 +73,14 @@ def _other_kind_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
     dates = [text for text in texts[:100] if _DATE.fullmatch(text)]
     if 2 * len(dates) > len(texts[:100]):
         stray = _stray_among(_DATE, "date", texts, counts)
-        return _date_note(dates[0], stray) if stray.is_rare or stray.n_stray == 0 else None
+        if not (stray.is_rare or stray.n_stray == 0):
+            return None
+        note = f"dates such as {dates[0]!r} are read as text, so that each is a category"
+        if stray.n_stray > 0:
+            note += f"; {_leave_empty(stray)}"
+        if stray.n_stray == 0 or _ISO.match(dates[0]) is None:
+            note += "; convert the column to dates, or read a CSV with --date-format (in Python, date_format)"
+        return note
     sample = _from_all_over(texts)
     if sum(_PLAIN.match(text) is not None for text in sample) * 2 < len(sample):
         return None
@@ -98,10 +105,9 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
         return None
     spelled = [text for text in texts if is_number(text) and not _PLAIN.match(text)]
     readings = count_readings(texts, counts)
-    stray = StrayText(readings.n_values - readings.n_read_any, readings.n_values, [
-        text for text in texts if not is_number(text)
-    ])  # fmt: skip
-    is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(stray.examples) >= _LEAST_NUMBERS
+    others = [text for text in texts if not is_number(text)]
+    stray = StrayText(readings.n_values - readings.n_read_any, readings.n_values, others)
+    is_mixed = 2 * stray.n_stray <= stray.n_values and len(texts) - len(others) >= _LEAST_NUMBERS
     if not spelled or not (stray.n_stray == 0 or stray.is_rare or is_mixed):
         return None
     decimal = readings.decimal(2.0 if is_mixed else MOST_STRAY)
@@ -121,16 +127,6 @@ def _spelling_note(texts: Sequence[str], counts: Sequence[int]) -> str | None:
 def _leave_empty(stray: StrayText) -> str:
     """Return the advice to replace stray values by empty ones."""
     return f"{stray}: leave {'it' if stray.n_stray == 1 else 'these'} empty"
-
-
-def _date_note(date: str, stray: StrayText) -> str:
-    """Return the note on a text column that has dates, and possibly a few other values."""
-    advice = []
-    if stray.n_stray > 0:
-        advice.append(_leave_empty(stray))
-    if not advice or _ISO.match(date) is None:
-        advice.append("convert the column to dates, or read a CSV with --date-format (in Python, date_format)")
-    return f"dates such as {date!r} are read as text, so that each is a category; {'; '.join(advice)}"
 
 
 def alike_note(values: Iterable[object], counts: Iterable[int], kind: str, only: str | None = None) -> str | None:
