@@ -16,18 +16,10 @@ from rich.text import Text
 
 from aucforest._caller import warn
 from aucforest._files import write_whole
+from aucforest.cli import _outputs
 from aucforest.cli._inputs import echo_notes, open_table, read_columns
 from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, TargetColumn, names_in, takes_read_options, usage
-from aucforest.cli._outputs import (
-    NARROW,
-    PICTURES,
-    check_outputs,
-    check_suffix,
-    console,
-    rich_table,
-    write_json,
-    write_picture,
-)
+from aucforest.cli._outputs import NARROW, PICTURES
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
 from aucforest.tables.copies import STANDARD
@@ -144,10 +136,10 @@ def estimate(
 
     Example: aucforest estimate reference.csv new.csv --score probability_yes --target label --size 1000
     """
-    check_suffix("--plot", plot_out, PICTURES)
+    _outputs.check_suffix("--plot", plot_out, PICTURES)
     if json_out == csv_out == STANDARD:
         raise typer.BadParameter("cannot be standard output, which is that of --json", param_hint="--csv")
-    check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
+    _outputs.check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
     if period is not None and time is None:
         raise typer.BadParameter("needs --time", param_hint="--period")
     if sum(given is not None for given in (size, number, time)) > 1:
@@ -162,10 +154,11 @@ def estimate(
     columns |= {"X": names_in(features), "time": names_in(time)}
     known = _read(reference, columns, read_options, time or "")
     as_text = [name for name in columns["X"] if not pd.api.types.is_numeric_dtype(known[name])]
-    frames = known, _read(new, columns, read_options, target, as_text)
-    reference_columns = columns if time in frames[0] else columns | {"time": []}
-    classes = _classes_of(columns["y_score"], frames[0][target]) if labels is None else names_in(labels)
-    labelled, rows = _select(frames[0], reference_columns, classes), _select(frames[1], columns, classes, target)
+    unlabelled = _read(new, columns, read_options, target, as_text)
+    if target in unlabelled and unlabelled[target].isna().all():
+        unlabelled = unlabelled.drop(columns=target)
+    classes = _classes_of(columns["y_score"], known[target]) if labels is None else names_in(labels)
+    labelled, rows = _select(known, columns, classes), _select(unlabelled, columns, classes)
     times = labelled.pop("time"), rows.pop("time")
     if time is not None:  # a reference without times is divided into equal chunks
         chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
@@ -177,17 +170,17 @@ def estimate(
         cbpe.fit(**labelled, chunks=chunks[0])
     with _about(new, columns):
         result = cbpe.estimate(**rows, chunks=chunks[1])
-    console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
+    _outputs.console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
         _as_table(f"{new.name}, estimated from {reference.name}", result)
     )
-    write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
+    _outputs.write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
     if csv_out == STANDARD:
         typer.echo(result.to_frame().to_csv(index=False), nl=False)
     elif csv_out is not None:
         write_whole(csv_out, result.to_frame().to_csv(index=False).encode())
         typer.echo(f"table: {csv_out}", err=True)
     if plot_out is not None:
-        write_picture(plot_out, result.plot().figure_)
+        _outputs.write_picture(plot_out, result.plot().figure_)
     alerts = [row.alert for row in result.estimates]
     if True in alerts:
         typer.echo(f"alerts: {alerts.count(True)} of {len(alerts)} estimates", err=True)
@@ -262,14 +255,14 @@ def _as_texts(labels: Any) -> Any:
     return labels.convert_dtypes().astype("string")
 
 
-def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None, optional: str = "") -> dict[str, Any]:
+def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None) -> dict[str, Any]:
     """Return the values of each parameter of CBPE: features as a frame, others as arrays, None without columns.
 
-    The optional column is also None if it is empty. Labels are converted to text if classes are given.
+    Labels are converted to text if classes are given.
     """
     rows: dict[str, Any] = dict.fromkeys(columns)
     for parameter, names in columns.items():
-        if not names or (names == [optional] and (optional not in frame.columns or frame[optional].isna().all())):
+        if not names or names[0] not in frame:
             continue
         values = frame[names] if parameter == "X" or len(names) > 1 else frame[names[0]]
         if classes is not None and parameter in ("y_true", "y_pred"):
@@ -296,7 +289,7 @@ def _as_table(title: str, result: CBPEResult) -> Table:
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
     filled = [index for index in range(len(headings)) if any(row[index].plain for row in rows)]
     shown = [[row[index] for index in filled] for row in rows]
-    return rich_table(title, [headings[index] for index in filled], shown, caption=caption, **NARROW)
+    return _outputs.rich_table(title, [headings[index] for index in filled], shown, caption=caption, **NARROW)
 
 
 def _report_shifts(result: CBPEResult) -> None:
