@@ -20,11 +20,11 @@ from aucforest.report.metrics import resample
 from aucforest.report.performance import (
     alert_depths,
     default_groups,
+    metrics_of_top,
     read_groups,
     subgroups_section,
     summary_section,
     threshold_section,
-    top_rows,
 )
 from aucforest.report.rows import score_rows
 from tests.estimators.data import make_table, small_forest
@@ -169,7 +169,7 @@ def test_alerts_are_counted_as_they_are_sorted():
     rows = score_rows(LogisticRegression().fit(RARE_X, RARE_Y), RARE_X, RARE_Y, None)
     order = np.argsort(-rows.scores[:, 1])
     for k in (1, 20, 333, 2000):
-        top, hits = top_rows(rows, k), int(RARE_Y[order[:k]].sum())
+        top, hits = metrics_of_top(rows, k), int(RARE_Y[order[:k]].sum())
         assert top.precision[0] == pytest.approx(hits / k)
         assert top.recall[0] == pytest.approx(hits / RARE_Y.sum())
         assert top.lift[0] == pytest.approx(hits / k / RARE_Y.mean())
@@ -186,15 +186,15 @@ def test_equal_scores_count_by_their_mean():
     rows = score_rows(stump, RARE_X, RARE_Y, None)
     top = rows.scores[:, 1] == rows.scores[:, 1].max()
     k = int(top.sum()) // 3
-    assert top_rows(rows, k).precision[0] == pytest.approx(RARE_Y[top].mean())
+    assert metrics_of_top(rows, k).precision[0] == pytest.approx(RARE_Y[top].mean())
 
 
 def test_weights_count_as_copies():
     times = RNG.integers(1, 3, RARE_Y.size)
     model = LogisticRegression().fit(RARE_X, RARE_Y)
-    weighted = top_rows(score_rows(model, RARE_X, RARE_Y, times), 200)
+    weighted = metrics_of_top(score_rows(model, RARE_X, RARE_Y, times), 200)
     copied = score_rows(model, np.repeat(RARE_X, times, axis=0), np.repeat(RARE_Y, times), None)
-    expected = top_rows(copied, round(copied.labels.size / 10))
+    expected = metrics_of_top(copied, round(copied.labels.size / 10))
     assert weighted.precision[0] == pytest.approx(expected.precision[0], abs=2e-3)
     assert np.ptp(weighted.precision) > np.ptp(expected.precision)
 

@@ -29,9 +29,9 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
 ALERT = 3  # the exit code of --fail-on-alert
-# Metrics that can be requested: all but costs, which need a cost matrix. Metrics in _OF_SCORES only need scores.
+# Metrics that can be requested: all but costs, which need a cost matrix. Metrics in _SCORE_METRICS only need scores.
 _METRICS = tuple(name for name in NAMES if name not in COSTS)
-_OF_SCORES = ("roc_auc", "average_precision")
+_SCORE_METRICS = ("roc_auc", "average_precision")
 _PROBABILITY = "probability_"
 # How the table shows whether there is an alert, and whether a chunk is valid; undefined answers are empty.
 _ANSWERS = {True: "yes", False: "no", None: ""}
@@ -144,7 +144,7 @@ def estimate(
         raise typer.BadParameter("needs --time", param_hint="--period")
     if sum(given is not None for given in (size, number, time)) > 1:
         raise typer.BadParameter("chunks are made by one of --size, --number and --time")
-    label_metrics = [name for name in names_in(metrics) if name not in _OF_SCORES and proportion_at_k(name) is None]
+    label_metrics = [name for name in names_in(metrics) if name not in _SCORE_METRICS and proportion_at_k(name) is None]
     if label_metrics and prediction is None:
         raise typer.BadParameter(
             f"must name the column of predicted labels, which {', '.join(label_metrics)} needs",

@@ -16,8 +16,8 @@ from aucforest.report import Report
 from aucforest.report import report as report_on
 from aucforest.report.data import read_training
 from aucforest.report.html import report_on_models
+from aucforest.report.model_comparison import distinct_names, joined, named_models
 from aucforest.report.rows import ScoredRows, score_rows
-from aucforest.report.several import distinct_names, joined, named_models
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 

@@ -77,7 +77,7 @@ def usual_proportion(rows: ScoredRows) -> float:
     return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
 
 
-def measure_of(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
+def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
     """Return a function that computes metrics from row weights.
 
     For two classes, it omits the ROC AUC, merges scores into groups, and "precision" is the precision at `RECALLS`.
@@ -105,8 +105,8 @@ def measure_of(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dic
 
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> dict[str, FloatArray]:
-    """Return the metrics of stratified bootstrap samples, those of `measure_of` and the G-mean."""
-    measure = measure_of(rows, _MOST_GROUPS)
+    """Return the metrics of stratified bootstrap samples, those of `metric_function` and the G-mean."""
+    measure = metric_function(rows, _MOST_GROUPS)
     samples = [
         measure(weights) | {"g_mean": g_mean(rows.labels, rows.predicted, weights)}
         for weights in bootstrap_weights(rows, n_bootstrap, seed)
@@ -143,7 +143,7 @@ def summarize(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Score]
     if len(rows.classes) == 2:
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
         auc, low, high = auc_with_interval(is_positive, score, rows.sample_weight)
-        meaning = f"Probability that a random row {rows.of_classes[1]} has a higher score than a random other row."
+        meaning = f"Probability that a random row {rows.row_phrases[1]} has a higher score than a random other row."
         scores.append(Score("ROC AUC", auc, low, high, 0.5, meaning))
         values["average_precision"] = average_precision_score(is_positive, score, sample_weight=rows.sample_weight)
         no_skill["average_precision"] = float(frequencies[1])
@@ -237,7 +237,7 @@ def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
     return lowest_positive, nominal if agrees else lowest_positive
 
 
-def costs_of(model: Any) -> FloatArray | None:
+def cost_matrix(model: Any) -> FloatArray | None:
     """Return the cost matrix of the `threshold` of a forest (the mean of several matrices), or None without costs."""
     rule = getattr(model, "threshold", None)
     if not (isinstance(rule, dict) and "cost" in rule) or takes_costs(rule):

@@ -18,14 +18,14 @@ from aucforest.report import plots
 from aucforest.report.data import column_names
 from aucforest.report.importance import columns_in_order, partial_dependence
 from aucforest.report.metrics import LEVEL, auc_by_trees
+from aucforest.report.model_comparison import compare_models
 from aucforest.report.page import Plot, Section, Table, estimate, number, shortened, signed
-from aucforest.report.rows import ScoredRows, classes_of, scores_of
-from aucforest.report.several import compare_models
+from aucforest.report.rows import ScoredRows, ordered_classes, predict_scores
 
 _MOST_FEATURES = 30  # maximum number of features in the table of importances
 _MOST_DEPENDENCES = 6  # maximum number of plots of partial dependence
 _MOST_LETTERS = 200  # maximum length of the value of a parameter
-_OF_THE_MACHINE = ("n_jobs", "verbose")  # parameters that do not change the model and are not shown
+_HIDDEN_PARAMETERS = ("n_jobs", "verbose")  # parameters that do not change the model and are not shown
 _N_ROWS = 10  # number of rows with reasons
 _N_REASONS = 3  # maximum number of reasons for each row
 _FEWEST_TREES = 3  # minimum number of trees for a curve of the out-of-bag AUC
@@ -86,7 +86,7 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     if len(rows.classes) != 2 or not can_be_explained(rows.model):
         return []
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
-    label, name = classes_of(rows.model).tolist()[1], rows.classes[1]
+    label, name = ordered_classes(rows.model).tolist()[1], rows.classes[1]
     explanation = explain(rows.model, safe_indexing(rows.X, highest), n_jobs=n_jobs).of_class(label)
     names = rows.X.index if hasattr(rows.X, "iloc") else range(len(rows.labels))
     body = []
@@ -113,7 +113,7 @@ def members_sections(rows: ScoredRows, n_bootstrap: int, seed: int) -> list[Sect
     weights = [[name, number(weight), meanings[name]] for name, weight in zip(stack.members_, stack.weights_.tolist())]
     tables = [Table("The members of the stack and their weights", ["member", "weight", "what it is"], weights, "lrl")]
     if len(weights) > 1:
-        alone = replace(rows, scores=scores_of(stack.members_["forest"], rows.X))
+        alone = replace(rows, scores=predict_scores(stack.members_["forest"], rows.X))
         compared, body = compare_models({"forest alone": alone, "stack": rows}, n_bootstrap, seed), []
         for metric in ("roc_auc", "log_loss"):
             before, after = compared[metric]
@@ -132,7 +132,7 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
     """Return the section on parameters and, for a forest or the forest of a stack, on the trees and their number."""
     lead, drawn, tables = "How the model was fitted.", [], []
     changed = sorted(changed_params(model).items())
-    body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _OF_THE_MACHINE]
+    body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _HIDDEN_PARAMETERS]
     if body:
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
     forest = forest_of(model)

@@ -25,7 +25,7 @@ class ScoredRows:
     X: Any  # supports row indexing; rows of weight 0 are removed
     # Class names; of two classes the positive one is last. Numbers include the name of the target: "cancelled = 1".
     classes: tuple[str, ...]
-    of_classes: tuple[str, ...]  # phrases for the rows of each class: "with cancelled = 1", "of class genuine"
+    row_phrases: tuple[str, ...]  # phrases for the rows of each class: "with cancelled = 1", "of class genuine"
     labels: NDArray[np.int64]  # indices of the true classes
     predicted: NDArray[np.int64]  # indices of the predicted classes
     scores: FloatArray  # (n_rows, n_classes): probabilities, or decision values if the model has no probabilities
@@ -81,21 +81,21 @@ def score_rows(
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
         X, y_true, weights = safe_indexing(X, kept), y_true[kept], weights[kept]
-    classes = classes_of(model)
+    classes = ordered_classes(model)
     labels = encode_labels(y_true, classes, "y_test")
     present = np.unique(labels)
     if len(present) < 2:
         held = f"only of class {classes[present[0]]}" if len(present) else "none with weight"
         raise ValueError(f"y_test must have rows of at least two classes, but has {held}")
     try:
-        scores, predicted = scores_of(model, X), model.predict(X)
+        scores, predicted = predict_scores(model, X), model.predict(X)
     except (ValueError, TypeError) as error:
         raise ValueError(f"{called} cannot read X_test: {' '.join(str(error).split())}") from error
     require_finite(scores, f"{called}'s scores of X_test")
     codes = encode_labels(predicted, classes, f"{called}'s prediction")
-    names, of_classes = _name_classes(classes, getattr(y, "name", None))
+    names, row_phrases = _name_classes(classes, getattr(y, "name", None))
     is_probability = hasattr(model, "predict_proba")
-    return ScoredRows(model, X, names, of_classes, labels, codes, scores, is_probability, weights)
+    return ScoredRows(model, X, names, row_phrases, labels, codes, scores, is_probability, weights)
 
 
 def check_classifier(model: Any) -> None:
@@ -122,13 +122,13 @@ def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], 
     return names, tuple(f"with {name}" if has_target else f"of class {name}" for name in names)
 
 
-def classes_of(model: Any) -> NDArray[Any]:
+def ordered_classes(model: Any) -> NDArray[Any]:
     """Return the class labels of a model; of two classes the positive one is last."""
     return np.asarray(model.classes_)[positive_last(model)]
 
 
-def scores_of(model: Any, X: Any) -> FloatArray:
-    """Return probabilities, or decision values without `predict_proba`, (n_rows, n_classes), like `classes_of`."""
+def predict_scores(model: Any, X: Any) -> FloatArray:
+    """Return probabilities, or decision values without `predict_proba`, (n_rows, n_classes), like `ordered_classes`."""
     method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
     scores = np.asarray(method(X), dtype=np.float64)
     scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores

@@ -13,9 +13,9 @@ from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.confidence import auc_with_interval, paired_test
 from aucforest.metrics.intervals import tails
 from aucforest.report import plots
-from aucforest.report.metrics import LEVEL, bootstrap_weights, measure_of
+from aucforest.report.metrics import LEVEL, bootstrap_weights, metric_function
 from aucforest.report.page import Plot, Section, Table, estimate, number, signed
-from aucforest.report.rows import ScoredRows, check_classifier, classes_of
+from aucforest.report.rows import ScoredRows, check_classifier, ordered_classes
 from aucforest.tables.columns import names_of
 
 _MOST_MODELS = len(plots.COLORS)  # one color for each model
@@ -33,7 +33,7 @@ def named_models(models: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:
     for model in models:
         check_classifier(model)
     by_name = dict(zip(distinct_names(names), models))
-    classes = {name: classes_of(model).tolist() for name, model in by_name.items()}
+    classes = {name: ordered_classes(model).tolist() for name, model in by_name.items()}
     (first, known), *others = classes.items()
     for name, labels in others:
         if labels != known:
@@ -72,7 +72,7 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
     with a difference of at least 0, or of at most 0, whichever is smaller; 1 stands for the sample of all rows.
     """
     first = next(iter(scored.values()))
-    measures = [measure_of(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
+    measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
     observed = [measure(first.weights) for measure in measures]
     samples = [[measure(weights) for measure in measures] for weights in bootstrap_weights(first, n_bootstrap, seed)]
     compared = {"roc_auc": [_by_delong(model, scored, first) for model in scored]} if len(first.classes) == 2 else {}

@@ -14,8 +14,8 @@ from aucforest.inspection.comparison import ComparisonRow
 from aucforest.metrics import compare_auc
 from aucforest.report import report
 from aucforest.report.html import report_on_models
+from aucforest.report.model_comparison import compare_models, distinct_names, joined, verdict
 from aucforest.report.rows import ScoredRows, score_rows
-from aucforest.report.several import compare_models, distinct_names, joined, verdict
 from tests.estimators.data import small_forest
 from tests.reference import metrics, paired_bootstrap
 from tests.report.pages import BARE, TEST, TRAIN, X3, Y3, Page, X, Y, figures
