@@ -14,9 +14,10 @@ from tests.estimators.data import make_table, small_forest
 from tests.tree.chains import make_chain
 
 
-def test_the_facts(files):
+def test_the_facts_are_printed_with_the_kind_of_importance(files):
     result = succeed("inspect", files.model_aucforest)
-    model = aucforest.load(files.model_aucforest)
+    model, words = aucforest.load(files.model_aucforest), " ".join(result.stdout.split())
+    intercepts = model.calibration_.intercepts
     for text in (
         "AUCForestClassifier",
         "number=20",
@@ -24,34 +25,19 @@ def test_the_facts(files):
         "['no', 'yes']",
         "format version",
         f"{model.threshold_:.4g}",
+        f"intercepts=[{intercepts[0]:.4g}, {intercepts[1]:.4g}]",
         "; ".join(f"{', '.join(name)}={n}" for name, n in Counter(model.variants_).most_common(2)),
+        "feature kind importance by impurity",
+        "importance by impurity: the share in what the splits gain on the training rows, which favours",
     ):
-        assert text in result.stdout, text
-
-
-def test_the_kind_of_importance_is_said(files):
-    words = " ".join(run("inspect", files.model_aucforest).stdout.split())
-    assert "feature kind importance by impurity" in words
-    assert "importance by impurity: the share in what the splits gain on the training rows, which favours" in words
+        assert text in words, text
     assert words.endswith('"aucforest report" with --train has the importance by permutation of out-of-bag rows')
-    assert "by impurity" in " ".join(run("inspect", "--help").stdout.split())
 
 
-def test_numbers_have_four_digits(files):
-    intercepts = aucforest.load(files.model_aucforest).calibration_.intercepts
-    shown = " ".join(run("inspect", files.model_aucforest).stdout.split())
-    assert f"intercepts=[{intercepts[0]:.4g}, {intercepts[1]:.4g}]" in shown
-
-
-def test_the_json_is_what_the_help_says(files, tmp_path):
-    assert "JSON file for all of this; - is standard output." in " ".join(run("inspect", "--help").stdout.split())
-    result = run("inspect", files.model_aucforest, "--json", tmp_path / "a.json")
-    assert result.stderr == f"JSON: {tmp_path / 'a.json'}\n"
-
-
-def test_the_figures(files):
-    result = run("inspect", files.model_aucforest, "--json", "-")
-    content = json.loads(result.stdout)
+def test_the_json_has_the_attributes_of_the_model(files, tmp_path):
+    out = tmp_path / "a.json"
+    assert run("inspect", files.model_aucforest, "--json", out).stderr == f"JSON: {out}\n"
+    content = json.loads(out.read_text())
     model = aucforest.load(files.model_aucforest)
     summary = forest_summary(model)
     assert content["trees"]["number"] == 20
@@ -121,7 +107,7 @@ def test_other_models_and_many_features(tmp_path):
     assert run("inspect", tmp_path / "tree", "--text", 0).stdout.startswith("|--- feature_4 <= ")
 
 
-def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
+def test_files_that_are_no_models_are_refused(files, tmp_path):
     check_refusal(run("inspect", tmp_path / "none"), "there is no file")
     check_refusal(run("inspect", files.test_csv), "not a model file")
     check_refusal(run("inspect", files.model_aucforest, "--json", files.model_aucforest), "would be overwritten")

@@ -47,23 +47,20 @@ def check_same(predicted, expected):
 def test_batches_give_what_all_at_once_gives(files, expected, monkeypatch, source, rows):
     """One row at a time has batches of nothing but missing values."""
     monkeypatch.setattr(table_files, "_MOST_ROWS", rows)
+    monkeypatch.setattr(text_files, "rows_of_batch", lambda n_columns: rows)
     result = succeed("predict", files.model_aucforest, getattr(files, source))
     check_same(pd.read_csv(io.StringIO(result.stdout)), expected)
     assert "250 rows: standard output" in result.stderr
 
 
-def test_a_stack_gives_in_batches_what_all_at_once_gives(files, stack, monkeypatch):
+def test_reasons_of_a_stack_in_batches(files, stack, tmp_path, monkeypatch):
     monkeypatch.setattr(table_files, "_MOST_ROWS", 7)
-    result = succeed("predict", stack.path, files.test_parquet)
+    result = succeed("predict", stack.path, files.test_parquet, "--reasons", 2)
     model, X = aucforest.load(stack.path), frame_of(mixed(250, 1))
-    check_same(pd.read_csv(io.StringIO(result.stdout)), (model.predict_proba(X), model.predict(X)))
-
-
-def test_reasons_of_a_stack(files, stack, tmp_path):
-    result = succeed("predict", stack.path, files.test_csv, "--reasons", 2)
-    expected = explain(aucforest.load(stack.path), frame_of(mixed(250, 1))).top(2)
     predicted = pd.read_csv(io.StringIO(result.stdout))
-    assert predicted[["reason_1", "reason_2"]].to_numpy().tolist() == [list(map(str, row)) for row in expected]
+    check_same(predicted.iloc[:, :-2], (model.predict_proba(X), model.predict(X)))
+    expected = [list(map(str, row)) for row in explain(model, X).top(2)]
+    assert predicted[["reason_1", "reason_2"]].to_numpy().tolist() == expected
     assert "calibration" not in result.stderr
     arrays, metadata = read(stack.path)
     del arrays["linear/column_means_"]
@@ -72,12 +69,6 @@ def test_reasons_of_a_stack(files, stack, tmp_path):
     result = run("predict", tmp_path / "before.aucforest", files.test_csv, "--reasons", 2, "--out", tmp_path / "p.csv")
     check_refusal(result, "the stack is from an older model file")
     assert not (tmp_path / "p.csv").exists()
-
-
-def test_batches_of_a_csv_give_what_all_at_once_gives(files, expected, monkeypatch):
-    monkeypatch.setattr(text_files, "rows_of_batch", lambda n_columns: 7)
-    result = run("predict", files.model_aucforest, files.test_csv)
-    check_same(pd.read_csv(io.StringIO(result.stdout)), expected)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -233,7 +224,7 @@ def test_other_models(tmp_path):
         check_refusal(run("predict", tmp_path / "m", tmp_path / "rows.csv"), "has 4 columns, but the model")
 
 
-def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
+def test_wrong_tables_and_models_are_refused_in_one_line(files, tmp_path):
     rows = mixed(30, 1)
     text = rows.to_csv(index=False)
     paths = {
@@ -308,13 +299,15 @@ def test_memory_does_not_grow_with_the_file(files, tmp_path, kind):
     assert peaks[1] - peaks[0] < 100, peaks
 
 
-def test_reasons_are_those_of_explain(files):
-    result = succeed("predict", files.model_aucforest, files.test_csv, "--reasons", 2, "--labels")
-    predicted = pd.read_csv(io.StringIO(result.stdout))
-    assert predicted.columns.tolist() == ["prediction", "reason_1", "reason_2"]
-    explanation = explain(aucforest.load(files.model_aucforest), frame_of(mixed(250, 1)))
-    expected = explanation.top(2)
-    assert predicted[["reason_1", "reason_2"]].to_numpy().tolist() == [list(map(str, row)) for row in expected]
+def test_reasons_are_those_of_explain_and_not_more_than_features(files):
+    """A row in which some features move nothing has empty cells."""
+    result = succeed("predict", files.model_aucforest, files.test_csv, "--reasons", 100, "--labels")
+    predicted = pd.read_csv(io.StringIO(result.stdout)).fillna("")
+    assert predicted.columns.tolist() == ["prediction", "reason_1", "reason_2", "reason_3", "reason_4"]
+    expected = explain(aucforest.load(files.model_aucforest), frame_of(mixed(250, 1))).top(4)
+    padded = [[*map(str, row), *[""] * (4 - len(row))] for row in expected]
+    assert predicted.iloc[:, 1:].to_numpy().tolist() == padded
+    assert (predicted["reason_4"] != "").any()
 
 
 def test_intervals_are_those_of_the_model(files, tmp_path):
@@ -340,14 +333,6 @@ def test_models_without_half_samples_have_no_intervals(files, stack):
     for path in (files.model_aucforest, stack.path):
         result = run("predict", path, files.test_csv, "--interval")
         check_refusal(result, "--interval needs a forest that was fitted with --sampling half-samples: fit one")
-
-
-def test_there_are_no_more_reasons_than_features(files):
-    """A row in which some features move nothing has empty cells."""
-    result = run("predict", files.model_aucforest, files.test_csv, "--reasons", 100)
-    predicted = pd.read_csv(io.StringIO(result.stdout))
-    assert predicted.columns[3:].tolist() == ["reason_1", "reason_2", "reason_3", "reason_4"]
-    assert predicted["reason_4"].notna().any()
 
 
 def test_reasons_of_three_classes_are_those_of_the_predicted_one(tmp_path):

@@ -165,21 +165,22 @@ def test_the_threshold_of_a_model_is_found():
         assert [explorer["fp"][explorer["own"]], explorer["tp"][explorer["own"]]] == called.tolist()
 
 
-def test_many_scores_keep_the_model_s_own_cut():
+def test_few_of_many_scores_are_kept_with_the_least_cost_of_all():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(6000, 1)), rng.random(6000) < 0.3
     x[y] += 1.0
     model = LogisticRegression().fit(x, y)
-    explorer = explorer_of(model, x, y)
-    assert len(explorer["tp"]) <= 600
-    scores = model.predict_proba(x)[:, 1]
-    for threshold, tp, fp in zip(explorer["thresholds"][:-1], explorer["tp"], explorer["fp"]):
-        assert (tp, fp) == (np.sum(y & (scores >= threshold)), np.sum(~y & (scores >= threshold)))
-    steps = np.abs(np.diff(explorer["tp"])) / y.sum() + np.abs(np.diff(explorer["fp"])) / np.sum(~y)
+    explorer, scores = explorer_of(model, x, y), model.predict_proba(x)[:, 1]
+    tp, fp = np.array(explorer["tp"]), np.array(explorer["fp"])
+    assert len(tp) <= 600
+    thresholds = np.array(explorer["thresholds"][:-1])[:, None]
+    np.testing.assert_array_equal(tp[:-1], np.sum(y & (scores >= thresholds), axis=1))
+    np.testing.assert_array_equal(fp[:-1], np.sum(~y & (scores >= thresholds), axis=1))
+    steps = np.abs(np.diff(tp)) / y.sum() + np.abs(np.diff(fp)) / np.sum(~y)
     assert steps.max() < 0.02
     cuts = np.append(np.unique(scores), np.inf)
-    fp = np.array([np.sum(~y & (scores >= cut)) for cut in cuts])
-    fn = np.array([np.sum(y & (scores < cut)) for cut in cuts])
+    all_fp = np.array([np.sum(~y & (scores >= cut)) for cut in cuts])
+    all_fn = np.array([np.sum(y & (scores < cut)) for cut in cuts])
     for cost in [(7, 1), (3, 1), (2, 1), (3, 2), (1, 1), (2, 3), (1, 2), (1, 3), (1, 7)]:
-        kept = cost[0] * np.array(explorer["fp"]) + cost[1] * (y.sum() - np.array(explorer["tp"]))
-        assert kept.min() == np.min(cost[0] * fp + cost[1] * fn)
+        kept = cost[0] * fp + cost[1] * (y.sum() - tp)
+        assert kept.min() == np.min(cost[0] * all_fp + cost[1] * all_fn)

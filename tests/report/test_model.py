@@ -33,12 +33,12 @@ def test_the_stack_stands_beside_its_forest(stack, weighted):
     assert [printed(row[1]) for row in section.tables[0].rows] == pytest.approx(stack.weights_, abs=5e-3)
     shown, alone = {row[0]: row[1:] for row in section.tables[1].rows}, stack.members_["forest"].predict_proba(X[TEST])
     proba, y = stack.predict_proba(X[TEST]), Y[TEST]
-    for name, metric in {"ROC AUC": lambda p: roc_auc_score(y, p[:, 1], sample_weight=weights),
-                         "log loss": lambda p: log_loss(y, p, sample_weight=weights)}.items():  # fmt: skip
-        before, after, difference, _ = shown[name]
-        assert printed(before) == pytest.approx(metric(alone), abs=5e-4)
-        assert printed(after) == pytest.approx(metric(proba), abs=5e-4)
-        assert printed(difference) == pytest.approx(metric(proba) - metric(alone), rel=0.05)
+    aucs = [roc_auc_score(y, scores[:, 1], sample_weight=weights) for scores in (alone, proba)]
+    losses = [log_loss(y, scores, sample_weight=weights) for scores in (alone, proba)]
+    for name, (before, after) in {"ROC AUC": aucs, "log loss": losses}.items():
+        cells = list(map(printed, shown[name][:3]))
+        assert cells[:2] == pytest.approx([before, after], abs=5e-4)
+        assert cells[2] == pytest.approx(after - before, rel=0.05)
     expected = compare_auc(y, proba[:, 1], alone[:, 1], sample_weight=weights).interval
     assert list(map(printed, shown["ROC AUC"][3].split(" to "))) == pytest.approx(expected, rel=0.05, abs=1e-3)
     if not weighted:  # the interval of the log loss is about that of a mean
