@@ -129,7 +129,7 @@ def test_labels_that_follow_no_threshold_are_said():
     rows = score_rows(Odd().fit(X[TRAIN], Y[TRAIN]), X[TEST], Y[TEST], None)
     explorer = threshold_section(rows, np.array([[0, 1], [1, 0]])).explorer
     assert explorer["data"]["own"] is None
-    assert "follow no single threshold" in explorer["own_sentence"]
+    assert "follow no single threshold" in explorer["model_sentence"]
 
 
 def test_a_model_without_skill_has_what_no_skill_has():

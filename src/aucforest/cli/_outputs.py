@@ -195,10 +195,16 @@ def console(json_out: Path | None) -> Console:
     return Console(stderr=json_out == STANDARD)
 
 
-def write_json(out: Path | None, content: Any, what: str = "metrics") -> None:
-    """Write content as JSON if an output is given; NaN becomes null. The message calls the content `what`."""
+def write_json(
+    out: Path | None, content: dict[str, Any], *, what: str = "metrics", optional: dict[str, Any] | None = None
+) -> None:
+    """Write content as JSON if an output is given; NaN becomes null, and optional entries are left out if empty.
+
+    The message on standard error calls the content `what`.
+    """
     if out is None:
         return
+    content = content | {name: value for name, value in (optional or {}).items() if value}
     text = json.dumps(json.loads(json.dumps(content), parse_constant=lambda number: None), indent=1)
     if out == STANDARD:
         sys.stdout.write(f"{text}\n")

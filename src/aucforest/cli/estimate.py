@@ -34,7 +34,7 @@ _METRICS = tuple(name for name in NAMES if name not in COSTS)
 _SCORE_METRICS = ("roc_auc", "average_precision")
 _PROBABILITY = "probability_"
 # How the table shows whether there is an alert, and whether a chunk is valid; undefined answers are empty.
-_ANSWERS = {True: "yes", False: "no", None: ""}
+_YES_OR_NO = {True: "yes", False: "no", None: ""}
 
 
 def _check_metrics(metrics: str) -> None:
@@ -194,26 +194,26 @@ def estimate(
 @contextmanager
 def _about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
     """Let errors and warnings of CBPE name the file and its columns instead of the arguments of CBPE."""
-    spoken = {
+    replacements = {
         "X: ": "",
         'set on_nan="drop"': "pass --drop-missing",
         "use fewer chunks": "pass a smaller --number",
         "the reference must": f"column {columns['y_true'][0]!r} must",
     }
     for name, option in (("y_score", "--score"), ("y_true", "--target"), ("y_pred", "--prediction")):
-        spoken[name] = f"column {columns[name][0]!r}" if len(columns[name]) == 1 else option
+        replacements[name] = f"column {columns[name][0]!r}" if len(columns[name]) == 1 else option
 
-    def spell(problem: Warning | str | Exception) -> str:
-        sentence = re.sub("|".join(map(re.escape, spoken)), lambda match: spoken[match[0]], str(problem))
+    def reword(problem: Warning | str | Exception) -> str:
+        sentence = re.sub("|".join(map(re.escape, replacements)), lambda match: replacements[match[0]], str(problem))
         return sentence if sentence == str(problem) else f"{file.name}: {sentence}"
 
     with warnings.catch_warnings(record=True) as caught:
         try:
             yield
         except (TypeError, ValueError) as error:
-            raise ValueError(spell(error)) from error
+            raise ValueError(reword(error)) from error
     for warning in caught:
-        warn(spell(warning.message), warning.category)
+        warn(reword(warning.message), warning.category)
 
 
 def _read(
@@ -284,12 +284,12 @@ def _as_table(title: str, result: CBPEResult) -> Table:
     for row in result.estimates:
         numbers = (row.estimate,), (row.low, row.high), (row.realized,), (row.lower_limit, row.upper_limit)
         shift = result.shifts[row.chunk]
-        judged = [_ANSWERS[row.alert], _ANSWERS[shift.valid]]
-        cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), *judged, _spell((shift.psi,))]
+        answers = [_YES_OR_NO[row.alert], _YES_OR_NO[shift.valid]]
+        cells = [row.chunk, str(row.n_rows), row.metric, *map(_format, numbers), *answers, _format((shift.psi,))]
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
-    filled = [index for index in range(len(headings)) if any(row[index].plain for row in rows)]
-    shown = [[row[index] for index in filled] for row in rows]
-    return _outputs.rich_table(title, [headings[index] for index in filled], shown, caption=caption, **NARROW)
+    filled = [(heading, *column) for heading, *column in zip(headings, *rows) if any(cell.plain for cell in column)]
+    shown, *rows = map(list, zip(*filled))
+    return _outputs.rich_table(title, shown, rows, caption=caption, **NARROW)
 
 
 def _report_shifts(result: CBPEResult) -> None:
@@ -314,6 +314,6 @@ def _report_shifts(result: CBPEResult) -> None:
     )
 
 
-def _spell(numbers: tuple[float, ...]) -> str:
+def _format(numbers: tuple[float, ...]) -> str:
     """Return a number or an interval as text, which is empty for NaN."""
     return "" if all(map(math.isnan, numbers)) else " to ".join(f"{number:.4g}" for number in numbers)

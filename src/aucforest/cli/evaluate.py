@@ -128,8 +128,7 @@ def evaluate(
         name: {"reference": rates.reference, "rates": [rate._asdict() for rate in rates.rates]}
         for name, rates in groups.items()
     }
-    optional = {"at_threshold": at_threshold, "groups": by_group}
-    _outputs.write_json(json_out, content | {name: value for name, value in optional.items() if value})
+    _outputs.write_json(json_out, content, optional={"at_threshold": at_threshold, "groups": by_group})
 
 
 def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:

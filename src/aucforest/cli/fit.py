@@ -165,7 +165,7 @@ def fit(
     rule_for(model.threshold, len(data.classes), 1)  # only validates the rule; `_fit` orders its costs
     if reference is not None:
         _outputs.check_reference([*kept, target], data.classes, train)
-    validated, time_folds = _validate(model, data, columns, validate, seed)
+    validated, time_folds = ({}, []) if validate is None else _cross_validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
     scored, seen = _outputs.scored_rows(model, target, data.classes[data.y])
@@ -176,16 +176,31 @@ def fit(
         _outputs.write_reference(reference, scored, seen, data.source, kept)
 
 
-def _validate(
-    model: _Model, data: Labelled, columns: TrainingColumns, n_folds: int | None, seed: int
+def _cross_validate(
+    model: _Model, data: Labelled, columns: TrainingColumns, n_folds: int, seed: int
 ) -> tuple[dict[str, list[MetricValue]], list[dict[str, Any]]]:
-    """Return the metrics of a cross-validation by its name, and its folds if they are by time; empty without one."""
-    if n_folds is None:
-        return {}, []
+    """Return means over folds with Nadeau and Bengio's intervals, by name, and descriptions of folds by time."""
     cv = split_rows(data, n_folds, 1, seed)
+    random = np.random.RandomState(seed)
+    folds = run_folds(
+        {"model": clone(model).set_params(oob_score=False)},
+        data.X,
+        data.y,
+        folds=make_folds(data.X, data.y, cv=cv, random_state=random),
+        metrics=QUALITY,
+        sample_weight=data.weight,
+        groups=data.groups,
+        random_state=random,
+        verbose=int(sys.stderr.isatty()),
+    )
+    n_classes = len(data.classes)
+    metrics = [
+        MetricValue(metric, *resampled_mean(folds[metric][:, 0], folds, METRICS[metric].greatest(n_classes), 0.95))
+        for metric in QUALITY
+    ]
     by = columns.groups or columns.time
     name = f"{n_folds} folds" if by is None else f"{n_folds} folds by {by}"
-    return {name: _cross_validate(model, data, cv, seed)}, describe_time_folds(data, cv)
+    return {name: metrics}, describe_time_folds(data, cv)
 
 
 def _fit(
@@ -204,7 +219,8 @@ def _fit(
         assert isinstance(model, AUCForestClassifier)
         settings: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
         settings |= {"positive": str(data.classes[-1]), "features": data.features}
-        settings |= {} if columns.groups is None else {"groups": columns.groups}
+        if columns.groups is not None:
+            settings["groups"] = columns.groups
         order = np.argsort(data.classes)
         rows = Target(data.classes[order], np.argsort(order).astype(np.uint16)[data.y], data.weight, data.groups)
         fit_source(model, data.source, settings, rows, memory_limit=memory_limit or "2GiB", folder=folder)
@@ -242,7 +258,7 @@ def _print(
         "metrics": {kind: [metric._asdict() for metric in measured] for kind, measured in metrics.items()},
     }
     optional: dict[str, Any] = {"members": members, "time_folds": time_folds}
-    _outputs.write_json(json_out, content | {name: value for name, value in optional.items() if value})
+    _outputs.write_json(json_out, content, optional=optional)
 
 
 def _reads_batches(train: Path, is_stack: bool, is_validated: bool, limit: str | None) -> bool:
@@ -266,27 +282,6 @@ def _names_or(option: str, listed: str, possible: tuple[str, ...], words: dict[s
         wanted = f"must be {', '.join(words)} or some of {', '.join(possible)}, each once, but is {listed!r}"
         raise typer.BadParameter(wanted, param_hint=option)
     return names
-
-
-def _cross_validate(model: _Model, data: Labelled, cv: Any, seed: int) -> list[MetricValue]:
-    """Return means over folds with Nadeau and Bengio's intervals."""
-    random = np.random.RandomState(seed)
-    folds = run_folds(
-        {"model": clone(model).set_params(oob_score=False)},
-        data.X,
-        data.y,
-        folds=make_folds(data.X, data.y, cv=cv, random_state=random),
-        metrics=QUALITY,
-        sample_weight=data.weight,
-        groups=data.groups,
-        random_state=random,
-        verbose=int(sys.stderr.isatty()),
-    )
-    n_classes = len(data.classes)
-    return [
-        MetricValue(metric, *resampled_mean(folds[metric][:, 0], folds, METRICS[metric].greatest(n_classes), 0.95))
-        for metric in QUALITY
-    ]
 
 
 def _out_of_bag(model: _Model, data: Labelled, seen: NDArray[np.bool_]) -> MetricValue:

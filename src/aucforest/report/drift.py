@@ -78,10 +78,10 @@ def _numeric_pair(pair: Pair) -> Pair | None:
 def _tell_apart(pairs: list[Pair], seed: int) -> str:
     """Return the sentence on the ROC AUC of a forest that separates the rows from the training rows."""
     random = np.random.default_rng(seed)
-    here, there = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
-    if min(here.size, there.size) < 2:
+    new_rows, old_rows = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
+    if min(new_rows.size, old_rows.size) < 2:
         return "There are too few rows for a forest that tells them from the training rows."
-    pairs = [(new[here], old[there]) for new, old in pairs]
+    pairs = [(new[new_rows], old[old_rows]) for new, old in pairs]
     numbers = [_numeric_pair(pair) for pair in pairs]
     read = [encode_pair(pair, as_text=True) if each is None else each for pair, each in zip(pairs, numbers)]
     X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*read))

@@ -281,14 +281,14 @@ def report_on_models(
     rows = replace(first, X=model_comparison.joined([rows.X for rows in scored.values()]))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     checked = {"": rows} if training else {f"{name}: ": each for name, each in scored.items()}
-    seen = {name: check_training(each, training) for name, each in checked.items()}
-    alarms = [f"{name}{alarm}" for name, (_, alarm) in seen.items() if alarm]
-    points = [next(iter(seen.values()))[0], *([f"Intended use: {intended_use}"] if intended_use else [])]
+    checks = {name: check_training(each, training) for name, each in checked.items()}
+    warnings = [f"{name}{warning}" for name, (_, warning) in checks.items() if warning]
+    points = [next(iter(checks.values()))[0], *([f"Intended use: {intended_use}"] if intended_use else [])]
     with drawing():
         parts = model_comparison.models_sections(scored, points, n_bootstrap, seed)
     parts += [*drift_sections(rows, training, seed), data_section(rows, training)]
     title, shown = _heading(rows, title, {"Models": ", ".join(scored)}, dict(facts or {}))
-    return Report(title, render(title, shown, parts, alarms))
+    return Report(title, render(title, shown, parts, warnings))
 
 
 def _heading(

@@ -90,12 +90,14 @@ def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray]
         if group is None:
             return {"roc_auc": class_roc_auc(rows.labels, rows.scores, weights)} | means
         tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
-        called = np.cumsum(np.bincount(group, weights))
-        precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
-        hits = float(np.interp(k * called[-1], np.append(0.0, called), np.append(0.0, tps)))  # ties are interpolated
+        selected = np.cumsum(np.bincount(group, weights))
+        precision = np.divide(tps, selected, out=np.ones_like(tps), where=selected > 0.0)
+        hits = float(
+            np.interp(k * selected[-1], np.append(0.0, selected), np.append(0.0, tps))
+        )  # ties are interpolated
         return {
             "average_precision": float(precision_area(tps, precision)),
-            f"precision_at_{k}": hits / float(k * called[-1]),
+            f"precision_at_{k}": hits / float(k * selected[-1]),
             f"recall_at_{k}": hits / float(tps[-1]),
             "precision": precision[np.searchsorted(tps / tps[-1], RECALLS - _ROUNDING)],
             **means,
@@ -189,8 +191,8 @@ class Thresholds(NamedTuple):
     thresholds: FloatArray  # scores of rows, then infinity, at which no row is predicted positive
     tp: FloatArray  # weight of true positives
     fp: FloatArray  # weight of false positives
-    own: int | None  # index of the model's threshold, None if its labels do not follow a threshold
-    own_threshold: float | None  # value of the model's threshold, or None like `own`
+    model_index: int | None  # index of the model's threshold, None if its labels do not follow a threshold
+    model_threshold: float | None  # value of the model's threshold, or None like `model_index`
     best_g_mean: int  # index of the threshold with the best G-mean
 
     def as_json(self, cost: FloatArray | None) -> dict[str, Any]:
@@ -199,7 +201,7 @@ class Thresholds(NamedTuple):
             "thresholds": [*self.thresholds[:-1].tolist(), None],
             "tp": self.tp.tolist(),
             "fp": self.fp.tolist(),
-            "own": self.own,
+            "own": self.model_index,
             "cost": None if cost is None else list(error_costs(cost)),
         }
 
@@ -207,20 +209,20 @@ class Thresholds(NamedTuple):
 def find_thresholds(rows: ScoredRows) -> Thresholds:
     """Return about 500 thresholds, with the model's threshold and each optimal one for G-mean, F1 or any costs."""
     cumulated = cumulate_class(rows, 1)
-    own_score, own_threshold = _own_threshold(rows)
+    model_score, model_threshold = _model_threshold(rows)
     best = find_best(cumulated.tps, cumulated.fps, "gmean")
-    own = best if own_score is None else int(np.searchsorted(-cumulated.thresholds, -own_score))
+    of_model = best if model_score is None else int(np.searchsorted(-cumulated.thresholds, -model_score))
     # Every linear cost has its minimum at a vertex of the convex hull of the ROC curve. The vertices are the ends of
     # the blocks of a decreasing isotonic regression of the labels on the rank.
-    positives, called = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
-    hull = isotonic_regression(positives / called, weights=called, increasing=False).blocks
-    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, own]))[::-1]
-    best_g_mean, own_index = map(indices.tolist().index, (best, own))
+    positives, selected = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
+    hull = isotonic_regression(positives / selected, weights=selected, increasing=False).blocks
+    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, of_model]))[::-1]
+    best_g_mean, model_index = map(indices.tolist().index, (best, of_model))
     tp, fp, thresholds = (np.asarray(values[indices], dtype=np.float64) for values in cumulated)
-    return Thresholds(thresholds, tp, fp, None if own_score is None else own_index, own_threshold, best_g_mean)
+    return Thresholds(thresholds, tp, fp, None if model_score is None else model_index, model_threshold, best_g_mean)
 
 
-def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
+def _model_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
     """Return the lowest score of a row that the model predicts positive (infinity if none), and the threshold to show.
 
     The threshold to show is the model's threshold if the predicted labels agree with it, else the lowest score. Both

@@ -109,12 +109,12 @@ def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_group
 def _by_class(rows: ScoredRows) -> Table:
     """Return a table of the metrics of each class against all others."""
     confusion, body = rows.confusion, []
-    called = confusion.sum(axis=0)
+    n_predicted = confusion.sum(axis=0)
     for k in rows.present:
         is_class, score = rows.labels == k, rows.scores[:, k]
         auc, low, high = auc_with_interval(is_class, score, rows.sample_weight)
         area, hit = average_precision_score(is_class, score, sample_weight=rows.sample_weight), confusion[k, k]
-        recall, precision = float(hit / rows.totals[k]), float(hit / called[k]) if called[k] else np.nan
+        recall, precision = float(hit / rows.totals[k]), float(hit / n_predicted[k]) if n_predicted[k] else np.nan
         cells = [rows.classes[k], percent(float(rows.frequencies[k])), *estimate(auc, low, high)]
         body.append([*cells, number(area), number(recall), number(precision)])
     columns = ["class", "frequency", "ROC AUC", _INTERVAL, "average precision", "recall", "precision"]
@@ -223,14 +223,14 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
     thresholds, order = find_thresholds(rows), positive_last(rows.model)
     negative, positive = rows.classes
     alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {thresholds.tp.size} thresholds."
-    own_sentence = "The labels that the model predicts follow no single threshold."
-    if thresholds.own_threshold is not None:
-        own_sentence = f"The model's own threshold is {number(thresholds.own_threshold)}."
+    model_sentence = "The labels that the model predicts follow no single threshold."
+    if thresholds.model_threshold is not None:
+        model_sentence = f"The model's own threshold is {number(thresholds.model_threshold)}."
     explorer = {
         "svg": plots.picture(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line").svg,
         "data": thresholds.as_json(None if cost is None else cost[np.ix_(order, order)]),
-        "start": thresholds.best_g_mean if thresholds.own is None else thresholds.own,
-        "own_sentence": own_sentence,
+        "start": thresholds.best_g_mean if thresholds.model_index is None else thresholds.model_index,
+        "model_sentence": model_sentence,
         "aims": _aims(rows.model),
         "negative": negative,
         "positive": positive,

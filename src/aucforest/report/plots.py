@@ -269,7 +269,7 @@ def thresholds_plot(thresholds: Thresholds) -> Any:
     indices = np.arange(thresholds.thresholds.size, dtype=np.float64)
     falling = threshold_curves(thresholds.tp[::-1], thresholds.fp[::-1])
     curves = {name: curve[::-1] for name, curve in falling.items()}
-    display = ThresholdCurveDisplay(indices, curves, threshold=thresholds.own).plot(axes)
+    display = ThresholdCurveDisplay(indices, curves, threshold=thresholds.model_index).plot(axes)
     for line, dash in zip(display.lines_.values(), DASHES):
         line.set(linestyle=dash, drawstyle="default")
     if display.mark_ is not None:

@@ -71,11 +71,11 @@ def score_rows(
     if X is None or y is None:
         raise ValueError("the report of a model needs X_test and y_test: rows that it was not trained on")
     X, y_true, weights = check_rows(X, y, sample_weight, "test")
-    called = "the model" if name is None else f"the model {name!r}"
+    model_name = "the model" if name is None else f"the model {name!r}"
     columns, needed = set(names_of(X)), list(getattr(model, "feature_names_in_", []))
     lacking = [column for column in needed if column not in columns]
     if columns and lacking:
-        raise ValueError(f"X_test lacks the column {lacking[0]!r}, which {called} was fitted to")
+        raise ValueError(f"X_test lacks the column {lacking[0]!r}, which {model_name} was fitted to")
     if columns and needed and name is not None:
         X = nw.from_native(X, eager_only=True).select(needed).to_native()
     if weights is not None and not weights.all():
@@ -90,9 +90,9 @@ def score_rows(
     try:
         scores, predicted = predict_scores(model, X), model.predict(X)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{called} cannot read X_test: {' '.join(str(error).split())}") from error
-    require_finite(scores, f"{called}'s scores of X_test")
-    codes = encode_labels(predicted, classes, f"{called}'s prediction")
+        raise ValueError(f"{model_name} cannot read X_test: {' '.join(str(error).split())}") from error
+    require_finite(scores, f"{model_name}'s scores of X_test")
+    codes = encode_labels(predicted, classes, f"{model_name}'s prediction")
     names, row_phrases = _name_classes(classes, getattr(y, "name", None))
     is_probability = hasattr(model, "predict_proba")
     return ScoredRows(model, X, names, row_phrases, labels, codes, scores, is_probability, weights)
