@@ -16,7 +16,7 @@ mpl.use("Agg")
 FAST = ("--trees", "3", "--folds", "2", "--repeats", "1")
 
 
-run, succeed = partial(data.run, "compare"), partial(data.succeed, "compare")
+run, succeed, read_json = (partial(call, "compare") for call in (data.run, data.succeed, data.read_json))
 
 
 @pytest.fixture
@@ -95,11 +95,10 @@ def test_figures_and_picture_are_written(table, tmp_path):
 )
 def test_the_command_line_is_the_function(table, tmp_path, options, params):
     """The defaults of both are the same but for trees and repeats."""
-    succeed(table, "--target", "grade", "--drop", "kind", *FAST, *options, "--json", tmp_path / "a.json")
+    content = read_json(table, "--target", "grade", "--drop", "kind", *FAST, *options)
     frame, params = pd.read_csv(table), {"n_estimators": 3, **params}
     X = frame[["width", "height", "count"]]
     expected = compare_criteria(X, frame["grade"], cv=2, random_state=0, verbose=0, **params)
-    content = json.loads((tmp_path / "a.json").read_text())
     found = [(row["criterion"], row["metric"], row["mean"]) for row in content["summary"]]
     without_time = [row[:3] for row in expected.summary() if row.metric != "fit_seconds"]
     assert [row for row in found if row[1] != "fit_seconds"] == [
@@ -120,8 +119,7 @@ def test_text_is_compared_on_as_categories(table, tmp_path):
     means = []
     for kinds in (["good", "bad", "ugly"], ["c", "a", "q"]):
         path = edited(table, "kind", np.repeat(kinds, 20))
-        succeed(path, "--target", "grade", *FAST, "--json", tmp_path / "a.json")
-        content = json.loads((tmp_path / "a.json").read_text())
+        content = read_json(path, "--target", "grade", *FAST)
         assert content["n_features"] == 4
         means.append([row["mean"] for row in content["summary"] if row["metric"] != "fit_seconds"])
     assert means[0] == means[1]
@@ -130,8 +128,8 @@ def test_text_is_compared_on_as_categories(table, tmp_path):
 def test_one_label_against_the_others(table, tmp_path):
     numeric = table.with_name("numbers.csv")
     pd.read_csv(table).drop(columns="grade").to_csv(numeric, index=False)
-    succeed(numeric, "--target", "kind", "--positive", "ugly", *FAST, "--json", tmp_path / "a.json")
-    assert json.loads((tmp_path / "a.json").read_text())["class_counts"] == {"not ugly": 40, "ugly": 20}
+    content = read_json(numeric, "--target", "kind", "--positive", "ugly", *FAST)
+    assert content["class_counts"] == {"not ugly": 40, "ugly": 20}
     several = succeed(numeric, "--target", "kind", *FAST, "--json", "-")
     assert json.loads(several.stdout)["data"] == "numbers.csv, kind"  # standard output has nothing else
     assert "ROC AUC" in several.stderr
@@ -149,8 +147,7 @@ def test_columns_that_are_dropped_weights_and_semicolons(table, tmp_path):
         (wide, "--drop", "noise,weight,kind", "--separator", ";"),
         (wide, "--drop", "noise,kind", "--weight", "weight", "--separator", ";"),
     ):
-        succeed(path, "--target", "grade", *FAST, *options, "--json", tmp_path / "a.json")
-        content = json.loads((tmp_path / "a.json").read_text())
+        content = read_json(path, "--target", "grade", *FAST, *options)
         assert content["n_features"] == 3
         found.append([row["mean"] for row in content["summary"] if row["metric"] != "fit_seconds"])
     assert found[0] == found[1] != found[2]

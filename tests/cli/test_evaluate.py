@@ -17,7 +17,7 @@ from aucforest.metrics import (
     metrics_at_k,
     roc_auc_score,
 )
-from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
+from tests.cli.data import check_refusal, check_usage, mixed, read_json, run, succeed
 from tests.cli.test_fit import forest
 from tests.cli.test_predict import frame_of
 
@@ -68,8 +68,8 @@ def test_a_stack_is_evaluated_at_its_threshold(files, stack):
 
 
 def test_alerts_are_a_number_or_a_proportion(files):
-    arguments = ["evaluate", files.model_aucforest, files.test_csv, "--target", "label", "--json", "-", "--alerts"]
-    by_number, by_proportion = (json.loads(run(*arguments, k).stdout)["metrics"][5:] for k in ("50", "0.2"))
+    arguments = ["evaluate", files.model_aucforest, files.test_csv, "--target", "label", "--alerts"]
+    by_number, by_proportion = (read_json(*arguments, k)["metrics"][5:] for k in ("50", "0.2"))
     assert [figure["metric"] for figure in by_number] == ["precision_at_50", "recall_at_50", "lift_at_50"]
     for one, other in zip(by_number, by_proportion, strict=True):
         assert one["value"] == pytest.approx(other["value"])
@@ -87,13 +87,13 @@ def test_weights_and_a_label_against_the_others(tmp_path):
     rows.to_csv(tmp_path / "rows.csv", index=False)
     arguments = ["--target", "label", "--positive", "3"]
     succeed("fit", tmp_path / "rows.csv", *arguments, "--drop", "id,weight", "--out", tmp_path / "m", "--trees", 10)
-    result = succeed("evaluate", tmp_path / "m", tmp_path / "rows.csv", *arguments, "--weight", "weight", "--json", "-")
+    content = read_json("evaluate", tmp_path / "m", tmp_path / "rows.csv", *arguments, "--weight", "weight")
     model = aucforest.load(tmp_path / "m")
     # scikit-learn takes classes to be sorted
     assert model.classes_.tolist() == ["3", "not 3"]
     score = model.predict_proba(frame_of(rows))[:, 0]
     expected = auc_confidence_interval(rows["label"] == 3, score, sample_weight=rows["weight"])
-    auc = json.loads(result.stdout)["metrics"][0]
+    auc = content["metrics"][0]
     assert (auc["value"], auc["low"], auc["high"]) == pytest.approx(expected)
     rows.to_parquet(tmp_path / "rows.parquet")
     for kind in ("csv", "parquet"):
@@ -127,14 +127,14 @@ def test_labels_are_by_prevalence_where_the_model_has_no_threshold(files, tmp_pa
     forest_without = forest(mixed(300, 0))
     forest_without.save(tmp_path / "m")
     options = [] if rule is None else ["--threshold", rule]
-    arguments = [tmp_path / "m", files.test_csv, "--target", "label", *options, "--json", tmp_path / "e.json"]
-    result = run("evaluate", *arguments)
-    assert said in result.stdout, result.output
+    arguments = ["evaluate", tmp_path / "m", files.test_csv, "--target", "label"]
+    result = succeed(*arguments, *options, "--json", "-")
+    assert said in result.stderr
     X, y = frame_of(mixed(250, 1)), mixed(250, 1)["label"].to_numpy(str)
     forest_without.set_threshold({None: "prevalence", "0.3": 0.3, "argmax": None}.get(rule, rule))
     expected = confusion_matrix(y, forest_without.predict(X)).tolist()
-    assert json.loads((tmp_path / "e.json").read_text())["confusion_matrix"] == expected
-    check_usage(run("evaluate", *arguments[:4], "--threshold", "often"), "argmax or a probability, but is 'often'")
+    assert json.loads(result.stdout)["confusion_matrix"] == expected
+    check_usage(run(*arguments, "--threshold", "often"), "argmax or a probability, but is 'often'")
 
 
 @pytest.mark.parametrize(
@@ -183,12 +183,12 @@ def test_more_classes_have_no_interval(tmp_path):
     rows, model = mixed(150, 2).assign(label=np.tile([1.0, 2.0, 3.0], 50)), tmp_path / "m"
     rows.to_csv(tmp_path / "rows.csv", index=False)
     arguments = [tmp_path / "rows.csv", "--target", "label"]
-    fitted = succeed("fit", *arguments, "--drop", "id", "--out", model, "--trees", 30, "--json", "-")
+    content = read_json("fit", *arguments, "--drop", "id", "--out", model, "--trees", 30)
     result = succeed("evaluate", model, *arguments, "--json", tmp_path / "f.json")
     forest, X = aucforest.load(model), frame_of(rows).assign(weight=rows["weight"])
     assert forest.classes_.tolist() == [1, 2, 3]
     auc = json.loads((tmp_path / "f.json").read_text())["metrics"][0]
-    auc_of_fit = json.loads(fitted.stdout)["metrics"]["out of bag"][0]
+    auc_of_fit = content["metrics"]["out of bag"][0]
     assert (auc["value"], auc["low"]) == (hand_till_score(rows["label"], forest.predict_proba(X)), None)
     assert (auc_of_fit["value"], auc_of_fit["low"]) == (forest.oob_score_, None)
     assert "positive" not in result.stdout

@@ -1,6 +1,5 @@
 """Commands with a model that reads target rates of a column of many categories."""
 
-import json
 from collections import Counter
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import pytest
 
 import aucforest
 from aucforest.inspection import explain
-from tests.cli.data import check_usage, run, succeed
+from tests.cli.data import check_usage, read_json, run, succeed
 from tests.estimators.rated import make_rated
 
 
@@ -37,7 +36,7 @@ def test_inspect_shows_rates_and_encodings(rated):
     counts = Counter(model.encodings_)
     assert set(counts) == {"sets", "rates"}
     assert f"encodings {'; '.join(f'{name}={n}' for name, n in counts.most_common())}" in words
-    content = json.loads(run("inspect", rated.model, "--json", "-").stdout)
+    content = read_json("inspect", rated.model)
     assert content["encodings"] == counts
     assert [feature["kind"] for feature in content["features"]] == ["categorical", "numeric", "categorical", "rate"]
     assert [feature["name"] for feature in content["features"]][-1] == "merchant: rate"
@@ -47,7 +46,7 @@ def test_inspect_shows_rates_and_encodings(rated):
 
 
 def test_inspect_shows_no_encodings_without_rates(files):
-    assert "encodings" not in json.loads(run("inspect", files.model_aucforest, "--json", "-").stdout)
+    assert "encodings" not in read_json("inspect", files.model_aucforest)
 
 
 def test_predictions_and_reasons(rated, tmp_path):
@@ -93,7 +92,7 @@ def test_a_stack_reads_rates(rated, tmp_path):
     assert "3 columns, 2 of them categorical; 4 features" in result.stdout
     stack = aucforest.load(path)
     assert stack.members_["residual"].encodings_ == ["rates"] * 30
-    content = json.loads(run("inspect", path, "--json", "-").stdout)
+    content = read_json("inspect", path)
     assert content["encodings"] == {"rates": 30}
     succeed("report", path, rated.test, "--target", "label", "--out", tmp_path / "report.html")
 

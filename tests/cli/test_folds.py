@@ -9,15 +9,13 @@ import pytest
 from tests.cli import data
 from tests.cli.data import check_refusal
 
-run, succeed = partial(data.run, "compare"), partial(data.succeed, "compare")
+run, succeed, read_json = (partial(call, "compare") for call in (data.run, data.succeed, data.read_json))
 
 
-def test_folds_of_whole_groups(visits, tmp_path):
-    arguments = ["--target", "label", "--criteria", "gini", "--trees", 3, "--json", tmp_path / "a.json"]
-    found = []
-    for options in (["--drop", "date", "--groups", "customer"], ["--drop", "date,customer"]):
-        succeed(visits, *arguments, *options)
-        found.append(json.loads((tmp_path / "a.json").read_text()))
+def test_folds_of_whole_groups(visits):
+    arguments = ["--target", "label", "--criteria", "gini", "--trees", 3]
+    options = ["--drop", "date", "--groups", "customer"], ["--drop", "date,customer"]
+    found = [read_json(visits, *arguments, *given) for given in options]
     assert [(content["n_features"], len(content["folds"])) for content in found] == [(1, 15), (1, 15)]
     # Whole customers of 5 rows each.
     assert {fold["n_test"] % 5 for fold in found[0]["folds"]} == {0}

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import average_precision_score, log_loss, roc_auc_score
+from sklearn.metrics import average_precision_score, log_loss
 
 import aucforest
 from aucforest.inspection import explain
@@ -60,13 +60,6 @@ def test_both_fit_the_same_forest(tmp_path, sampling):
     assert shell.pos_label_ == "bad"
 
 
-def test_saving_in_python_changes_nothing(tmp_path):
-    _, file = fit(tmp_path, "--threshold", "gmean")
-    again = tmp_path / "again.aucforest"
-    aucforest.load(file).save(again)
-    assert again.read_bytes() == file.read_bytes()
-
-
 def test_commands_agree_that_the_rarer_label_is_positive(tmp_path):
     """Though it comes first in sorted order."""
     rows, file = make_rows(), tmp_path / "m.aucforest"
@@ -91,14 +84,6 @@ def test_commands_agree_that_the_rarer_label_is_positive(tmp_path):
     assert predicted.columns.tolist() == ["prediction", "probability_bad", "probability_good", "reason_1"]
     assert predicted["reason_1"].tolist() == [str(row[0]) for row in explain(model, X).of_class("bad").top(1)]
     assert "bad" in run("inspect", file).stdout.split("positive class")[1].split("\n")[0]
-
-
-def test_a_reference_has_the_probabilities_of_its_classes(tmp_path):
-    reference = tmp_path / "reference.csv"
-    fit(tmp_path, "--reference", reference)
-    found = pd.read_csv(reference)
-    assert roc_auc_score(found["label"] == "bad", found["probability_bad"]) > 0.7
-    succeed("estimate", reference, reference, "--score", "probability_bad", "--target", "label", "--number", 2)
 
 
 def test_names_of_labels_are_no_markup(tmp_path):

@@ -226,45 +226,41 @@ def test_other_models(tmp_path):
 
 def test_wrong_tables_and_models_are_refused_in_one_line(files, tmp_path):
     rows = mixed(30, 1)
-    text = rows.to_csv(index=False)
-    paths = {
-        "lacking.csv": rows.drop(columns=["width", "flag"]).rename(columns={"colour": "color"}).to_csv(index=False),
+    text, first_flag = rows.to_csv(index=False), 2 + int(np.argmax(rows["flag"].fillna(False)))
+    lacking = rows.drop(columns=["width", "flag"]).rename(columns={"colour": "color"})
+    for name, content in {
+        "lacking.csv": lacking.to_csv(index=False),
         "words.csv": text.replace("\n00007,", "\n00007,wide"),
         "flags.csv": text.replace("True", "perhaps"),
-        "latin.csv": text.replace("red", "grün").encode("latin-1"),
-    }  # fmt: skip
-    for name, content in paths.items():
-        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    }.items():
+        (tmp_path / name).write_text(content)
+    (tmp_path / "latin.csv").write_bytes(text.replace("red", "grün").encode("latin-1"))
     rows.assign(width=pd.Timestamp("2024-02-29")).to_parquet(tmp_path / "dates.parquet")
     rows.assign(colour=1).to_parquet(tmp_path / "numbers.parquet")
-    model, out = files.model_aucforest, tmp_path / "out.csv"
-    first_flag = 2 + int(np.argmax(rows["flag"].fillna(False)))
-    cases = [
-        ((model, tmp_path / "lacking.csv"), "lacking.csv lacks feature columns seen in fit: 'width', 'colour', "),
-        (
-            (model, tmp_path / "words.csv", "--stray-text", "text"),
-            "words.csv, line 9: column 'width' has the value 'wide",
-        ),
-        (
-            (model, tmp_path / "flags.csv"),
-            f"line {first_flag}: column 'flag' has the value 'perhaps', which is not a boolean",
-        ),
-        ((model, tmp_path / "latin.csv"), "is not encoded in UTF-8: pass its encoding, such as --encoding cp1252"),
-        ((model, tmp_path / "dates.parquet"), "column 'width' has type timestamp[us], but the model needs a number"),
-        ((model, tmp_path / "numbers.parquet"), "column 'colour' has type int64, but the model needs a string"),
-        ((model, files.test_csv, "--keep", "idd"), "has no column 'idd'; did you mean 'id'?"),
-        ((model, files.test_csv, "--keep", "id,id"), "the result would have two columns named 'id'"),
-        ((model, files.test_csv, "--out", files.test_csv), "would be overwritten"),
-        ((model, files.test_csv, "--out", tmp_path / "no" / "p.csv"), "does not exist"),
-        ((tmp_path / "none", files.test_csv), "there is no file"),
-        ((model.parent, files.test_csv), "is a folder, not a model file"),
-        ((files.test_csv, files.test_csv), "not a model file"),
-    ]
-    for arguments, sentence in cases:
-        check_refusal(run("predict", *(arguments if "--out" in arguments else (*arguments, "--out", out))), sentence)
-    assert not out.exists()
+    for name, sentence, *options in [
+        ("lacking.csv", "lacking.csv lacks feature columns seen in fit: 'width', 'colour', "),
+        ("words.csv", "words.csv, line 9: column 'width' has the value 'wide", "--stray-text", "text"),
+        ("flags.csv", f"line {first_flag}: column 'flag' has the value 'perhaps', which is not a boolean"),
+        ("latin.csv", "is not encoded in UTF-8: pass its encoding, such as --encoding cp1252"),
+        ("dates.parquet", "column 'width' has type timestamp[us], but the model needs a number"),
+        ("numbers.parquet", "column 'colour' has type int64, but the model needs a string"),
+        (files.test_csv, "has no column 'idd'; did you mean 'id'?", "--keep", "idd"),
+        (files.test_csv, "the result would have two columns named 'id'", "--keep", "id,id"),
+        (files.test_csv, "would be overwritten", "--out", files.test_csv),
+        (files.test_csv, "does not exist", "--out", tmp_path / "no" / "p.csv"),
+    ]:
+        check_refusal(
+            run("predict", files.model_aucforest, tmp_path / name, "--out", tmp_path / "out.csv", *options), sentence
+        )
+    for model, sentence in [
+        (tmp_path / "none", "there is no file"),
+        (tmp_path, "is a folder, not a model file"),
+        (files.test_csv, "not a model file"),
+    ]:
+        check_refusal(run("predict", model, files.test_csv, "--out", tmp_path / "out.csv"), sentence)
+    assert not (tmp_path / "out.csv").exists()
     check_usage(
-        run("predict", model, files.test_csv, "--out", tmp_path / "p.txt"), "must end in .csv, .parquet, got p.txt"
+        run("predict", files.model_aucforest, files.test_csv, "--out", "p.txt"), "must end in .csv, .parquet, got p.txt"
     )
 
 

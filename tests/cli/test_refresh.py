@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import aucforest
-from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
+from tests.cli.data import check_refusal, check_usage, mixed, read_json, run, succeed
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +48,12 @@ def test_groups_are_those_of_a_column(files, tmp_path):
     rows = mixed(300, 1).assign(customer=[f"c{row // 3}" for row in range(300)])
     rows.to_csv(tmp_path / "new.csv", index=False)
     call = ["refresh", files / "old", tmp_path / "new.csv", "--target", "label", "--out", tmp_path / "new"]
-    call += ["--json", "-"]
-    content = json.loads(succeed(*call, "--groups", "customer").stdout)
+    content = read_json(*call, "--groups", "customer")
     X = rows.drop(columns=["id", "label", "customer"])
     X = X.astype({"colour": "category", "width": float, "count": float})
     expected = aucforest.refresh(aucforest.load(files / "old"), X, rows["label"], groups=rows["customer"])
     assert content["roc_auc"] == expected.roc_auc._asdict()
-    assert content["roc_auc"] != json.loads(succeed(*call).stdout)["roc_auc"]
+    assert content["roc_auc"] != read_json(*call)["roc_auc"]
     rows["customer"] = rows["customer"].where(rows.index != 7)
     rows.to_csv(tmp_path / "new.csv", index=False)
     check_refusal(run(*call, "--groups", "customer"), "'customer' has no value: every row needs a group")
@@ -122,8 +121,8 @@ def test_the_prevalence_is_that_of_the_option(files, tmp_path):
     before, after = proba
     ratio = 0.02 / 0.98 * (1 - model.class_prior_[1]) / model.class_prior_[1]
     np.testing.assert_allclose(after / (1 - after), ratio * before / (1 - before), rtol=1e-6)
-    told = succeed("evaluate", *data, "--target", "label", "--prevalence", 0.02, "--json", "-")
-    metrics = {metric["metric"]: metric["value"] for metric in json.loads(told.stdout)["metrics"]}
+    content = read_json("evaluate", *data, "--target", "label", "--prevalence", 0.02)
+    metrics = {metric["metric"]: metric["value"] for metric in content["metrics"]}
     is_positive = mixed(300, 1)["label"] == "yes"
     assert metrics["brier"] == pytest.approx(np.mean((after - is_positive) ** 2))
     onnx = ["--onnx", tmp_path / "m.onnx", "--check", files / "new.csv", "--prevalence", 0.02]

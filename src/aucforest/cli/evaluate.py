@@ -11,9 +11,8 @@ from sklearn.metrics import confusion_matrix
 
 from aucforest.cli import _options, _outputs
 from aucforest.cli._inputs import Labelled, echo_notes, read_for_model, read_model, read_subgroups
-from aucforest.cli._options import takes_read_options
+from aucforest.cli._options import RULE_HELP, parse_rule, rule_for, takes_read_options
 from aucforest.cli._outputs import NARROW, QUALITY, MetricValue
-from aucforest.cli._rules import RULE_HELP, parse_rule, rule_for
 from aucforest.estimators.thresholds import RULES, is_tuned
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import GroupRates, auc_confidence_interval, metrics_at_k

@@ -14,9 +14,8 @@ from aucforest._memory import machine_memory, parse_bytes
 from aucforest.cli import _options, _outputs
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
-from aucforest.cli._options import names_in, number_or, takes_read_options, usage
+from aucforest.cli._options import RULE_HELP, names_in, number_or, parse_rule, rule_for, takes_read_options, usage
 from aucforest.cli._outputs import QUALITY, TABLES, MetricValue
-from aucforest.cli._rules import RULE_HELP, parse_rule, rule_for
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source
 from aucforest.estimators.stacking import AUCStackingClassifier

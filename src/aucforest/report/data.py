@@ -73,14 +73,12 @@ def _class_table(
 ) -> Table:
     """Return a table of the number of rows and the frequency of each class."""
     counts = np.bincount(labels, minlength=len(classes))
-    columns = ["class", "rows", "frequency"]
-    body = [[name, f"{n:,}", percent(n / labels.size)] for name, n in zip(classes, counts.tolist())]
+    frequencies = {"frequency": counts / labels.size}
     if weights is not None:
-        columns.append("frequency by weight")
-        by_weight = np.bincount(labels, weights, minlength=len(classes)) / weights.sum()
-        for cells, frequency in zip(body, by_weight.tolist()):
-            cells.append(percent(frequency))
-    return Table(caption, columns, body)
+        frequencies["frequency by weight"] = np.bincount(labels, weights, minlength=len(classes)) / weights.sum()
+    rows = zip(classes, counts.tolist(), *(values.tolist() for values in frequencies.values()))
+    body = [[name, f"{n_rows:,}", *map(percent, values)] for name, n_rows, *values in rows]
+    return Table(caption, ["class", "rows", *frequencies], body)
 
 
 def column_table(X: Any) -> Table | None:

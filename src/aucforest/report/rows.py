@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
+from sklearn.metrics import confusion_matrix
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -55,9 +56,8 @@ class ScoredRows:
     @cached_property
     def confusion(self) -> FloatArray:
         """The confusion matrix, (true class, predicted class), with the weights of the rows."""
-        n_classes = len(self.classes)
-        cells = np.bincount(self.labels * n_classes + self.predicted, self.weights, minlength=n_classes**2)
-        return cells.astype(np.float64).reshape(n_classes, n_classes)
+        indices = range(len(self.classes))
+        return confusion_matrix(self.labels, self.predicted, labels=indices, sample_weight=self.weights)
 
 
 def score_rows(
