@@ -115,38 +115,26 @@ def test_a_model_of_booleans_takes_a_positive_label(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("text", "rule", "shown"),
     [
-        (None, "(prevalence)"),
-        ("prevalence", "(prevalence)"),
-        ("0.3", "at least 0.3\n"),
-        ("argmax", "the most probable class"),
+        (None, "prevalence", "(prevalence)\n"),
+        ("0.3", 0.3, "at least 0.3\n"),
+        ("argmax", None, "the most probable class\n"),
+        ("recall=0.8", {"recall": 0.8}, "(recall=0.8, chosen on these rows)\n"),
+        (
+            "alerts=20,cost=1:10",
+            {"alerts": 20, "cost": [[0, 1], [10, 0]]},
+            "(alerts=20,cost=1:10, chosen on these rows)\n",
+        ),
     ],
 )
-def test_labels_are_by_prevalence_where_the_model_has_no_threshold(files, tmp_path, rule, said):
-    forest_without = forest(mixed(300, 0))
-    forest_without.save(tmp_path / "m")
-    options = [] if rule is None else ["--threshold", rule]
-    arguments = ["evaluate", tmp_path / "m", files.test_csv, "--target", "label"]
-    result = succeed(*arguments, *options, "--json", "-")
-    assert said in result.stderr
-    X, y = frame_of(mixed(250, 1)), mixed(250, 1)["label"].to_numpy(str)
-    forest_without.set_threshold({None: "prevalence", "0.3": 0.3, "argmax": None}.get(rule, rule))
-    expected = confusion_matrix(y, forest_without.predict(X)).tolist()
-    assert json.loads(result.stdout)["confusion_matrix"] == expected
-    check_usage(run(*arguments, "--threshold", "often"), "argmax or a probability, but is 'often'")
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [("recall=0.8", {"recall": 0.8}), ("alerts=20,cost=1:10", {"alerts": 20, "cost": [[0, 1], [10, 0]]})],
-)
-def test_a_rule_chooses_the_threshold_on_the_rows(files, text, rule):
-    arguments = [files.model_aucforest, files.test_csv, "--target", "label", "--threshold", text, "--json", "-"]
-    result = run("evaluate", *arguments)
-    assert f"({text}, chosen on these rows)" in result.stderr, result.output
-    model, rows = aucforest.load(files.model_aucforest), mixed(250, 1)
-    X, y = frame_of(rows), rows["label"].to_numpy(str)
+def test_a_rule_chooses_the_threshold_on_the_rows(files, tmp_path, text, rule, shown):
+    """By default prevalence where the model has no threshold."""
+    model, X, y = forest(mixed(300, 0)), frame_of(mixed(250, 1)), mixed(250, 1)["label"].to_numpy(str)
+    model.save(tmp_path / "m")
+    options = [] if text is None else ["--threshold", text]
+    result = succeed("evaluate", tmp_path / "m", files.test_csv, "--target", "label", *options, "--json", "-")
+    assert shown in result.stderr
     model.set_threshold(rule, X, y, oob=False)
     content = json.loads(result.stdout)
     assert content["threshold"] == model.threshold_

@@ -216,15 +216,30 @@ def test_differences_of_groups_are_those_of_group_rates(model):
     assert calibration not in subgroups_section(replace(rows, is_probability=False), {"site": site}).lead
 
 
+INDEX = np.arange(500)
+ZONED = pd.Series(pd.to_datetime(["2024-01-01", "2024-01-02"])).dt.tz_localize("Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (INDEX, ["to 124.8", "to 249.5", "to 374.2", "above 374.2"]),
+        (np.array(["missing", None, "here"], dtype=object)[INDEX % 3], ["missing", "here", "missing (4)"]),
+        (np.array([1, 30], dtype="m8[h]").astype("m8[ns]")[INDEX % 2], ["1:00:00", "1 day, 6:00:00"]),
+        (ZONED[INDEX % 2], ["2024-01-01", "2024-01-02"]),
+        (np.array([date(2024, 1, 1), "later"], dtype=object)[INDEX % 2], ["2024-01-01", "later"]),
+    ],
+    ids=["numbers", "missing", "durations", "zone", "dates and text"],
+)
+def test_names_of_groups(model, values, names):
+    assert list(table_of(model, {"name": values})) == names
+
+
 def test_groups_are_quarters_of_numbers_or_frequent_values(model):
-    quarters = table_of(model, {"size": np.arange(500)})
-    assert [cells[0] for cells in quarters.values()] == ["125"] * 4
-    assert list(quarters) == ["to 124.8", "to 249.5", "to 374.2", "above 374.2"]
-    codes = table_of(model, {"code": np.array([f"v{min(row // 30, 14)}" for row in range(500)])})
+    assert [cells[0] for cells in table_of(model, {"size": INDEX}).values()] == ["125"] * 4
+    codes = table_of(model, {"code": np.array([f"v{min(row // 30, 14)}" for row in INDEX])})
     assert len(codes) == 11
     assert int(codes["all others"][0]) == 500 - 9 * 30 - 80
-    values = np.array(["missing", None, "here"], dtype=object)[np.arange(500) % 3]
-    assert list(table_of(model, {"place": values})) == ["missing", "here", "missing (4)"]
 
 
 @pytest.mark.parametrize(
@@ -247,15 +262,6 @@ def test_groups_of_dates_are_dates(model, unit, form):
     days[:5] = np.datetime64("NaT")
     many = table_of(model, {"day": form(days)})
     assert list(many) == ["to 2024-01-26", "to 2024-02-20", "to 2024-03-16", "after 2024-03-16", "missing"]
-
-
-def test_groups_of_durations_and_zones_are_read(model):
-    hours = np.array([1, 30], dtype="m8[h]").astype("m8[ns]")[np.arange(500) % 2]
-    assert list(table_of(model, {"wait": hours})) == ["1:00:00", "1 day, 6:00:00"]
-    zoned = pd.Series(pd.to_datetime(["2024-01-01", "2024-01-02"])).dt.tz_localize("Europe/Berlin")
-    assert list(table_of(model, {"day": zoned[np.arange(500) % 2]})) == ["2024-01-01", "2024-01-02"]
-    mixed = np.array([date(2024, 1, 1), "later"], dtype=object)[np.arange(500) % 2]
-    assert list(table_of(model, {"day": mixed})) == ["2024-01-01", "later"]
 
 
 def test_groups_are_told_apart_by_their_whole_name(model):

@@ -154,11 +154,11 @@ def estimate(
     columns |= {"X": names_in(features), "time": names_in(time)}
     known = _read(reference, columns, read_options, time or "")
     as_text = [name for name in columns["X"] if not pd.api.types.is_numeric_dtype(known[name])]
-    unlabelled = _read(new, columns, read_options, target, as_text)
-    if target in unlabelled and unlabelled[target].isna().all():
-        unlabelled = unlabelled.drop(columns=target)
-    classes = _classes_of(columns["y_score"], known[target]) if labels is None else names_in(labels)
-    labelled, rows = _select(known, columns, classes), _select(unlabelled, columns, classes)
+    frame = _read(new, columns, read_options, target, as_text)
+    has_labels = target in frame and frame[target].notna().any()
+    classes = _class_names(columns["y_score"], known[target]) if labels is None else names_in(labels)
+    labelled = _select(known, columns if time in known else columns | {"time": []}, classes)
+    rows = _select(frame, columns if has_labels else columns | {"y_true": []}, classes)
     times = labelled.pop("time"), rows.pop("time")
     if time is not None:  # a reference without times is divided into equal chunks
         chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
@@ -239,7 +239,7 @@ def _read(
     return content.to_pandas(date_as_object=False)
 
 
-def _classes_of(scores: list[str], labels: Any) -> list[str] | None:
+def _class_names(scores: list[str], labels: Any) -> list[str] | None:
     """Return the classes in the names of probability columns, the positive one last, or None if there are none."""
     named = [score.removeprefix(_PROBABILITY) for score in scores if score.startswith(_PROBABILITY)]
     classes = _as_texts(labels).dropna().unique().tolist()
@@ -262,7 +262,7 @@ def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None
     """
     rows: dict[str, Any] = dict.fromkeys(columns)
     for parameter, names in columns.items():
-        if not names or names[0] not in frame:
+        if not names:
             continue
         values = frame[names] if parameter == "X" or len(names) > 1 else frame[names[0]]
         if classes is not None and parameter in ("y_true", "y_pred"):

@@ -83,7 +83,7 @@ class Dependence(NamedTuple):
     name: str
     values: list[float] | list[str]
     means: FloatArray
-    of_missing: FloatArray | None  # mean scores with the feature missing; None if no number is missing
+    missing_means: FloatArray | None  # mean scores with the feature missing; None if no number is missing
 
 
 def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list[Dependence]:
@@ -110,9 +110,9 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
         values, indices, missing = _grid(column)
         if len(values) + (missing is not None) > 1:
             means = np.array([mean_scores(feature, row) for row in indices])
-            of_missing = None if missing is None else mean_scores(feature, missing)
+            missing_means = None if missing is None else mean_scores(feature, missing)
             unit = " (seconds)" if column.dtype.kind == "m" else ""
-            dependences.append(Dependence(f"{name}{unit}", values, means, of_missing))
+            dependences.append(Dependence(f"{name}{unit}", values, means, missing_means))
     return dependences
 
 

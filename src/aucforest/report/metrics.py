@@ -92,12 +92,11 @@ def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray]
         tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
         selected = np.cumsum(np.bincount(group, weights))
         precision = np.divide(tps, selected, out=np.ones_like(tps), where=selected > 0.0)
-        hits = float(
-            np.interp(k * selected[-1], np.append(0.0, selected), np.append(0.0, tps))
-        )  # ties are interpolated
+        n_top = k * float(selected[-1])
+        hits = float(np.interp(n_top, np.append(0.0, selected), np.append(0.0, tps)))  # ties are interpolated
         return {
             "average_precision": float(precision_area(tps, precision)),
-            f"precision_at_{k}": hits / float(k * selected[-1]),
+            f"precision_at_{k}": hits / n_top,
             f"recall_at_{k}": hits / float(tps[-1]),
             "precision": precision[np.searchsorted(tps / tps[-1], RECALLS - _ROUNDING)],
             **means,
@@ -211,13 +210,13 @@ def find_thresholds(rows: ScoredRows) -> Thresholds:
     cumulated = cumulate_class(rows, 1)
     model_score, model_threshold = _model_threshold(rows)
     best = find_best(cumulated.tps, cumulated.fps, "gmean")
-    of_model = best if model_score is None else int(np.searchsorted(-cumulated.thresholds, -model_score))
+    model_cut = best if model_score is None else int(np.searchsorted(-cumulated.thresholds, -model_score))
     # Every linear cost has its minimum at a vertex of the convex hull of the ROC curve. The vertices are the ends of
     # the blocks of a decreasing isotonic regression of the labels on the rank.
     positives, selected = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
     hull = isotonic_regression(positives / selected, weights=selected, increasing=False).blocks
-    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, of_model]))[::-1]
-    best_g_mean, model_index = map(indices.tolist().index, (best, of_model))
+    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, model_cut]))[::-1]
+    best_g_mean, model_index = map(indices.tolist().index, (best, model_cut))
     tp, fp, thresholds = (np.asarray(values[indices], dtype=np.float64) for values in cumulated)
     return Thresholds(thresholds, tp, fp, None if model_score is None else model_index, model_threshold, best_g_mean)
 

@@ -137,24 +137,24 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
     forest = forest_of(model)
     if forest is not None:
-        of_stack = "" if forest is model else " of the stack's forest"
-        tables.append(_forest_table(f"The trees{of_stack}", forest))
+        suffix = "" if forest is model else " of the stack's forest"
+        tables.append(_forest_table(f"The trees{suffix}", forest))
         is_mixed, mixes_encodings = hasattr(forest, "mixture_"), hasattr(forest, "encoding_mixture_")
         if is_mixed or mixes_encodings:
             encoding = ", and by the encoding of columns of many categories" if mixes_encodings else ""
             caption = (
-                f"Trees{of_stack} by split criterion and splitter{encoding}, with the out-of-bag ROC AUC of each kind "
+                f"Trees{suffix} by split criterion and splitter{encoding}, with the out-of-bag ROC AUC of each kind "
                 "alone. A kind gets more trees if they raise the ROC AUC of the whole forest, which need not be the "
                 "best kind alone."
             )
             drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
         if training is not None:
-            curves, sentence = _curve(forest, training, of_stack)
+            curves, sentence = _curve(forest, training, suffix)
             drawn, lead = [*drawn, *curves], f"{lead} {sentence}"
     return Section("model", "Model", lead, drawn, tables)
 
 
-def _curve(forest: AUCForestClassifier, training: TrainingRows, of_stack: str) -> tuple[list[Plot], str]:
+def _curve(forest: AUCForestClassifier, training: TrainingRows, suffix: str) -> tuple[list[Plot], str]:
     """Plot the out-of-bag AUC by the number of trees; return it with a sentence that explains or replaces the plot."""
     n_trees = len(forest.trees_)
     if n_trees < _FEWEST_TREES:
@@ -165,7 +165,7 @@ def _curve(forest: AUCForestClassifier, training: TrainingRows, of_stack: str) -
         return [], ""
     intervals = "" if np.isnan(points[:, 2]).all() else ", with 95 % intervals"
     caption = (
-        f"Out-of-bag ROC AUC{of_stack} by the number of trees{intervals}. The first points are of fewer rows: those "
+        f"Out-of-bag ROC AUC{suffix} by the number of trees{intervals}. The first points are of fewer rows: those "
         "that are out of bag for one of so few trees."
     )
     drawn = [plots.picture(plots.trees_plot(points), "trees", caption)]

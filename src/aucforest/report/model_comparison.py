@@ -139,11 +139,9 @@ def models_sections(
         f"Intervals and tests are paired, row by row: {delong}percentiles of stratified bootstrap samples.",
         *(["Rows count by their weights."] if first.sample_weight is not None else []),
     ]
-    decision_models = [model for model, rows in scored.items() if not rows.is_probability]
-    if decision_models:
-        sentences.append(
-            f"The scores of {', '.join(decision_models)} are no probabilities: log loss and Brier score are left out."
-        )
+    if not all(rows.is_probability for rows in scored.values()):
+        names = ", ".join(model for model, rows in scored.items() if not rows.is_probability)
+        sentences.append(f"The scores of {names} are no probabilities: log loss and Brier score are left out.")
     table = Table("Metrics by model", ["model", *titles], body)
     tables = [differences_table(metric, rows, "model", name) for metric, rows in compared.items()]
     lead = f"Each metric with its 95 % interval, and its difference from {name}."

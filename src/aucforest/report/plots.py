@@ -209,8 +209,10 @@ def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tup
     if is_number:
         for color, class_name, k, means in curves:
             axes.plot(dependence.values, means, "o-", markersize=3, color=color, label=class_name)
-            if dependence.of_missing is not None:
-                axes.axhline(dependence.of_missing[k], color=color, linestyle=":", linewidth=1.2, label="where missing")
+            if dependence.missing_means is not None:
+                axes.axhline(
+                    dependence.missing_means[k], color=color, linestyle=":", linewidth=1.2, label="where missing"
+                )
         axes.set(xlabel=name, ylabel=label, ylim=limits)
         axes.locator_params(axis="x", nbins=5)
     else:
@@ -223,7 +225,7 @@ def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tup
         axes.locator_params(axis="x", nbins=4)
         axes.margins(y=0.1)
         axes.invert_yaxis()
-    if len(classes) > 1 or (is_number and dependence.of_missing is not None):
+    if len(classes) > 1 or (is_number and dependence.missing_means is not None):
         axes.legend(loc="best")
     return figure
 
