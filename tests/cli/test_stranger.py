@@ -238,13 +238,6 @@ def leak():
     )
 
 
-def leak_of_order():
-    return Messy(
-        *both(refund=lambda table: np.where(table["label"] == "yes", table["age"], 0)),
-        fit=["'refund' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"],
-    )
-
-
 def identifier():
     sentence = "column 'id': every value is distinct, as in an identifier; consider --drop id"
     tables = both(id=lambda table: [f"{len(table)}-{row:05d}x" for row in table.index])
@@ -262,7 +255,7 @@ def constant_and_empty():
 
 
 TABLES = [
-    stray_text, stray_text_kept, mixed_types, decimal_comma, dates_as_text, leak, leak_of_order, identifier,
+    stray_text, stray_text_kept, mixed_types, decimal_comma, dates_as_text, leak, identifier,
     constant_and_empty, dates_with_a_zone, german_dates, dates_of_parquet, dates_and_other_text, another_encoding,
     folder_of_parquet,
 ]  # fmt: skip
