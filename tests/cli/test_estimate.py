@@ -202,7 +202,7 @@ def test_stray_text_in_features_is_missing_as_in_fit(files, tmp_path):
     check_refusal(refused, "column 'age'")
 
 
-def test_missing_scores(files, tmp_path):
+def test_missing_scores_are_refused_or_dropped(files, tmp_path):
     gaps = tmp_path / "gaps.csv"
     frame_of(400, 1).assign(score=lambda f: f["score"].where(f.index > 2)).to_csv(gaps, index=False)
     refused = run(files[0], gaps, *NAMES)

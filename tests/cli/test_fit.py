@@ -235,7 +235,7 @@ def test_a_quantity_with_decimals_is_refused_with_a_command_line_that_can_be_cop
 @pytest.mark.parametrize(
     ("kind", "validate"), [("csv", []), ("parquet", ["--validate", 2])], ids=["out of core", "in memory"]
 )
-def test_what_is_no_quantity(tmp_path, kind, validate):
+def test_few_integers_and_text_are_classes(tmp_path, kind, validate):
     """Few integers, many rows of each, or text; and 50 of few rows, for which a rule would be wrong too often."""
     numbers = np.arange(6000)
     for labels in (numbers % 60, numbers[:600] // 12, np.char.add("c", (numbers[:900] % 70).astype(str))):
@@ -245,7 +245,7 @@ def test_what_is_no_quantity(tmp_path, kind, validate):
         succeed("fit", tmp_path / f"t.{kind}", *arguments)
 
 
-def test_comparisons_of_what_is_no_number(tmp_path):
+def test_a_comparison_may_be_a_label_and_needs_numbers(tmp_path):
     rows = mixed(120, 2).assign(age=np.where(np.arange(120) % 3 == 0, "<18", ">=18"))
     path, arguments = tmp_path / "rows.csv", ("--out", tmp_path / "m", "--drop", "id", "--trees", 5)
     rows.to_csv(path, index=False)
@@ -341,7 +341,7 @@ def test_standard_input_in_batches_and_a_column_without_a_name(files, tmp_path):
 
 
 def refusals(folder):
-    """Return arguments and the sentence that they deserve."""
+    """Return arguments of `fit`, and a part of the error message."""
     rows = mixed(40, 0)
     written = iter(range(100))
 

@@ -78,7 +78,7 @@ BAD = [
 ]
 
 
-def test_bad_groups_and_times_are_one_line(visits):
+def test_wrong_groups_and_times_are_refused_in_one_line(visits):
     original = visits.read_text()
     for column, change, option, sentence in BAD:
         visits.write_text(original)

@@ -175,7 +175,7 @@ def test_periods_of_dates_in_another_format(tables, tmp_path):
     check_refusal(named, "r.csv: column 'booked' holds dates or durations: leave dates out, because")
 
 
-def test_zones(tables, tmp_path):
+def test_zoned_dates_of_any_zone_give_the_same_predictions(tables, tmp_path):
     rows = pd.read_csv(tables / "train.csv", usecols=["booked", "label"], parse_dates=["booked"])
     zoned = rows.assign(booked=rows["booked"].dt.tz_localize("UTC"))
     zoned.to_csv(tmp_path / "zoned.csv", index=False)

@@ -87,7 +87,7 @@ def test_a_tree_as_text(files):
     check_usage(refused, "--json: cannot be combined with --text")
 
 
-def test_other_models_and_many_features(tmp_path):
+def test_linear_models_trees_and_many_features_are_inspected(tmp_path):
     X = np.random.default_rng(0).normal(size=(80, 30))
     y = X[:, 4] > 0
     aucforest.LinearAUCClassifier().fit(X, y).save(tmp_path / "linear")

@@ -57,13 +57,13 @@ def test_rules_are_those_of_python():
         ("recall=0", "recall must be in (0, 1], but is 0"),
     ],
 )
-def test_what_is_no_rule(text, sentence):
+def test_wrong_rules_are_refused(text, sentence):
     with pytest.raises(BadParameter) as caught:
         parse_rule(text)
     assert sentence in str(caught.value)
 
 
-def test_rules_of_two_classes_alone():
+def test_bounds_and_costs_are_for_two_classes():
     assert rule_for("gmean", 3, 2) == "gmean"
     with pytest.raises(ValueError, match=r"^--threshold with alerts and cost is for two classes, but there are 3$"):
         rule_for({"alerts": 5, "cost": [[0, 1], [1, 0]]}, 3, 2)

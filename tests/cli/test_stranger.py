@@ -322,7 +322,7 @@ def test_all_commands(table, model, tmp_path):
 @pytest.mark.parametrize(
     "table", [stray_text, mixed_types, dates_as_text, dates_of_parquet, folder_of_parquet], ids=lambda t: t.__name__
 )
-def test_python(table):
+def test_forests_in_python_take_messy_tables(table):
     """As pandas and polars frames: a warning or an error names what is not right, all else is predicted."""
     messy = table()
     X, y = messy.in_python(messy.train.drop(columns="label")), messy.train["label"].to_numpy()
@@ -385,7 +385,7 @@ def test_pages_in_python(table):
     X, test = (messy.in_python(rows.drop(columns="label")) for rows in (messy.train, messy.test))
     forest = aucforest.AUCForestClassifier(20, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # test_python has read them
+        warnings.simplefilter("ignore", UserWarning)  # test_forests_in_python_take_messy_tables reads them
         forest.fit(X, messy.train["label"].to_numpy())
     labels, new = messy.train["label"].to_numpy(), messy.test["label"].to_numpy()
     for form in (pl.from_pandas, lambda frame: frame):

@@ -26,7 +26,7 @@ ALONE = "The stack and its forest alone, on these rows"
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_stack_stands_beside_its_forest(stack, weighted):
+def test_the_stack_is_compared_with_its_forest(stack, weighted):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 200) if weighted else None
     (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], weights), 200, 0)
     assert [row[0] for row in section.tables[0].rows] == list(stack.members_)
@@ -143,7 +143,7 @@ def test_importances_have_the_digits_of_their_intervals():
     ]  # fmt: skip
 
 
-def test_other_models_and_more_classes_have_none(data, forest):
+def test_other_models_and_more_classes_have_no_reasons_and_members(data, forest):
     X, y = data
     sizes = X[["size"]].fillna(0.0)
     assert reasons_sections(score_rows(RandomForestClassifier(5).fit(sizes, y), sizes, y, None), None) == []

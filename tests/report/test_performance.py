@@ -121,7 +121,7 @@ def test_the_explorer_begins_with_the_bounds_of_the_model():
     assert aims({"alerts": 0.02, "cost": [[0, 1], [9, 0]]})["alerts"] == 20.0
 
 
-def test_labels_that_follow_no_threshold_are_said():
+def test_labels_that_follow_no_threshold_are_reported():
     class Odd(LogisticRegression):
         def predict(self, X):
             return np.arange(len(X)) % 2
