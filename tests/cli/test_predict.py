@@ -256,7 +256,7 @@ def test_wrong_tables_and_models_are_refused_in_one_line(files, tmp_path):
         )
     for model, sentence in [
         (tmp_path / "none", "there is no file"),
-        (tmp_path, "is a folder, not a model file"),
+        (files.model_aucforest.parent, "is a folder, not a model file"),
         (files.test_csv, "not a model file"),
     ]:
         check_refusal(run("predict", model, files.test_csv, "--out", tmp_path / "out.csv"), sentence)
