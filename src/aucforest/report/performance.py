@@ -1,7 +1,7 @@
 """The sections on the performance of a model: summary, limits, curves, alerts, calibration, thresholds, subgroups."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,8 @@ def _headline(rows: ScoredRows, auc: float) -> str:
         f"A row {of} has a higher score than another row in {percent(auc)} of all such pairs (ROC AUC); guessing gives "
         "50 %."
     )
-    for per_1000, k in alert_depths(rows.labels.size, [round(1000 * usual_proportion(rows))]).items():
+    per_1000 = round(1000 * usual_proportion(rows))
+    if k := alert_depths(rows.labels.size).get(per_1000):
         top = metrics_of_top(rows, k)
         precision, recall = percent(top.precision[0]), percent(top.recall[0])
         text += (
@@ -155,9 +156,9 @@ def metrics_of_top(rows: ScoredRows, k: int) -> MetricsAtK:
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
 
 
-def alert_depths(n_rows: int, per_1000: Iterable[int] = _PER_1000) -> dict[int, int]:
+def alert_depths(n_rows: int) -> dict[int, int]:
     """Return the number of rows for each number of alerts per 1,000 rows, without numbers below one."""
-    return {rate: round(n_rows * rate / 1000) for rate in per_1000 if n_rows * rate >= 1000}
+    return {rate: round(n_rows * rate / 1000) for rate in _PER_1000 if n_rows * rate >= 1000}
 
 
 def alerts_section(rows: ScoredRows) -> Section:
