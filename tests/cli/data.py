@@ -1,5 +1,7 @@
 """A table with every kind of column, and how commands are called in this process."""
 
+import json
+
 import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
@@ -17,6 +19,11 @@ def succeed(*arguments, **options):
     result = run(*arguments, **options)
     assert result.exit_code == 0, result.output
     return result
+
+
+def read_json(*arguments, **options):
+    """Call `aucforest` in this process, and return the JSON that it writes on standard output."""
+    return json.loads(succeed(*arguments, "--json", "-", **options).stdout)
 
 
 def check_refusal(result, sentence):

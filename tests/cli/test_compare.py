@@ -16,7 +16,7 @@ mpl.use("Agg")
 FAST = ("--trees", "3", "--folds", "2", "--repeats", "1")
 
 
-run, succeed = partial(data.run, "compare"), partial(data.succeed, "compare")
+run, succeed, read_json = (partial(call, "compare") for call in (data.run, data.succeed, data.read_json))
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def edited(table, column, values):
     return path
 
 
-def test_without_a_file_the_old_abalone_are_compared():
-    result = succeed(*FAST)
+def test_without_a_file_the_old_abalone_are_compared(tmp_path):
+    result = succeed(*FAST, "--json", tmp_path / "a.json")
     for text in (
         "abalone, rings >= 18",
         "auto",
@@ -54,6 +54,7 @@ def test_without_a_file_the_old_abalone_are_compared():
         "Means of 2 folds",
     ):
         assert text in result.output
+    assert json.loads((tmp_path / "a.json").read_text())["n_samples"] == 4177
 
 
 def test_figures_and_picture_are_written(table, tmp_path):
@@ -77,34 +78,32 @@ def test_figures_and_picture_are_written(table, tmp_path):
     assert words.startswith(content["verdict"])
     assert " ranks significantly better than gini on these folds" in content["verdict"]
     assert words.index(" log loss ") < words.index("fit time and sizes of trees") < words.index("nodes per tree")
+    scores, costs = result.stdout.split("fit time and sizes of trees")
+    assert scores.count("p = ") + scores.count("p < 0.001") >= 10
+    assert costs.count("p = ") + costs.count("p < 0.001") == 0
+    assert costs.strip().endswith("Means of 2 folds with 95 % intervals.")
 
 
-def test_the_command_line_is_the_function(table, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "params"),
+    [
+        ([], {}),
+        (["--splitter", "random"], {"splitter": "random"}),
+        (["--criteria", "auto,stack", "--trees", "30"], {"criteria": ["auto", "stack"], "n_estimators": 30}),
+    ],
+    ids=["default", "splitter", "stack"],
+)
+def test_the_command_line_is_the_function(table, tmp_path, options, params):
     """The defaults of both are the same but for trees and repeats."""
-    succeed(table, "--target", "grade", "--drop", "kind", *FAST, "--json", tmp_path / "a.json")
-    frame = pd.read_csv(table)
-    expected = compare_criteria(
-        frame[["width", "height", "count"]], frame["grade"], cv=2, n_estimators=3, random_state=0, verbose=0
-    )
-    content = json.loads((tmp_path / "a.json").read_text())
+    content = read_json(table, "--target", "grade", "--drop", "kind", *FAST, *options)
+    frame, params = pd.read_csv(table), {"n_estimators": 3, **params}
+    X = frame[["width", "height", "count"]]
+    expected = compare_criteria(X, frame["grade"], cv=2, random_state=0, verbose=0, **params)
     found = [(row["criterion"], row["metric"], row["mean"]) for row in content["summary"]]
-    of_clock = [row[:3] for row in expected.summary() if row.metric != "fit_seconds"]
-    assert [row for row in found if row[1] != "fit_seconds"] == [(*names, pytest.approx(v)) for *names, v in of_clock]
-
-
-def test_a_stack_is_compared(table, tmp_path):
-    options = ["--drop", "kind", "--criteria", "auto,stack", "--trees", "30", *FAST[2:]]
-    result = succeed(table, "--target", "grade", *options, "--json", tmp_path / "a.json")
-    frame = pd.read_csv(table)
-    expected = compare_criteria(
-        frame[["width", "height", "count"]], frame["grade"], criteria=["auto", "stack"], cv=2, n_estimators=30,
-        random_state=0, verbose=0,
-    )  # fmt: skip
-    found = [row for row in json.loads((tmp_path / "a.json").read_text())["summary"] if row["criterion"] == "stack"]
-    of_python = [row for row in expected.summary() if row.criterion == "stack"]
-    assert [row["metric"] for row in found] == [row.metric for row in of_python]
-    assert found[0]["mean"] == pytest.approx(of_python[0].mean)
-    assert "stack" in result.stdout
+    without_time = [row[:3] for row in expected.summary() if row.metric != "fit_seconds"]
+    assert [row for row in found if row[1] != "fit_seconds"] == [
+        (*names, pytest.approx(v)) for *names, v in without_time
+    ]
 
 
 def test_folds_that_are_all_equal_have_no_interval(table, tmp_path):
@@ -116,20 +115,11 @@ def test_folds_that_are_all_equal_have_no_interval(table, tmp_path):
     assert line.split() == ["ROC", "AUC", "1.0000", "1.0000", "1.0000"]
 
 
-def test_costs_have_no_p_values(table):
-    result = run(edited(table, "kind", range(60)), "--target", "grade", *FAST)
-    scores, costs = result.stdout.split("fit time and sizes of trees")
-    assert scores.count("p = ") + scores.count("p < 0.001") >= 10
-    assert costs.count("p = ") + costs.count("p < 0.001") == 0
-    assert costs.strip().endswith("Means of 2 folds with 95 % intervals.")
-
-
 def test_text_is_compared_on_as_categories(table, tmp_path):
     means = []
     for kinds in (["good", "bad", "ugly"], ["c", "a", "q"]):
         path = edited(table, "kind", np.repeat(kinds, 20))
-        succeed(path, "--target", "grade", *FAST, "--json", tmp_path / "a.json")
-        content = json.loads((tmp_path / "a.json").read_text())
+        content = read_json(path, "--target", "grade", *FAST)
         assert content["n_features"] == 4
         means.append([row["mean"] for row in content["summary"] if row["metric"] != "fit_seconds"])
     assert means[0] == means[1]
@@ -138,10 +128,11 @@ def test_text_is_compared_on_as_categories(table, tmp_path):
 def test_one_label_against_the_others(table, tmp_path):
     numeric = table.with_name("numbers.csv")
     pd.read_csv(table).drop(columns="grade").to_csv(numeric, index=False)
-    succeed(numeric, "--target", "kind", "--positive", "ugly", *FAST, "--json", tmp_path / "a.json")
-    assert json.loads((tmp_path / "a.json").read_text())["class_counts"] == {"not ugly": 40, "ugly": 20}
-    several = run(numeric, "--target", "kind", *FAST)
-    assert "numbers.csv, kind" in several.output
+    content = read_json(numeric, "--target", "kind", "--positive", "ugly", *FAST)
+    assert content["class_counts"] == {"not ugly": 40, "ugly": 20}
+    several = succeed(numeric, "--target", "kind", *FAST, "--json", "-")
+    assert json.loads(several.stdout)["data"] == "numbers.csv, kind"  # standard output has nothing else
+    assert "ROC AUC" in several.stderr
 
 
 def test_columns_that_are_dropped_weights_and_semicolons(table, tmp_path):
@@ -156,24 +147,13 @@ def test_columns_that_are_dropped_weights_and_semicolons(table, tmp_path):
         (wide, "--drop", "noise,weight,kind", "--separator", ";"),
         (wide, "--drop", "noise,kind", "--weight", "weight", "--separator", ";"),
     ):
-        succeed(path, "--target", "grade", *FAST, *options, "--json", tmp_path / "a.json")
-        content = json.loads((tmp_path / "a.json").read_text())
+        content = read_json(path, "--target", "grade", *FAST, *options)
         assert content["n_features"] == 3
         found.append([row["mean"] for row in content["summary"] if row["metric"] != "fit_seconds"])
     assert found[0] == found[1] != found[2]
 
 
-def test_the_splitter_changes_the_forests(table, tmp_path):
-    found = {}
-    for splitter in ("auto", "best", "random"):
-        arguments = ["--target", "grade", *FAST, "--drop", "kind", "--splitter", splitter]
-        succeed(table, *arguments, "--json", tmp_path / "a.json")
-        summary = json.loads((tmp_path / "a.json").read_text())["summary"]
-        found[splitter] = [row["mean"] for row in summary if row["metric"] != "fit_seconds"]
-    assert found["auto"] == found["best"] != found["random"]
-
-
-def test_refusals_are_one_line_and_exit_with_1(table, tmp_path):
+def test_wrong_files_and_columns_are_refused_in_one_line(table, tmp_path):
     cases = [
         ((tmp_path / "missing.csv", "--target", "grade"), "there is no file"),
         ((table, "--target", "grad"), "table.csv has no column 'grad'; did you mean 'grade'?"),
@@ -202,17 +182,3 @@ def test_wrong_calls_exit_with_2(table):
     check_usage(unknown, "did you mean 'gini'?")
     check_usage(run(table, "--target", "grade", "--splitter", "worst"), "'worst' is not one of")
     check_usage(run(table, "--target", "grade", "--plot", "a.txt"), "must end in .png, .svg, .pdf, got a.txt")
-
-
-def test_figures_on_standard_output(table, tmp_path):
-    """Standard output has the figures alone where it is asked for them."""
-    result = succeed(table, "--target", "grade", *FAST, "--json", "-")
-    assert json.loads(result.stdout)["data"] == "table.csv, grade"
-    assert "ROC AUC" in result.stderr
-
-
-@pytest.mark.slow
-def test_the_table_of_the_default_is_abalone(tmp_path):
-    result = succeed(*FAST, "--json", tmp_path / "a.json")
-    assert "abalone" in result.stdout
-    assert json.loads((tmp_path / "a.json").read_text())["n_samples"] == 4177

@@ -1,6 +1,5 @@
 """`aucforest evaluate`: the metrics, at the threshold of the model."""
 
-import io
 import json
 import re
 
@@ -18,7 +17,7 @@ from aucforest.metrics import (
     metrics_at_k,
     roc_auc_score,
 )
-from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
+from tests.cli.data import check_refusal, check_usage, mixed, read_json, run, succeed
 from tests.cli.test_fit import forest
 from tests.cli.test_predict import frame_of
 
@@ -28,39 +27,34 @@ def test_the_figures_are_those_of_the_metrics(files, source):
     result = succeed("evaluate", files.model_aucforest, getattr(files, source), "--target", "label", "--json", "-")
     content = json.loads(result.stdout)
     model, rows = aucforest.load(files.model_aucforest), mixed(250, 1)
-    y, X = rows["label"].to_numpy(str), frame_of(rows)
-    score = model.predict_proba(X)[:, 1]
-    matrix = confusion_matrix(y, model.predict(X))
-    recalls = np.diag(matrix) / matrix.sum(axis=1)
-    expected = {
-        "average_precision": average_precision_score(y == "yes", score),
-        "g_mean": np.sqrt(recalls.prod()),
-        "brier": brier_score_loss(y == "yes", score),
-        "log_loss": log_loss(y, model.predict_proba(X)),
+    is_positive, X = (rows["label"] == "yes").to_numpy(), frame_of(rows)
+    score, matrix = model.predict_proba(X)[:, 1], confusion_matrix(rows["label"], model.predict(X))
+    found = {figure["metric"]: (figure["value"], figure["low"], figure["high"]) for figure in content["metrics"]}
+    without_interval = {
+        "average_precision": average_precision_score(is_positive, score),
+        "g_mean": np.sqrt((np.diag(matrix) / matrix.sum(axis=1)).prod()),
+        "brier": brier_score_loss(is_positive, score),
+        "log_loss": log_loss(is_positive, score),
     }
-    auc, *rest = content["metrics"]
-    rest, top = rest[:4], rest[4:]
-    expected_top = metrics_at_k(y == "yes", score, 0.01)
-    for figure, name in zip(top, ("precision", "recall", "lift"), strict=True):
-        assert figure["metric"] == f"{name}_at_0.01"
-        assert (figure["value"], figure["low"], figure["high"]) == pytest.approx(getattr(expected_top, name))
-        assert f"{name} at 1 %" in result.stderr
-    assert (auc["value"], auc["low"], auc["high"]) == pytest.approx(auc_confidence_interval(y == "yes", score))
-    assert {figure["metric"]: figure["value"] for figure in rest} == pytest.approx(expected)
-    assert all(figure["low"] is None for figure in rest)
+    top = metrics_at_k(is_positive, score, 0.01)
+    expected = {
+        "roc_auc": auc_confidence_interval(is_positive, score),
+        **{name: (value, None, None) for name, value in without_interval.items()},
+        **{f"{name}_at_0.01": getattr(top, name) for name in ("precision", "recall", "lift")},
+    }
+    assert list(found) == list(expected)
+    for name, values in expected.items():
+        assert found[name] == pytest.approx(tuple(values)), name
     assert content["confusion_matrix"] == matrix.tolist()
     assert content["threshold"] == model.threshold_
     assert content["n_samples"] == 250
-    for text in (
-        f"{auc['value']:.4f}",
-        f"{auc['low']:.4f} to {auc['high']:.4f}",
-        "positive class: yes; 250 rows",
-        "G-mean",
-    ):
+    auc, low, high = found["roc_auc"]
+    of_top = ("precision at 1 %", "recall at 1 %", "lift at 1 %")
+    for text in (f"{auc:.4f}", f"{low:.4f} to {high:.4f}", "positive class: yes; 250 rows", "G-mean", *of_top):
         assert text in result.stderr
 
 
-def test_a_stack(files, stack):
+def test_a_stack_is_evaluated_at_its_threshold(files, stack):
     result = succeed("evaluate", stack.path, files.test_csv, "--target", "label", "--json", "-")
     model, rows = aucforest.load(stack.path), mixed(250, 1)
     content, score = json.loads(result.stdout), model.predict_proba(frame_of(rows))[:, 1]
@@ -74,8 +68,8 @@ def test_a_stack(files, stack):
 
 
 def test_alerts_are_a_number_or_a_proportion(files):
-    arguments = ["evaluate", files.model_aucforest, files.test_csv, "--target", "label", "--json", "-", "--alerts"]
-    by_number, by_proportion = (json.loads(run(*arguments, k).stdout)["metrics"][5:] for k in ("50", "0.2"))
+    arguments = ["evaluate", files.model_aucforest, files.test_csv, "--target", "label", "--alerts"]
+    by_number, by_proportion = (read_json(*arguments, k)["metrics"][5:] for k in ("50", "0.2"))
     assert [figure["metric"] for figure in by_number] == ["precision_at_50", "recall_at_50", "lift_at_50"]
     for one, other in zip(by_number, by_proportion, strict=True):
         assert one["value"] == pytest.approx(other["value"])
@@ -93,13 +87,13 @@ def test_weights_and_a_label_against_the_others(tmp_path):
     rows.to_csv(tmp_path / "rows.csv", index=False)
     arguments = ["--target", "label", "--positive", "3"]
     succeed("fit", tmp_path / "rows.csv", *arguments, "--drop", "id,weight", "--out", tmp_path / "m", "--trees", 10)
-    result = succeed("evaluate", tmp_path / "m", tmp_path / "rows.csv", *arguments, "--weight", "weight", "--json", "-")
+    content = read_json("evaluate", tmp_path / "m", tmp_path / "rows.csv", *arguments, "--weight", "weight")
     model = aucforest.load(tmp_path / "m")
     # scikit-learn takes classes to be sorted
     assert model.classes_.tolist() == ["3", "not 3"]
     score = model.predict_proba(frame_of(rows))[:, 0]
     expected = auc_confidence_interval(rows["label"] == 3, score, sample_weight=rows["weight"])
-    auc = json.loads(result.stdout)["metrics"][0]
+    auc = content["metrics"][0]
     assert (auc["value"], auc["low"], auc["high"]) == pytest.approx(expected)
     rows.to_parquet(tmp_path / "rows.parquet")
     for kind in ("csv", "parquet"):
@@ -120,70 +114,27 @@ def test_a_model_of_booleans_takes_a_positive_label(tmp_path):
     succeed(*arguments, "--positive", "yes")
 
 
-def test_the_rarer_of_two_labels_is_positive(tmp_path):
-    """In the command line, whichever comes first in sorted order."""
-    rows = mixed(300, 2)
-    words = np.where(rows["label"] == "yes", "fraud", "ok")
-    rows = rows.assign(label=words).drop(columns=["id", "weight"])
-    rows.to_csv(tmp_path / "rows.csv", index=False)
-    arguments = ["--target", "label", "--out", tmp_path / "m", "--trees", 10, "--threshold", "f1"]
-    fitted = run("fit", tmp_path / "rows.csv", *arguments)
-    assert "positive class: 'fraud', the rarer label" in fitted.stderr
-    assert "labels: fraud where its probability is at least" in fitted.stdout
-    rule = fitted.stdout.split("at least ")[1].split()[0]
-    model = aucforest.load(tmp_path / "m")
-    assert model.classes_.tolist() == ["fraud", "ok"]
-    result = run("evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label", "--json", tmp_path / "e.json")
-    content, proba = json.loads((tmp_path / "e.json").read_text()), model.predict_proba(frame_of(mixed(300, 2)))
-    assert (content["classes"], content["positive_class"]) == (["fraud", "ok"], "fraud")
-    assert f"fraud where its probability is at least {rule} (the threshold of the model)" in result.stdout
-    expected = {
-        "average_precision": average_precision_score(words == "fraud", proba[:, 0]),
-        "log_loss": log_loss(words, proba),
-    }
-    found = {metric["metric"]: metric["value"] for metric in content["metrics"]}
-    assert {name: found[name] for name in expected} == pytest.approx(expected)
-    predictions = pd.read_csv(io.StringIO(run("predict", tmp_path / "m", tmp_path / "rows.csv").stdout))
-    assert predictions.columns.tolist() == ["prediction", "probability_fraud", "probability_ok"]
-    assert predictions["prediction"].tolist() == model.predict(frame_of(mixed(300, 2))).tolist()
-    assert (predictions["prediction"] == "fraud").tolist() == (
-        predictions["probability_fraud"] >= content["threshold"]
-    ).tolist()
-
-
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("text", "rule", "shown"),
     [
-        (None, "(prevalence)"),
-        ("prevalence", "(prevalence)"),
-        ("0.3", "at least 0.3\n"),
-        ("argmax", "the most probable class"),
+        (None, "prevalence", "(prevalence)\n"),
+        ("0.3", 0.3, "at least 0.3\n"),
+        ("argmax", None, "the most probable class\n"),
+        ("recall=0.8", {"recall": 0.8}, "(recall=0.8, chosen on these rows)\n"),
+        (
+            "alerts=20,cost=1:10",
+            {"alerts": 20, "cost": [[0, 1], [10, 0]]},
+            "(alerts=20,cost=1:10, chosen on these rows)\n",
+        ),
     ],
 )
-def test_labels_are_by_prevalence_where_the_model_has_no_threshold(files, tmp_path, rule, said):
-    forest_without = forest(mixed(300, 0))
-    forest_without.save(tmp_path / "m")
-    options = [] if rule is None else ["--threshold", rule]
-    arguments = [tmp_path / "m", files.test_csv, "--target", "label", *options, "--json", tmp_path / "e.json"]
-    result = run("evaluate", *arguments)
-    assert said in result.stdout, result.output
-    X, y = frame_of(mixed(250, 1)), mixed(250, 1)["label"].to_numpy(str)
-    forest_without.set_threshold({None: "prevalence", "0.3": 0.3, "argmax": None}.get(rule, rule))
-    expected = confusion_matrix(y, forest_without.predict(X)).tolist()
-    assert json.loads((tmp_path / "e.json").read_text())["confusion_matrix"] == expected
-    check_usage(run("evaluate", *arguments[:4], "--threshold", "often"), "argmax or a probability, but is 'often'")
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [("recall=0.8", {"recall": 0.8}), ("alerts=20,cost=1:10", {"alerts": 20, "cost": [[0, 1], [10, 0]]})],
-)
-def test_a_rule_chooses_the_threshold_on_the_rows(files, text, rule):
-    arguments = [files.model_aucforest, files.test_csv, "--target", "label", "--threshold", text, "--json", "-"]
-    result = run("evaluate", *arguments)
-    assert f"({text}, chosen on these rows)" in result.stderr, result.output
-    model, rows = aucforest.load(files.model_aucforest), mixed(250, 1)
-    X, y = frame_of(rows), rows["label"].to_numpy(str)
+def test_a_rule_chooses_the_threshold_on_the_rows(files, tmp_path, text, rule, shown):
+    """By default prevalence where the model has no threshold."""
+    model, X, y = forest(mixed(300, 0)), frame_of(mixed(250, 1)), mixed(250, 1)["label"].to_numpy(str)
+    model.save(tmp_path / "m")
+    options = [] if text is None else ["--threshold", text]
+    result = succeed("evaluate", tmp_path / "m", files.test_csv, "--target", "label", *options, "--json", "-")
+    assert shown in result.stderr
     model.set_threshold(rule, X, y, oob=False)
     content = json.loads(result.stdout)
     assert content["threshold"] == model.threshold_
@@ -217,23 +168,22 @@ def test_rates_by_columns_that_need_not_be_features(files, tmp_path):
 
 
 def test_more_classes_have_no_interval(tmp_path):
-    rows = mixed(150, 2).assign(label=np.tile([1.0, 2.0, 3.0], 50))
+    rows, model = mixed(150, 2).assign(label=np.tile([1.0, 2.0, 3.0], 50)), tmp_path / "m"
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    run("fit", tmp_path / "rows.csv", "--target", "label", "--drop", "id", "--out", tmp_path / "m", "--trees", 10)
-    result = succeed(
-        "evaluate", tmp_path / "m", tmp_path / "rows.csv", "--target", "label", "--json", tmp_path / "f.json"
-    )
-    model = aucforest.load(tmp_path / "m")
-    X = frame_of(rows).assign(weight=rows["weight"])
+    arguments = [tmp_path / "rows.csv", "--target", "label"]
+    content = read_json("fit", *arguments, "--drop", "id", "--out", model, "--trees", 30)
+    result = succeed("evaluate", model, *arguments, "--json", tmp_path / "f.json")
+    forest, X = aucforest.load(model), frame_of(rows).assign(weight=rows["weight"])
+    assert forest.classes_.tolist() == [1, 2, 3]
     auc = json.loads((tmp_path / "f.json").read_text())["metrics"][0]
-    assert auc["value"] == hand_till_score(rows["label"], model.predict_proba(X))
-    assert auc["low"] is None
+    auc_of_fit = content["metrics"]["out of bag"][0]
+    assert (auc["value"], auc["low"]) == (hand_till_score(rows["label"], forest.predict_proba(X)), None)
+    assert (auc_of_fit["value"], auc_of_fit["low"]) == (forest.oob_score_, None)
     assert "positive" not in result.stdout
-    arguments = [tmp_path / "m", tmp_path / "rows.csv", "--target", "label", "--by", "colour"]
-    check_refusal(run("evaluate", *arguments), "--by is for two classes, but the model has 3")
+    check_refusal(run("evaluate", model, *arguments, "--by", "colour"), "--by is for two classes, but the model has 3")
 
 
-def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
+def test_wrong_labels_and_columns_are_refused_in_one_line(files, tmp_path):
     rows = pd.read_csv(files.test_csv)
     changed = {
         "maybe": rows.assign(label=rows["label"].where(rows.index != 4, "maybe")),

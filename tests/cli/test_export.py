@@ -18,20 +18,8 @@ def balanced_model(folder):
     """Fit a forest to balanced samples, labels that are text and the first of them positive."""
     train, model = folder / "train.csv", folder / "balanced.aucforest"
     mixed(300, 0).replace({"label": {"yes": "fraud", "no": "genuine"}}).to_csv(train, index=False)
-    succeed(
-        "fit",
-        train,
-        "--target",
-        "label",
-        "--drop",
-        "id,weight",
-        "--sampling",
-        "balanced",
-        "--trees",
-        10,
-        "--out",
-        model,
-    )
+    options = "--target", "label", "--drop", "id,weight", "--sampling", "balanced", "--trees", 10
+    succeed("fit", train, *options, "--out", model)
     return model
 
 
@@ -67,7 +55,7 @@ def test_values_that_float32_does_not_represent(tmp_path):
     assert re.search(r"rounded to float32, as it rounds them; by this, \d+ rows of these 400 have", result.stdout)
 
 
-def test_a_stack(files, tmp_path):
+def test_a_stack_is_exported_to_onnx_only(files, tmp_path):
     X, y = frame_of(mixed(300, 0)), mixed(300, 0)["label"]
     stack = aucforest.AUCStackingClassifier(aucforest.AUCForestClassifier(20, random_state=0), pos_label="no").fit(X, y)
     model, onnx, sklearn = tmp_path / "stack.aucforest", tmp_path / "stack.onnx", tmp_path / "stack.skops"
@@ -111,7 +99,7 @@ def test_stray_text_in_checked_rows(files, tmp_path):
     assert (tmp_path / "m.onnx").exists()
 
 
-def test_wrong_calls(files, tmp_path):
+def test_unknown_kinds_of_files_and_wrong_paths_are_refused(files, tmp_path):
     check_usage(run("export", files.model_aucforest), "name a file to write")
     check_usage(run("export", files.model_aucforest, "--onnx", tmp_path / "m.txt"), "must end in .onnx, got m.txt")
     check_usage(run("export", files.model_aucforest, "--sklearn", tmp_path / "m.pkl"), "must end in .skops, got m.pkl")

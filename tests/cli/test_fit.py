@@ -10,7 +10,7 @@ import aucforest
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.tables.text_files import TextFiles
-from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
+from tests.cli.data import check_refusal, check_usage, mixed, read_json, run, succeed
 
 
 def frame_of(rows):
@@ -38,11 +38,10 @@ def test_the_model_is_that_of_python(files):
 
 def test_the_figures_are_out_of_bag(files):
     rows = mixed(300, 0)
-    is_positive = rows["label"].to_numpy() == "yes"
-    fitted = forest(rows)
+    fitted, is_positive = forest(rows), rows["label"].to_numpy() == "yes"
     score, auc = fitted.oob_decision_function_[:, 1], fitted.oob_score_
-    known = np.isfinite(score)
-    _, low, high = auc_with_interval(is_positive[known], score[known], auc=auc)
+    seen = np.isfinite(score)
+    _, low, high = auc_with_interval(is_positive[seen], score[seen], auc=auc)
     for text in (
         "train.csv, label",
         f"{auc:.4f}",
@@ -86,9 +85,8 @@ def test_options_of_the_forest_are_for_a_stack_too(files, tmp_path):
     params = {"criterion": "gini", "max_depth": 3, "class_weight": "balanced", "min_samples_leaf": 2}
     expected, X = stack_of(mixed(300, 0), 25, shrinkage=4, **params), frame_of(mixed(250, 1))
     assert np.array_equal(aucforest.load(tmp_path / "m").predict_proba(X), expected.predict_proba(X))
-    reference = pd.read_csv(
-        tmp_path / "reference.csv", dtype={"probability_yes": str}
-    )  # pandas 2.2 rounds what it reads
+    # pandas 2.2 rounds what it reads
+    reference = pd.read_csv(tmp_path / "reference.csv", dtype={"probability_yes": str})
     proba = expected.oob_decision_function_
     seen = np.isfinite(proba[:, 0])
     assert reference["id"].tolist() == np.flatnonzero(seen).tolist()
@@ -96,38 +94,29 @@ def test_options_of_the_forest_are_for_a_stack_too(files, tmp_path):
     assert reference["prediction"].eq("yes").tolist() == (proba[seen, 1] >= expected.threshold_).tolist()
 
 
-def test_a_stack_is_cross_validated(files, tmp_path):
-    arguments = ["--model", "stack", "--drop", "id,weight", "--trees", 30, "--validate", 2, "--json", "-"]
-    result = succeed("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
-    comparison = aucforest.inspection.compare_criteria(
-        frame_of(mixed(300, 0)), mixed(300, 0)["label"].to_numpy(str), criteria=["stack"], cv=2, random_state=0,
-        n_estimators=30, metrics=["roc_auc"], verbose=0,
-    )  # fmt: skip
-    figures = json.loads(result.stdout)["metrics"]["2 folds"]
-    assert figures[0]["value"] == pytest.approx(comparison.summary()[0].mean)
-
-
-def test_cross_validation(files, tmp_path):
-    arguments = ["--drop", "id,weight", "--trees", 10, "--validate", 3, "--json", "-"]
-    result = succeed("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
-    content = json.loads(result.stdout)
+@pytest.mark.parametrize(
+    ("model", "criterion", "trees", "folds"), [("forest", "auto", 10, 3), ("stack", "stack", 30, 2)]
+)
+def test_cross_validation_is_that_of_compare_criteria(files, tmp_path, model, criterion, trees, folds):
+    arguments = ["--model", model, "--drop", "id,weight", "--trees", trees, "--validate", folds]
+    content = read_json("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
     assert content["class_counts"] == {"no": 216, "yes": 84}
-    figures = content["metrics"]["3 folds"]
+    figures = content["metrics"][f"{folds} folds"]
     assert [figure["metric"] for figure in figures] == ["roc_auc", "average_precision", "g_mean", "brier", "log_loss"]
     assert figures[0]["low"] < figures[0]["value"] < figures[0]["high"]
     comparison = aucforest.inspection.compare_criteria(
-        frame_of(mixed(300, 0)), mixed(300, 0)["label"].to_numpy(str), criteria=["auto"], cv=3, random_state=0,
-        n_estimators=10, metrics=["roc_auc"], verbose=0,
+        frame_of(mixed(300, 0)), mixed(300, 0)["label"].to_numpy(str), criteria=[criterion], cv=folds, random_state=0,
+        n_estimators=trees, metrics=["roc_auc"], verbose=0,
     )  # fmt: skip
     assert figures[0]["value"] == pytest.approx(comparison.summary()[0].mean)
     assert figures[0]["high"] == pytest.approx(comparison.summary()[0].high)
 
 
-def test_groups(visits, tmp_path):
+def test_groups_are_never_divided(visits, tmp_path):
     """Folds, bootstrap samples and the forests of folds are of whole customers, whose column is no feature."""
     arguments = ["--target", "label", "--positive", "yes", "--drop", "date", "--trees", 30, "--groups", "customer"]
-    result = succeed("fit", visits, *arguments, "--out", tmp_path / "m", "--validate", 3, "--json", "-")
-    content, rows = json.loads(result.stdout), pd.read_csv(visits, dtype=str)
+    content = read_json("fit", visits, *arguments, "--out", tmp_path / "m", "--validate", 3)
+    rows = pd.read_csv(visits, dtype=str)
     X, y, groups = rows[["width"]].astype(float), rows["label"].to_numpy(str), rows["customer"].to_numpy(str)
     expected = aucforest.AUCForestClassifier(30, oob_score=True, threshold="prevalence", random_state=0)
     expected.fit(X, y, groups=groups)
@@ -144,29 +133,29 @@ def test_groups(visits, tmp_path):
     found = run_folds({"": expected.set_params(oob_score=False)}, X, y, groups=groups, **how)["roc_auc"].mean()
     assert content["metrics"]["3 folds by customer"][0]["value"] == pytest.approx(found)
     assert found != pytest.approx(run_folds({"": expected}, X, y, **how)["roc_auc"].mean())
-    result = succeed("fit", visits, *arguments, "--out", tmp_path / "streamed", "--memory-limit", "1GB", "--json", "-")
+    streamed = read_json("fit", visits, *arguments, "--out", tmp_path / "streamed", "--memory-limit", "1GB")
     assert (tmp_path / "streamed").read_bytes() == (tmp_path / "m").read_bytes()
-    assert json.loads(result.stdout)["metrics"]["out of bag"] == content["metrics"]["out of bag"]
+    assert streamed["metrics"]["out of bag"] == content["metrics"]["out of bag"]
 
 
-def test_groups_in_a_checkpoint_folder(visits, tmp_path):
+def test_groups_belong_to_a_checkpoint_folder_and_a_sampling(visits, tmp_path):
     arguments = ["--target", "label", "--positive", "yes", "--trees", 3, "--folder", tmp_path / "folder"]
     arguments += ["--out", tmp_path / "m", "--drop"]
     succeed("fit", visits, *arguments, "date", "--groups", "customer")
     check_refusal(run("fit", visits, *arguments, "date,customer"), "of another fit: groups is 'customer'")
     check_refusal(run("fit", visits, *arguments, "date", "--groups", "custommer"), "did you mean 'customer'?")
+    by_class = run("fit", visits, *arguments, "date", "--groups", "customer", "--sampling", "balanced")
+    check_refusal(by_class, "groups need sampling='bootstrap', 'subsample' or 'half-samples', but it is 'balanced'")
 
 
 def test_folds_forward_in_time(visits, tmp_path):
     arguments = ["--target", "label", "--positive", "yes", "--drop", "customer", "--trees", 10, "--validate", 2]
-    result = succeed(
-        "fit", visits, *arguments, "--time", "date", "--out", tmp_path / "m", "--json", tmp_path / "a.json"
-    )
-    content = json.loads((tmp_path / "a.json").read_text())
+    result = succeed("fit", visits, *arguments, "--time", "date", "--out", tmp_path / "m", "--json", "-")
+    content = json.loads(result.stdout)
     assert content["n_features"] == 1
     assert len(content["metrics"]["2 folds by date"]) == 5
     assert [(fold["n_train"], fold["n_test"]) for fold in content["time_folds"]] == [(100, 100), (200, 100)]
-    assert "2024-01-30 to 2024-02-18" in result.output
+    assert "2024-01-30 to 2024-02-18" in result.stderr
     succeed("fit", visits, *arguments[:-2], "--drop", "customer,date", "--out", tmp_path / "plain")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "plain").read_bytes()
 
@@ -174,22 +163,38 @@ def test_folds_forward_in_time(visits, tmp_path):
 def test_intervals_of_few_rows_stay_in_the_range_of_the_metric(tmp_path):
     rows = mixed(60, 6).assign(label=["yes"] * 6 + ["no"] * 54)
     rows.to_csv(tmp_path / "few.csv", index=False)
-    arguments = ["--drop", "id,weight", "--criterion", "auc", "--trees", 10, "--validate", 3, "--json", "-"]
-    result = succeed("fit", tmp_path / "few.csv", "--target", "label", "--out", tmp_path / "m", *arguments)
-    *shares, log_loss = json.loads(result.stdout)["metrics"]["3 folds"]
+    arguments = ["--drop", "id,weight", "--criterion", "auc", "--trees", 10, "--validate", 3]
+    content = read_json("fit", tmp_path / "few.csv", "--target", "label", "--out", tmp_path / "m", *arguments)
+    *shares, log_loss = content["metrics"]["3 folds"]
     assert all(0 <= figure["low"] < figure["value"] < figure["high"] <= 1 for figure in shares)
     assert 0 < log_loss["low"] < log_loss["value"] < log_loss["high"]
 
 
-def test_weights_criterion_and_sampling(files, tmp_path):
-    arguments = ["--weight", "weight", "--criterion", "gini", "--sampling", "balanced", "--seed", 3, "--trees", 20]
-    path = tmp_path / "m"
-    succeed("fit", files.train_csv, "--target", "label", "--out", path, "--drop", "id", *arguments)
+TREE_OPTIONS = ["--splitter", "random", "--max-depth", 4, "--min-samples-leaf", 3, "--max-features", 0.5]
+TREE_PARAMS = {"splitter": "random", "max_depth": 4, "min_samples_leaf": 3, "max_features": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("options", "params"),
+    [
+        (["--weight", "weight", "--sampling", "balanced", "--seed", 3], {"sampling": "balanced", "random_state": 3}),
+        (
+            [*TREE_OPTIONS, "--class-weight", "balanced", "--shrinkage", "none", "--threshold", "argmax"],
+            {**TREE_PARAMS, "class_weight": "balanced", "shrinkage": None},
+        ),
+    ],
+    ids=["weights", "trees"],
+)
+def test_options_are_parameters_of_the_forest(files, tmp_path, options, params):
+    arguments = ["--target", "label", "--out", tmp_path / "m", "--drop", "id,weight", "--trees", 20, *options]
+    result = succeed("fit", files.train_csv, *arguments, "--criterion", "gini")
     rows = mixed(300, 0)
-    expected = aucforest.AUCForestClassifier(20, criterion="gini", sampling="balanced", random_state=3)
-    expected.fit(frame_of(rows), rows["label"].to_numpy(str), sample_weight=rows["weight"])
-    X = frame_of(rows)
-    assert np.array_equal(aucforest.load(path).predict_proba(X), expected.predict_proba(X))
+    expected = aucforest.AUCForestClassifier(20, criterion="gini", **{"random_state": 0, **params})
+    weight = rows["weight"] if "--weight" in options else None
+    expected.fit(frame_of(rows), rows["label"].to_numpy(str), sample_weight=weight)
+    model, X = aucforest.load(tmp_path / "m"), frame_of(mixed(250, 1))
+    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
+    assert ("labels: the most probable class" in result.stdout) == (model.threshold_ is None) == ("argmax" in options)
 
 
 def test_a_quantity_makes_two_classes(tmp_path):
@@ -197,35 +202,32 @@ def test_a_quantity_makes_two_classes(tmp_path):
     rows["label"] = np.random.default_rng(0).permutation(121) * 1000 + 7
     path, out = tmp_path / "rows.parquet", tmp_path / "m"
     rows.to_parquet(path)
-    arguments = (path, "--target", "label", "--drop", "id", "--trees", 5)
-    for command in ("fit", "compare"):
-        outs = ("--out", out) if command == "fit" else ("--folds", 2, "--repeats", 1)
-        given = arguments if command == "fit" else (*arguments[:3], "--trees", 5)
-        check_refusal(
-            run(command, *given, *outs),
-            "column 'label' has 121 distinct integers in 121 rows, which looks like a quantity, not classes: make two"
-            " classes of it with --positive '>=60007', or bin it and write the bins as text",
-        )
+    sentence = (
+        "column 'label' has 121 distinct integers in 121 rows, which looks like a quantity, not classes: make two"
+        " classes of it with --positive '>=60007', or bin it and write the bins as text"
+    )
+    for command, *options in (
+        ("fit", "--drop", "id", "--out", out),
+        ("compare", "--folds", 2, "--repeats", 1),
+    ):
+        arguments = [command, path, "--target", "label", "--trees", 5, *options]
+        check_refusal(run(*arguments), sentence)
         assert out.exists() == (command == "compare")
-        result = succeed(command, *given, *outs, "--positive", ">=60007", "--json", tmp_path / "a.json")
-        content = json.loads((tmp_path / "a.json").read_text())
+        content = read_json(*arguments, "--positive", ">=60007")
         assert content["class_counts"] == {"not >=60007": 60, ">=60007": 61}
         assert content["data"] == "rows.parquet, label >=60007"
     assert aucforest.load(out).classes_.tolist() == [">=60007", "not >=60007"]
-    result = succeed("evaluate", out, path, "--target", "label", "--json", "-")
-    assert np.sum(json.loads(result.stdout)["confusion_matrix"], axis=1).tolist() == [61, 60]
+    content = read_json("evaluate", out, path, "--target", "label")
+    assert np.sum(content["confusion_matrix"], axis=1).tolist() == [61, 60]
 
 
-def test_a_quantity_with_decimals_is_refused(tmp_path):
-    """With a command line that can be copied."""
-    rows = pd.DataFrame({"x": np.arange(101.0), "price": 500.25 - np.arange(101)})
+def test_a_quantity_with_decimals_is_refused_with_a_command_line_that_can_be_copied(tmp_path):
     path = tmp_path / "rows.csv"
-    rows.to_csv(path, index=False)
+    pd.DataFrame({"x": np.arange(101.0), "price": 500.25 - np.arange(101)}).to_csv(path, index=False)
     for command in (("fit", path, "--out", tmp_path / "m"), ("compare", path)):
-        check_refusal(
-            run(*command, "--target", "price"),
-            "column 'price' has numbers such as 500.25, not class labels; --positive '>=450.25' makes two classes",
-        )
+        result = run(*command, "--target", "price")
+        advice = "--positive '>=450.25' makes two classes"
+        check_refusal(result, f"column 'price' has numbers such as 500.25, not class labels; {advice}")
         result = run(*command, "--target", "price", "--positive", ">nan")
         check_refusal(result, "'>nan' compares with NaN, which no number is above or below")
 
@@ -233,7 +235,7 @@ def test_a_quantity_with_decimals_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "validate"), [("csv", []), ("parquet", ["--validate", 2])], ids=["out of core", "in memory"]
 )
-def test_what_is_no_quantity(tmp_path, kind, validate):
+def test_few_integers_and_text_are_classes(tmp_path, kind, validate):
     """Few integers, many rows of each, or text; and 50 of few rows, for which a rule would be wrong too often."""
     numbers = np.arange(6000)
     for labels in (numbers % 60, numbers[:600] // 12, np.char.add("c", (numbers[:900] % 70).astype(str))):
@@ -243,7 +245,7 @@ def test_what_is_no_quantity(tmp_path, kind, validate):
         succeed("fit", tmp_path / f"t.{kind}", *arguments)
 
 
-def test_comparisons_of_what_is_no_number(tmp_path):
+def test_a_comparison_may_be_a_label_and_needs_numbers(tmp_path):
     rows = mixed(120, 2).assign(age=np.where(np.arange(120) % 3 == 0, "<18", ">=18"))
     path, arguments = tmp_path / "rows.csv", ("--out", tmp_path / "m", "--drop", "id", "--trees", 5)
     rows.to_csv(path, index=False)
@@ -251,18 +253,6 @@ def test_comparisons_of_what_is_no_number(tmp_path):
     assert "<18 40, >=18 80" in result.stdout
     result = run("fit", path, "--target", "label", "--positive", ">=18", *arguments)
     check_refusal(result, "rows.csv, line 2: column 'label' has the value 'no', which is not a number")
-
-
-def test_more_classes_and_labels_of_numbers(tmp_path):
-    rows = mixed(120, 2).assign(label=np.tile([1.0, 2.0, 3.0], 40))
-    path = tmp_path / "rows.csv"
-    rows.to_csv(path, index=False)
-    result = succeed(
-        "fit", path, "--target", "label", "--out", tmp_path / "m", "--drop", "id", "--trees", 30, "--json", "-"
-    )
-    model = aucforest.load(tmp_path / "m")
-    assert model.classes_.tolist() == [1, 2, 3]
-    assert json.loads(result.stdout)["metrics"]["out of bag"][0]["value"] == model.oob_score_
 
 
 def test_an_index_of_pandas_is_no_column(files, tmp_path):
@@ -298,14 +288,14 @@ def test_files_are_trained_out_of_core(tmp_path, kind):
 def test_costs_and_recalls_are_of_the_positive_class(tmp_path, text):
     """In the command line the rarer of two labels is positive, whichever comes first in sorted order."""
     models = []
-    for name, positive in (("first", "a fraud"), ("last", "the fraud")):
-        rows = mixed(150, 2).drop(columns=["id", "weight"])
-        words = np.where(rows["label"] == "yes", positive, "ok")
-        rows.assign(label=words).to_csv(tmp_path / f"{name}.csv", index=False)
-        arguments = ["--target", "label", "--trees", 10, "--threshold", text, "--validate", 2, "--out", tmp_path / name]
-        result = succeed("fit", tmp_path / f"{name}.csv", *arguments)
-        assert f"({text})" in result.stdout
-        models.append(aucforest.load(tmp_path / name))
+    for positive in ("a fraud", "the fraud"):
+        rows = mixed(150, 2).drop(columns=["id", "weight"]).replace({"label": {"yes": positive, "no": "ok"}})
+        rows.to_csv(tmp_path / "rows.csv", index=False)
+        arguments = ["--target", "label", "--trees", 10, "--threshold", text, "--validate", 2, "--out", tmp_path / "m"]
+        result = succeed("fit", tmp_path / "rows.csv", *arguments)
+        models.append(aucforest.load(tmp_path / "m"))
+        shown = f"{positive} where its probability is at least {models[-1].threshold_:.4g} ({text})"
+        assert shown in result.stdout
     # a forest of the same rows with the classes in another order differs a little
     assert models[0].threshold_ == pytest.approx(models[1].threshold_, abs=0.02)
     costs = [[[0, 10], [1, 0]], [[0, 1], [10, 0]]]  # in the order of the classes
@@ -314,24 +304,10 @@ def test_costs_and_recalls_are_of_the_positive_class(tmp_path, text):
         assert model.get_params()["threshold"] == rule
 
 
-def test_costs_are_for_two_classes(tmp_path):
-    mixed(90, 2).assign(label=np.tile([1, 2, 3], 30)).to_csv(tmp_path / "rows.csv", index=False)
-    arguments = ["--target", "label", "--drop", "id", "--out", tmp_path / "m", "--threshold", "cost=1:10"]
-    check_refusal(run("fit", tmp_path / "rows.csv", *arguments), "--threshold with cost is for two classes, but there")
-
-
-def test_a_threshold_within_a_bound(files, tmp_path):
-    text, rule = "alerts=30", {"alerts": 30}
-    arguments = ["--target", "label", "--trees", 20, "--drop", "id,weight", "--threshold", text, "--validate", 2]
-    result = succeed("fit", files.train_csv, *arguments, "--out", tmp_path / "m", "--reference", tmp_path / "r.csv")
-    model = aucforest.load(tmp_path / "m")
-    assert model.get_params()["threshold"] == rule
-    assert f"yes where its probability is at least {model.threshold_:.4g} ({text})" in result.stdout
-    assert 20 < (pd.read_csv(tmp_path / "r.csv")["prediction"] == "yes").sum() <= 30
-
-
-def count_readings(monkeypatch):
-    """Return a list to which the columns of each reading of a text file are added."""
+@pytest.mark.parametrize("weight", [[], ["--weight", "weight"]], ids=["plain", "weighted"])
+@pytest.mark.parametrize("option", [[], ["--memory-limit", "1GB"], ["--folder", "folder"]], ids=" ".join)
+def test_a_small_csv_is_read_into_memory(files, tmp_path, monkeypatch, option, weight):
+    """Within a limit of memory, or with a folder, the file is read again and again, but for its labels and weights."""
     readings, read = [], TextFiles._read
 
     def read_and_count(table, columns, schema):
@@ -339,34 +315,33 @@ def count_readings(monkeypatch):
         return read(table, columns, schema)
 
     monkeypatch.setattr(TextFiles, "_read", read_and_count)
-    return readings
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--drop", "id" if weight else "id,weight", "--threshold", "gmean", "--trees", 20, *option, *weight]
+    succeed("fit", files.train_csv, "--target", "label", "--out", "m", *arguments)
+    roles = ["label", "weight"] if weight else ["label"]
+    if option:
+        assert len(readings) == len(["labels", "notes", "first batch", "bins", "codes", "out of bag"])
+        assert [sum(name in columns for columns in readings) for name in roles] == [1] * len(roles)
+    else:
+        assert readings == [roles, ["width", "colour", "count", "flag"]]
+    if not weight:
+        assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("options", "in_memory"), [([], True), (["--memory-limit", "1GB"], False), (["--folder"], False)]
-)
-def test_a_small_csv_is_read_into_memory(files, tmp_path, monkeypatch, options, in_memory):
-    """The model is the same; within a limit of memory, or with a folder, the file is read again and again."""
-    options = [*options, tmp_path / "folder"] if "--folder" in options else options
-    readings = count_readings(monkeypatch)
-    arguments = ["--drop", "id,weight", "--threshold", "gmean", "--trees", 20, *options]
-    succeed("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
-    assert (readings == [["label"], ["width", "colour", "count", "flag"]]) == in_memory
-    assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
-
-
-def test_standard_input_and_a_column_without_a_name(files, tmp_path):
+def test_standard_input_in_batches_and_a_column_without_a_name(files, tmp_path):
+    arguments = "--target", "label", "--out", tmp_path / "m", "--threshold", "gmean", "--trees", 20
     text = mixed(300, 0).drop(columns=["id", "weight"]).to_csv()
-    result = succeed(
-        "fit", "-", "--target", "label", "--out", tmp_path / "m", "--threshold", "gmean", "--trees", 20, input=text
-    )
+    result = succeed("fit", "-", *arguments, input=text)
     assert "standard input, label" in result.stdout
     assert "Warning: a column without a name" in result.stderr
+    assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
+    in_batches = "--drop", "id,weight", "--memory-limit", "1GB"
+    succeed("fit", "-", *arguments, *in_batches, input=files.train_csv.read_bytes())
     assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
 
 
 def refusals(folder):
-    """Return arguments and the sentence that they deserve."""
+    """Return arguments of `fit`, and a part of the error message."""
     rows = mixed(40, 0)
     written = iter(range(100))
 
@@ -378,7 +353,8 @@ def refusals(folder):
             file.write_bytes(content)
         return file
 
-    table = path(rows)
+    table, three = path(rows), path(rows.assign(label=(rows.index % 3)))
+    many = path(pd.DataFrame({"x": range(600), "label": [f"c{row % 70}" for row in range(600)]}))
     text = table.read_text()
     no_id = ("--drop", "id")
     return [
@@ -399,13 +375,15 @@ def refusals(folder):
         ((table, "--target", "width"), "not class labels; --positive '>="),
         ((path(rows.assign(label=[[1], [2]] * 20), "parquet"),), "not class labels"),
         ((table, *no_id, "--validate", "31"), "too few for 31 folds"),
+        ((three, *no_id, "--threshold", "cost=1:10"), "--threshold with cost is for two classes, but there"),
+        ((many,), "column 'label' has 70 distinct labels in 600 rows, too many classes to learn: name one label"),
         ((table, "--out", folder / "no" / "m"), f"the folder {folder / 'no'} does not exist"),
         ((table, "--out", folder), "is a folder, not a file to write"),
         ((table, "--out", table), "would be overwritten"),
     ]  # fmt: skip
 
 
-def test_refusals_are_one_line_and_exit_with_1(tmp_path):
+def test_wrong_tables_and_columns_are_refused_in_one_line(tmp_path):
     for arguments, sentence in refusals(tmp_path):
         defaults = {"--target": "label", "--out": tmp_path / "m"}
         for name, value in defaults.items():
@@ -418,10 +396,6 @@ def test_refusals_are_one_line_and_exit_with_1(tmp_path):
 WRONG_CALLS = [
     (["--criterion", "ginny"], "'ginny' is not one of 'auto', 'auc', 'gini'"),
     (["--threshold", "ginny"], "argmax or a probability, but is 'ginny'"),
-    (["--threshold", "1.5"], "argmax or a probability, but is '1.5'"),
-    (["--threshold", "lift=1"], "cost=FP:FN, alerts=NUMBER,cost=FP:FN, argmax or"),
-    (["--threshold", "fpr=low"], "must be a number, but is 'low'"),
-    (["--threshold", "fpr=2"], "fpr must be in [0, 1], but is 2"),
     (["--trees", "0"], "'--trees'"),
     (["--jobs", "0"], "must be at least 1, or -1 for all cores, but is 0"),
     (["--memory-limit", "lots"], "must be a number of bytes, such as"),
@@ -445,79 +419,33 @@ def test_wrong_calls_exit_with_2(files):
         check_usage(run(*fit, "--out", "m", *arguments), sentence)
 
 
-def test_groups_are_not_sampled_by_class(visits, tmp_path):
-    arguments = ["--target", "label", "--positive", "yes", "--drop", "date", "--trees", 3, "--groups", "customer"]
-    result = run("fit", visits, *arguments, "--sampling", "balanced", "--out", tmp_path / "m")
-    check_refusal(result, "groups need sampling='bootstrap', 'subsample' or 'half-samples', but it is 'balanced'")
-
-
-def test_standard_input_is_read_batch_by_batch(files, tmp_path):
-    arguments = "--target", "label", "--drop", "id,weight", "--threshold", "gmean", "--trees", 20
-    limit = "--memory-limit", "1GB", "--out", tmp_path / "m"
-    succeed("fit", "-", *arguments, *limit, input=files.train_csv.read_bytes())
-    assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
-
-
-def test_options_of_the_forest(files, tmp_path):
-    options = ["--splitter", "random", "--max-depth", 4, "--min-samples-leaf", 3, "--max-features", 0.5]
-    options += ["--class-weight", "balanced", "--shrinkage", "none", "--threshold", "argmax", "--criterion", "gini"]
-    arguments = ["--target", "label", "--out", tmp_path / "m", "--drop", "id,weight", "--trees", 20, *options]
-    result = succeed("fit", files.train_csv, *arguments)
-    assert "labels: the most probable class" in result.stdout
-    params = {"splitter": "random", "max_depth": 4, "min_samples_leaf": 3, "max_features": 0.5}
-    expected = forest(mixed(300, 0), **params, class_weight="balanced", shrinkage=None, criterion="gini")
-    X = frame_of(mixed(250, 1))
-    model = aucforest.load(tmp_path / "m")
-    assert np.array_equal(model.predict_proba(X), expected.predict_proba(X))
-    assert model.threshold_ is None
-
-
 @pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
-def test_the_out_of_bag_reference(files, tmp_path, streams):
-    rows = mixed(300, 0).assign(label=lambda table: np.where(table["label"] == "yes", "bad", "good"))
-    pd.read_csv(files.train_csv).assign(label=rows["label"]).to_csv(tmp_path / "t.csv", index=False)
-    options = ["--drop", "id,weight", "--trees", 20, "--reference", tmp_path / "r.csv", *streams]
-    succeed("fit", tmp_path / "t.csv", "--target", "label", "--out", tmp_path / "m", *options)
-    reference = pd.read_csv(tmp_path / "r.csv")
-    assert reference.columns.tolist() == ["label", "prediction", "probability_bad", "probability_good"]
-    expected = forest(rows, threshold="prevalence", pos_label="bad")
-    seen = np.isfinite(expected.oob_decision_function_[:, 0])
-    np.testing.assert_allclose(reference["probability_bad"], expected.oob_decision_function_[seen, 0], rtol=1e-12)
-    assert reference["label"].tolist() == rows["label"][seen].tolist()
-    assert (reference["prediction"] == "bad").tolist() == (
-        expected.oob_decision_function_[seen, 0] >= expected.threshold_
-    ).tolist()
-
-
-def test_too_many_labels_of_text_are_refused(tmp_path):
-    names = np.char.add("c", (np.arange(600) % 70).astype(str))
-    pd.DataFrame({"x": np.arange(600), "y": names}).to_csv(tmp_path / "t.csv", index=False)
-    result = run("fit", tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "m")
-    check_refusal(result, "column 'y' has 70 distinct labels in 600 rows, too many classes to learn: name one label")
-
-
-@pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
-def test_columns_of_the_reference(files, tmp_path, streams):
+def test_the_reference_has_out_of_bag_predictions_and_columns_of_the_table(files, tmp_path, streams):
     """Features and others in the types of the table, for `estimate --features` and `--time`."""
     rows = mixed(300, 0).assign(day=np.repeat(pd.date_range("2024-01-01", periods=60), 5).astype("M8[s]"))
+    rows["label"] = np.where(rows["label"] == "yes", "bad", "good")
     rows.to_csv(tmp_path / "t.csv", index=False, date_format="%Y-%m-%d")
     options = ["--drop", "id,weight,day", "--trees", 20, "--keep", "width,day,label,colour", *streams]
     reference = tmp_path / "r.parquet"
     succeed("fit", tmp_path / "t.csv", "--target", "label", "--out", tmp_path / "m", "--reference", reference, *options)
     found = pd.read_parquet(reference)
-    names = ["width", "day", "colour", "label", "prediction", "probability_no", "probability_yes"]
+    fitted = forest(rows.drop(columns="day"), threshold="prevalence", pos_label="bad")
+    names = ["width", "day", "colour", "label", "prediction", "probability_bad", "probability_good"]
     assert found.columns.tolist() == names
-    seen = np.isfinite(forest(mixed(300, 0)).oob_decision_function_[:, 1])
+    proba = fitted.oob_decision_function_[:, 0]
+    seen = np.isfinite(proba)
     expected = rows[seen].reset_index(drop=True)
+    np.testing.assert_allclose(found["probability_bad"], proba[seen], rtol=1e-12)
+    assert (found["prediction"] == "bad").tolist() == (proba[seen] >= fitted.threshold_).tolist()
     assert found["day"].map(pd.Timestamp).tolist() == expected["day"].tolist()
     assert found["label"].tolist() == expected["label"].tolist()
     assert found["colour"].fillna("").tolist() == expected["colour"].fillna("").tolist()
     np.testing.assert_array_equal(found["width"], expected["width"])
     reference_of_numbers = tmp_path / "numbers.parquet"
     found.assign(width=found["width"].fillna(0.0)).to_parquet(reference_of_numbers)
-    names = ("--score", "probability_yes", "--target", "label", "--features", "width", "--number", 2)
-    estimated = succeed("estimate", reference_of_numbers, reference_of_numbers, *names, "--json", "-")
-    assert json.loads(estimated.stdout)["estimates"][0]["domain_auc"] is not None
+    names = ("--score", "probability_bad", "--target", "label", "--features", "width", "--number", 2)
+    content = read_json("estimate", reference_of_numbers, reference_of_numbers, *names)
+    assert content["estimates"][0]["domain_auc"] is not None
 
 
 @pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
@@ -532,20 +460,16 @@ def test_stray_text_in_columns_of_the_reference(tmp_path, streams):
     assert pd.read_parquet(tmp_path / "r.parquet", columns=["a", "b"]).dtypes.tolist() == [np.float64, np.float64]
 
 
-@pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
-def test_two_columns_of_the_reference_have_no_name_in_common(tmp_path, streams):
+def test_two_columns_of_the_reference_have_no_name_in_common(tmp_path):
     """Before the fit; the labels would be lost, or mistaken for predictions by `estimate`."""
     for name in ("prediction", "probability_yes"):
         mixed(100, 0).rename(columns={"label": name}).to_csv(tmp_path / "t.csv", index=False)
-        arguments = ["fit", tmp_path / "t.csv", "--target", name, "--out", tmp_path / "m", "--drop", "id", *streams]
-        check_refusal(
-            run(*arguments, "--reference", tmp_path / "r.csv"),
-            f"the reference would have two columns named {name!r}: rename that of t.csv",
-        )
-        assert not (tmp_path / "m").exists()
-        assert not (tmp_path / "r.csv").exists()
+        arguments = ["fit", tmp_path / "t.csv", "--target", name, "--out", tmp_path / "m", "--drop", "id"]
+        sentence = f"the reference would have two columns named {name!r}: rename that of t.csv"
+        check_refusal(run(*arguments, "--reference", tmp_path / "r.csv"), sentence)
     refused = run(*arguments, "--reference", tmp_path / "r.csv", "--keep", "widht")
     check_refusal(refused, "has no column 'widht'; did you mean 'width'")
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
     check_usage(run(*arguments, "--keep", "width"), "--keep: needs --reference")
 
 
@@ -558,15 +482,3 @@ def test_the_model_is_there_if_the_reference_cannot_be_written(files, tmp_path):
     assert "File name too long" in result.stderr
     assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
     assert result.stdout == files.fitted.stdout
-
-
-@pytest.mark.parametrize("weight", [None, "weight"])
-def test_labels_of_a_csv_are_read_once(files, tmp_path, monkeypatch, weight):
-    """With weights."""
-    readings = count_readings(monkeypatch)
-    arguments = ["--drop", "id" if weight else "id,weight", "--trees", 20, "--memory-limit", "1GB"]
-    arguments += ["--weight", weight] if weight else []
-    succeed("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
-    assert sum("label" in columns for columns in readings) == 1
-    assert sum("weight" in columns for columns in readings) == (weight is not None)
-    assert len(readings) == len(["labels", "notes", "first batch", "bins", "codes", "out of bag"])

@@ -1,6 +1,5 @@
 """Commands with a model that reads target rates of a column of many categories."""
 
-import json
 from collections import Counter
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import pytest
 
 import aucforest
 from aucforest.inspection import explain
-from tests.cli.data import check_usage, run, succeed
+from tests.cli.data import check_usage, read_json, run, succeed
 from tests.estimators.rated import make_rated
 
 
@@ -26,12 +25,10 @@ def rated(tmp_path_factory):
     return SimpleNamespace(train=train, test=test, model=model, fitted=result)
 
 
-def test_the_number_of_features(rated):
-    assert "3 columns, 2 of them categorical; 4 features" in rated.fitted.stdout
-
-
 def test_inspect_shows_rates_and_encodings(rated):
+    assert "3 columns, 2 of them categorical; 4 features" in rated.fitted.stdout
     model = aucforest.load(rated.model)
+    assert "merchant: rate <= 0." in run("inspect", rated.model, "--text", model.encodings_.index("rates")).stdout
     result = succeed("inspect", rated.model)
     words = " ".join(result.stdout.split())
     assert "4 features of 3 columns" in words
@@ -39,7 +36,7 @@ def test_inspect_shows_rates_and_encodings(rated):
     counts = Counter(model.encodings_)
     assert set(counts) == {"sets", "rates"}
     assert f"encodings {'; '.join(f'{name}={n}' for name, n in counts.most_common())}" in words
-    content = json.loads(run("inspect", rated.model, "--json", "-").stdout)
+    content = read_json("inspect", rated.model)
     assert content["encodings"] == counts
     assert [feature["kind"] for feature in content["features"]] == ["categorical", "numeric", "categorical", "rate"]
     assert [feature["name"] for feature in content["features"]][-1] == "merchant: rate"
@@ -48,20 +45,15 @@ def test_inspect_shows_rates_and_encodings(rated):
     assert content["parameters"]["categorical_encoding"] == "auto"
 
 
-def test_rules_of_a_tree_name_rates(rated):
-    index = aucforest.load(rated.model).encodings_.index("rates")
-    assert "merchant: rate <= 0." in run("inspect", rated.model, "--text", index).stdout
-
-
 def test_inspect_shows_no_encodings_without_rates(files):
-    assert "encodings" not in json.loads(run("inspect", files.model_aucforest, "--json", "-").stdout)
+    assert "encodings" not in read_json("inspect", files.model_aucforest)
 
 
 def test_predictions_and_reasons(rated, tmp_path):
     out = tmp_path / "predictions.csv"
     succeed("predict", rated.model, rated.test, "--reasons", 9, "--out", out)
-    model, X, written = aucforest.load(rated.model), pd.read_csv(rated.test), pd.read_csv(out)
-    X = X.drop(columns="label")
+    model, written = aucforest.load(rated.model), pd.read_csv(out)
+    X = pd.read_csv(rated.test).drop(columns="label")
     np.testing.assert_allclose(written["probability_yes"], model.predict_proba(X)[:, 1], rtol=1e-12)
     # One reason for each column, and none for a rate.
     assert [name for name in written if name.startswith("reason_")] == ["reason_1", "reason_2", "reason_3"]
@@ -100,10 +92,9 @@ def test_a_stack_reads_rates(rated, tmp_path):
     assert "3 columns, 2 of them categorical; 4 features" in result.stdout
     stack = aucforest.load(path)
     assert stack.members_["residual"].encodings_ == ["rates"] * 30
-    content = json.loads(run("inspect", path, "--json", "-").stdout)
+    content = read_json("inspect", path)
     assert content["encodings"] == {"rates": 30}
-    page = tmp_path / "report.html"
-    result = succeed("report", path, rated.test, "--target", "label", "--out", page)
+    succeed("report", path, rated.test, "--target", "label", "--out", tmp_path / "report.html")
 
 
 def test_unknown_encodings_are_wrong_calls(rated, tmp_path):

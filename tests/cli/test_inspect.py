@@ -14,9 +14,10 @@ from tests.estimators.data import make_table, small_forest
 from tests.tree.chains import make_chain
 
 
-def test_the_facts(files):
+def test_the_facts_are_printed_with_the_kind_of_importance(files):
     result = succeed("inspect", files.model_aucforest)
-    model = aucforest.load(files.model_aucforest)
+    model, words = aucforest.load(files.model_aucforest), " ".join(result.stdout.split())
+    intercepts = model.calibration_.intercepts
     for text in (
         "AUCForestClassifier",
         "number=20",
@@ -24,57 +25,36 @@ def test_the_facts(files):
         "['no', 'yes']",
         "format version",
         f"{model.threshold_:.4g}",
+        f"intercepts=[{intercepts[0]:.4g}, {intercepts[1]:.4g}]",
         "; ".join(f"{', '.join(name)}={n}" for name, n in Counter(model.variants_).most_common(2)),
+        "feature kind importance by impurity",
+        "importance by impurity: the share in what the splits gain on the training rows, which favours",
     ):
-        assert text in result.stdout, text
-
-
-def test_the_kind_of_importance_is_said(files):
-    words = " ".join(run("inspect", files.model_aucforest).stdout.split())
-    assert "feature kind importance by impurity" in words
-    assert "importance by impurity: the share in what the splits gain on the training rows, which favours" in words
+        assert text in words, text
     assert words.endswith('"aucforest report" with --train has the importance by permutation of out-of-bag rows')
-    assert "by impurity" in " ".join(run("inspect", "--help").stdout.split())
 
 
-def test_numbers_have_four_digits(files):
-    intercepts = aucforest.load(files.model_aucforest).calibration_.intercepts
-    shown = " ".join(run("inspect", files.model_aucforest).stdout.split())
-    assert f"intercepts=[{intercepts[0]:.4g}, {intercepts[1]:.4g}]" in shown
-
-
-def test_the_json_is_what_the_help_says(files, tmp_path):
-    assert "JSON file for all of this; - is standard output." in " ".join(run("inspect", "--help").stdout.split())
-    result = run("inspect", files.model_aucforest, "--json", tmp_path / "a.json")
-    assert result.stderr == f"JSON: {tmp_path / 'a.json'}\n"
-
-
-def test_the_figures(files):
-    result = run("inspect", files.model_aucforest, "--json", "-")
-    content = json.loads(result.stdout)
-    model = aucforest.load(files.model_aucforest)
-    summary = forest_summary(model)
-    assert content["trees"]["number"] == 20
-    assert content["trees"]["mean_nodes"] == pytest.approx(summary.n_nodes.mean())
-    assert content["trees"]["max_depth"] == summary.max_depth.max()
+def test_the_json_has_the_attributes_of_the_model(files, tmp_path):
+    out = tmp_path / "a.json"
+    assert run("inspect", files.model_aucforest, "--json", out).stderr == f"JSON: {out}\n"
+    content, model = json.loads(out.read_text()), aucforest.load(files.model_aucforest)
+    trees, summary = content["trees"], forest_summary(model)
+    assert (trees["number"], trees["max_depth"]) == (20, summary.max_depth.max())
+    assert trees["mean_nodes"] == pytest.approx(summary.n_nodes.mean())
     assert content["parameters"]["threshold"] == "gmean"
-    assert content["variants"]["auc, best"] == sum(name == ("auc", "best") for name in model.variants_)
-    assert sum(content["variants"].values()) == 20
+    assert content["variants"] == Counter(map(", ".join, model.variants_))
     assert content["fitted_threshold"] == model.threshold_
     assert content["fitted_shrinkage"] == model.shrinkage_
     assert content["fitted_calibration"]["slope"] == model.calibration_.slope
     assert content["classes"] == ["no", "yes"]
     assert content["format_version"] >= 1
     assert content["file_bytes"] == files.model_aucforest.stat().st_size
-    assert [feature["name"] for feature in content["features"]] == ["width", "colour", "count", "flag"]
-    assert [feature["categories"] for feature in content["features"]][1:] == [
-        ["1", 'blu"e', "green, dark", "red"],
-        None,
-        [False, True],
-    ]
-    assert [feature["impurity_importance"] for feature in content["features"]] == pytest.approx(
-        model.split_importances_.tolist()
-    )
+    features = {feature["name"]: feature for feature in content["features"]}
+    assert {name: feature["categories"] for name, feature in features.items()} == {
+        "width": None, "colour": ["1", 'blu"e', "green, dark", "red"], "count": None, "flag": [False, True],
+    }  # fmt: skip
+    importances = [feature["impurity_importance"] for feature in features.values()]
+    assert importances == pytest.approx(model.split_importances_.tolist())
 
 
 def test_a_stack_shows_its_members_and_the_trees_of_its_forest(stack):
@@ -107,7 +87,7 @@ def test_a_tree_as_text(files):
     check_usage(refused, "--json: cannot be combined with --text")
 
 
-def test_other_models_and_many_features(tmp_path):
+def test_linear_models_trees_and_many_features_are_inspected(tmp_path):
     X = np.random.default_rng(0).normal(size=(80, 30))
     y = X[:, 4] > 0
     aucforest.LinearAUCClassifier().fit(X, y).save(tmp_path / "linear")
@@ -121,7 +101,7 @@ def test_other_models_and_many_features(tmp_path):
     assert run("inspect", tmp_path / "tree", "--text", 0).stdout.startswith("|--- feature_4 <= ")
 
 
-def test_refusals_are_one_line_and_exit_with_1(files, tmp_path):
+def test_files_that_are_no_models_are_refused(files, tmp_path):
     check_refusal(run("inspect", tmp_path / "none"), "there is no file")
     check_refusal(run("inspect", files.test_csv), "not a model file")
     check_refusal(run("inspect", files.model_aucforest, "--json", files.model_aucforest), "would be overwritten")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import aucforest
-from tests.cli.data import check_refusal, check_usage, mixed, run, succeed
+from tests.cli.data import check_refusal, check_usage, mixed, read_json, run, succeed
 
 
 @pytest.fixture(scope="module")
@@ -47,23 +47,13 @@ def test_a_model_is_refreshed(files, tmp_path, weight):
 def test_groups_are_those_of_a_column(files, tmp_path):
     rows = mixed(300, 1).assign(customer=[f"c{row // 3}" for row in range(300)])
     rows.to_csv(tmp_path / "new.csv", index=False)
-    call = [
-        "refresh",
-        files / "old",
-        tmp_path / "new.csv",
-        "--target",
-        "label",
-        "--out",
-        tmp_path / "new",
-        "--json",
-        "-",
-    ]
-    content = json.loads(succeed(*call, "--groups", "customer").stdout)
+    call = ["refresh", files / "old", tmp_path / "new.csv", "--target", "label", "--out", tmp_path / "new"]
+    content = read_json(*call, "--groups", "customer")
     X = rows.drop(columns=["id", "label", "customer"])
     X = X.astype({"colour": "category", "width": float, "count": float})
     expected = aucforest.refresh(aucforest.load(files / "old"), X, rows["label"], groups=rows["customer"])
     assert content["roc_auc"] == expected.roc_auc._asdict()
-    assert content["roc_auc"] != json.loads(succeed(*call).stdout)["roc_auc"]
+    assert content["roc_auc"] != read_json(*call)["roc_auc"]
     rows["customer"] = rows["customer"].where(rows.index != 7)
     rows.to_csv(tmp_path / "new.csv", index=False)
     check_refusal(run(*call, "--groups", "customer"), "'customer' has no value: every row needs a group")
@@ -85,9 +75,8 @@ def test_the_reference_is_that_of_the_refreshed_model(files, tmp_path):
 
 def test_rows_of_the_old_model_in_another_order_are_noted(files, tmp_path):
     mixed(200).sample(frac=1, random_state=0).to_csv(tmp_path / "shuffled.csv", index=False)
-    result = succeed(
-        "refresh", files / "old", tmp_path / "shuffled.csv", "--target", "label", "--out", tmp_path / "new"
-    )
+    arguments = [tmp_path / "shuffled.csv", "--target", "label", "--out", tmp_path / "new"]
+    result = succeed("refresh", files / "old", *arguments)
     assert "Check that the model was not trained on these rows." in result.stderr
 
 
@@ -110,36 +99,32 @@ def test_one_column_may_have_several_roles(files, tmp_path):
     succeed(*call, "--weight", "weight", "--groups", "weight")
 
 
-def test_refusals(files, tmp_path):
-    call = ["--target", "label", "--out", tmp_path / "new"]
-    check_refusal(run("refresh", files / "old", files / "old.csv", *call), "pass new ones")
-    few = mixed(12, 3)
-    few.to_csv(tmp_path / "few.csv", index=False)
-    check_refusal(run("refresh", files / "old", tmp_path / "few.csv", *call), "but a refresh needs 10 of every class")
+def test_known_rows_few_rows_and_wrong_outputs_are_refused(files, tmp_path):
+    few = tmp_path / "few.csv"
+    mixed(12, 3).to_csv(few, index=False)
+    for data, out, sentence in (
+        (files / "old.csv", tmp_path / "new", "pass new ones"),
+        (few, tmp_path / "new", "but a refresh needs 10 of every class"),
+        (files / "new.csv", files / "old", "overwritten"),
+    ):
+        check_refusal(run("refresh", files / "old", data, "--target", "label", "--out", out), sentence)
     check_usage(run("refresh", files / "old", files / "new.csv", "--target", "label", "--out", "-"), "must be a file")
-    check_refusal(
-        run("refresh", files / "old", files / "new.csv", "--target", "label", "--out", files / "old"), "overwritten"
-    )
-    assert list(tmp_path.iterdir()) == [tmp_path / "few.csv"]
+    assert list(tmp_path.iterdir()) == [few]
 
 
-def test_the_prevalence_of_predictions(files, tmp_path):
-    """Is that of the option; the same for exports, whose --check compares with it."""
-    model, columns = aucforest.load(files / "old"), []
+def test_the_prevalence_is_that_of_the_option(files, tmp_path):
+    """In predictions, in metrics, and in exports, whose --check compares with it."""
+    model, proba, data = aucforest.load(files / "old"), [], [files / "old", files / "new.csv"]
     for options in ([], ["--prevalence", "0.02"]):
-        succeed("predict", files / "old", files / "new.csv", "--proba", "--out", tmp_path / "p.csv", *options)
-        columns.append(np.genfromtxt(tmp_path / "p.csv", delimiter=",", names=True, usecols=("probability_yes",)))
-    before, after = (column["probability_yes"] for column in columns)
+        succeed("predict", *data, "--proba", "--out", tmp_path / "p.csv", *options)
+        proba.append(pd.read_csv(tmp_path / "p.csv")["probability_yes"])
+    before, after = proba
     ratio = 0.02 / 0.98 * (1 - model.class_prior_[1]) / model.class_prior_[1]
     np.testing.assert_allclose(after / (1 - after), ratio * before / (1 - before), rtol=1e-6)
-    told = succeed(
-        "evaluate", files / "old", files / "new.csv", "--target", "label", "--prevalence", 0.02, "--json", "-"
-    )
-    metrics = {metric["metric"]: metric["value"] for metric in json.loads(told.stdout)["metrics"]}
+    content = read_json("evaluate", *data, "--target", "label", "--prevalence", 0.02)
+    metrics = {metric["metric"]: metric["value"] for metric in content["metrics"]}
     is_positive = mixed(300, 1)["label"] == "yes"
     assert metrics["brier"] == pytest.approx(np.mean((after - is_positive) ** 2))
-    onnx = ["export", files / "old", "--onnx", tmp_path / "m.onnx", "--check", files / "new.csv", "--prevalence", 0.02]
-    succeed(*onnx)
-    check_refusal(
-        run("predict", files / "old", files / "new.csv", "--prevalence", "2"), "must be a number between 0 and 1"
-    )
+    onnx = ["--onnx", tmp_path / "m.onnx", "--check", files / "new.csv", "--prevalence", 0.02]
+    succeed("export", files / "old", *onnx)
+    check_refusal(run("predict", *data, "--prevalence", "2"), "must be a number between 0 and 1")

@@ -37,7 +37,7 @@ def test_a_page_on_a_stack(files, stack, tmp_path):
         assert text in page
 
 
-def test_refusals(files, tmp_path):
+def test_wrong_outputs_and_other_training_rows_are_refused(files, tmp_path):
     arguments = [files.model_aucforest, files.test_csv, "--target", "label", "--out"]
     check_usage(run("report", *arguments, tmp_path / "page.pdf"), "must end in .html, .htm, got page.pdf")
     check_refusal(run("report", *arguments, tmp_path / "no" / "page.html"), "does not exist")

@@ -238,13 +238,6 @@ def leak():
     )
 
 
-def leak_of_order():
-    return Messy(
-        *both(refund=lambda table: np.where(table["label"] == "yes", table["age"], 0)),
-        fit=["'refund' separates the classes alone (ROC AUC 1.0000): is it known at prediction time?"],
-    )
-
-
 def identifier():
     sentence = "column 'id': every value is distinct, as in an identifier; consider --drop id"
     tables = both(id=lambda table: [f"{len(table)}-{row:05d}x" for row in table.index])
@@ -262,7 +255,7 @@ def constant_and_empty():
 
 
 TABLES = [
-    stray_text, stray_text_kept, mixed_types, decimal_comma, dates_as_text, leak, leak_of_order, identifier,
+    stray_text, stray_text_kept, mixed_types, decimal_comma, dates_as_text, leak, identifier,
     constant_and_empty, dates_with_a_zone, german_dates, dates_of_parquet, dates_and_other_text, another_encoding,
     folder_of_parquet,
 ]  # fmt: skip
@@ -290,26 +283,32 @@ def check_said(result, wanted):
         assert sum(line.startswith(sentence) for line in found) == 1, (sentence, found)
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)
-def test_all_commands(table, tmp_path):
+STACKS = [pytest.param(table, "stack", marks=pytest.mark.slow) for table in (stray_text, dates_with_a_zone)]
+
+
+@pytest.mark.parametrize(("table", "model"), [*((table, "forest") for table in TABLES), *STACKS])
+def test_all_commands(table, model, tmp_path):
+    """What is said of a table does not depend on the model."""
     messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv")}
     train, test = messy.files(tmp_path)
-    to_fit = messy.arguments("--trees", 20, *messy.fit_options)
+    to_fit = messy.arguments("--trees", 30, "--model", model, *messy.fit_options)
     fitted = run("fit", train, *to_fit, "--out", path["model"], "--reference", path["reference.csv"])
     check_said(fitted, messy.fit)
-    if train.suffix == ".csv":
+    if train.suffix == ".csv" and model == "forest":
         streamed = run("fit", train, *to_fit, "--out", tmp_path / "s", "--memory-limit", "1GB")
         check_said(streamed, messy.fit)
         assert (tmp_path / "s").read_bytes() == path["model"].read_bytes()
-    assert len(aucforest.load(path["model"]).dates_) == messy.n_dates
+    fitted = aucforest.load(path["model"])
+    assert len((fitted if model == "forest" else fitted.members_["forest"]).dates_) == messy.n_dates
     check_said(run("evaluate", path["model"], test, *messy.arguments()), messy.predict)
     predict = ["predict", path["model"], test, *messy.arguments()[2:], "--out"]
     check_said(run(*predict, path["scores.csv"]), messy.predict)
-    of_scores = ["--target", "label", "--score", "probability_yes", "--number", 3]
-    estimated = run("estimate", path["reference.csv"], path["scores.csv"], *of_scores)
+    score_options = ["--target", "label", "--score", "probability_yes", "--number", 3]
+    estimated = run("estimate", path["reference.csv"], path["scores.csv"], *score_options)
     assert all(re.match(TOO_FEW, sentence) for sentence in said(estimated))
     scores = pd.read_csv(path["scores.csv"])["probability_yes"]
     assert scores.between(0, 1).all()
+    said(run("inspect", path["model"]))
     if messy.unread is not None:
         check_refusal(run("evaluate", path["model"], test, "--target", "label"), messy.unread)
         check_refusal(run("fit", train, "--target", "label", "--out", tmp_path / "n"), messy.unread)
@@ -320,29 +319,10 @@ def test_all_commands(table, tmp_path):
         assert len(forest.dates_) == messy.n_dates
 
 
-# What a table says does not depend on the model.
-@pytest.mark.slow
-@pytest.mark.parametrize("table", [stray_text, dates_with_a_zone], ids=lambda table: table.__name__)
-def test_all_commands_take_a_stack(table, tmp_path):
-    """What is said is what is said of a forest."""
-    messy, path = table(), {name: tmp_path / name for name in ("model", "scores.csv", "reference.csv", "page.html")}
-    train, test = messy.files(tmp_path)
-    to_fit = messy.arguments("--trees", 30, "--model", "stack", *messy.fit_options)
-    fitted = run("fit", train, *to_fit, "--out", path["model"], "--reference", path["reference.csv"])
-    check_said(fitted, messy.fit)
-    check_said(run("evaluate", path["model"], test, *messy.arguments()), messy.predict)
-    predict = ["predict", path["model"], test, *messy.arguments()[2:], "--out"]
-    check_said(run(*predict, path["scores.csv"]), messy.predict)
-    of_scores = ["--target", "label", "--score", "probability_yes", "--number", 3]
-    said(run("estimate", path["reference.csv"], path["scores.csv"], *of_scores))
-    said(run("inspect", path["model"]))
-    check_said(run("report", path["model"], test, *messy.arguments(), "--out", path["page.html"]), messy.predict)
-
-
 @pytest.mark.parametrize(
     "table", [stray_text, mixed_types, dates_as_text, dates_of_parquet, folder_of_parquet], ids=lambda t: t.__name__
 )
-def test_python(table):
+def test_forests_in_python_take_messy_tables(table):
     """As pandas and polars frames: a warning or an error names what is not right, all else is predicted."""
     messy = table()
     X, y = messy.in_python(messy.train.drop(columns="label")), messy.train["label"].to_numpy()
@@ -376,16 +356,16 @@ def test_python(table):
     assert row.low <= row.estimate <= row.high
 
 
-# A page takes longer than all else together.
-WALK = [leak, *(pytest.param(table, marks=pytest.mark.slow) for table in TABLES if table != leak)]
+# A page takes longer than all other commands together.
+OTHERS = [pytest.param(table, "forest", marks=pytest.mark.slow) for table in TABLES if table != leak]
 
 
-@pytest.mark.parametrize("table", WALK, ids=lambda table: table.__name__)
-def test_pages(table, tmp_path):
+@pytest.mark.parametrize(("table", "model"), [(leak, "forest"), *OTHERS, *STACKS])
+def test_pages(table, model, tmp_path):
     """`aucforest report` says what `evaluate` says, and the page has what `fit` says of the columns."""
     messy = table()
     train, test = messy.files(tmp_path)
-    to_fit = messy.arguments("--trees", 30, *messy.fit_options, "--out", tmp_path / "model")
+    to_fit = messy.arguments("--trees", 30, "--model", model, *messy.fit_options, "--out", tmp_path / "model")
     check_said(run("fit", train, *to_fit), messy.fit)
     to_report = messy.arguments("--out", tmp_path / "page.html")
     check_said(run("report", tmp_path / "model", test, *to_report), messy.predict)
@@ -405,7 +385,7 @@ def test_pages_in_python(table):
     X, test = (messy.in_python(rows.drop(columns="label")) for rows in (messy.train, messy.test))
     forest = aucforest.AUCForestClassifier(20, random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # test_python has read them
+        warnings.simplefilter("ignore", UserWarning)  # test_forests_in_python_take_messy_tables reads them
         forest.fit(X, messy.train["label"].to_numpy())
     labels, new = messy.train["label"].to_numpy(), messy.test["label"].to_numpy()
     for form in (pl.from_pandas, lambda frame: frame):

@@ -87,12 +87,9 @@ def check(test, train, X=X):
 def test_rows_of_the_training_are_counted():
     text, warning = check(slice(260, 500), slice(0, 300))
     assert text.startswith("40 of the 240 rows of this report (16.7 %) have the same label and values as")
-    assert warning is not None
     assert warning.startswith(text)
-    assert check(slice(300, 500), slice(0, 300)) == (
-        "No row of this report has the same label and values as a training row.",
-        None,
-    )
+    no_row = "No row of this report has the same label and values as a training row."
+    assert check(slice(300, 500), slice(0, 300)) == (no_row, None)
 
 
 def test_duplicates_that_are_as_frequent_in_the_training_do_not_alarm():
@@ -122,13 +119,11 @@ def test_frames_are_compared_by_name_whatever_their_types(library):
 
 def test_a_forest_is_compared_with_its_out_of_bag_rows():
     forest = small_forest(60, oob_score=True, shrinkage=0).fit(X[:300], Y[:300])
-    rows = {name: score_rows(forest, X[part], Y[part], None) for name, part in
-            [("trained on", slice(0, 300)), ("new", slice(300, 500))]}  # fmt: skip
-    text, warning = check_training(rows["trained on"], None)
+    trained_rows, new_rows = (score_rows(forest, X[part], Y[part], None) for part in (slice(300), slice(300, 500)))
+    text, warning = check_training(trained_rows, None)
     assert "was not checked" in text
-    assert warning is not None
     assert warning.endswith("Check that the model was not trained on these rows.")
-    assert check_training(rows["new"], None) == (text, None)
+    assert check_training(new_rows, None) == (text, None)
 
 
 def test_training_rows_are_known_without_their_weights():
@@ -143,11 +138,9 @@ def test_a_stack_is_compared_with_its_own_out_of_bag_rows():
     stack = AUCStackingClassifier(small_forest(40), oob_score=True).fit(X[:200], Y[:200])
     proba = stack.predict_proba(X)
     known = trained_on(stack, X[:200], Y[:200], None, proba[:200])
-    assert known is not None
     assert known.endswith(f"the ROC AUC of out-of-bag rows is {stack.oob_score_:.4f}")
     assert trained_on(stack, X[200:], Y[200:], None, proba[200:]) is None
     part = trained_on(stack, X[:150], Y[:150], None, proba[:150])
-    assert part is not None
     assert f"exceeds that of the out-of-bag rows, {stack.oob_score_:.3f}, by more than chance explains" in part
 
 

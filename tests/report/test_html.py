@@ -110,7 +110,7 @@ def test_a_notebook_shows_the_page_in_a_frame(forest_page):
         ((FOREST, X, Y), {"n_repeats": -1}, ValueError, "^n_repeats must be an integer >= 0, got -1$"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_one_sentence(forest, arguments, options, error, sentence):
+def test_models_and_rows_that_do_not_fit_are_refused_in_one_line(forest, arguments, options, error, sentence):
     with pytest.raises(error, match=sentence) as caught:
         report(*(forest if argument is FOREST else argument for argument in arguments), **options)
     assert "\n" not in str(caught.value)

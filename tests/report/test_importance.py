@@ -61,8 +61,8 @@ def test_categories_and_missing_values_have_means(library):
     rows = score_rows(model, frame, Y, None)
     assert held_out_importance(rows, 1, 0).feature_names == ("size", "kind", "constant")
     size, kind = partial_dependence(rows, [0, 1, 2], 0)
-    assert size.of_missing is not None
-    assert size.of_missing.sum() == pytest.approx(1.0)
+    assert size.missing_means is not None
+    assert size.missing_means.sum() == pytest.approx(1.0)
     assert sorted(kind.values) == ["a", "b", "missing"]
     for value, mean in zip(kind.values, kind.means):
         kinds = [None if value == "missing" else value] * 300

@@ -22,10 +22,10 @@ from aucforest.metrics import auc_confidence_interval
 from aucforest.report.metrics import (
     RECALLS,
     auc_by_trees,
-    costs_of,
+    cost_matrix,
     cumulate_class,
     find_thresholds,
-    measure_of,
+    metric_function,
     reliability,
     resample,
     summarize,
@@ -96,7 +96,7 @@ def test_curves_of_drawn_rows_are_those_of_scikit_learn(model, weight):
     rows = score_rows(model, X[TEST], Y[TEST], weight)
     drawn = np.random.default_rng(1).integers(0, 200, 200)
     times = np.bincount(drawn, minlength=200)
-    found = measure_of(rows, 2000)(rows.weights * times)
+    found = metric_function(rows, 2000)(rows.weights * times)
     y, p, weights = rows.labels[drawn], rows.scores[drawn, 1], rows.weights[drawn]
     assert found["average_precision"] == pytest.approx(average_precision_score(y, p, sample_weight=weights))
     expected, recall, _ = precision_recall_curve(y, p, sample_weight=weights)
@@ -110,7 +110,7 @@ def test_merging_scores_hardly_changes_a_curve():
     x, y = rng.normal(size=(40_000, 1)), rng.random(40_000) < 0.01
     x[y] += 1.5
     rows = score_rows(LogisticRegression().fit(x, y), x, y, None)
-    area = measure_of(rows, 2000)(np.ones(y.size))["average_precision"]
+    area = metric_function(rows, 2000)(np.ones(y.size))["average_precision"]
     assert area == pytest.approx(average_precision_score(y, x[:, 0]), abs=2e-3)
 
 
@@ -143,13 +143,13 @@ def test_the_last_point_by_trees_is_the_score_of_the_forest():
 
 
 def test_costs_are_those_of_the_forest(model):
-    assert costs_of(small_forest(threshold={"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
+    assert cost_matrix(small_forest(threshold={"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
     of_rows = [[[0, 1], [4, 0]], [[0, 3], [6, 0]]]
-    assert costs_of(small_forest(threshold={"cost": of_rows})).tolist() == [[0, 2], [5, 0]]
+    assert cost_matrix(small_forest(threshold={"cost": of_rows})).tolist() == [[0, 2], [5, 0]]
     budget = {"alerts": 0.1}
-    assert costs_of(small_forest(threshold=budget | {"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
+    assert cost_matrix(small_forest(threshold=budget | {"cost": [[1, 3], [7, 0]]})).tolist() == [[1, 3], [7, 0]]
     for other in (*(small_forest(threshold=rule) for rule in (budget, budget | {"cost": "fit"}, "gmean")), model):
-        assert costs_of(other) is None
+        assert cost_matrix(other) is None
     assert find_thresholds(score_rows(model, X[TEST], Y[TEST], None)).as_json(None)["cost"] is None
 
 
@@ -165,21 +165,22 @@ def test_the_threshold_of_a_model_is_found():
         assert [explorer["fp"][explorer["own"]], explorer["tp"][explorer["own"]]] == called.tolist()
 
 
-def test_many_scores_keep_the_model_s_own_cut():
+def test_few_of_many_scores_are_kept_with_the_least_cost_of_all():
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(6000, 1)), rng.random(6000) < 0.3
     x[y] += 1.0
     model = LogisticRegression().fit(x, y)
-    explorer = explorer_of(model, x, y)
-    assert len(explorer["tp"]) <= 600
-    scores = model.predict_proba(x)[:, 1]
-    for threshold, tp, fp in zip(explorer["thresholds"][:-1], explorer["tp"], explorer["fp"]):
-        assert (tp, fp) == (np.sum(y & (scores >= threshold)), np.sum(~y & (scores >= threshold)))
-    steps = np.abs(np.diff(explorer["tp"])) / y.sum() + np.abs(np.diff(explorer["fp"])) / np.sum(~y)
+    explorer, scores = explorer_of(model, x, y), model.predict_proba(x)[:, 1]
+    tp, fp = np.array(explorer["tp"]), np.array(explorer["fp"])
+    assert len(tp) <= 600
+    thresholds = np.array(explorer["thresholds"][:-1])[:, None]
+    np.testing.assert_array_equal(tp[:-1], np.sum(y & (scores >= thresholds), axis=1))
+    np.testing.assert_array_equal(fp[:-1], np.sum(~y & (scores >= thresholds), axis=1))
+    steps = np.abs(np.diff(tp)) / y.sum() + np.abs(np.diff(fp)) / np.sum(~y)
     assert steps.max() < 0.02
     cuts = np.append(np.unique(scores), np.inf)
-    fp = np.array([np.sum(~y & (scores >= cut)) for cut in cuts])
-    fn = np.array([np.sum(y & (scores < cut)) for cut in cuts])
+    all_fp = np.array([np.sum(~y & (scores >= cut)) for cut in cuts])
+    all_fn = np.array([np.sum(y & (scores < cut)) for cut in cuts])
     for cost in [(7, 1), (3, 1), (2, 1), (3, 2), (1, 1), (2, 3), (1, 2), (1, 3), (1, 7)]:
-        kept = cost[0] * np.array(explorer["fp"]) + cost[1] * (y.sum() - np.array(explorer["tp"]))
-        assert kept.min() == np.min(cost[0] * fp + cost[1] * fn)
+        kept = cost[0] * fp + cost[1] * (y.sum() - tp)
+        assert kept.min() == np.min(cost[0] * all_fp + cost[1] * all_fn)

@@ -26,19 +26,19 @@ ALONE = "The stack and its forest alone, on these rows"
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_stack_stands_beside_its_forest(stack, weighted):
+def test_the_stack_is_compared_with_its_forest(stack, weighted):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 200) if weighted else None
     (section,) = members_sections(score_rows(stack, X[TEST], Y[TEST], weights), 200, 0)
     assert [row[0] for row in section.tables[0].rows] == list(stack.members_)
     assert [printed(row[1]) for row in section.tables[0].rows] == pytest.approx(stack.weights_, abs=5e-3)
     shown, alone = {row[0]: row[1:] for row in section.tables[1].rows}, stack.members_["forest"].predict_proba(X[TEST])
     proba, y = stack.predict_proba(X[TEST]), Y[TEST]
-    for name, metric in {"ROC AUC": lambda p: roc_auc_score(y, p[:, 1], sample_weight=weights),
-                         "log loss": lambda p: log_loss(y, p, sample_weight=weights)}.items():  # fmt: skip
-        before, after, difference, _ = shown[name]
-        assert printed(before) == pytest.approx(metric(alone), abs=5e-4)
-        assert printed(after) == pytest.approx(metric(proba), abs=5e-4)
-        assert printed(difference) == pytest.approx(metric(proba) - metric(alone), rel=0.05)
+    aucs = [roc_auc_score(y, scores[:, 1], sample_weight=weights) for scores in (alone, proba)]
+    losses = [log_loss(y, scores, sample_weight=weights) for scores in (alone, proba)]
+    for name, (before, after) in {"ROC AUC": aucs, "log loss": losses}.items():
+        cells = list(map(printed, shown[name][:3]))
+        assert cells[:2] == pytest.approx([before, after], abs=5e-4)
+        assert cells[2] == pytest.approx(after - before, rel=0.05)
     expected = compare_auc(y, proba[:, 1], alone[:, 1], sample_weight=weights).interval
     assert list(map(printed, shown["ROC AUC"][3].split(" to "))) == pytest.approx(expected, rel=0.05, abs=1e-3)
     if not weighted:  # the interval of the log loss is about that of a mean
@@ -143,7 +143,7 @@ def test_importances_have_the_digits_of_their_intervals():
     ]  # fmt: skip
 
 
-def test_other_models_and_more_classes_have_none(data, forest):
+def test_other_models_and_more_classes_have_no_reasons_and_members(data, forest):
     X, y = data
     sizes = X[["size"]].fillna(0.0)
     assert reasons_sections(score_rows(RandomForestClassifier(5).fit(sizes, y), sizes, y, None), None) == []

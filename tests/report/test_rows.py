@@ -94,4 +94,4 @@ def test_numbers_are_named_after_the_target(labels, name, classes, rows_of):
     y = pd.Series(np.array(labels)[Y], name=name)
     rows = score_rows(small_forest().fit(X, y), X, y, None)
     assert rows.classes == classes
-    assert rows.of_classes[1] == rows_of
+    assert rows.row_phrases[1] == rows_of

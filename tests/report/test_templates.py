@@ -80,6 +80,16 @@ def expected(threshold):
     return confusion_matrix(Y[TEST], fitted().predict_proba(X[TEST])[:, 1] >= threshold).ravel().tolist()
 
 
+def jump(page, button, **fields):
+    """Fill in fields, press a button, and return the threshold."""
+    for name, content in fields.items():
+        field = page.find_element("id", name.replace("_", "-"))
+        field.clear()
+        field.send_keys(str(content))
+    page.find_element("css selector", f"[data-best={button}]").send_keys(keys.ENTER)
+    return threshold(page)
+
+
 def move(page, index):
     page.execute_script(
         "const cut = document.getElementById('cut'); cut.value = arguments[0]; cut.dispatchEvent(new Event('input'))",
@@ -87,12 +97,8 @@ def move(page, index):
     )
 
 
-def test_the_page_begins_at_the_threshold_of_the_model(page):
+def test_the_slider_begins_at_the_threshold_of_the_model_and_shows_what_scikit_learn_counts(page):
     assert counts(page) == confusion_matrix(Y[TEST], fitted().predict(X[TEST])).ravel().tolist()
-    assert page.title == "A <b>title</b>"
-
-
-def test_the_slider_shows_what_scikit_learn_counts(page):
     last = int(page.find_element("id", "cut").get_attribute("max"))
     seen = set()
     for index in [0, 1, last // 3, last // 2, last - 1, last]:
@@ -141,40 +147,27 @@ def test_costs_change_the_least_cost(page):
     y, scores = Y[TEST], fitted().predict_proba(X[TEST])[:, 1]
     cuts = np.append(np.unique(scores), np.inf)
     for false_positive, false_negative in [(1, 1), (1, 20), (20, 1)]:
-        for name, cost in [("cost-fp", false_positive), ("cost-fn", false_negative)]:
-            field = page.find_element("id", name)
-            field.clear()
-            field.send_keys(str(cost))
-        page.find_element("css selector", "[data-best=cost]").send_keys(keys.ENTER)
+        found = jump(page, "cost", cost_fp=false_positive, cost_fn=false_negative)
         costs = [false_positive * fp + false_negative * fn for _, fp, fn, _ in map(expected, cuts)]
         assert value(page, "[data-metric=cost]") == min(costs)
-        assert costs[int(np.flatnonzero(cuts == threshold(page))[0])] == min(costs)
+        assert costs[int(np.flatnonzero(cuts == found)[0])] == min(costs)
         assert value(page, "[data-metric=cost-row]") == pytest.approx(min(costs) / len(y))
 
 
 def test_aims_are_those_of_the_rules(page):
     y, scores = Y[TEST], fitted().predict_proba(X[TEST])[:, 1]
-
-    def jump(button, **fields):
-        for name, content in fields.items():
-            field = page.find_element("id", name.replace("_", "-"))
-            field.clear()
-            field.send_keys(str(content))
-        page.find_element("css selector", f"[data-best={button}]").send_keys(keys.ENTER)
-        return threshold(page)
-
     assert page.find_element("id", "aim-recall").get_attribute("value") == "0.8"
-    assert jump("recall") == optimal_threshold(y, scores, criterion={"recall": 0.8})
-    assert jump("recall", aim_recall=0.95) == optimal_threshold(y, scores, criterion={"recall": 0.95})
-    assert jump("precision", aim_precision=0.7) == optimal_threshold(y, scores, criterion={"precision": 0.7})
-    assert jump("alerts", aim_alerts=150) == optimal_threshold(y, scores, criterion={"alerts": 0.15})
+    assert jump(page, "recall") == optimal_threshold(y, scores, criterion={"recall": 0.8})
+    assert jump(page, "recall", aim_recall=0.95) == optimal_threshold(y, scores, criterion={"recall": 0.95})
+    assert jump(page, "precision", aim_precision=0.7) == optimal_threshold(y, scores, criterion={"precision": 0.7})
+    assert jump(page, "alerts", aim_alerts=150) == optimal_threshold(y, scores, criterion={"alerts": 0.15})
     assert not page.find_element("css selector", "[data-best=budget]").is_enabled()
     for cost in ([[0, 1], [20, 0]], [[0, 20], [1, 0]]):
-        found = jump("budget", cost_fp=cost[0][1], cost_fn=cost[1][0])
+        found = jump(page, "budget", cost_fp=cost[0][1], cost_fn=cost[1][0])
         assert found == optimal_threshold(y, scores, criterion={"alerts": 0.15}, cost=cost)
     # of 400 rows a day, 100 alerts are a quarter
     assert not page.find_element("css selector", "tr.day").is_displayed()
-    assert jump("alerts", per_day=400, aim_alerts=100) == optimal_threshold(y, scores, criterion={"alerts": 0.25})
+    assert jump(page, "alerts", per_day=400, aim_alerts=100) == optimal_threshold(y, scores, criterion={"alerts": 0.25})
     assert page.find_element("id", "alerts-unit").text == "per day"
     assert value(page, "[data-metric=per-day]") == pytest.approx(400 * np.mean(scores >= threshold(page)))
     page.find_element("id", "aim-alerts").send_keys(keys.BACKSPACE * 3)
@@ -182,13 +175,10 @@ def test_aims_are_those_of_the_rules(page):
 
 
 def test_a_precision_that_is_not_reached_is_the_highest_and_said(page):
-    field, note = (page.find_element("id", name) for name in ("aim-precision", "unreached"))
-    button = page.find_element("css selector", "[data-best=precision]")
-    button.send_keys(keys.ENTER)
+    note = page.find_element("id", "unreached")
+    jump(page, "precision")
     assert note.text == ""
-    field.clear()
-    field.send_keys("2")
-    button.send_keys(keys.ENTER)
+    jump(page, "precision", aim_precision=2)
     y, scores = Y[TEST], fitted().predict_proba(X[TEST])[:, 1]
     highest = max(precision_score(y, scores >= cut) for cut in scores)
     assert value(page, "[data-metric=precision]") == pytest.approx(highest)
@@ -231,7 +221,7 @@ def test_nothing_is_fetched_and_nothing_complains(page, path):
 
 
 def test_a_program_of_a_stranger_does_not_run(page):
-    assert page.title != "pwned"
+    assert page.title == "A <b>title</b>"
     assert page.find_elements("css selector", "img") == []
     page.execute_script(
         "const alien = document.createElement('script'); alien.textContent = \"document.title = 'pwned'\";"

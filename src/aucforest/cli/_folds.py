@@ -33,12 +33,12 @@ def describe_time_folds(data: Labelled, folds: Sequence[Fold] | int) -> list[dic
     if data.times is None or isinstance(folds, int):
         return []
     described, classes = [], list(map(str, data.classes.tolist()))
-    spell = format_moment if data.times.dtype.kind == "M" else str
+    as_text = format_moment if data.times.dtype.kind == "M" else str
     for number, fold in enumerate(folds):
         content: dict[str, Any] = {"fold": number}
         for part, rows in zip(("train", "test"), fold):
             times, counts = data.times[rows], np.bincount(data.y[rows], minlength=len(classes)).tolist()
-            content |= {f"{part}_from": spell(times.min()), f"{part}_to": spell(times.max())}
+            content |= {f"{part}_from": as_text(times.min()), f"{part}_to": as_text(times.max())}
             content |= {f"n_{part}": len(rows), f"{part}_class_counts": dict(zip(classes, counts))}
         described.append(content)
     return described

@@ -29,7 +29,7 @@ from aucforest.metrics.thresholds import decide
 from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import repeated
 from aucforest.tables.copies import STANDARD
-from aucforest.tables.kinds import holds_text
+from aucforest.tables.kinds import decode, holds_text
 from aucforest.tables.sources import is_table
 
 # Options of printed tables with many columns, with which most of them fit into 80 characters.
@@ -96,10 +96,31 @@ def check_reference(others: list[str], classes: NDArray[Any], file: Path) -> Non
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 
 
-def scored_rows(model: Any, target: str, labels: NDArray[Any], proba: NDArray[np.float64]) -> Any:
-    """Return a reference: the label, predicted label and out-of-bag probabilities of rows."""
-    predicted = model.classes_[decide(model, proba)]
-    return pa.table({target: labels, **dict(zip(_prediction_names(model.classes_), [predicted, *proba.T]))})
+def scored_rows(model: Any, target: str, labels: NDArray[Any]) -> tuple[Any, NDArray[np.bool_]]:
+    """Return labels, predicted labels and probabilities of rows that are out of bag, and a mask of these rows."""
+    seen = np.isfinite(model.oob_decision_function_[:, 0])
+    proba = model.oob_decision_function_[seen]
+    predictions = [model.classes_[decide(model, proba)], *proba.T]
+    return pa.table({target: labels[seen], **dict(zip(_prediction_names(model.classes_), predictions))}), seen
+
+
+def write_reference(
+    out: Path, scored: Any, seen: NDArray[np.bool_], source: Any = None, kept: Sequence[str] = ()
+) -> None:
+    """Write the scored rows, and columns of their table that are kept."""
+    kept_schema = source.schema(kept) if kept else pa.schema([])
+    types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
+    schema = pa.schema([*zip(kept, types), *scored.schema])
+    with table_writer(out, schema) as write:
+        if not kept:
+            write(scored)
+        n_rows = n_seen = 0
+        for batch in source.batches(kept) if kept else ():
+            rows = batch.filter(pa.array(seen[n_rows : n_rows + batch.num_rows]))
+            predictions = scored.slice(n_seen, rows.num_rows)
+            write(pa.table([*map(decode, rows.columns), *predictions.columns], schema=schema))
+            n_rows, n_seen = n_rows + batch.num_rows, n_seen + rows.num_rows
+    typer.echo(f"reference: {out}", err=True)
 
 
 def metrics_table(title: str, metrics: dict[str, list[MetricValue]]) -> Table:
@@ -174,10 +195,16 @@ def console(json_out: Path | None) -> Console:
     return Console(stderr=json_out == STANDARD)
 
 
-def write_json(out: Path | None, content: Any, what: str = "metrics") -> None:
-    """Write content as JSON if an output is given; NaN becomes null. The message calls the content `what`."""
+def write_json(
+    out: Path | None, content: dict[str, Any], *, what: str = "metrics", optional: dict[str, Any] | None = None
+) -> None:
+    """Write content as JSON if an output is given; NaN becomes null, and optional entries are left out if empty.
+
+    The message on standard error calls the content `what`.
+    """
     if out is None:
         return
+    content = content | {name: value for name, value in (optional or {}).items() if value}
     text = json.dumps(json.loads(json.dumps(content), parse_constant=lambda number: None), indent=1)
     if out == STANDARD:
         sys.stdout.write(f"{text}\n")

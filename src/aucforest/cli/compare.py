@@ -122,7 +122,7 @@ def compare(
         to.print(_as_table(data, comparison, is_cost))
     if by_time:
         to.print(time_folds_table(by_time))
-    write_json(json_out, _as_json(data, comparison) | ({"time_folds": by_time} if by_time else {}))
+    write_json(json_out, _as_json(data, comparison), optional={"time_folds": by_time})
     if plot_out is not None:
         figure = comparison.plot()
         figure.suptitle(data.title)

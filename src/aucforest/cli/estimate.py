@@ -16,18 +16,10 @@ from rich.text import Text
 
 from aucforest._caller import warn
 from aucforest._files import write_whole
+from aucforest.cli import _outputs
 from aucforest.cli._inputs import echo_notes, open_table, read_columns
 from aucforest.cli._options import TABLE_HELP, JsonOut, PlotOut, TargetColumn, names_in, takes_read_options, usage
-from aucforest.cli._outputs import (
-    NARROW,
-    PICTURES,
-    check_outputs,
-    check_suffix,
-    console,
-    rich_table,
-    write_json,
-    write_picture,
-)
+from aucforest.cli._outputs import NARROW, PICTURES
 from aucforest.monitoring import CBPE, CBPEResult, Chunks
 from aucforest.monitoring.metrics import AT_K, COSTS, NAMES, proportion_at_k
 from aucforest.tables.copies import STANDARD
@@ -37,12 +29,12 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.sources import stray_notes
 
 ALERT = 3  # the exit code of --fail-on-alert
-# Metrics that can be requested: all but costs, which need a cost matrix. Metrics in _OF_SCORES only need scores.
+# Metrics that can be requested: all but costs, which need a cost matrix. Metrics in _SCORE_METRICS only need scores.
 _METRICS = tuple(name for name in NAMES if name not in COSTS)
-_OF_SCORES = ("roc_auc", "average_precision")
+_SCORE_METRICS = ("roc_auc", "average_precision")
 _PROBABILITY = "probability_"
 # How the table shows whether there is an alert, and whether a chunk is valid; undefined answers are empty.
-_ANSWERS = {True: "yes", False: "no", None: ""}
+_YES_OR_NO = {True: "yes", False: "no", None: ""}
 
 
 def _check_metrics(metrics: str) -> None:
@@ -144,15 +136,15 @@ def estimate(
 
     Example: aucforest estimate reference.csv new.csv --score probability_yes --target label --size 1000
     """
-    check_suffix("--plot", plot_out, PICTURES)
+    _outputs.check_suffix("--plot", plot_out, PICTURES)
     if json_out == csv_out == STANDARD:
         raise typer.BadParameter("cannot be standard output, which is that of --json", param_hint="--csv")
-    check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
+    _outputs.check_outputs(json_out, csv_out, plot_out, inputs=[reference, new])
     if period is not None and time is None:
         raise typer.BadParameter("needs --time", param_hint="--period")
     if sum(given is not None for given in (size, number, time)) > 1:
         raise typer.BadParameter("chunks are made by one of --size, --number and --time")
-    label_metrics = [name for name in names_in(metrics) if name not in _OF_SCORES and proportion_at_k(name) is None]
+    label_metrics = [name for name in names_in(metrics) if name not in _SCORE_METRICS and proportion_at_k(name) is None]
     if label_metrics and prediction is None:
         raise typer.BadParameter(
             f"must name the column of predicted labels, which {', '.join(label_metrics)} needs",
@@ -162,10 +154,11 @@ def estimate(
     columns |= {"X": names_in(features), "time": names_in(time)}
     known = _read(reference, columns, read_options, time or "")
     as_text = [name for name in columns["X"] if not pd.api.types.is_numeric_dtype(known[name])]
-    frames = known, _read(new, columns, read_options, target, as_text)
-    reference_columns = columns if time in frames[0] else columns | {"time": []}
-    classes = _classes_of(columns["y_score"], frames[0][target]) if labels is None else names_in(labels)
-    labelled, rows = _select(frames[0], reference_columns, classes), _select(frames[1], columns, classes, target)
+    frame = _read(new, columns, read_options, target, as_text)
+    has_labels = target in frame and frame[target].notna().any()
+    classes = _class_names(columns["y_score"], known[target]) if labels is None else names_in(labels)
+    labelled = _select(known, columns if time in known else columns | {"time": []}, classes)
+    rows = _select(frame, columns if has_labels else columns | {"y_true": []}, classes)
     times = labelled.pop("time"), rows.pop("time")
     if time is not None:  # a reference without times is divided into equal chunks
         chunks = [Chunks.by_number(10) if t is None else Chunks.by_period(t, period or "M") for t in times]
@@ -177,17 +170,17 @@ def estimate(
         cbpe.fit(**labelled, chunks=chunks[0])
     with _about(new, columns):
         result = cbpe.estimate(**rows, chunks=chunks[1])
-    console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
+    _outputs.console(STANDARD if STANDARD in (json_out, csv_out) else None).print(
         _as_table(f"{new.name}, estimated from {reference.name}", result)
     )
-    write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
+    _outputs.write_json(json_out, {"metrics": result.metrics, "estimates": result.records()})
     if csv_out == STANDARD:
         typer.echo(result.to_frame().to_csv(index=False), nl=False)
     elif csv_out is not None:
         write_whole(csv_out, result.to_frame().to_csv(index=False).encode())
         typer.echo(f"table: {csv_out}", err=True)
     if plot_out is not None:
-        write_picture(plot_out, result.plot().figure_)
+        _outputs.write_picture(plot_out, result.plot().figure_)
     alerts = [row.alert for row in result.estimates]
     if True in alerts:
         typer.echo(f"alerts: {alerts.count(True)} of {len(alerts)} estimates", err=True)
@@ -201,26 +194,26 @@ def estimate(
 @contextmanager
 def _about(file: Path, columns: dict[str, list[str]]) -> Iterator[None]:
     """Let errors and warnings of CBPE name the file and its columns instead of the arguments of CBPE."""
-    spoken = {
+    replacements = {
         "X: ": "",
         'set on_nan="drop"': "pass --drop-missing",
         "use fewer chunks": "pass a smaller --number",
         "the reference must": f"column {columns['y_true'][0]!r} must",
     }
     for name, option in (("y_score", "--score"), ("y_true", "--target"), ("y_pred", "--prediction")):
-        spoken[name] = f"column {columns[name][0]!r}" if len(columns[name]) == 1 else option
+        replacements[name] = f"column {columns[name][0]!r}" if len(columns[name]) == 1 else option
 
-    def spell(problem: Warning | str | Exception) -> str:
-        sentence = re.sub("|".join(map(re.escape, spoken)), lambda match: spoken[match[0]], str(problem))
+    def reword(problem: Warning | str | Exception) -> str:
+        sentence = re.sub("|".join(map(re.escape, replacements)), lambda match: replacements[match[0]], str(problem))
         return sentence if sentence == str(problem) else f"{file.name}: {sentence}"
 
     with warnings.catch_warnings(record=True) as caught:
         try:
             yield
         except (TypeError, ValueError) as error:
-            raise ValueError(spell(error)) from error
+            raise ValueError(reword(error)) from error
     for warning in caught:
-        warn(spell(warning.message), warning.category)
+        warn(reword(warning.message), warning.category)
 
 
 def _read(
@@ -246,7 +239,7 @@ def _read(
     return content.to_pandas(date_as_object=False)
 
 
-def _classes_of(scores: list[str], labels: Any) -> list[str] | None:
+def _class_names(scores: list[str], labels: Any) -> list[str] | None:
     """Return the classes in the names of probability columns, the positive one last, or None if there are none."""
     named = [score.removeprefix(_PROBABILITY) for score in scores if score.startswith(_PROBABILITY)]
     classes = _as_texts(labels).dropna().unique().tolist()
@@ -262,14 +255,14 @@ def _as_texts(labels: Any) -> Any:
     return labels.convert_dtypes().astype("string")
 
 
-def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None, optional: str = "") -> dict[str, Any]:
+def _select(frame: Any, columns: dict[str, list[str]], classes: list[str] | None) -> dict[str, Any]:
     """Return the values of each parameter of CBPE: features as a frame, others as arrays, None without columns.
 
-    The optional column is also None if it is empty. Labels are converted to text if classes are given.
+    Labels are converted to text if classes are given.
     """
     rows: dict[str, Any] = dict.fromkeys(columns)
     for parameter, names in columns.items():
-        if not names or (names == [optional] and (optional not in frame.columns or frame[optional].isna().all())):
+        if not names:
             continue
         values = frame[names] if parameter == "X" or len(names) > 1 else frame[names[0]]
         if classes is not None and parameter in ("y_true", "y_pred"):
@@ -291,12 +284,12 @@ def _as_table(title: str, result: CBPEResult) -> Table:
     for row in result.estimates:
         numbers = (row.estimate,), (row.low, row.high), (row.realized,), (row.lower_limit, row.upper_limit)
         shift = result.shifts[row.chunk]
-        judged = [_ANSWERS[row.alert], _ANSWERS[shift.valid]]
-        cells = [row.chunk, str(row.n_rows), row.metric, *map(_spell, numbers), *judged, _spell((shift.psi,))]
+        answers = [_YES_OR_NO[row.alert], _YES_OR_NO[shift.valid]]
+        cells = [row.chunk, str(row.n_rows), row.metric, *map(_format, numbers), *answers, _format((shift.psi,))]
         rows.append([Text(cell, "red" if row.alert else "") for cell in cells])
-    filled = [index for index in range(len(headings)) if any(row[index].plain for row in rows)]
-    shown = [[row[index] for index in filled] for row in rows]
-    return rich_table(title, [headings[index] for index in filled], shown, caption=caption, **NARROW)
+    filled = [(heading, *column) for heading, *column in zip(headings, *rows) if any(cell.plain for cell in column)]
+    shown, *rows = map(list, zip(*filled))
+    return _outputs.rich_table(title, shown, rows, caption=caption, **NARROW)
 
 
 def _report_shifts(result: CBPEResult) -> None:
@@ -321,6 +314,6 @@ def _report_shifts(result: CBPEResult) -> None:
     )
 
 
-def _spell(numbers: tuple[float, ...]) -> str:
+def _format(numbers: tuple[float, ...]) -> str:
     """Return a number or an interval as text, which is empty for NaN."""
     return "" if all(map(math.isnan, numbers)) else " to ".join(f"{number:.4g}" for number in numbers)

@@ -1,38 +1,18 @@
 """``aucforest evaluate``: the performance of a model on labeled rows."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.text import Text
 from sklearn.metrics import confusion_matrix
 
+from aucforest.cli import _options, _outputs
 from aucforest.cli._inputs import Labelled, echo_notes, read_for_model, read_model, read_subgroups
-from aucforest.cli._options import (
-    Data,
-    Jobs,
-    JsonOut,
-    Model,
-    PositiveOfModel,
-    Prevalence,
-    TargetColumn,
-    Weight,
-    takes_read_options,
-)
-from aucforest.cli._outputs import (
-    NARROW,
-    QUALITY,
-    MetricValue,
-    check_outputs,
-    console,
-    count_rows,
-    describe_threshold,
-    metrics_table,
-    positive_class,
-    rich_table,
-    write_json,
-)
-from aucforest.cli._rules import RULE_HELP, parse_rule, rule_for
+from aucforest.cli._options import RULE_HELP, parse_rule, rule_for, takes_read_options
+from aucforest.cli._outputs import NARROW, QUALITY, MetricValue
 from aucforest.estimators.thresholds import RULES, is_tuned
 from aucforest.inspection.scoring import METRICS, FittedFold
 from aucforest.metrics import GroupRates, auc_confidence_interval, metrics_at_k
@@ -46,21 +26,19 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
 def _check_alerts(alerts: str) -> str:
     """Return the option --alerts unchanged; raise a usage error if it is not a number or proportion of rows."""
-    try:
+    with suppress(ValueError):
         if find_at_k(f"precision_at_{alerts}") is not None:
             return alerts
-    except ValueError:
-        pass
     raise typer.BadParameter(f"must be a proportion of the rows, such as 0.01, or a number from 1 on, but is {alerts}")
 
 
 @takes_read_options(for_model=True)
 def evaluate(
-    model: Model,
-    data: Data,
-    target: TargetColumn,
-    positive: PositiveOfModel = None,
-    weight: Weight = None,
+    model: _options.Model,
+    data: _options.Data,
+    target: _options.TargetColumn,
+    positive: _options.PositiveOfModel = None,
+    weight: _options.Weight = None,
     threshold: Annotated[
         str | None,
         typer.Option(
@@ -86,10 +64,10 @@ def evaluate(
             " calibration of their groups, with intervals. For two classes.",
         ),
     ] = None,
-    prevalence: Prevalence = None,
+    prevalence: _options.Prevalence = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
-    json_out: JsonOut = None,
-    jobs: Jobs = -1,
+    json_out: _options.JsonOut = None,
+    jobs: _options.Jobs = -1,
 ) -> None:
     """Evaluate a model on labelled rows that it was not fitted on.
 
@@ -99,7 +77,7 @@ def evaluate(
 
     Example: aucforest evaluate model.aucforest test.csv --target label --json metrics.json
     """
-    check_outputs(json_out, inputs=[model, data])
+    _outputs.check_outputs(json_out, inputs=[model, data])
     forest = read_model(model, jobs, prevalence)
     rule = _check_rule(forest, threshold)
     if by is not None and len(forest.classes_) > 2:
@@ -121,40 +99,35 @@ def evaluate(
     labels = labels_of(forest, rows.X, fold.proba)
     matrix = confusion_matrix(rows.y, labels, labels=forest.classes_, sample_weight=rows.weight)
     classes = list(map(str, forest.classes_.tolist()))
-    to = console(json_out)
-    to.print(metrics_table(rows.title, {model.name: metrics}))
-    to.print(count_rows(forest, len(rows.y)), markup=False, highlight=False)
-    to.print(describe_threshold(forest, chosen), markup=False, highlight=False)
-    at_threshold = _at_threshold(forest, matrix)
-    if at_threshold:
-        said = "{alerts:,g} rows are predicted positive: precision {precision:.3f}, recall {recall:.3f}"
-        to.print(said.format_map(at_threshold), markup=False, highlight=False)
-    to.print()
+    to = _outputs.console(json_out)
+    to.print(_outputs.metrics_table(rows.title, {model.name: metrics}))
+    lines = [_outputs.count_rows(forest, len(rows.y)), _outputs.describe_threshold(forest, chosen)]
+    if at_threshold := _at_threshold(forest, matrix):
+        sentence = "{alerts:,g} rows are predicted positive: precision {precision:.3f}, recall {recall:.3f}"
+        lines.append(sentence.format_map(at_threshold))
+    to.print(Text("\n".join([*lines, ""])))
     cells = [[name, *(f"{count:,}" for count in counts)] for name, counts in zip(classes, matrix.tolist())]
     headings = ["", *(f">{name}" for name in classes)]
     groups = {name: _rates(forest, rows, values, labels, fold.proba) for name, values in columns.items()}
-    to.print(rich_table("confusion matrix (rows: true classes)", headings, cells, min_width=40))
+    to.print(_outputs.rich_table("confusion matrix (rows: true classes)", headings, cells, min_width=40))
     for name, rates in groups.items():
         to.print(_rates_table(name, rates))
-        to.print(f"{rates.verdict()}\n", markup=False, highlight=False)
-    content: dict[str, Any] = {
+        to.print(Text(f"{rates.verdict()}\n"))
+    content = {
         "data": rows.title,
         "model": model.name,
         "n_samples": len(rows.y),
         "classes": classes,
-        "positive_class": positive_class(forest) or None,
+        "positive_class": _outputs.positive_class(forest) or None,
         "metrics": [metric._asdict() for metric in metrics],
         "threshold": np.asarray(getattr(forest, "threshold_", None)).tolist(),
         "confusion_matrix": matrix.tolist(),
     }
-    if at_threshold:
-        content["at_threshold"] = at_threshold
-    if groups:
-        content["groups"] = {
-            name: {"reference": rates.reference, "rates": [rate._asdict() for rate in rates.rates]}
-            for name, rates in groups.items()
-        }
-    write_json(json_out, content)
+    by_group = {
+        name: {"reference": rates.reference, "rates": [rate._asdict() for rate in rates.rates]}
+        for name, rates in groups.items()
+    }
+    _outputs.write_json(json_out, content, optional={"at_threshold": at_threshold, "groups": by_group})
 
 
 def _at_threshold(model: Any, matrix: Any) -> dict[str, float]:
@@ -185,7 +158,7 @@ def _rates_table(name: str, rates: GroupRates) -> Any:
         start.append("" if np.isnan(rate.value) else f"{rate.value:.3f}\n{rate.low:.3f} to {rate.high:.3f}")
     headings = ["rows", "positive", *dict.fromkeys(rate.title for rate in rates.rates)]
     title = f"by {name}, with 95 % intervals"
-    table = rich_table(title, [name, *(f">{heading}" for heading in headings)], cells.values(), **NARROW)
+    table = _outputs.rich_table(title, [name, *(f">{heading}" for heading in headings)], cells.values(), **NARROW)
     for column, heading in zip(table.columns[1:], headings):
         column.min_width = max(map(len, heading.split()))  # in a narrow console, only names are broken
     return table

@@ -5,35 +5,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 import typer
 from numpy.typing import NDArray
+from rich.text import Text
 from sklearn.base import clone
 
 from aucforest._memory import machine_memory, parse_bytes
-from aucforest.cli import _options
+from aucforest.cli import _options, _outputs
 from aucforest.cli._folds import check_folds_by, describe_time_folds, split_rows, time_folds_table
 from aucforest.cli._inputs import Labelled, TrainingColumns, read_training_table
-from aucforest.cli._options import names_in, number_or, takes_read_options, usage
-from aucforest.cli._outputs import (
-    QUALITY,
-    TABLES,
-    MetricValue,
-    check_outputs,
-    check_reference,
-    check_suffix,
-    console,
-    count_rows,
-    describe_features,
-    describe_threshold,
-    metrics_table,
-    n_features,
-    save_model,
-    scored_rows,
-    table_writer,
-    write_json,
-)
-from aucforest.cli._rules import RULE_HELP, parse_rule, rule_for
+from aucforest.cli._options import RULE_HELP, names_in, number_or, parse_rule, rule_for, takes_read_options, usage
+from aucforest.cli._outputs import QUALITY, TABLES, MetricValue
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.outofcore import fit_source
 from aucforest.estimators.stacking import AUCStackingClassifier
@@ -47,7 +29,6 @@ from aucforest.metrics.validation import positive_last
 from aucforest.tables.columns import repeated
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import PARTS
-from aucforest.tables.kinds import decode
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 from aucforest.tables.target_rates import ENCODINGS
 
@@ -151,13 +132,13 @@ def fit(
     """
     if out == STANDARD:
         raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
-    check_suffix("--reference", reference, TABLES)
+    _outputs.check_suffix("--reference", reference, TABLES)
     check_folds_by(groups, time)
     if time is not None and validate is None:
         raise typer.BadParameter("needs --validate", param_hint="--time")
     if keep is not None and reference is None:
         raise typer.BadParameter("needs --reference", param_hint="--keep")
-    check_outputs(out, json_out, reference, inputs=[train])
+    _outputs.check_outputs(out, json_out, reference, inputs=[train])
     limit = "--memory-limit" if memory_limit is not None else "--folder" if folder is not None else None
     in_batches = _reads_batches(train, estimator == "stack", validate is not None, limit)
     forest = AUCForestClassifier(
@@ -182,30 +163,43 @@ def fit(
     data = read_training_table(train, columns, read_options, in_batches=in_batches)
     rule_for(model.threshold, len(data.classes), 1)  # only validates the rule; `_fit` orders its costs
     if reference is not None:
-        check_reference([*kept, target], data.classes, train)
-    validated, time_folds = _validate(model, data, columns, validate, seed)
+        _outputs.check_reference([*kept, target], data.classes, train)
+    validated, time_folds = ({}, []) if validate is None else _cross_validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
-    proba = model.oob_decision_function_
-    seen = np.isfinite(proba[:, 0])  # rows that are out of bag for any tree
+    scored, seen = _outputs.scored_rows(model, target, data.classes[data.y])
     metrics = {"out of bag": [_out_of_bag(model, data, seen)]} | validated
-    save_model(model, out)
+    _outputs.save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
     if reference is not None:
-        scored = scored_rows(model, target, data.classes[data.y[seen]], proba[seen])
-        _write_reference(reference, data, kept, scored, seen)
+        _outputs.write_reference(reference, scored, seen, data.source, kept)
 
 
-def _validate(
-    model: _Model, data: Labelled, columns: TrainingColumns, n_folds: int | None, seed: int
+def _cross_validate(
+    model: _Model, data: Labelled, columns: TrainingColumns, n_folds: int, seed: int
 ) -> tuple[dict[str, list[MetricValue]], list[dict[str, Any]]]:
-    """Return the metrics of a cross-validation by its name, and its folds if they are by time; empty without one."""
-    if n_folds is None:
-        return {}, []
+    """Return means over folds with Nadeau and Bengio's intervals, by name, and descriptions of folds by time."""
     cv = split_rows(data, n_folds, 1, seed)
+    random = np.random.RandomState(seed)
+    folds = run_folds(
+        {"model": clone(model).set_params(oob_score=False)},
+        data.X,
+        data.y,
+        folds=make_folds(data.X, data.y, cv=cv, random_state=random),
+        metrics=QUALITY,
+        sample_weight=data.weight,
+        groups=data.groups,
+        random_state=random,
+        verbose=int(sys.stderr.isatty()),
+    )
+    n_classes = len(data.classes)
+    metrics = [
+        MetricValue(metric, *resampled_mean(folds[metric][:, 0], folds, METRICS[metric].greatest(n_classes), 0.95))
+        for metric in QUALITY
+    ]
     by = columns.groups or columns.time
     name = f"{n_folds} folds" if by is None else f"{n_folds} folds by {by}"
-    return {name: _cross_validate(model, data, cv, seed)}, describe_time_folds(data, cv)
+    return {name: metrics}, describe_time_folds(data, cv)
 
 
 def _fit(
@@ -224,7 +218,8 @@ def _fit(
         assert isinstance(model, AUCForestClassifier)
         settings: dict[str, Any] = {"target": columns.target, "sample_weight": columns.weight}
         settings |= {"positive": str(data.classes[-1]), "features": data.features}
-        settings |= {} if columns.groups is None else {"groups": columns.groups}
+        if columns.groups is not None:
+            settings["groups"] = columns.groups
         order = np.argsort(data.classes)
         rows = Target(data.classes[order], np.argsort(order).astype(np.uint16)[data.y], data.weight, data.groups)
         fit_source(model, data.source, settings, rows, memory_limit=memory_limit or "2GiB", folder=folder)
@@ -241,28 +236,28 @@ def _print(
     """Print the metrics and a description of the model, and write them as JSON."""
     counts = dict(zip(map(str, data.classes.tolist()), np.bincount(data.y).tolist()))
     members = dict(zip(model.members_, model.weights_.tolist())) if isinstance(model, AUCStackingClassifier) else {}
-    to = console(json_out)
-    to.print(metrics_table(data.title, metrics))
+    to = _outputs.console(json_out)
+    to.print(_outputs.metrics_table(data.title, metrics))
     if time_folds:
         to.print(time_folds_table(time_folds))
     rows = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     lines = [
-        f"{count_rows(model, len(data.y))} ({rows}); {describe_features(model)}",
-        describe_threshold(model, threshold),
+        f"{_outputs.count_rows(model, len(data.y))} ({rows}); {_outputs.describe_features(model)}",
+        _outputs.describe_threshold(model, threshold),
         *([f"members: {', '.join(f'{name} {weight:.2g}' for name, weight in members.items())}"] if members else []),
     ]
-    to.print("\n".join(lines), markup=False, highlight=False)
+    to.print(Text("\n".join(lines)))
     content = {
         "data": data.title,
         "n_samples": len(data.y),
         "n_columns": model.n_features_in_,
-        "n_features": n_features(model),
+        "n_features": _outputs.n_features(model),
         "class_counts": counts,
         "threshold": np.asarray(model.threshold_).tolist(),
         "metrics": {kind: [metric._asdict() for metric in measured] for kind, measured in metrics.items()},
     }
     optional: dict[str, Any] = {"members": members, "time_folds": time_folds}
-    write_json(json_out, content | {name: value for name, value in optional.items() if value})
+    _outputs.write_json(json_out, content, optional=optional)
 
 
 def _reads_batches(train: Path, is_stack: bool, is_validated: bool, limit: str | None) -> bool:
@@ -286,43 +281,6 @@ def _names_or(option: str, listed: str, possible: tuple[str, ...], words: dict[s
         wanted = f"must be {', '.join(words)} or some of {', '.join(possible)}, each once, but is {listed!r}"
         raise typer.BadParameter(wanted, param_hint=option)
     return names
-
-
-def _write_reference(out: Path, data: Labelled, kept: list[str], scored: Any, seen: NDArray[np.bool_]) -> None:
-    """Write kept columns beside labels and predictions of the rows seen."""
-    types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in data.source.schema(kept).types]
-    schema = pa.schema([*zip(kept, types), *scored.schema])
-    with table_writer(out, schema) as write:
-        if not kept:
-            write(scored)
-        n_rows = n_seen = 0
-        for batch in data.source.batches(kept) if kept else ():
-            rows = batch.filter(pa.array(seen[n_rows : n_rows + batch.num_rows]))
-            predictions = scored.slice(n_seen, rows.num_rows)
-            write(pa.table([*map(decode, rows.columns), *predictions.columns], schema=schema))
-            n_rows, n_seen = n_rows + batch.num_rows, n_seen + rows.num_rows
-    typer.echo(f"reference: {out}", err=True)
-
-
-def _cross_validate(model: _Model, data: Labelled, cv: Any, seed: int) -> list[MetricValue]:
-    """Return means over folds with Nadeau and Bengio's intervals."""
-    random = np.random.RandomState(seed)
-    folds = run_folds(
-        {"model": clone(model).set_params(oob_score=False)},
-        data.X,
-        data.y,
-        folds=make_folds(data.X, data.y, cv=cv, random_state=random),
-        metrics=QUALITY,
-        sample_weight=data.weight,
-        groups=data.groups,
-        random_state=random,
-        verbose=int(sys.stderr.isatty()),
-    )
-    n_classes = len(data.classes)
-    return [
-        MetricValue(metric, *resampled_mean(folds[metric][:, 0], folds, METRICS[metric].greatest(n_classes), 0.95))
-        for metric in QUALITY
-    ]
 
 
 def _out_of_bag(model: _Model, data: Labelled, seen: NDArray[np.bool_]) -> MetricValue:

@@ -74,7 +74,7 @@ def inspect(
     to.print(_features_table(title, _features(forest, importances, most_important), len(importances), notes))
     if json_out is not None:
         features = _features(forest, importances, np.arange(len(importances)))
-        write_json(json_out, facts | {"features": features}, "JSON")
+        write_json(json_out, facts | {"features": features}, what="JSON")
 
 
 def _facts(model: Any, file: Path) -> dict[str, Any]:

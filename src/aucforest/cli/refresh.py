@@ -5,31 +5,12 @@ from typing import Annotated
 
 import numpy as np
 import typer
+from rich.text import Text
 
+from aucforest.cli import _options, _outputs
 from aucforest.cli._inputs import echo_notes, read_for_model, read_model
-from aucforest.cli._options import (
-    Data,
-    Groups,
-    Jobs,
-    JsonOut,
-    PositiveOfModel,
-    Reference,
-    TargetColumn,
-    Weight,
-    takes_read_options,
-)
-from aucforest.cli._outputs import (
-    TABLES,
-    check_outputs,
-    check_reference,
-    check_suffix,
-    console,
-    describe_threshold,
-    save_model,
-    scored_rows,
-    table_writer,
-    write_json,
-)
+from aucforest.cli._options import takes_read_options
+from aucforest.cli._outputs import TABLES
 from aucforest.estimators.refreshing import refresh as refresh_model
 from aucforest.report.data import trained_on
 from aucforest.tables.copies import STANDARD
@@ -39,16 +20,16 @@ from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 @takes_read_options(for_model=True)
 def refresh(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="The model file to start from, a forest or a stack.")],
-    data: Data,
-    target: TargetColumn,
+    data: _options.Data,
+    target: _options.TargetColumn,
     out: Annotated[Path, typer.Option(metavar="NEW", help="The model file to write.")],
-    positive: PositiveOfModel = None,
-    weight: Weight = None,
-    groups: Groups = None,
-    reference: Reference = None,
+    positive: _options.PositiveOfModel = None,
+    weight: _options.Weight = None,
+    groups: _options.Groups = None,
+    reference: _options.Reference = None,
     read_options: ReadOptions = DEFAULT_OPTIONS,
-    json_out: JsonOut = None,
-    jobs: Jobs = -1,
+    json_out: _options.JsonOut = None,
+    jobs: _options.Jobs = -1,
 ) -> None:
     """Refresh a model with labelled rows that it was not fitted to, and say whether the new model ranks better.
 
@@ -62,27 +43,23 @@ def refresh(
     """
     if out == STANDARD:
         raise typer.BadParameter("must be a file: a model is not written to standard output", param_hint="--out")
-    check_suffix("--reference", reference, TABLES)
-    check_outputs(out, json_out, reference, inputs=[old, data])
+    _outputs.check_suffix("--reference", reference, TABLES)
+    _outputs.check_outputs(out, json_out, reference, inputs=[old, data])
     model = read_model(old, jobs)
     if reference is not None:
-        check_reference([target], model.classes_, data)
+        _outputs.check_reference([target], model.classes_, data)
     rows = read_for_model(model, data, target, positive, weight, read_options, groups=groups, is_refit=True)
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
     if (note := trained_on(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
         echo_notes([note])
-    proba = refreshed.model.oob_decision_function_
-    save_model(refreshed.model, out)
+    scored, seen = _outputs.scored_rows(refreshed.model, target, rows.y)
+    _outputs.save_model(refreshed.model, out)
     rule = str(model.threshold) if isinstance(model.threshold, float) else "the rule of the old model"
-    lines = [str(refreshed), describe_threshold(refreshed.model, rule)]
-    console(json_out).print("\n".join(lines), markup=False, highlight=False)
+    lines = [str(refreshed), _outputs.describe_threshold(refreshed.model, rule)]
+    _outputs.console(json_out).print(Text("\n".join(lines)))
     if reference is not None:
-        seen = np.isfinite(proba[:, 0])
-        scored = scored_rows(refreshed.model, target, rows.y[seen], proba[seen])
-        with table_writer(reference, scored.schema) as write:
-            write(scored)
-        typer.echo(f"reference: {reference}", err=True)
-    write_json(
+        _outputs.write_reference(reference, scored, seen)
+    _outputs.write_json(
         json_out,
         {
             "data": rows.title,

@@ -16,8 +16,8 @@ from aucforest.report import Report
 from aucforest.report import report as report_on
 from aucforest.report.data import read_training
 from aucforest.report.html import report_on_models
+from aucforest.report.model_comparison import distinct_names, joined, named_models
 from aucforest.report.rows import ScoredRows, score_rows
-from aucforest.report.several import distinct_names, joined, named_models
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.read_options import DEFAULT_OPTIONS, ReadOptions
 
@@ -65,10 +65,10 @@ def report(
     check_outputs(out, inputs=[*model_files, data, train])
     names = distinct_names([file.stem for file in model_files])
     models = {name: read_model(file, jobs) for name, file in zip(names, model_files)}
-    model, several = next(iter(models.values())), len(models) > 1
-    if several and by is not None:
+    model, has_several = next(iter(models.values())), len(models) > 1
+    if has_several and by is not None:
         raise typer.BadParameter("is for a report on one model", param_hint="--by")
-    read_twice = {"DATA": data, "--train": train} if several else {}
+    read_twice = {"DATA": data, "--train": train} if has_several else {}
     for option, file in read_twice.items():
         if file is not None and (file == STANDARD or file.exists()) and not can_read_again(file):
             raise typer.BadParameter("is for files: standard input and pipes cannot be read twice", param_hint=option)
@@ -78,8 +78,8 @@ def report(
     if train is not None:
         facts["Training data"] = train.name
     options: dict[str, Any] = {"facts": facts, "intended_use": intended_use, "random_state": seed}
-    if several:
-        page = _on_several(named_models(models), read, target, data, train, title=title, **options)
+    if has_several:
+        page = _report_on_models(named_models(models), read, target, data, train, title=title, **options)
     else:
         test, training = read(model, data), Labelled("", None, None) if train is None else read(model, train)
         page = report_on(
@@ -110,7 +110,7 @@ def _models_and_data(files: list[Path], data: Path | None) -> tuple[list[Path], 
     return models, last
 
 
-def _on_several(
+def _report_on_models(
     models: dict[str, Any], read: Callable[..., Labelled], target: str, data: Path, train: Path | None, **options: Any
 ) -> Report:
     """Return the report on several models, each of which reads the tables in the types that it expects."""
@@ -120,6 +120,6 @@ def _on_several(
         scored[name] = score_rows(model, test.X, pd.Series(test.y, name=target), test.weight, name)
     if train is not None:
         tables = [read(model, train) for model in models.values()]
-        rows, (_, _, y, weight, *_) = joined([table.X for table in tables]), tables[0]
-        training = read_training(next(iter(models.values())), rows, y, weight, finds_samples=False)
+        X, first = joined([table.X for table in tables]), tables[0]
+        training = read_training(next(iter(models.values())), X, first.y, first.weight, finds_samples=False)
     return report_on_models(scored, training, **options)

@@ -17,7 +17,7 @@ from aucforest.inspection.models import forest_of
 from aucforest.metrics.confidence import auc_with_interval
 from aucforest.metrics.validation import is_missing
 from aucforest.report.page import Section, Table, number, percent, shortened
-from aucforest.report.rows import FloatArray, ScoredRows, check_rows, classes_of, encode_labels
+from aucforest.report.rows import FloatArray, ScoredRows, check_rows, encode_labels, ordered_classes
 from aucforest.tables.columns import names_of, read_table
 from aucforest.tables.dates import as_datetimes, format_duration, format_time, in_seconds
 from aucforest.tables.notes import suspicious_columns
@@ -48,7 +48,7 @@ def read_training(
     if X is None or y is None:
         raise ValueError("the training data are X_train and y_train: give both or none")
     X, y_true, weights = check_rows(X, y, sample_weight, "train")
-    labels, forest = encode_labels(y_true, classes_of(model), "y_train"), forest_of(model)
+    labels, forest = encode_labels(y_true, ordered_classes(model), "y_train"), forest_of(model)
     has_bootstrap = finds_samples and forest is not None and forest.bootstrap
     return Training(X, y_true, labels, weights, training_rows(forest, X, y_true, weights) if has_bootstrap else None)
 
@@ -73,14 +73,12 @@ def _class_table(
 ) -> Table:
     """Return a table of the number of rows and the frequency of each class."""
     counts = np.bincount(labels, minlength=len(classes))
-    columns = ["class", "rows", "frequency"]
-    body = [[name, f"{n:,}", percent(n / labels.size)] for name, n in zip(classes, counts.tolist())]
+    frequencies = {"frequency": counts / labels.size}
     if weights is not None:
-        columns.append("frequency by weight")
-        by_weight = np.bincount(labels, weights, minlength=len(classes)) / weights.sum()
-        for cells, frequency in zip(body, by_weight.tolist()):
-            cells.append(percent(frequency))
-    return Table(caption, columns, body)
+        frequencies["frequency by weight"] = np.bincount(labels, weights, minlength=len(classes)) / weights.sum()
+    rows = zip(classes, counts.tolist(), *(values.tolist() for values in frequencies.values()))
+    body = [[name, f"{n_rows:,}", *map(percent, values)] for name, n_rows, *values in rows]
+    return Table(caption, ["class", "rows", *frequencies], body)
 
 
 def column_table(X: Any) -> Table | None:
@@ -103,7 +101,7 @@ def column_names(X: Any) -> list[str] | None:
     return [f"feature_{i}" for i in range(np.shape(X)[1])]
 
 
-def columns_of(X: Any) -> dict[str, NDArray[Any]]:
+def column_arrays(X: Any) -> dict[str, NDArray[Any]]:
     """Return the columns of a table as arrays by name."""
     return {name: _values(column) for name, column in _series(X)}
 
@@ -116,7 +114,7 @@ def as_dates(values: Any) -> NDArray[Any]:
     return listed
 
 
-def order_of(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
+def as_numbers(values: NDArray[Any]) -> tuple[FloatArray, Callable[[float], str]] | None:
     """Return a column as numbers (dates in seconds, missing values NaN) and their format; None for categories."""
     if values.dtype.kind in "Mm":
         return in_seconds(values), format_time if values.dtype.kind == "M" else format_duration
@@ -146,7 +144,7 @@ def _values(column: Any) -> NDArray[Any]:
 def _describe(name: str, column: Any) -> list[str]:
     """Return name, type, proportion of missing values, number of distinct values and typical values of a column."""
     values = _values(column)
-    ordered = order_of(values)
+    ordered = as_numbers(values)
     if ordered is None:
         texts = [str(value) for value in values.tolist() if not is_missing(value)]
         counts = Counter(texts)
@@ -206,7 +204,7 @@ def check_training(rows: ScoredRows, training: Training | None) -> tuple[str, st
 
 def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
     """Return pairs of columns, matched by name if both tables have names, else by position; {} without columns."""
-    test, train = columns_of(rows.X), columns_of(training.X)
+    test, train = column_arrays(rows.X), column_arrays(training.X)
     if not (names_of(rows.X) and names_of(training.X)):
         return dict(zip(test, zip(test.values(), train.values())))
     lacking = [name for name in getattr(rows.model, "feature_names_in_", []) if name not in train]
@@ -215,7 +213,7 @@ def same_columns(rows: ScoredRows, training: Training) -> dict[str, Pair]:
     return {name: (test[name], train[name]) for name in test if name in train}
 
 
-def codes_of(pair: Pair, *, as_text: bool = False) -> list[NDArray[np.int64]]:
+def encode_pair(pair: Pair, *, as_text: bool = False) -> list[NDArray[np.int64]]:
     """Return the code of each value of two columns; objects are compared as text, missing ones have their own code."""
     columns: list[Any] = list(pair)
     if as_text or any(values.dtype.kind == "O" for values in pair):
@@ -228,7 +226,7 @@ def _count_seen(pairs: list[Pair]) -> tuple[int, float]:
     n_rows, n_trained = map(len, pairs[0])
     group = np.zeros(n_rows + n_trained, dtype=np.int64)  # rows of a group are equal in all columns so far
     for pair in pairs:
-        group = np.unique(group * len(group) + np.concatenate(codes_of(pair)), return_inverse=True)[1]
+        group = np.unique(group * len(group) + np.concatenate(encode_pair(pair)), return_inverse=True)[1]
     counts = np.bincount(group[n_rows:])
     return int(np.isin(group[:n_rows], group[n_rows:]).sum()), float(counts[counts > 1].sum() / n_trained)
 

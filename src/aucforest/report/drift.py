@@ -10,7 +10,7 @@ from scipy.stats import chi2
 from aucforest.inspection.comparison import holm
 from aucforest.metrics.intervals import normal_quantile
 from aucforest.monitoring.shift import MOST_ROWS, N_BINS, index_of_counts, tell_apart
-from aucforest.report.data import Pair, Training, codes_of, order_of, same_columns
+from aucforest.report.data import Pair, Training, as_numbers, encode_pair, same_columns
 from aucforest.report.metrics import LEVEL
 from aucforest.report.page import Section, Table, number, percent
 from aucforest.report.rows import ScoredRows
@@ -61,29 +61,29 @@ def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
 
 def _as_bins(pair: Pair) -> Sequence[NDArray[Any]]:
     """Return the bin of each value: a decile of the training rows or a category. Missing values have another bin."""
-    numbers = _as_numbers(pair)
+    numbers = _numeric_pair(pair)
     if numbers is None:
-        return codes_of(pair, as_text=True)
+        return encode_pair(pair, as_text=True)
     known = np.sort(numbers[1][~np.isnan(numbers[1])])
     edges = np.unique(known[np.arange(1, N_BINS) * (known.size - 1) // N_BINS]) if known.size else known
     return [np.where(np.isnan(values), N_BINS, np.searchsorted(edges, values)) for values in numbers]
 
 
-def _as_numbers(pair: Pair) -> Pair | None:
+def _numeric_pair(pair: Pair) -> Pair | None:
     """Return both columns as numbers, with NaN for missing values, or None if either column is categorical."""
-    new, old = map(order_of, pair)
+    new, old = map(as_numbers, pair)
     return None if new is None or old is None else (new[0], old[0])
 
 
 def _tell_apart(pairs: list[Pair], seed: int) -> str:
     """Return the sentence on the ROC AUC of a forest that separates the rows from the training rows."""
     random = np.random.default_rng(seed)
-    here, there = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
-    if min(here.size, there.size) < 2:
+    new_rows, old_rows = (np.sort(random.permutation(len(values))[:MOST_ROWS]) for values in pairs[0])
+    if min(new_rows.size, old_rows.size) < 2:
         return "There are too few rows for a forest that tells them from the training rows."
-    pairs = [(new[here], old[there]) for new, old in pairs]
-    numbers = [_as_numbers(pair) for pair in pairs]
-    read = [codes_of(pair, as_text=True) if each is None else each for pair, each in zip(pairs, numbers)]
+    pairs = [(new[new_rows], old[old_rows]) for new, old in pairs]
+    numbers = [_numeric_pair(pair) for pair in pairs]
+    read = [encode_pair(pair, as_text=True) if each is None else each for pair, each in zip(pairs, numbers)]
     X, X_train = (np.column_stack(columns).astype(np.float64) for columns in zip(*read))
     categorical = [j for j, each in enumerate(numbers) if each is None]
     auc, error, *_ = tell_apart(X_train, X, random, categorical=categorical)
@@ -102,5 +102,5 @@ def _labels_sentence(rows: ScoredRows, training: Training) -> str:
     how = "by more than" if measure_drift(pair)[2] < 1.0 - LEVEL else "by no more than"
     return (
         f"{percent(float(old[k]))} of the training rows and {percent(float(new[k]))} of these rows are "
-        f"{rows.of_classes[k]}: class frequencies differ {how} chance explains."
+        f"{rows.row_phrases[k]}: class frequencies differ {how} chance explains."
     )

@@ -22,11 +22,11 @@ from aucforest.inspection.comparison import CriteriaComparison
 from aucforest.inspection.importance import oob_permutation_importance
 from aucforest.inspection.models import check_count
 from aucforest.metrics.thresholds import check_cost
-from aucforest.report import model, performance, several
+from aucforest.report import model, model_comparison, performance
 from aucforest.report.data import Training, check_training, data_section, read_training
 from aucforest.report.drift import drift_sections
 from aucforest.report.importance import held_out_importance
-from aucforest.report.metrics import costs_of, resample
+from aucforest.report.metrics import cost_matrix, resample
 from aucforest.report.page import Section, percent, render
 from aucforest.report.performance import Groups, default_groups, read_groups
 from aucforest.report.plots import drawing
@@ -176,15 +176,16 @@ def report(
             raise ValueError("the report of a comparison takes no rows: X_test, y_test and the like must be None")
         title = "Comparison of split criteria" if title is None else title
         with drawing():
-            parts = several.criteria_sections(model_or_comparison)
-        return Report(title, render(title, several.criteria_facts(model_or_comparison) | dict(facts or {}), parts))
+            parts = model_comparison.criteria_sections(model_or_comparison)
+        shown = model_comparison.criteria_facts(model_or_comparison) | dict(facts or {})
+        return Report(title, render(title, shown, parts))
     check_count("n_bootstrap", n_bootstrap, 2)
     target = getattr(y_test, "name", None)
     stated = ({} if target in (None, "") else {"Target": str(target)}) | dict(facts or {})
     if isinstance(model_or_comparison, Mapping | list | tuple):
         if by is not None or cost is not None:
             raise ValueError("the report on several models takes no by and no cost: they are for a report on one")
-        models = several.named_models(model_or_comparison)
+        models = model_comparison.named_models(model_or_comparison)
         scored = {name: score_rows(model, X_test, y_test, sample_weight, name) for name, model in models.items()}
         first = next(iter(scored.values())).model
         training = read_training(first, X_train, y_train, sample_weight_train, finds_samples=False)
@@ -197,7 +198,7 @@ def report(
         rows,
         training=read_training(rows.model, X_train, y_train, sample_weight_train),
         groups=read_groups(by, rows, sample_weight),
-        cost=costs_of(rows.model) if cost is None else check_cost(cost, len(rows.classes)),
+        cost=cost_matrix(rows.model) if cost is None else check_cost(cost, len(rows.classes)),
         intended_use=intended_use,
         n_bootstrap=n_bootstrap,
         n_repeats=n_repeats,
@@ -277,17 +278,17 @@ def report_on_models(
     first = next(iter(scored.values()))
     if any(not np.array_equal(rows.labels, first.labels) for rows in scored.values()):
         raise ValueError("the models of a report must score the same rows, but these have different labels")
-    rows = replace(first, X=several.joined([rows.X for rows in scored.values()]))
+    rows = replace(first, X=model_comparison.joined([rows.X for rows in scored.values()]))
     seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     checked = {"": rows} if training else {f"{name}: ": each for name, each in scored.items()}
-    seen = {name: check_training(each, training) for name, each in checked.items()}
-    alarms = [f"{name}{alarm}" for name, (_, alarm) in seen.items() if alarm]
-    points = [next(iter(seen.values()))[0], *([f"Intended use: {intended_use}"] if intended_use else [])]
+    checks = {name: check_training(each, training) for name, each in checked.items()}
+    warnings = [f"{name}{warning}" for name, (_, warning) in checks.items() if warning]
+    points = [next(iter(checks.values()))[0], *([f"Intended use: {intended_use}"] if intended_use else [])]
     with drawing():
-        parts = several.models_sections(scored, points, n_bootstrap, seed)
+        parts = model_comparison.models_sections(scored, points, n_bootstrap, seed)
     parts += [*drift_sections(rows, training, seed), data_section(rows, training)]
     title, shown = _heading(rows, title, {"Models": ", ".join(scored)}, dict(facts or {}))
-    return Report(title, render(title, shown, parts, alarms))
+    return Report(title, render(title, shown, parts, warnings))
 
 
 def _heading(

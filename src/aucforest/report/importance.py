@@ -15,8 +15,8 @@ from aucforest.inspection import PermutationImportance
 from aucforest.inspection.importance import measure_importance, scores_of_parts
 from aucforest.metrics.roc import class_roc_auc
 from aucforest.metrics.validation import is_missing
-from aucforest.report.data import column_names, columns_of, order_of
-from aucforest.report.rows import FloatArray, ScoredRows, scores_of
+from aucforest.report.data import as_numbers, column_arrays, column_names
+from aucforest.report.rows import FloatArray, ScoredRows, predict_scores
 from aucforest.tables.dates import columns_of_features, format_time
 
 _MOST_ROWS_OF_CLASS = 5000  # AUC does not depend on class frequencies, so no class needs more rows than this
@@ -55,9 +55,9 @@ def _by_permutation(model: Any, X: Any, n_columns: int) -> Callable[[int, NDArra
         columns = np.array(model._columns_of_features)
     elif hasattr(X, "columns"):
         frame = nw.from_native(X, eager_only=True)
-        return lambda column, order: scores_of(model, frame.with_columns(frame[:, column][order]).to_native())
+        return lambda column, order: predict_scores(model, frame.with_columns(frame[:, column][order]).to_native())
     else:
-        matrix, predict, columns = np.array(X), partial(scores_of, model), np.arange(n_columns)
+        matrix, predict, columns = np.array(X), partial(predict_scores, model), np.arange(n_columns)
 
     def scores(column: int, order: NDArray[np.int64]) -> FloatArray:
         features = np.flatnonzero(columns == column)
@@ -83,7 +83,7 @@ class Dependence(NamedTuple):
     name: str
     values: list[float] | list[str]
     means: FloatArray
-    of_missing: FloatArray | None  # mean scores with the feature missing; None if no number is missing
+    missing_means: FloatArray | None  # mean scores with the feature missing; None if no number is missing
 
 
 def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list[Dependence]:
@@ -95,7 +95,7 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
     n_rows = rows.labels.size
     chosen = np.sort(np.random.default_rng(seed).permutation(n_rows)[:_MOST_ROWS])
     X, weights = safe_indexing(rows.X, chosen), rows.weights[chosen]
-    columns = list(columns_of(X).items())
+    columns = list(column_arrays(X).items())
     if not columns:
         return []
     scores_permuted = _by_permutation(rows.model, X, len(columns))
@@ -110,15 +110,15 @@ def partial_dependence(rows: ScoredRows, features: list[int], seed: int) -> list
         values, indices, missing = _grid(column)
         if len(values) + (missing is not None) > 1:
             means = np.array([mean_scores(feature, row) for row in indices])
-            of_missing = None if missing is None else mean_scores(feature, missing)
+            missing_means = None if missing is None else mean_scores(feature, missing)
             unit = " (seconds)" if column.dtype.kind == "m" else ""
-            dependences.append(Dependence(f"{name}{unit}", values, means, of_missing))
+            dependences.append(Dependence(f"{name}{unit}", values, means, missing_means))
     return dependences
 
 
 def _grid(column: NDArray[Any]) -> tuple[list[Any], list[int], int | None]:
     """Return values of a column, the index of a row with each value, and the index of a row with a missing value."""
-    if (ordered_values := order_of(column)) is None:
+    if (ordered_values := as_numbers(column)) is None:
         texts = np.array(["missing" if is_missing(value) else str(value) for value in column.tolist()])
         values, firsts, counts = np.unique(texts, return_index=True, return_counts=True)
         order = np.argsort(-counts, kind="stable")[:_MOST_VALUES]

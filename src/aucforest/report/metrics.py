@@ -77,7 +77,7 @@ def usual_proportion(rows: ScoredRows) -> float:
     return 0.01 if rows.frequencies[1] < 0.05 and rows.labels.size >= 1000 else 0.1
 
 
-def measure_of(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
+def metric_function(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dict[str, Any]]:
     """Return a function that computes metrics from row weights.
 
     For two classes, it omits the ROC AUC, merges scores into groups, and "precision" is the precision at `RECALLS`.
@@ -90,12 +90,13 @@ def measure_of(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dic
         if group is None:
             return {"roc_auc": class_roc_auc(rows.labels, rows.scores, weights)} | means
         tps = np.cumsum(np.bincount(group, (rows.labels == 1) * weights))
-        called = np.cumsum(np.bincount(group, weights))
-        precision = np.divide(tps, called, out=np.ones_like(tps), where=called > 0.0)
-        hits = float(np.interp(k * called[-1], np.append(0.0, called), np.append(0.0, tps)))  # ties are interpolated
+        selected = np.cumsum(np.bincount(group, weights))
+        precision = np.divide(tps, selected, out=np.ones_like(tps), where=selected > 0.0)
+        n_top = k * float(selected[-1])
+        hits = float(np.interp(n_top, np.append(0.0, selected), np.append(0.0, tps)))  # ties are interpolated
         return {
             "average_precision": float(precision_area(tps, precision)),
-            f"precision_at_{k}": hits / float(k * called[-1]),
+            f"precision_at_{k}": hits / n_top,
             f"recall_at_{k}": hits / float(tps[-1]),
             "precision": precision[np.searchsorted(tps / tps[-1], RECALLS - _ROUNDING)],
             **means,
@@ -105,8 +106,8 @@ def measure_of(rows: ScoredRows, most_groups: int) -> Callable[[FloatArray], dic
 
 
 def resample(rows: ScoredRows, n_bootstrap: int, seed: int) -> dict[str, FloatArray]:
-    """Return the metrics of stratified bootstrap samples, those of `measure_of` and the G-mean."""
-    measure = measure_of(rows, _MOST_GROUPS)
+    """Return the metrics of stratified bootstrap samples, those of `metric_function` and the G-mean."""
+    measure = metric_function(rows, _MOST_GROUPS)
     samples = [
         measure(weights) | {"g_mean": g_mean(rows.labels, rows.predicted, weights)}
         for weights in bootstrap_weights(rows, n_bootstrap, seed)
@@ -143,7 +144,7 @@ def summarize(rows: ScoredRows, resamples: dict[str, FloatArray]) -> list[Score]
     if len(rows.classes) == 2:
         is_positive, score = rows.labels == 1, rows.scores[:, 1]
         auc, low, high = auc_with_interval(is_positive, score, rows.sample_weight)
-        meaning = f"Probability that a random row {rows.of_classes[1]} has a higher score than a random other row."
+        meaning = f"Probability that a random row {rows.row_phrases[1]} has a higher score than a random other row."
         scores.append(Score("ROC AUC", auc, low, high, 0.5, meaning))
         values["average_precision"] = average_precision_score(is_positive, score, sample_weight=rows.sample_weight)
         no_skill["average_precision"] = float(frequencies[1])
@@ -189,8 +190,8 @@ class Thresholds(NamedTuple):
     thresholds: FloatArray  # scores of rows, then infinity, at which no row is predicted positive
     tp: FloatArray  # weight of true positives
     fp: FloatArray  # weight of false positives
-    own: int | None  # index of the model's threshold, None if its labels do not follow a threshold
-    own_threshold: float | None  # value of the model's threshold, or None like `own`
+    model_index: int | None  # index of the model's threshold, None if its labels do not follow a threshold
+    model_threshold: float | None  # value of the model's threshold, or None like `model_index`
     best_g_mean: int  # index of the threshold with the best G-mean
 
     def as_json(self, cost: FloatArray | None) -> dict[str, Any]:
@@ -199,7 +200,7 @@ class Thresholds(NamedTuple):
             "thresholds": [*self.thresholds[:-1].tolist(), None],
             "tp": self.tp.tolist(),
             "fp": self.fp.tolist(),
-            "own": self.own,
+            "own": self.model_index,
             "cost": None if cost is None else list(error_costs(cost)),
         }
 
@@ -207,20 +208,20 @@ class Thresholds(NamedTuple):
 def find_thresholds(rows: ScoredRows) -> Thresholds:
     """Return about 500 thresholds, with the model's threshold and each optimal one for G-mean, F1 or any costs."""
     cumulated = cumulate_class(rows, 1)
-    own_score, own_threshold = _own_threshold(rows)
+    model_score, model_threshold = _model_threshold(rows)
     best = find_best(cumulated.tps, cumulated.fps, "gmean")
-    own = best if own_score is None else int(np.searchsorted(-cumulated.thresholds, -own_score))
+    model_cut = best if model_score is None else int(np.searchsorted(-cumulated.thresholds, -model_score))
     # Every linear cost has its minimum at a vertex of the convex hull of the ROC curve. The vertices are the ends of
     # the blocks of a decreasing isotonic regression of the labels on the rank.
-    positives, called = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
-    hull = isotonic_regression(positives / called, weights=called, increasing=False).blocks
-    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, own]))[::-1]
-    best_g_mean, own_index = map(indices.tolist().index, (best, own))
+    positives, selected = np.diff(cumulated.tps), np.diff(cumulated.tps + cumulated.fps)
+    hull = isotonic_regression(positives / selected, weights=selected, increasing=False).blocks
+    indices = thin(cumulated, _MOST_THRESHOLDS, np.append(hull, [best, model_cut]))[::-1]
+    best_g_mean, model_index = map(indices.tolist().index, (best, model_cut))
     tp, fp, thresholds = (np.asarray(values[indices], dtype=np.float64) for values in cumulated)
-    return Thresholds(thresholds, tp, fp, None if own_score is None else own_index, own_threshold, best_g_mean)
+    return Thresholds(thresholds, tp, fp, None if model_score is None else model_index, model_threshold, best_g_mean)
 
 
-def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
+def _model_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
     """Return the lowest score of a row that the model predicts positive (infinity if none), and the threshold to show.
 
     The threshold to show is the model's threshold if the predicted labels agree with it, else the lowest score. Both
@@ -237,7 +238,7 @@ def _own_threshold(rows: ScoredRows) -> tuple[float | None, float | None]:
     return lowest_positive, nominal if agrees else lowest_positive
 
 
-def costs_of(model: Any) -> FloatArray | None:
+def cost_matrix(model: Any) -> FloatArray | None:
     """Return the cost matrix of the `threshold` of a forest (the mean of several matrices), or None without costs."""
     rule = getattr(model, "threshold", None)
     if not (isinstance(rule, dict) and "cost" in rule) or takes_costs(rule):

@@ -18,14 +18,14 @@ from aucforest.report import plots
 from aucforest.report.data import column_names
 from aucforest.report.importance import columns_in_order, partial_dependence
 from aucforest.report.metrics import LEVEL, auc_by_trees
+from aucforest.report.model_comparison import compare_models
 from aucforest.report.page import Plot, Section, Table, estimate, number, shortened, signed
-from aucforest.report.rows import ScoredRows, classes_of, scores_of
-from aucforest.report.several import compare_models
+from aucforest.report.rows import ScoredRows, ordered_classes, predict_scores
 
 _MOST_FEATURES = 30  # maximum number of features in the table of importances
 _MOST_DEPENDENCES = 6  # maximum number of plots of partial dependence
 _MOST_LETTERS = 200  # maximum length of the value of a parameter
-_OF_THE_MACHINE = ("n_jobs", "verbose")  # parameters that do not change the model and are not shown
+_HIDDEN_PARAMETERS = ("n_jobs", "verbose")  # parameters that do not change the model and are not shown
 _N_ROWS = 10  # number of rows with reasons
 _N_REASONS = 3  # maximum number of reasons for each row
 _FEWEST_TREES = 3  # minimum number of trees for a curve of the out-of-bag AUC
@@ -86,7 +86,7 @@ def reasons_sections(rows: ScoredRows, n_jobs: int | None) -> list[Section]:
     if len(rows.classes) != 2 or not can_be_explained(rows.model):
         return []
     highest = np.argsort(-rows.scores[:, 1], kind="stable")[:_N_ROWS]
-    label, name = classes_of(rows.model).tolist()[1], rows.classes[1]
+    label, name = ordered_classes(rows.model).tolist()[1], rows.classes[1]
     explanation = explain(rows.model, safe_indexing(rows.X, highest), n_jobs=n_jobs).of_class(label)
     names = rows.X.index if hasattr(rows.X, "iloc") else range(len(rows.labels))
     body = []
@@ -113,7 +113,7 @@ def members_sections(rows: ScoredRows, n_bootstrap: int, seed: int) -> list[Sect
     weights = [[name, number(weight), meanings[name]] for name, weight in zip(stack.members_, stack.weights_.tolist())]
     tables = [Table("The members of the stack and their weights", ["member", "weight", "what it is"], weights, "lrl")]
     if len(weights) > 1:
-        alone = replace(rows, scores=scores_of(stack.members_["forest"], rows.X))
+        alone = replace(rows, scores=predict_scores(stack.members_["forest"], rows.X))
         compared, body = compare_models({"forest alone": alone, "stack": rows}, n_bootstrap, seed), []
         for metric in ("roc_auc", "log_loss"):
             before, after = compared[metric]
@@ -132,29 +132,29 @@ def model_section(model: Any, training: TrainingRows | None) -> Section:
     """Return the section on parameters and, for a forest or the forest of a stack, on the trees and their number."""
     lead, drawn, tables = "How the model was fitted.", [], []
     changed = sorted(changed_params(model).items())
-    body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _OF_THE_MACHINE]
+    body = [[name, shortened(repr(value), _MOST_LETTERS)] for name, value in changed if name not in _HIDDEN_PARAMETERS]
     if body:
         tables.append(Table("Parameters that are not the default", ["parameter", "value"], body, "ll"))
     forest = forest_of(model)
     if forest is not None:
-        of_stack = "" if forest is model else " of the stack's forest"
-        tables.append(_forest_table(f"The trees{of_stack}", forest))
+        suffix = "" if forest is model else " of the stack's forest"
+        tables.append(_forest_table(f"The trees{suffix}", forest))
         is_mixed, mixes_encodings = hasattr(forest, "mixture_"), hasattr(forest, "encoding_mixture_")
         if is_mixed or mixes_encodings:
             encoding = ", and by the encoding of columns of many categories" if mixes_encodings else ""
             caption = (
-                f"Trees{of_stack} by split criterion and splitter{encoding}, with the out-of-bag ROC AUC of each kind "
+                f"Trees{suffix} by split criterion and splitter{encoding}, with the out-of-bag ROC AUC of each kind "
                 "alone. A kind gets more trees if they raise the ROC AUC of the whole forest, which need not be the "
                 "best kind alone."
             )
             drawn.append(plots.picture(plots.mixture_plot(forest), "mixture", caption))
         if training is not None:
-            curves, sentence = _curve(forest, training, of_stack)
+            curves, sentence = _curve(forest, training, suffix)
             drawn, lead = [*drawn, *curves], f"{lead} {sentence}"
     return Section("model", "Model", lead, drawn, tables)
 
 
-def _curve(forest: AUCForestClassifier, training: TrainingRows, of_stack: str) -> tuple[list[Plot], str]:
+def _curve(forest: AUCForestClassifier, training: TrainingRows, suffix: str) -> tuple[list[Plot], str]:
     """Plot the out-of-bag AUC by the number of trees; return it with a sentence that explains or replaces the plot."""
     n_trees = len(forest.trees_)
     if n_trees < _FEWEST_TREES:
@@ -165,7 +165,7 @@ def _curve(forest: AUCForestClassifier, training: TrainingRows, of_stack: str) -
         return [], ""
     intervals = "" if np.isnan(points[:, 2]).all() else ", with 95 % intervals"
     caption = (
-        f"Out-of-bag ROC AUC{of_stack} by the number of trees{intervals}. The first points are of fewer rows: those "
+        f"Out-of-bag ROC AUC{suffix} by the number of trees{intervals}. The first points are of fewer rows: those "
         "that are out of bag for one of so few trees."
     )
     drawn = [plots.picture(plots.trees_plot(points), "trees", caption)]

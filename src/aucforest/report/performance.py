@@ -1,7 +1,7 @@
 """The sections on the performance of a model: summary, limits, curves, alerts, calibration, thresholds, subgroups."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from aucforest.metrics.group_rates import rate_estimate, rates_of_groups
 from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
-from aucforest.report.data import as_dates, columns_of, order_of
+from aucforest.report.data import as_dates, as_numbers, column_arrays
 from aucforest.report.importance import columns_in_order
 from aucforest.report.metrics import LEVEL, find_thresholds, reliability, summarize, usual_proportion
 from aucforest.report.page import Section, Table, estimate, number, numbers, percent, shorten, signed
@@ -26,7 +26,7 @@ _PER_1000 = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # numbers of alerts per 1,000 
 _MOST_GROUPS = 10  # maximum number of groups of a column
 _MOST_GROUPED = 2  # maximum number of grouping columns if none are given
 _MOST_LETTERS = 40  # maximum length of the name of a group
-_FEW = 10  # minimum number of rows of a class for its metrics in a group
+_LEAST = 10  # minimum number of rows of a class for its metrics in a group
 
 Groups = dict[str, NDArray[Any]]
 
@@ -66,13 +66,14 @@ def _headline(rows: ScoredRows, auc: float) -> str:
     correct = f"The class that it predicts is right for {percent(float(np.trace(hits) / totals.sum()))} of the rows"
     if len(rows.classes) > 2:
         return f"The model ranks {percent(auc)} of all pairs of rows of two classes rightly; guessing: 50 %. {correct}."
-    label, of, frequency = rows.classes[1], rows.of_classes[1], float(rows.frequencies[1])
+    label, of, frequency = rows.classes[1], rows.row_phrases[1], float(rows.frequencies[1])
     text = (
         f"A row {of} has a higher score than another row in {percent(auc)} of all such pairs (ROC AUC); guessing gives "
         "50 %."
     )
-    for per_1000, k in alert_depths(rows.labels.size, [round(1000 * usual_proportion(rows))]).items():
-        top = top_rows(rows, k)
+    per_1000 = round(1000 * usual_proportion(rows))
+    if k := alert_depths(rows.labels.size).get(per_1000):
+        top = metrics_of_top(rows, k)
         precision, recall = percent(top.precision[0]), percent(top.recall[0])
         text += (
             f" Of the {per_1000 // 10} % of rows with the highest scores, {precision} are {of}, against "
@@ -109,12 +110,12 @@ def use_section(rows: ScoredRows, intended_use: str | None, seen: str, has_group
 def _by_class(rows: ScoredRows) -> Table:
     """Return a table of the metrics of each class against all others."""
     confusion, body = rows.confusion, []
-    called = confusion.sum(axis=0)
+    n_predicted = confusion.sum(axis=0)
     for k in rows.present:
         is_class, score = rows.labels == k, rows.scores[:, k]
         auc, low, high = auc_with_interval(is_class, score, rows.sample_weight)
         area, hit = average_precision_score(is_class, score, sample_weight=rows.sample_weight), confusion[k, k]
-        recall, precision = float(hit / rows.totals[k]), float(hit / called[k]) if called[k] else np.nan
+        recall, precision = float(hit / rows.totals[k]), float(hit / n_predicted[k]) if n_predicted[k] else np.nan
         cells = [rows.classes[k], percent(float(rows.frequencies[k])), *estimate(auc, low, high)]
         body.append([*cells, number(area), number(recall), number(precision)])
     columns = ["class", "frequency", "ROC AUC", _INTERVAL, "average precision", "recall", "precision"]
@@ -149,23 +150,23 @@ def ranking_section(rows: ScoredRows, resamples: dict[str, FloatArray]) -> Secti
     return Section("ranking", "Ranking", lead, drawn)
 
 
-def top_rows(rows: ScoredRows, k: int) -> MetricsAtK:
+def metrics_of_top(rows: ScoredRows, k: int) -> MetricsAtK:
     """Return metrics of the k rows with the highest scores; with weights, k / n_rows is a proportion of the weight."""
     proportion = k / rows.labels.size
     return metrics_at_k(rows.labels == 1, rows.scores[:, 1], proportion, level=LEVEL, sample_weight=rows.sample_weight)
 
 
-def alert_depths(n_rows: int, per_1000: Iterable[int] = _PER_1000) -> dict[int, int]:
+def alert_depths(n_rows: int) -> dict[int, int]:
     """Return the number of rows for each number of alerts per 1,000 rows, without numbers below one."""
-    return {rate: round(n_rows * rate / 1000) for rate in per_1000 if n_rows * rate >= 1000}
+    return {rate: round(n_rows * rate / 1000) for rate in _PER_1000 if n_rows * rate >= 1000}
 
 
 def alerts_section(rows: ScoredRows) -> Section:
     """Return the section on cumulative gains, lift, and precision and recall by the number of alerts."""
-    positive, of = rows.classes[1], rows.of_classes[1]
+    positive, of = rows.classes[1], rows.row_phrases[1]
     body = []
     for per_1000, k in alert_depths(rows.labels.size).items():
-        top = top_rows(rows, k)
+        top = metrics_of_top(rows, k)
         cells = [*estimate(*top.precision, percent), *estimate(*top.recall, percent)]
         body.append([f"{per_1000}", f"{k:,}", *cells, f"{top.lift[0]:.1f}", number(top.threshold)])
     columns = ["alerts per 1,000 rows", "k", "precision at k", _INTERVAL, "recall at k", _INTERVAL]
@@ -223,18 +224,18 @@ def threshold_section(rows: ScoredRows, cost: FloatArray | None) -> Section:
     thresholds, order = find_thresholds(rows), positive_last(rows.model)
     negative, positive = rows.classes
     alt = f"Recall, specificity, precision, G-mean and F1 of {positive} at each of {thresholds.tp.size} thresholds."
-    own_sentence = "The labels that the model predicts follow no single threshold."
-    if thresholds.own_threshold is not None:
-        own_sentence = f"The model's own threshold is {number(thresholds.own_threshold)}."
+    model_sentence = "The labels that the model predicts follow no single threshold."
+    if thresholds.model_threshold is not None:
+        model_sentence = f"The model's own threshold is {number(thresholds.model_threshold)}."
     explorer = {
         "svg": plots.picture(plots.thresholds_plot(thresholds), "cuts", alt, cursor="line").svg,
         "data": thresholds.as_json(None if cost is None else cost[np.ix_(order, order)]),
-        "start": thresholds.best_g_mean if thresholds.own is None else thresholds.own,
-        "own_sentence": own_sentence,
+        "start": thresholds.best_g_mean if thresholds.model_index is None else thresholds.model_index,
+        "model_sentence": model_sentence,
         "aims": _aims(rows.model),
         "negative": negative,
         "positive": positive,
-        "of_positive": rows.of_classes[1],
+        "of_positive": rows.row_phrases[1],
     }
     lead = f"Metrics{' and alerts' if cost is None else ', alerts and costs'} at any threshold, on these rows."
     return Section("thresholds", "Thresholds", lead, explorer=explorer)
@@ -255,7 +256,7 @@ def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> G
         return None
     by = [by] if isinstance(by, str) else by
     if not (isinstance(by, Mapping) or hasattr(by, "columns")):
-        columns = columns_of(rows.X)
+        columns = column_arrays(rows.X)
         for name in by:
             if name not in columns:
                 raise ValueError(f"by names {name!r}, which is no column of X_test")
@@ -270,11 +271,11 @@ def read_groups(by: Any, rows: ScoredRows, sample_weight: ArrayLike | None) -> G
 
 def default_groups(rows: ScoredRows, importance: PermutationImportance | None) -> Groups:
     """Return the most important columns with few categories or, without importances, the first such columns."""
-    columns, groups = list(columns_of(rows.X).items()), Groups()
+    columns, groups = list(column_arrays(rows.X).items()), Groups()
     if importance is not None and columns:
         columns = [columns[j] for j in columns_in_order(importance, rows.model, len(columns))]
     for name, values in columns:
-        is_number = values.dtype.kind not in "Mm" and order_of(values) is not None
+        is_number = values.dtype.kind not in "Mm" and as_numbers(values) is not None
         if not is_number and 2 <= len({str(value) for value in values.tolist()}) <= _MOST_GROUPS:
             groups[name] = values
         if len(groups) == _MOST_GROUPED:
@@ -290,7 +291,7 @@ def subgroups_section(rows: ScoredRows, groups: Groups) -> Section:
     )
     if len(rows.classes) > 2:
         return Section("subgroups", "Subgroups", lead, tables=[_accuracies(rows, *item) for item in groups.items()])
-    lead += f" The ROC AUC is not given for fewer than {_FEW} rows of a class; rates are of the labels of the model."
+    lead += f" The ROC AUC is not given for fewer than {_LEAST} rows of a class; rates are of the labels of the model."
     if rows.is_probability:
         lead += (
             f" Calibration is the mean predicted probability of {rows.classes[1]} minus its frequency in the group: "
@@ -322,7 +323,7 @@ def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
     is_hit, body = rows.predicted == rows.labels, []
     for group, inside in _group(values):
         n_rows, cells = np.count_nonzero(inside), ["too few", "–"]
-        if n_rows >= _FEW:
+        if n_rows >= _LEAST:
             hits = rate_estimate(is_hit[inside], rows.weights[inside])
             cells = estimate(*hits.interval(normal_quantile(LEVEL)), percent)
         body.append([group, f"{n_rows:,}", *cells])
@@ -335,7 +336,7 @@ def _rate_tables(rows: ScoredRows, name: str, values: NDArray[Any], rates: Group
     positive, titles = rows.labels == 1, list(dict.fromkeys(rate.title for rate in rates.rates))
     for group, inside in _group(values):
         n_positive, n_rows, auc = np.count_nonzero(positive[inside]), np.count_nonzero(inside), "too few"
-        if min(n_positive, n_rows - n_positive) >= _FEW:
+        if min(n_positive, n_rows - n_positive) >= _LEAST:
             weights = None if rows.sample_weight is None else rows.sample_weight[inside]
             auc = _in_one_cell(*auc_with_interval(positive[inside], rows.scores[inside, 1], weights))
         body[group] = [group, f"{n_rows:,}", f"{n_positive:,} ({percent(n_positive / n_rows)})", auc]
@@ -344,7 +345,7 @@ def _rate_tables(rows: ScoredRows, name: str, values: NDArray[Any], rates: Group
         if rate.group != rates.reference:
             cell = _in_one_cell(rate.difference, rate.difference_low, rate.difference_high, signed)
             differences.setdefault(rate.group, [rate.group]).append(f"{cell}{' *' if rate.differs else ''}")
-    columns = [name, "rows", f"rows {rows.of_classes[1]}", "ROC AUC", *titles]
+    columns = [name, "rows", f"rows {rows.row_phrases[1]}", "ROC AUC", *titles]
     caption = f"Differences from {rates.reference}; a star marks those whose intervals, which hold together, exclude 0"
     tables = [Table(f"Performance by {name}", columns, list(body.values()))]
     return [*tables, Table(caption, [name, *titles], list(differences.values()))] if differences else tables
@@ -358,7 +359,7 @@ def _in_one_cell(*arguments: Any) -> str:
 
 def _group(values: NDArray[Any]) -> list[tuple[str, NDArray[np.bool_]]]:
     """Return names and masks of groups: quartile groups or the most frequent values, and a group of missing values."""
-    ordered, missing = order_of(values), np.array([is_missing(value) for value in values.tolist()])
+    ordered, missing = as_numbers(values), np.array([is_missing(value) for value in values.tolist()])
     if ordered is None or (values.dtype == object and np.unique(ordered[0][~missing]).size <= _MOST_GROUPS):
         names, indices = _most_frequent([str(value) for value in values.tolist()], missing)
     else:

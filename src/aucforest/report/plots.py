@@ -64,7 +64,7 @@ def drawing() -> Any:
     return import_optional("matplotlib", purpose="a report", extra="report").rc_context(_STYLE)
 
 
-def _panels(width: float, height: float, rows: int = 1, **options: Any) -> tuple[Any, Any]:
+def _panels(width: float = _WIDTH, height: float = 4.4, rows: int = 1, **options: Any) -> tuple[Any, Any]:
     """Return a figure of the given size in inches, and its axes."""
     figures = import_optional("matplotlib.figure", purpose="a report", extra="report")
     figure = figures.Figure(figsize=(width, height), layout="constrained")
@@ -117,7 +117,7 @@ def drawn_classes(rows: ScoredRows, most: int = _MOST_CURVES) -> list[int]:
 
 def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> Any:
     """Draw the ROC curves of some classes against all others."""
-    figure, axes = _panels(_WIDTH, 4.4)
+    figure, axes = _panels()
     entries = {}
     for k in classes:
         fpr, tpr = _curve(rows, k, "roc")
@@ -130,7 +130,7 @@ def roc_plot(rows: ScoredRows, classes: Sequence[int], band: RocBand | None) -> 
 
 def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatArray | None) -> Any:
     """Draw the precision-recall curves of some classes against all others."""
-    figure, axes = _panels(_WIDTH, 4.4)
+    figure, axes = _panels()
     for color, k in zip(COLORS, classes):
         cumulated = cumulate_class(rows, k)
         indices = thin(cumulated, _MOST_POINTS)[1:]
@@ -147,7 +147,7 @@ def precision_recall_plot(rows: ScoredRows, classes: Sequence[int], band: FloatA
 
 def gains_plot(rows: ScoredRows) -> Any:
     """Draw the recall against the proportion of rows with the highest scores."""
-    figure, axes = _panels(_WIDTH, 4.4)
+    figure, axes = _panels()
     GainsDisplay({"model": tuple(_curve(rows, 1, "gains"))}, float(rows.frequencies[1])).plot(kind="gains", ax=axes)
     axes.set(xlabel="proportion of rows alerted", ylabel="recall", ylim=(0, 1))
     return figure
@@ -155,7 +155,7 @@ def gains_plot(rows: ScoredRows) -> Any:
 
 def lift_plot(rows: ScoredRows) -> Any:
     """Draw the lift against the proportion of rows with the highest scores, starting at five rows."""
-    figure, axes = _panels(_WIDTH, 4.4)
+    figure, axes = _panels()
     cumulated = cumulate_class(rows, 1)
     indices = thin(cumulated, _MOST_POINTS)
     selected, positives = cumulated.selected[indices], cumulated.tps[indices]
@@ -173,7 +173,7 @@ def lift_plot(rows: ScoredRows) -> Any:
 
 def models_plot(scored: Mapping[str, ScoredRows], k: int, kind: str) -> Any:
     """Draw one curve for each model; a line connects each name, below the diagonal, with a dot on the curve."""
-    figure, axes = _panels(_WIDTH, 4.4)
+    figure, axes = _panels()
     curves = [_curve(rows, k, kind) for rows in scored.values()]
     top = min(1.0, 1.05 * max(map(np.max, curves))) or 1.0
     axes.plot([0, top], [0, top], color="#6b747d", linestyle=":", linewidth=1.2)
@@ -209,8 +209,10 @@ def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tup
     if is_number:
         for color, class_name, k, means in curves:
             axes.plot(dependence.values, means, "o-", markersize=3, color=color, label=class_name)
-            if dependence.of_missing is not None:
-                axes.axhline(dependence.of_missing[k], color=color, linestyle=":", linewidth=1.2, label="where missing")
+            if dependence.missing_means is not None:
+                axes.axhline(
+                    dependence.missing_means[k], color=color, linestyle=":", linewidth=1.2, label="where missing"
+                )
         axes.set(xlabel=name, ylabel=label, ylim=limits)
         axes.locator_params(axis="x", nbins=5)
     else:
@@ -223,14 +225,14 @@ def dependence_plot(dependence: Dependence, classes: dict[str, int], limits: tup
         axes.locator_params(axis="x", nbins=4)
         axes.margins(y=0.1)
         axes.invert_yaxis()
-    if len(classes) > 1 or (is_number and dependence.of_missing is not None):
+    if len(classes) > 1 or (is_number and dependence.missing_means is not None):
         axes.legend(loc="best")
     return figure
 
 
 def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
     """Draw observed frequencies against mean probabilities, with intervals if there is one class."""
-    figure, axes = _panels(_WIDTH, 4.4)
+    figure, axes = _panels()
     has_intervals, drawn = len(by_class) == 1, [bin_ for bins in by_class.values() for bin_ in bins]
     top = max(max(bin_.high if has_intervals else bin_.observed, bin_.mean) for bin_ in drawn)
     top = min(1.0, 1.05 * top) or 1.0
@@ -250,7 +252,7 @@ def reliability_plot(by_class: dict[str, list[Bin]]) -> Any:
 
 def score_plot(rows: ScoredRows) -> Any:
     """Draw the distribution of the scores of each class."""
-    figure, axes = _panels(_WIDTH, 4.4, rows=2, sharex=True)
+    figure, axes = _panels(rows=2, sharex=True)
     scores = rows.scores[:, 1]
     limits = (0.0, float(scores.max()) or 1.0) if rows.is_probability else (float(scores.min()), float(scores.max()))
     for k, panel in enumerate(axes):
@@ -269,7 +271,7 @@ def thresholds_plot(thresholds: Thresholds) -> Any:
     indices = np.arange(thresholds.thresholds.size, dtype=np.float64)
     falling = threshold_curves(thresholds.tp[::-1], thresholds.fp[::-1])
     curves = {name: curve[::-1] for name, curve in falling.items()}
-    display = ThresholdCurveDisplay(indices, curves, threshold=thresholds.own).plot(axes)
+    display = ThresholdCurveDisplay(indices, curves, threshold=thresholds.model_index).plot(axes)
     for line, dash in zip(display.lines_.values(), DASHES):
         line.set(linestyle=dash, drawstyle="default")
     if display.mark_ is not None:
@@ -283,7 +285,7 @@ def thresholds_plot(thresholds: Thresholds) -> Any:
 
 def importance_plot(importance: PermutationImportance) -> Any:
     """Draw the importances of the most important features with their intervals."""
-    figure, axes = _panels(_WIDTH, 0.8 + 0.27 * min(_MOST_FEATURES, len(importance.feature_names)))
+    figure, axes = _panels(height=0.8 + 0.27 * min(_MOST_FEATURES, len(importance.feature_names)))
     importance.plot(axes, max_features=_MOST_FEATURES)
     axes.set_xlim(max(axes.get_xlim()[0], -1.0), min(axes.get_xlim()[1], 1.0))
     axes.set_yticks(axes.get_yticks(), shorten([label.get_text() for label in axes.get_yticklabels()], 24))
@@ -294,14 +296,14 @@ def importance_plot(importance: PermutationImportance) -> Any:
 def mixture_plot(forest: Any) -> Any:
     """Draw the proportions of the variants of a mixed forest, and of the encodings."""
     n_bars = sum(len(getattr(forest, name, {"n_trees": ()})["n_trees"]) for name in ("mixture_", "encoding_mixture_"))
-    figure, axes = _panels(_WIDTH, 0.8 + 0.3 * n_bars)
+    figure, axes = _panels(height=0.8 + 0.3 * n_bars)
     MixtureDisplay.from_estimator(forest, ax=axes)
     return figure
 
 
 def trees_plot(points: FloatArray) -> Any:
     """Draw the out-of-bag AUC against the number of trees, with its intervals."""
-    figure, axes = _panels(_WIDTH, 2.9)
+    figure, axes = _panels(height=2.9)
     numbers, scores, low, high = points.T
     OOBCurveDisplay(numbers, scores, scoring="ROC AUC").plot(axes)
     axes.fill_between(numbers, low, high, alpha=0.14, linewidth=0.0)

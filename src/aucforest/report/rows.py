@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
+from sklearn.metrics import confusion_matrix
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,7 +26,7 @@ class ScoredRows:
     X: Any  # supports row indexing; rows of weight 0 are removed
     # Class names; of two classes the positive one is last. Numbers include the name of the target: "cancelled = 1".
     classes: tuple[str, ...]
-    of_classes: tuple[str, ...]  # phrases for the rows of each class: "with cancelled = 1", "of class genuine"
+    row_phrases: tuple[str, ...]  # phrases for the rows of each class: "with cancelled = 1", "of class genuine"
     labels: NDArray[np.int64]  # indices of the true classes
     predicted: NDArray[np.int64]  # indices of the predicted classes
     scores: FloatArray  # (n_rows, n_classes): probabilities, or decision values if the model has no probabilities
@@ -55,9 +56,8 @@ class ScoredRows:
     @cached_property
     def confusion(self) -> FloatArray:
         """The confusion matrix, (true class, predicted class), with the weights of the rows."""
-        n_classes = len(self.classes)
-        cells = np.bincount(self.labels * n_classes + self.predicted, self.weights, minlength=n_classes**2)
-        return cells.astype(np.float64).reshape(n_classes, n_classes)
+        indices = range(len(self.classes))
+        return confusion_matrix(self.labels, self.predicted, labels=indices, sample_weight=self.weights)
 
 
 def score_rows(
@@ -71,31 +71,31 @@ def score_rows(
     if X is None or y is None:
         raise ValueError("the report of a model needs X_test and y_test: rows that it was not trained on")
     X, y_true, weights = check_rows(X, y, sample_weight, "test")
-    called = "the model" if name is None else f"the model {name!r}"
+    model_name = "the model" if name is None else f"the model {name!r}"
     columns, needed = set(names_of(X)), list(getattr(model, "feature_names_in_", []))
     lacking = [column for column in needed if column not in columns]
     if columns and lacking:
-        raise ValueError(f"X_test lacks the column {lacking[0]!r}, which {called} was fitted to")
+        raise ValueError(f"X_test lacks the column {lacking[0]!r}, which {model_name} was fitted to")
     if columns and needed and name is not None:
         X = nw.from_native(X, eager_only=True).select(needed).to_native()
     if weights is not None and not weights.all():
         kept = np.flatnonzero(weights)
         X, y_true, weights = safe_indexing(X, kept), y_true[kept], weights[kept]
-    classes = classes_of(model)
+    classes = ordered_classes(model)
     labels = encode_labels(y_true, classes, "y_test")
     present = np.unique(labels)
     if len(present) < 2:
         held = f"only of class {classes[present[0]]}" if len(present) else "none with weight"
         raise ValueError(f"y_test must have rows of at least two classes, but has {held}")
     try:
-        scores, predicted = scores_of(model, X), model.predict(X)
+        scores, predicted = predict_scores(model, X), model.predict(X)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{called} cannot read X_test: {' '.join(str(error).split())}") from error
-    require_finite(scores, f"{called}'s scores of X_test")
-    codes = encode_labels(predicted, classes, f"{called}'s prediction")
-    names, of_classes = _name_classes(classes, getattr(y, "name", None))
+        raise ValueError(f"{model_name} cannot read X_test: {' '.join(str(error).split())}") from error
+    require_finite(scores, f"{model_name}'s scores of X_test")
+    codes = encode_labels(predicted, classes, f"{model_name}'s prediction")
+    names, row_phrases = _name_classes(classes, getattr(y, "name", None))
     is_probability = hasattr(model, "predict_proba")
-    return ScoredRows(model, X, names, of_classes, labels, codes, scores, is_probability, weights)
+    return ScoredRows(model, X, names, row_phrases, labels, codes, scores, is_probability, weights)
 
 
 def check_classifier(model: Any) -> None:
@@ -122,13 +122,13 @@ def _name_classes(classes: NDArray[Any], target: Any) -> tuple[tuple[str, ...], 
     return names, tuple(f"with {name}" if has_target else f"of class {name}" for name in names)
 
 
-def classes_of(model: Any) -> NDArray[Any]:
+def ordered_classes(model: Any) -> NDArray[Any]:
     """Return the class labels of a model; of two classes the positive one is last."""
     return np.asarray(model.classes_)[positive_last(model)]
 
 
-def scores_of(model: Any, X: Any) -> FloatArray:
-    """Return probabilities, or decision values without `predict_proba`, (n_rows, n_classes), like `classes_of`."""
+def predict_scores(model: Any, X: Any) -> FloatArray:
+    """Return probabilities, or decision values without `predict_proba`, (n_rows, n_classes), like `ordered_classes`."""
     method = model.predict_proba if hasattr(model, "predict_proba") else model.decision_function
     scores = np.asarray(method(X), dtype=np.float64)
     scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores

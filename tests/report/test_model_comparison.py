@@ -14,8 +14,8 @@ from aucforest.inspection.comparison import ComparisonRow
 from aucforest.metrics import compare_auc
 from aucforest.report import report
 from aucforest.report.html import report_on_models
+from aucforest.report.model_comparison import compare_models, distinct_names, joined, verdict
 from aucforest.report.rows import ScoredRows, score_rows
-from aucforest.report.several import compare_models, distinct_names, joined, verdict
 from tests.estimators.data import small_forest
 from tests.reference import metrics, paired_bootstrap
 from tests.report.pages import BARE, TEST, TRAIN, X3, Y3, Page, X, Y, figures
@@ -202,7 +202,7 @@ def test_rows_that_were_trained_on_are_said_once_or_of_each_model(models, frame)
         assert html.count(f"<strong>Warning:</strong> {name}: The ROC AUC of these rows") == 1
 
 
-def test_what_does_not_fit_is_one_sentence(models, frame):
+def test_models_and_rows_that_do_not_fit_are_refused_in_one_line(models, frame):
     rows = (frame[TEST], Y[TEST])
     words = LogisticRegression().fit(frame[TRAIN], np.where(Y[TRAIN], "yes", "no"))
     for given, arguments, options, sentence in [
@@ -210,12 +210,7 @@ def test_what_does_not_fit_is_one_sentence(models, frame):
         (models, (), {}, "needs X_test and y_test"),
         (models, rows, {"by": "a"}, "takes no by and no cost"),
         ({"one": models["all"], "two": words}, rows, {}, r"'one' has \[0, 1\] and 'two' has \['no', 'yes'\]"),
-        (
-            models,
-            (frame[TEST].drop(columns="b"), Y[TEST]),
-            {},
-            "lacks the column 'b', which the model '_b & ",
-        ),
+        (models, (frame[TEST].drop(columns="b"), Y[TEST]), {}, "lacks the column 'b', which the model '_b & "),
         (models, (frame[TEST].assign(e="x"), Y[TEST]), {}, "^the model 'all' cannot read X_test: "),
         (models, (frame[TEST], Y[TRAIN]), {}, "^X_test has 200 rows, but y_test has 300$"),
     ]:

@@ -13,9 +13,9 @@ from aucforest.inspection.scoring import find_metric
 from aucforest.metrics.confidence import auc_with_interval, paired_test
 from aucforest.metrics.intervals import tails
 from aucforest.report import plots
-from aucforest.report.metrics import LEVEL, bootstrap_weights, measure_of
+from aucforest.report.metrics import LEVEL, bootstrap_weights, metric_function
 from aucforest.report.page import Plot, Section, Table, estimate, number, signed
-from aucforest.report.rows import ScoredRows, check_classifier, classes_of
+from aucforest.report.rows import ScoredRows, check_classifier, ordered_classes
 from aucforest.tables.columns import names_of
 
 _MOST_MODELS = len(plots.COLORS)  # one color for each model
@@ -33,7 +33,7 @@ def named_models(models: Mapping[Any, Any] | Sequence[Any]) -> dict[str, Any]:
     for model in models:
         check_classifier(model)
     by_name = dict(zip(distinct_names(names), models))
-    classes = {name: classes_of(model).tolist() for name, model in by_name.items()}
+    classes = {name: ordered_classes(model).tolist() for name, model in by_name.items()}
     (first, known), *others = classes.items()
     for name, labels in others:
         if labels != known:
@@ -72,7 +72,7 @@ def compare_models(scored: Mapping[str, ScoredRows], n_bootstrap: int, seed: int
     with a difference of at least 0, or of at most 0, whichever is smaller; 1 stands for the sample of all rows.
     """
     first = next(iter(scored.values()))
-    measures = [measure_of(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
+    measures = [metric_function(rows, rows.labels.size + 1) for rows in scored.values()]  # one group per distinct score
     observed = [measure(first.weights) for measure in measures]
     samples = [[measure(weights) for measure in measures] for weights in bootstrap_weights(first, n_bootstrap, seed)]
     compared = {"roc_auc": [_by_delong(model, scored, first) for model in scored]} if len(first.classes) == 2 else {}
@@ -132,22 +132,22 @@ def models_sections(
     body = [[model, *(number(rows[i].mean) for rows in compared.values())] for i, model in enumerate(scored)]
     delong = "DeLong's for the ROC AUC, otherwise " if len(first.classes) == 2 else ""
     least = number(2.0 * len(others) / (n_bootstrap + 1))
-    told = [
+    sentences = [
         f"All models are evaluated on the same {first.labels.size:,} rows, and compared with {name}. Better, worse and "
         f"significant mean a p-value below {1.0 - LEVEL:.2g}, adjusted for the number of models by Holm's method; from "
         f"{n_bootstrap} bootstrap samples, the lowest one is at least {least}.",
         f"Intervals and tests are paired, row by row: {delong}percentiles of stratified bootstrap samples.",
         *(["Rows count by their weights."] if first.sample_weight is not None else []),
     ]
-    bare = [model for model, rows in scored.items() if not rows.is_probability]
-    if bare:
-        told.append(f"The scores of {', '.join(bare)} are no probabilities: log loss and Brier score are left out.")
+    if not all(rows.is_probability for rows in scored.values()):
+        names = ", ".join(model for model, rows in scored.items() if not rows.is_probability)
+        sentences.append(f"The scores of {names} are no probabilities: log loss and Brier score are left out.")
     table = Table("Metrics by model", ["model", *titles], body)
     tables = [differences_table(metric, rows, "model", name) for metric, rows in compared.items()]
     lead = f"Each metric with its 95 % interval, and its difference from {name}."
     ranks = verdict(compared["roc_auc"])
     return [
-        Section("verdict", "Which model ranks better", ranks, tables=[table], points=[*told, *points]),
+        Section("verdict", "Which model ranks better", ranks, tables=[table], points=[*sentences, *points]),
         Section("metrics", "Metrics", lead, tables=tables),
         Section("curves", "Curves", "All models in each picture.", _pictures(scored, first)),
     ]
@@ -155,7 +155,7 @@ def models_sections(
 
 def _pictures(scored: Mapping[str, ScoredRows], first: ScoredRows) -> list[Plot]:
     """Plot ROC, gains and calibration curves; for more than two classes, one plot per frequent class and no gains."""
-    drawn, of_proba = list[Plot](), {model: rows for model, rows in scored.items() if rows.is_probability}
+    drawn, with_probabilities = list[Plot](), {model: rows for model, rows in scored.items() if rows.is_probability}
     captions = {
         "roc": "ROC curves of {}: true positive rate (recall) against false positive rate.",
         "gains": "Cumulative gains: the proportion of all rows of {} found among the rows with the highest scores.",
@@ -164,7 +164,7 @@ def _pictures(scored: Mapping[str, ScoredRows], first: ScoredRows) -> list[Plot]
     if len(first.classes) > 2:
         del captions["gains"]
     for kind, caption in captions.items():
-        models = of_proba if kind == "reliability" else scored
+        models = with_probabilities if kind == "reliability" else scored
         for k in plots.drawn_classes(first, _MOST_CLASSES) if models else []:
             figure = plots.models_plot(models, k, kind)
             drawn.append(plots.picture(figure, f"{kind}-{k}", caption.format(first.classes[k])))
