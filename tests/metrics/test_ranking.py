@@ -67,8 +67,8 @@ def test_several_columns_and_weights_at_once(n_rows):
     np.testing.assert_array_equal(score_columns(positive, columns, weights), expected)
     codes = rng.integers(0, 2, n_rows).astype(np.uint32)
     lost, totals = lost_columns(codes, columns.reshape(2, 2, n_rows), weights[:2])
-    pairs = zip((ranked[:2], ranked[2:]), weights)
-    expected = [[lost_pairs(codes, pair, 2, some) for some in own] for pair, own in pairs]
+    pairs = zip((columns[:2].T, columns[2:].T), weights)
+    expected = [[lost_pairs(codes, pair, some) for some in own] for pair, own in pairs]
     np.testing.assert_array_equal(lost, expected)
     expected = [[np.bincount(codes, some, minlength=2) for some in own] for own in weights[:2]]
     np.testing.assert_array_equal(totals, expected)
