@@ -341,17 +341,12 @@ def recall_at_fpr(
 ) -> float:
     """Return the maximum recall at thresholds where the false positive rate is at most `fpr`.
 
+    The other parameters, the result and the errors are those of `recall_at_precision`.
+
     Parameters
     ----------
-    y_true, y_score, pos_label, sample_weight
-        As for `precision_at_k`, with the same errors.
     fpr : float in [0, 1]
         The maximum false positive rate.
-
-    Returns
-    -------
-    float
-        In [0, 1]; NaN with an UndefinedMetricWarning when the positive class has no weight.
 
     Examples
     --------

@@ -225,7 +225,7 @@ def alert_limits(metric: Metric, values: FloatArray, threshold: float) -> tuple[
     return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))
 
 
-def reach_of_limits(values: FloatArray, threshold: float, chance: float) -> float:
+def relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
     """Return how far the alert limits are from the mean, divided by the distance of `chance`, NaN if undefined.
 
     Above 1, even scores without information, whose metric is `chance`, would be within the limits.

@@ -86,11 +86,11 @@ def stability_index(
         extreme = np.zeros_like(n_before)
         extreme[n_before.argmin()] = column.order.size
         rest = n_before - n_after if is_part else n_before
-        indices.append((index_of_counts(rest, n_after), index_of_counts(n_before, extreme)))
+        indices.append((psi_from_counts(rest, n_after), psi_from_counts(n_before, extreme)))
     return np.max(indices, axis=0).tolist()
 
 
-def index_of_counts(n_before: IntArray, n_after: IntArray) -> float:
+def psi_from_counts(n_before: IntArray, n_after: IntArray) -> float:
     """Return the population stability index of numbers of samples in bins; empty bins are ignored."""
     counts = np.array([n_before, n_after])
     # 1/2 is added to each count, so that no proportion is 0
