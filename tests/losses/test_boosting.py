@@ -184,17 +184,15 @@ def test_an_objective_is_a_parameter_like_others(cancer):
         )
 
 
-def test_bad_input_is_refused():
-    with pytest.raises(ValueError, match="loss must be one of"):
-        boosting_objective("hinge")
-    with pytest.raises(ValueError, match="eps must be positive"):
-        boosting_objective(eps=0.0)
-    objective = boosting_objective()
-    with pytest.raises(ValueError, match="y has only one class"):
-        objective(np.ones(3), np.zeros(3))
-    with pytest.raises(ValueError, match="y must have two labels"):
-        objective(np.arange(3), np.zeros(3))
-    with pytest.raises(ValueError, match="sample_weight must not be negative"):
-        objective(np.array([0, 1]), np.zeros(2), np.array([1.0, -1.0]))
-    with pytest.raises(ValueError, match="scores must be finite"):
-        objective(np.array([0, 1]), np.array([0.0, np.nan]))
+def test_invalid_options_and_rows():
+    for options, sentence in (({"loss": "hinge"}, "loss must be one of"), ({"eps": 0.0}, "eps must be positive")):
+        with pytest.raises(ValueError, match=sentence):
+            boosting_objective(**options)
+    for y, scores, weights, sentence in [
+        ([1, 1], [0, 0], None, "y has only one class"),
+        ([0, 1, 2], [0, 0, 0], None, "y must have two labels"),
+        ([0, 1], [0, 0], [1, -1], "sample_weight must not be negative"),
+        ([0, 1], [0, np.nan], None, "scores must be finite"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            boosting_objective()(np.array(y), np.array(scores), weights)

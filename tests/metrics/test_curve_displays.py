@@ -1,5 +1,3 @@
-import sys
-
 import matplotlib
 import numpy as np
 import pytest
@@ -28,7 +26,7 @@ def rows():
     return X, np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")
 
 
-def test_one_model(rows):
+def test_roc_curve_of_one_model(rows):
     X, y = rows
     display = RocCurveDisplay.from_predictions(y, X[:, 0], name="first")
     entry = display.entries["first"]
@@ -41,7 +39,7 @@ def test_one_model(rows):
     assert display.figure_ is display.ax_.figure
 
 
-def test_several_models_and_their_test(rows):
+def test_roc_curves_of_several_models_and_their_paired_test(rows):
     X, y = rows
     _, ax = pyplot.subplots()
     display = RocCurveDisplay.from_predictions(
@@ -58,7 +56,7 @@ def test_several_models_and_their_test(rows):
     np.testing.assert_array_equal(display.entries["a"].band.high, band.high)
 
 
-def test_estimators(rows):
+def test_roc_curves_of_classifiers(rows):
     X, y = rows
     models = {"logistic": LogisticRegression().fit(X, y), "ridge": RidgeClassifier().fit(X, y)}
     display = RocCurveDisplay.from_estimator(models, X, y, band=None)
@@ -74,31 +72,24 @@ def test_estimators(rows):
     assert single.entries["LogisticRegression"].interval == display.entries["logistic"].interval
 
 
-def test_bad_input(rows):
+def test_invalid_scores_and_classifiers(rows):
     X, y = rows
+    three, other = LogisticRegression().fit(X, np.arange(300) % 3), LogisticRegression().fit(X, y == "no")
+    logistic, narrow = LogisticRegression().fit(X, y), LogisticRegression().fit(X, y)
+    narrow.predict_proba = lambda X: np.ones((300, 1))
+    for classifiers, labels, sentence in [
+        (three, y, "2 classes, but has 3"),
+        ({"a": logistic, "b": other}, y, "the same two classes"),
+        (logistic, np.where(X[:, 1] > 1, "perhaps", y), "the label 'perhaps', which is not in labels"),
+        (narrow, y, r"^LogisticRegression: predict_proba returned the shape \(300, 1\), but must"),
+        ({}, y, "an empty mapping of classifiers"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            RocCurveDisplay.from_estimator(classifiers, X, labels)
     with pytest.raises(ValueError, match="empty mapping"):
         RocCurveDisplay.from_predictions(y, {})
-    three = LogisticRegression().fit(X, np.arange(300) % 3)
-    with pytest.raises(ValueError, match="2 classes, but has 3"):
-        RocCurveDisplay.from_estimator(three, X, y)
-    other = LogisticRegression().fit(X, y == "no")
-    logistic = LogisticRegression().fit(X, y)
-    with pytest.raises(ValueError, match="the same two classes"):
-        RocCurveDisplay.from_estimator({"a": logistic, "b": other}, X, y)
-    with pytest.raises(ValueError, match="the label 'perhaps', which is not in labels"):
-        RocCurveDisplay.from_estimator(logistic, X, np.where(X[:, 1] > 1, "perhaps", y))
-    logistic.predict_proba = lambda X: np.ones((300, 1))
-    with pytest.raises(ValueError, match=r"^LogisticRegression: predict_proba returned the shape \(300, 1\), but must"):
-        RocCurveDisplay.from_estimator(logistic, X, y)
-    with pytest.raises(ValueError, match="an empty mapping of classifiers"):
-        RocCurveDisplay.from_estimator({}, X, y)
-
-
-def test_without_matplotlib(rows, monkeypatch):
-    X, y = rows
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install aucforest\[plot\]"):
-        RocCurveDisplay.from_predictions(y, X[:, 0])
+    with pytest.raises(ValueError, match="kind must be one of 'gains', 'lift', but is 'loss'"):
+        GainsDisplay.from_predictions(y, X[:, 0], kind="loss")
 
 
 def test_gains_of_several_models(rows):
@@ -118,16 +109,10 @@ def test_lift_is_recall_by_the_proportion(rows):
     _, ax = pyplot.subplots()
     display = GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="yes", ax=ax)
     assert display.ax_ is ax
-    for proportion, lift in display.lines_[0].get_xydata()[::20]:
+    curve, best, random = (line.get_xydata() for line in ax.get_lines())
+    for proportion, lift in curve[::20]:
         assert lift == pytest.approx(recall_at_k(y, X[:, 0], float(proportion), pos_label="yes") / proportion)
-
-
-def test_lift_of_the_best_and_of_a_random_order(rows):
-    X, y = rows
-    ax = GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="yes").ax_
-    _, best, random = (line.get_xydata() for line in ax.get_lines())
-    share = np.mean(y == "yes")
-    np.testing.assert_allclose(best[:, 1], np.minimum(1.0 / share, 1.0 / best[:, 0]))
+    np.testing.assert_allclose(best[:, 1], np.minimum(1.0 / np.mean(y == "yes"), 1.0 / best[:, 0]))
     np.testing.assert_allclose(random[:, 1], 1.0)
     assert best[0, 0] == random[0, 0] == pytest.approx(1 / 300)
 
@@ -138,12 +123,6 @@ def test_from_estimator_takes_its_second_class(rows):
     display = GainsDisplay.from_estimator(model, X, y)
     gain = gains_curve(y, model.predict_proba(X)[:, 1], pos_label="yes")[1]
     np.testing.assert_array_equal(display.curves["LogisticRegression"][1], gain)
-
-
-def test_bad_kind(rows):
-    X, y = rows
-    with pytest.raises(ValueError, match="kind must be one of 'gains', 'lift', but is 'loss'"):
-        GainsDisplay.from_predictions(y, X[:, 0], kind="loss")
 
 
 def test_the_positive_label_is_that_of_the_classifiers(rows):

@@ -45,7 +45,7 @@ def test_the_best_threshold_is_the_optimal_one(name, criterion):
     assert (display.cost_ax_, display.mark_, list(display.lines_)) == (None, None, list(display.curves))
 
 
-def test_what_is_drawn():
+def test_curves_cost_and_mark_are_drawn():
     ax = pyplot.subplots()[1]
     display = ThresholdCurveDisplay.from_predictions(Y, SCORE, threshold=0.5, cost=[[0, 1], [2, 0]], ax=ax)
     assert display.ax_ is ax
@@ -90,6 +90,6 @@ def test_from_any_classifier_of_two_classes():
         ([0, 1, 1], {}, "y_true has 3 samples, but y_score has 2"),
     ],
 )
-def test_refusals(y_true, options, sentence):
+def test_invalid_labels_weights_and_costs(y_true, options, sentence):
     with pytest.raises(ValueError, match=sentence):
         ThresholdCurveDisplay.from_predictions(y_true, [0.1, 0.2], **options)

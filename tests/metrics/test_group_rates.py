@@ -20,7 +20,7 @@ def by_group(rates):
     return found
 
 
-def rows_of(seed, n=40):
+def random_decisions(seed, n=40):
     random = np.random.default_rng(seed)
     group = random.choice(np.array(["a", "b", None], dtype=object), n)
     return random.random(n) < 0.3, random.random(n) < 0.4, group, random.random(n), random.choice([0.0, 1.0, 2.5], n)
@@ -28,18 +28,18 @@ def rows_of(seed, n=40):
 
 @given(st.integers(0, 1000), st.booleans())
 def test_rates_are_those_of_the_definition(seed, is_weighted):
-    positive, selected, group, proba, weights = rows_of(seed)
+    positive, selected, group, proba, weights = random_decisions(seed)
     weights = weights if is_weighted else np.ones(40)
     words = np.array(["no", "yes"])
     known = weights if is_weighted else None
     rates = group_rates(words[positive * 1], words[selected * 1], group, y_proba=proba, sample_weight=known)
     kept = weights > 0
     assert set(by_group(rates)) == set(group[kept])
-    for name, of_group in by_group(rates).items():
+    for name, found in by_group(rates).items():
         inside = kept & (group == name)
         expected = reference.rates_of_group(*(part[inside] for part in (positive, selected, proba, weights)))
-        assert tuple(of_group) == METRICS
-        for rate, value in zip(of_group.values(), expected, strict=True):
+        assert tuple(found) == METRICS
+        for rate, value in zip(found.values(), expected, strict=True):
             assert (rate.n_rows, rate.n_positive) == (inside.sum(), (inside & positive).sum())
             assert rate.value == pytest.approx(value, nan_ok=True)
             assert np.isnan(value) or rate.low <= rate.value <= rate.high
@@ -133,6 +133,10 @@ def test_what_is_shown():
     ("change", "sentence"),
     [
         ({"group": ["a", "b"]}, "^group has 2 samples, but y_pred has 4$"),
+        (
+            {"y_true": np.arange(300) % 2, "y_pred": np.arange(300) % 2, "group": np.arange(300)},
+            r"^group has 300 values, more than 100: cut numbers into ranges, as pandas\.qcut does$",
+        ),
         ({"y_true": [0, 1, 2, 0]}, "^y_true and y_pred must have two labels"),
         ({"y_true": []}, "^y_true has 0 samples, but y_pred has 4$"),
         ({"y_proba": [0.1, 0.2, 0.3, 1.4]}, r"^y_proba must be in \[0, 1\], but ranges from 0.1 to 1.4$"),
@@ -141,15 +145,7 @@ def test_what_is_shown():
         ({"level": 1.0}, r"^level must be in \(0, 1\)"),
     ],
 )
-def test_bad_input(change, sentence):
+def test_invalid_input(change, sentence):
     arguments = {"y_true": [0, 1, 1, 0], "y_pred": [0, 1, 0, 1], "group": ["a", "a", "b", "b"]} | change
     with pytest.raises(ValueError, match=sentence):
         group_rates(**arguments)
-
-
-def test_many_values_are_no_groups():
-    y = np.arange(300) % 2
-    with pytest.raises(
-        ValueError, match=r"^group has 300 values, more than 100: cut numbers into ranges, as pandas\.qcut"
-    ):
-        group_rates(y, y, np.arange(300))
