@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from aucforest import AUCForestClassifier
 from aucforest.monitoring import CBPE, Chunks, shift
-from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, only
+from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, fit, only
 
 DAY = date(2024, 2, 29)
 
@@ -43,22 +43,15 @@ def of_columns(score, y_true, y_pred):
 def test_frames(kind):
     score, y_true = drawn()
     y_pred = (score > 0.4).astype(int)
-    expected = (
-        CBPE(["roc_auc", "f1"])
-        .fit(y_score=score, y_true=y_true, y_pred=y_pred)
-        .estimate(score, y_pred=y_pred, y_true=y_true)
-    )
-    scores, labels, guesses = kind(score, y_true, y_pred)
-    result = (
-        CBPE(["roc_auc", "f1"])
-        .fit(y_score=scores, y_true=labels, y_pred=guesses)
-        .estimate(scores, y_pred=guesses, y_true=labels)
-    )
-    assert result.estimates == expected.estimates
+    results = []
+    for scores, labels, guesses in ((score, y_true, y_pred), kind(score, y_true, y_pred)):
+        cbpe = CBPE(["roc_auc", "f1"]).fit(y_score=scores, y_true=labels, y_pred=guesses)
+        results.append(cbpe.estimate(scores, y_pred=guesses, y_true=labels).estimates)
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("kind", [of_polars, of_pandas])
-def test_gaps_in_frames(kind):
+def test_missing_values_in_frames(kind):
     score, y_true = drawn()
     scores, labels, _ = kind(score, y_true, y_true)
     if kind is of_polars:
@@ -72,22 +65,15 @@ def test_gaps_in_frames(kind):
     assert figures(result) == figures(CBPE().fit(y_score=score[2:], y_true=y_true[2:]).estimate(score))
 
 
-def test_new_rows_of_which_no_label_is_known():
-    score, y_true = drawn()
-    cbpe = CBPE(on_nan="drop").fit(y_score=score, y_true=y_true)
-    with pytest.warns(UserWarning, match="y_true 2000 missing values"):
-        row = only(cbpe.estimate(score, y_true=np.full(2000, np.nan), chunks=ONE))
-    assert np.isnan(row.realized)
-    assert row.estimate == only(cbpe.estimate(score, chunks=ONE)).estimate
-
-
 def test_two_columns_are_probabilities():
     score, y_true = drawn()
     for columns in (np.column_stack([score, score]), np.column_stack([-score, 1 + score])):
         with pytest.raises(ValueError, match="two columns of y_score must be probabilities that sum to 1"):
             CBPE().fit(y_score=columns, y_true=y_true)
-    gap = np.column_stack([1 - score, score])
-    gap[:, 0][:3] = np.nan
+    both = np.column_stack([1 - score, score])
+    assert figures(CBPE().fit(y_score=both, y_true=y_true).estimate(both)) == figures(fit()[0].estimate(score))
+    gap = both.copy()
+    gap[:3, 0] = np.nan
     with pytest.warns(UserWarning, match="y_score has 3"):
         CBPE(on_nan="drop").fit(y_score=gap, y_true=y_true)
     p, labels, _ = classes_drawn()
@@ -95,7 +81,7 @@ def test_two_columns_are_probabilities():
         CBPE().fit(y_score=p[:, :2], y_true=labels)
 
 
-def test_columns_without_a_curve_are_chances():
+def test_columns_without_a_curve_must_be_probabilities():
     """They must be in [0, 1] even if other columns have a curve."""
     score, y_true = drawn()
     with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
@@ -107,16 +93,14 @@ def test_columns_without_a_curve_are_chances():
     cbpe = CBPE(calibration=[True, True, False]).fit(y_score=p, y_true=labels)
     with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
         cbpe.estimate(wide, chunks=ONE)
-    assert (
-        only(CBPE(calibration=[True, True, True]).fit(y_score=wide, y_true=labels).estimate(wide, chunks=ONE)).estimate
-        > 0.5
-    )
+    cbpe = CBPE(calibration=[True, True, True]).fit(y_score=wide, y_true=labels)
+    assert only(cbpe.estimate(wide, chunks=ONE)).estimate > 0.5
 
 
 @pytest.mark.parametrize("random_state", [None, np.int64(3)])
-def test_seeds(random_state):
-    score, y_true = drawn()
-    assert len(CBPE(random_state=random_state).fit(y_score=score, y_true=y_true).estimate(score).estimates) == 10
+def test_other_types_of_random_state(random_state):
+    cbpe, (new, _) = fit(random_state=random_state)
+    assert len(cbpe.estimate(new).estimates) == 10
 
 
 def test_importance_weights_need_every_reference_row(monkeypatch):
@@ -134,11 +118,8 @@ def test_importance_weights_need_every_reference_row(monkeypatch):
 
 
 def test_chunks_must_be_a_chunks_object():
-    score, y_true = drawn()
-    for call in (
-        lambda: CBPE().fit(y_score=score, y_true=y_true, chunks=100),
-        lambda: CBPE().fit(y_score=score, y_true=y_true).estimate(score, chunks=3),
-    ):
+    cbpe, (score, y_true) = fit()
+    for call in (lambda: cbpe.fit(y_score=score, y_true=y_true, chunks=100), lambda: cbpe.estimate(score, chunks=3)):
         with pytest.raises(TypeError, match=r"chunks must be created by Chunks\.by_size, by_number or by_period"):
             call()
 

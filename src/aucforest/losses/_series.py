@@ -89,9 +89,11 @@ def _dot(series, terms):
 
 
 @kernel
-def sum_series(scores, positive, weights, starts, scale, table):
-    """Return, for each row, the functions of `table` summed over its pairs; rows are sorted by score within groups."""
-    sums = np.zeros((scores.size, table.shape[1]))
+def add_series(scores, weights, starts, scale, table, sums):
+    """Add to each row of `sums` the functions of `table`, summed over the pairs of the row.
+
+    Rows are sorted by score within groups. The weights of negative rows have a minus sign, also those that are 0.
+    """
     moments = np.empty((2, TERMS))
     rise, fall = np.empty(TERMS), np.empty(TERMS)
     totals, lags = np.empty(2), np.empty(2)
@@ -109,10 +111,11 @@ def sum_series(scores, positive, weights, starts, scale, table):
                     _move_anchor(offset, lags, totals, moments, fall)
                     anchor = scores[i]
                     offset = 0.0
-                row_class = np.int64(positive[i])
+                weight = abs(weights[i])
+                row_class = np.int64(math.copysign(1.0, weights[i]) > 0.0)
                 other_class = 1 - row_class
                 up = math.exp(offset)
-                _set_powers(up, weights[i], rise)
+                _set_powers(up, weight, rise)
                 _set_powers(1.0 / up, 1.0, fall)
                 # each loop writes one array only, so that it is vectorized
                 other_moments, row_moments = moments[other_class], moments[row_class]
@@ -126,19 +129,18 @@ def sum_series(scores, positive, weights, starts, scale, table):
                 distance = lags[other_class] + total * offset
                 for q in range(sums.shape[1]):
                     sums[i, q] += series[q, 0] * distance + series[q, 1] * total + _dot(series[q], fall)
-                totals[row_class] += weights[i]
-                lags[row_class] -= weights[i] * offset
-    return sums
+                totals[row_class] += weight
+                lags[row_class] -= weight * offset
 
 
 @kernel
-def sum_hinge(scores, positive, weights, starts, scale):
-    """Return the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
+def write_hinge(scores, weights, starts, scale, sums):
+    """Write the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
 
-    Negative rows are processed in ascending and positive rows in descending order. The rows of the other class within
-    the margin are represented by moments of their distance to its edge. Distances only increase, so nothing cancels.
+    Rows are sorted and weighted as for `add_series`. Negative rows are processed in ascending and positive rows in
+    descending order. The rows of the other class within the margin are represented by moments of their distance to its
+    edge. Distances only increase, so nothing cancels.
     """
-    sums = np.zeros((scores.size, 3))
     for direction in (1, -1):
         for group in range(starts.size - 1):
             first = starts[group] if direction > 0 else starts[group + 1] - 1
@@ -147,7 +149,7 @@ def sum_hinge(scores, positive, weights, starts, scale):
             ahead = 0
             for step in range(n_rows):
                 i = first + direction * step
-                if positive[i] == (direction > 0):
+                if direction * weights[i] >= 0.0:
                     continue
                 # `edge` is a score, one margin behind the true edge, because adding the margin would lose small digits
                 moved = abs(scores[i] - edge) * scale
@@ -159,12 +161,12 @@ def sum_hinge(scores, positive, weights, starts, scale):
                     reach = 1.0 - direction * (scores[j] - edge) * scale
                     if reach <= 0.0:
                         break
-                    if positive[j] != positive[i]:
-                        total += weights[j]
-                        once += weights[j] * reach
-                        twice += weights[j] * reach * reach
+                    weight = direction * weights[j]
+                    if weight > 0.0:
+                        total += weight
+                        once += weight * reach
+                        twice += weight * reach * reach
                     ahead += 1
                 sums[i, 0] = twice
                 sums[i, 1] = 2.0 * once
                 sums[i, 2] = 2.0 * total
-    return sums

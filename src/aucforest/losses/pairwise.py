@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aucforest.losses._exponential import sum_pairs, write_exponents
-from aucforest.losses._series import TABLES, sum_hinge, sum_series
+from aucforest.losses._series import TABLES, add_series, write_hinge
 from aucforest.metrics.ranking import WORD, rank_rows
 from aucforest.metrics.validation import (
     FloatArray,
@@ -172,16 +172,17 @@ def _mean_of_pairs(
     if pairs.groups is not None:
         rows = rows[np.argsort(pairs.groups[rows], kind="stable")]
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
-    in_order, positive, weights_in_order, starts = scores[rows], pairs.positive[rows], weights[rows], pairs.starts()
-    sums = np.empty((rows.size, n_functions))  # sums over the pairs of each row; a pair is in the sums of both its rows
+    signed = np.where(pairs.positive, weights, -weights)
+    ranked, starts, scale = scores[rows], pairs.starts(), 1.0 / eps
+    sums = np.zeros((rows.size, n_functions))  # sums over the pairs of each row; a pair is in the sums of both its rows
     if loss == "squared_hinge":
-        sums[rows] = sum_hinge(in_order, positive, weights_in_order, starts, 1.0 / eps)
+        write_hinge(ranked, signed[rows], starts, scale, sums)
     else:
-        table = np.ascontiguousarray(TABLES[loss][:, :n_functions])
-        sums[rows] = sum_series(in_order, positive, weights_in_order, starts, 1.0 / eps, table)
-    scale = weights / pairs.total
-    gradient = np.where(pairs.positive, -scale, scale) * sums[:, 1] / eps
-    return 0.5 * float(scale @ sums[:, 0]), gradient, weights * sums[:, -1] / (pairs.total * eps * eps)
+        add_series(ranked, signed[rows], starts, scale, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
+    sums[rows] = sums.copy()  # in the order of the rows again
+    value = 0.5 * float(weights / pairs.total @ sums[:, 0])
+    gradient = -signed / pairs.total * sums[:, 1] / eps
+    return value, gradient, weights * sums[:, -1] / (pairs.total * eps * eps)
 
 
 def _score_ends(scores: FloatArray, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> FloatArray:

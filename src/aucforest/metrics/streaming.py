@@ -19,12 +19,18 @@ MAGIC = b"AUCSKT01"
 
 
 @kernel
-def _count(words, positive, units, shift, counts):
-    """Add the units of every row to the counts (2, n_bins) of its class and its bin, the leading bits of its score."""
+def _float_bins(words, shift, bins):
+    """Write the leading bits of the ordered keys of float32 scores to `bins`."""
     for i in range(words.size):
         word = np.uint64(words[i])
-        bin_index = ordered_key(word if word != SIGN else np.uint64(0)) >> shift
-        counts[np.uint64(positive[i]), bin_index] += (1 << UNIT_BITS) if units is None else units[i]
+        bins[i] = ordered_key(word if word != SIGN else np.uint64(0)) >> shift
+
+
+@kernel
+def _add(bins, positive, units, counts):
+    """Add the units of every row to the counts (2, n_bins) of its class and bin."""
+    for i in range(bins.size):
+        counts[np.uint64(positive[i]), bins[i]] += (1 << UNIT_BITS) if units is None else units[i]
 
 
 class AUCSketch:
@@ -93,9 +99,11 @@ class AUCSketch:
             exact = np.ldexp(weights, UNIT_BITS)
             units = np.rint(exact).astype(np.int64)
             self._rounded += np.bincount(positive[units != exact], minlength=2)
+        bins = np.empty(scores.size, np.uint32)
         with np.errstate(over="ignore"):  # scores beyond float32 become infinite, which keeps their order
             singles = scores.astype(np.float32, copy=False)
-        _count(singles.view(np.uint32), positive, units, HALF - np.uint64(self.bits), self._counts)
+        _float_bins(singles.view(np.uint32), HALF - np.uint64(self.bits), bins)
+        _add(bins, positive, units, self._counts)
         self._total = total
 
     def _total_with(self, more: float) -> float:
