@@ -149,7 +149,7 @@ def write_hinge(scores, weights, starts, scale, sums):
             ahead = 0
             for step in range(n_rows):
                 i = first + direction * step
-                if direction * weights[i] >= 0.0:
+                if math.copysign(1.0, weights[i]) == direction:
                     continue
                 # `edge` is a score, one margin behind the true edge, because adding the margin would lose small digits
                 moved = abs(scores[i] - edge) * scale
@@ -162,7 +162,7 @@ def write_hinge(scores, weights, starts, scale, sums):
                     if reach <= 0.0:
                         break
                     weight = direction * weights[j]
-                    if weight > 0.0:
+                    if weight > 0.0:  # a row of the other class
                         total += weight
                         once += weight * reach
                         twice += weight * reach * reach
