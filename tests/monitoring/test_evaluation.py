@@ -11,12 +11,11 @@ from aucforest.monitoring._evaluation import Curves, evaluate
 from aucforest.monitoring._rows import Rows, rank_columns
 from aucforest.monitoring.calibration import IsotonicCurve
 from aucforest.monitoring.metrics import find_metrics
+from tests.monitoring.data import ONE
 from tests.monitoring.strategies import labelled
 from tests.reference.isotonic import corrected_auc, estimated_auc, variance_by_block
 from tests.reference.metrics import auc
 from tests.reference.soft import auc_by_thresholds
-
-ONE = Chunks.by_number(1)
 
 
 def fitted(metrics, n_reference=600, **options):
@@ -28,7 +27,7 @@ def fitted(metrics, n_reference=600, **options):
     return cbpe, random.random(150)
 
 
-def test_counts_are_proportions_times_rows():
+def test_estimated_counts_are_proportions_times_rows():
     """The reference has four times the rows, so the correction of a count must be a quarter."""
     counts, new = fitted(["confusion_matrix"])
     shares, _ = fitted(["confusion_matrix"], normalize="all")
@@ -37,7 +36,7 @@ def test_counts_are_proportions_times_rows():
         assert count[5:9] == pytest.approx(150 * np.array(share[5:9]), abs=1e-9)
 
 
-def test_drawn_intervals_hold_the_noise_of_the_curve():
+def test_simulated_intervals_contain_the_noise_of_the_curve():
     """Labels of average precision are drawn; a small reference must make its intervals wider."""
     widths = []
     for n_reference in (200, 20_000):
@@ -59,7 +58,7 @@ def test_an_interval_needs_two_draws_of_both_classes():
     assert np.isnan([row.standard_error, row.low, row.high]).all()
 
 
-def test_equal_chunks_have_draws_of_their_own():
+def test_equal_chunks_have_different_simulations():
     cbpe, new = fitted(["average_precision"])
     first, second = cbpe.estimate(np.tile(new, 2), chunks=Chunks.by_size(150)).estimates
     assert first.low != second.low
@@ -120,7 +119,7 @@ def two_classes(seed, n=60, decimals=1):
 
 
 @given(labelled(), st.lists(st.floats(-6, 6), min_size=1, max_size=10))
-def test_spread_is_the_way_back(rows, new):
+def test_spread_is_the_derivative_by_the_levels(rows, new):
     """Raising the level of one block raises a weighted sum of new chances by what falls to that block."""
     scores, labels = rows
     curves = curves_of(scores, labels[:, None])
@@ -158,7 +157,7 @@ def test_several_columns_are_divided_by_their_sum():
     assert gained == pytest.approx(spread[block], rel=1e-3)
 
 
-def test_rows_that_every_curve_calls_impossible_are_of_any_class():
+def test_classes_are_equally_probable_if_all_curves_are_0():
     truth = np.eye(3)[[0, 1, 2, 0, 1, 2]]
     scores = np.where(truth > 0, 0.9, 0.05)
     curves = curves_of(scores, truth)
