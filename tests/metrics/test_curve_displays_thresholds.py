@@ -5,7 +5,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
 
 from aucforest.inspection import ThresholdCurveDisplay
-from aucforest.metrics import optimal_threshold
 from tests.estimators.data import make_table, small_forest
 
 matplotlib.use("Agg")
@@ -34,15 +33,6 @@ def test_the_curves_are_scikit_learns_metrics_at_every_threshold(weight):
         )
     np.testing.assert_allclose([*display.curves.values(), display.cost], np.transpose(rows), rtol=1e-12, atol=1e-15)
     assert list(display.curves) == ["precision", "recall", "specificity", "G-mean", "F1"]
-
-
-@pytest.mark.parametrize(("name", "criterion"), [("G-mean", "gmean"), ("F1", "f1")])
-def test_the_best_threshold_is_the_optimal_one(name, criterion):
-    display = ThresholdCurveDisplay.from_predictions(Y, SCORE)
-    best = display.thresholds[display.curves[name].argmax()]
-    at = display.curves[name][display.thresholds == optimal_threshold(Y, SCORE, criterion=criterion)]
-    assert display.curves[name][display.thresholds == best] == at
-    assert (display.cost_ax_, display.mark_, list(display.lines_)) == (None, None, list(display.curves))
 
 
 def test_curves_cost_and_mark_are_drawn():
@@ -76,7 +66,7 @@ def test_from_a_forest_its_threshold_is_marked():
 def test_from_any_classifier_of_two_classes():
     labels = np.where(Y, "b", "a")
     display = ThresholdCurveDisplay.from_estimator(LogisticRegression().fit(X, labels), X, labels)
-    assert display.mark_ is None
+    assert (display.cost_ax_, display.mark_, list(display.lines_)) == (None, None, list(display.curves))
     with pytest.raises(ValueError, match="the classifier must have 2 classes, but has 3"):
         ThresholdCurveDisplay.from_estimator(LogisticRegression().fit(X, Y3), X, Y3)
 

@@ -53,14 +53,6 @@ def test_falling_and_weighted_curves(rows, data):
     np.testing.assert_allclose(values(curve, GRID), peer.predict(GRID), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in load("cbpe_unit")["calibration"] if "isotonic_pred" in c], ids=lambda case: case["name"]
-)
-def test_recorded_curves(case):
-    curve = IsotonicCurve(RankedColumn(np.array(case["score"])), np.array(case["y"], dtype=float))
-    np.testing.assert_allclose(values(curve, case["isotonic_grid"]), case["isotonic_pred"], atol=1e-12)
-
-
 MOST_FALSE_ALARMS = 0.06
 
 
