@@ -33,7 +33,7 @@ def test_proportions_of_samples_are_as_defined(rows, k):
 
 
 @given(two_classes(), st.floats(0.01, 1.0))
-def test_all_metrics_at_once(rows, k):
+def test_metrics_at_k_equal_the_single_metrics(rows, k):
     positive, scores, weights = rows
     for known in ({}, {"sample_weight": weights}):
         found = metrics_at_k(positive, scores, k, **known)

@@ -32,7 +32,7 @@ def test_covariance_is_the_quadratic_form(rows):
 
 
 @given(two_classes(min_size=6))
-def test_the_ends_of_the_score_interval_are_just_not_rejected(rows):
+def test_bounds_of_the_score_interval_by_definition(rows):
     positive, scores, weights = rows
     positive[:4] = [True, False, True, False]
     weights[:4] = [1.0, 0.5, 2.0, 1.0]
@@ -48,7 +48,7 @@ def test_the_ends_of_the_score_interval_are_just_not_rejected(rows):
 
 
 @pytest.mark.parametrize("y_score", [np.arange(100), -np.arange(100), np.zeros(100)])
-def test_an_interval_without_variance_is_no_point(y_score):
+def test_intervals_without_variance_have_a_length(y_score):
     auc, low, high = auc_confidence_interval(np.arange(100) >= 95, y_score)
     assert high - low > 0.2
     assert low <= auc <= high
@@ -110,7 +110,7 @@ def test_a_difference_without_variance_is_undefined():
 
 
 @pytest.mark.parametrize("least", [1e-18, 1e-300])
-def test_a_row_with_next_to_no_weight(least):
+def test_intervals_ignore_rows_of_negligible_weight(least):
     with pytest.warns(UndefinedMetricWarning, match="not defined"):
         auc, *bounds = auc_confidence_interval([0, 0, 1, 1], [1, 2, 3, 1.5], sample_weight=[1, 1, 1, least])
     assert auc == 1.0
@@ -119,7 +119,7 @@ def test_a_row_with_next_to_no_weight(least):
     assert interval == auc_confidence_interval([0, 0, 1, 1], [1, 2, 3, 3])
 
 
-def test_a_level_next_to_one():
+def test_intervals_with_a_level_close_to_one():
     positive, scores, _ = random_rows(60)
     wide, wider = (
         [

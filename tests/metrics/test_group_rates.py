@@ -117,7 +117,7 @@ def test_groups_are_sorted_and_missing_ones_are_last():
     assert list(by_group(group_rates(y, selected, mixed))) == [1, "a", None]
 
 
-def test_what_is_shown():
+def test_verdict_and_table_of_group_rates():
     y, selected = np.repeat([1, 0, 1, 0], 100), np.repeat([1, 0, 0, 0], 100)
     rates = group_rates(y, selected, np.repeat(["first", "second"], 200))
     found = r"2 of the 3 differences from the group first exclude 0, jointly at 95 %: selection rate of second -0.500 ["

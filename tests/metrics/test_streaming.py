@@ -116,7 +116,7 @@ def test_labels_of_a_stream(labels):
 
 
 @pytest.mark.parametrize("labels", [[1, 2], [0, -1], ["a", "b"], [2, 2], [0.0, np.nan], [1, None]])
-def test_other_labels_are_refused(labels):
+def test_other_labels_are_invalid(labels):
     sketch = AUCSketch()
     with pytest.raises(ValueError, match="y_true must be bool, 0 and 1, or -1 and 1"):
         sketch.update(labels, [1, 2])
@@ -134,7 +134,7 @@ def test_other_labels_are_refused(labels):
         (([0, 1, 1], [1, 2]), "y_true has 3 samples"),
     ],
 )
-def test_a_refused_batch_changes_nothing(arguments, message):
+def test_an_invalid_batch_changes_nothing(arguments, message):
     sketch = AUCSketch()
     sketch.update([0, 1], [1, 2], [0.1, 0.2])
     before = sketch.to_bytes()
@@ -174,7 +174,7 @@ def test_one_class_is_undefined(y_true):
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-def test_bytes_and_pickle_bring_it_back(grid):
+def test_sketches_are_restored_from_bytes_and_pickle(grid):
     sketch = sketch_of(random_rows(1000), **grid)
     for copy in (AUCSketch.from_bytes(sketch.to_bytes()), pickle.loads(pickle.dumps(sketch))):
         assert copy.to_bytes() == sketch.to_bytes()
@@ -188,7 +188,7 @@ def packed(bits=4, bounds=b"", rounded=(0, 0), counts=(0,) * 32):
     return MAGIC + zlib.compress(header + np.array(counts, "<i8").tobytes())
 
 
-def test_no_changed_byte_goes_unseen():
+def test_changed_bytes_are_invalid():
     data = sketch_of(random_rows(100), bits=4).to_bytes()
     assert AUCSketch.from_bytes(data).to_bytes() == data
     accepted = 0
@@ -219,13 +219,13 @@ def test_no_changed_byte_goes_unseen():
         (packed(rounded=(2**63 - 1, 0)), "out of range"),
     ],
 )
-def test_forged_bytes(forged, message):
+def test_invalid_bytes(forged, message):
     assert AUCSketch.from_bytes(packed()).to_bytes() == AUCSketch(bits=4).to_bytes()
     with pytest.raises(ValueError, match=f"are not an AUCSketch: .*{message}"):
         AUCSketch.from_bytes(forged)
 
 
-def test_a_little_data_cannot_fill_the_memory():
+def test_compressed_bytes_cannot_fill_the_memory():
     bomb = packed(counts=np.zeros(1 << 22))
     assert len(bomb) < 1 << 16
     tracemalloc.start()

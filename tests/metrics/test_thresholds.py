@@ -143,7 +143,7 @@ def test_equal_weights_change_no_bound():
             assert found == pytest.approx(expected, abs=1e-12)
 
 
-def test_nothing_is_worth_calling_positive():
+def test_threshold_is_infinite_if_positive_predictions_do_not_pay():
     assert optimal_threshold([1, 0], [1, 2]) == np.inf
     assert optimal_threshold([0, 1], [1, 2], criterion="cost", cost=[[0, 1], [0, 0]]) == np.inf
 

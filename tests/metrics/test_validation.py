@@ -45,7 +45,7 @@ def test_the_greater_of_two_labels_is_positive(labels):
     ("label", "pos_label", "expected"),
     [(1, None, True), (True, None, True), (0, None, False), (2, None, False), ("a", None, False), ("a", "a", True)],
 )
-def test_a_sole_label(label, pos_label, expected):
+def test_a_single_label(label, pos_label, expected):
     assert is_positive([label] * 3, 3, pos_label=pos_label).tolist() == [expected] * 3
 
 
@@ -188,7 +188,7 @@ def test_only_ratios_of_relative_weights_matter(scale):
 
 
 @pytest.mark.parametrize("check", [check_scores, lambda values: check_weights(values, 3)])
-def test_read_only_input_compiles_nothing_anew(check):
+def test_checked_arrays_are_writeable(check):
     values = np.arange(3.0)
     assert check(values) is values
     values.flags.writeable = False

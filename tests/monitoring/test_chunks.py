@@ -124,7 +124,7 @@ def test_fewer_rows_than_a_size():
     assert (chunk.key, chunk.is_full) == ("[0:6]", False)
 
 
-def test_a_first_or_last_period_that_the_data_cut_is_not_full():
+def test_first_and_last_periods_with_few_rows_are_not_full():
     days = np.datetime64("2024-01-30") + np.arange(64)  # two days of January and three of April
     chunks = Chunks.by_period(days, "M").split(64)
     assert [(chunk.key, chunk.is_full) for chunk in chunks] == [

@@ -39,7 +39,7 @@ def test_estimates_of_the_reference_equal_its_realized_metrics():
         assert row.estimate == pytest.approx(row.realized, abs=1e-9), row.metric
 
 
-def test_labels_and_scores_are_in_one_order_and_not_swapped_in_silence():
+def test_all_functions_have_the_same_order_of_parameters():
     """Metrics take y_true before y_score; where probabilities or predictions are in their places, names are needed."""
     public = [getattr(module, name) for module in (metrics, monitoring) for name in module.__all__]
     functions = [function for function in public if inspect.isfunction(function)]
@@ -53,7 +53,7 @@ def test_labels_and_scores_are_in_one_order_and_not_swapped_in_silence():
             function(y, y)
 
 
-def test_a_fit_that_is_interrupted_leaves_all_as_it_was(monkeypatch):
+def test_an_interrupted_fit_restores_the_attributes(monkeypatch):
     estimator, (scores, y) = fit()
     before = dict(vars(estimator))
 
@@ -66,7 +66,7 @@ def test_a_fit_that_is_interrupted_leaves_all_as_it_was(monkeypatch):
     assert vars(estimator) == before
 
 
-def test_without_corrections_it_is_the_soft_auc_of_the_curve():
+def test_estimates_without_corrections_are_soft_aucs():
     plain, (new, _) = fit(calibration="isotonic", bias_correction=False)
     p = IsotonicRegression(out_of_bounds="clip").fit(*drawn()).predict(new)
     assert only(plain.estimate(new, chunks=ONE)).estimate == pytest.approx(soft_auc(y_score=new, p=p), abs=1e-12)
@@ -214,7 +214,7 @@ def test_limits_that_nothing_could_cross_are_reported():
         lower, _ = CBPE().fit(y_score=-X[:, 1], y_true=y_true, chunks=Chunks.by_number(8)).limits_["roc_auc"]
 
 
-def test_an_inverted_ranking():
+def test_an_inverted_ranking_is_a_warning():
     score, y_true = drawn()
     with pytest.warns(
         UserWarning, match=r"the ranking is inverted: the scores have an AUC of 0\.1\d* on the reference"
@@ -293,7 +293,7 @@ def test_chunks_without_an_estimate(new):
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.parametrize("metric", ["average_precision", "recall_at_0.1"])
-def test_few_positives_are_too_few_for_a_curve_and_metrics_of_the_highest_scores(metric):
+def test_metrics_of_the_highest_scores_warn_of_few_positives(metric):
     score, y_true = drawn()
     rare = y_true * (np.cumsum(y_true) <= 49)
     sentence = f"{metric} is unreliable: the reference has 49 samples of class 1, fewer than 50"
@@ -433,7 +433,7 @@ def test_invalid_arguments_of_from_forest(forest_rows):
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.parametrize(("n_classes", "threshold"), [(2, None), (2, "f1"), (2, np.inf), (3, "prevalence"), (3, COST)])
-def test_the_forest_decides(n_classes, threshold):
+def test_from_forest_uses_the_threshold_of_the_forest(n_classes, threshold):
     """Alert limits are those of the labels that the forest predicts, not of the most probable classes."""
     random = np.random.default_rng(1)
     X = random.normal(size=(600, 3))

@@ -86,7 +86,7 @@ LONG = ("mc_cm", "car_loan_all_metrics")  # average precisions, with simulated l
 )
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*not defined:sklearn.exceptions.UndefinedMetricWarning")
-def test_replay(name):
+def test_recorded_data_sets(name):
     recorded = load("cbpe_datasets")[name]
     cbpe, parts = replay(name)
     first = next(iter(recorded["metrics"]))

@@ -48,7 +48,7 @@ def test_simulated_intervals_contain_the_noise_of_the_curve():
 
 
 @pytest.mark.filterwarnings("ignore:no shift could be beyond its limits:UserWarning")
-def test_an_interval_needs_two_draws_of_both_classes():
+def test_intervals_are_nan_with_fewer_than_two_simulations_of_both_classes():
     """Positives are possible but never occur in simulations: there is an expectation, but no interval."""
     random = np.random.default_rng(0)
     score = random.random(400)
@@ -67,7 +67,7 @@ def test_equal_chunks_have_different_simulations():
 
 
 @pytest.mark.parametrize(("metric", "reach"), [("accuracy", 0.0), ("average_precision", 0.1)])
-def test_few_reference_rows_that_decide_widen_the_interval(metric, reach):
+def test_few_influential_reference_rows_widen_the_interval(metric, reach):
     """All new scores are at the upper edge of 40 reference rows."""
     random = np.random.default_rng(2)
     score = random.random(40)

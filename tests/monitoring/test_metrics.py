@@ -49,7 +49,7 @@ def test_rounding_errors_raise_no_alert():
 
 
 @pytest.mark.filterwarnings("ignore:the ranking is inverted")
-def test_equal_values_say_nothing_about_the_spread():
+def test_if_reference_values_are_equal_alerts_need_an_interval():
     """No chunk of the reference has a positive at its top: an alert needs an interval that leaves out 0."""
     score = 0.02 * drawn(1000)[0]
     y_true = np.zeros(1000, dtype=int)

@@ -90,7 +90,7 @@ def test_share_outside():
     assert measure_shift(reference, new, np.random.default_rng(0)).report.outside == 0.75
 
 
-def test_a_domain_classifier_sees_a_shift_and_nothing_else():
+def test_the_domain_classifier_detects_a_shift():
     reference = normal(800, columns=3)
     auc, error, size, _ = tell_apart(reference, normal(600, seed=1, columns=3), np.random.default_rng(0))
     moved = normal(600, 1.0, seed=1, columns=3)

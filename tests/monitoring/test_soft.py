@@ -72,7 +72,7 @@ def test_the_other_recorded_cases_are_undefined():
 
 
 @given(two_classes())
-def test_it_is_the_area_under_the_curve_of_expected_rates(rows):
+def test_soft_auc_is_the_area_under_the_curve_of_expected_rates(rows):
     scores, p = rows
     assert soft_auc(y_score=scores, p=p) == pytest.approx(auc_by_thresholds(scores, p), abs=1e-12)
 
@@ -294,7 +294,7 @@ def test_simulations_have_the_distribution_over_all_labels(sample, metric, case)
     assert known.var() == pytest.approx(variance, rel=0.1, abs=1e-12)
 
 
-def test_batches_do_not_change_the_classes_drawn():
+def test_batches_do_not_change_the_simulated_classes():
     random = np.random.default_rng(1)
     p = random.dirichlet([1.0, 2.0, 3.0], size=40)
     rows = ranked(p, p)

@@ -40,7 +40,7 @@ def of_columns(score, y_true, y_pred):
 
 
 @pytest.mark.parametrize("kind", [of_polars, of_pandas, of_columns])
-def test_frames(kind):
+def test_frames_and_columns_give_the_estimates_of_arrays(kind):
     score, y_true = drawn()
     y_pred = (score > 0.4).astype(int)
     results = []
@@ -185,7 +185,7 @@ def test_features_that_are_neither_numbers_nor_categories_are_named():
         np.array([["2024-02-29"]], dtype="M8[D]"),
     ],
 )
-def test_dates_are_refused_in_every_form(X):
+def test_dates_in_X_are_invalid_in_every_form(X):
     score, y_true = drawn(200)
     cbpe = CBPE().fit(y_score=score, y_true=y_true, X=np.zeros((200, 1)), chunks=ONE)
     sentence = "^X: column (0|'day') holds dates or durations: leave dates out, because new ones alone tell new samples"
@@ -199,7 +199,7 @@ def of_pyarrow(frame):
 
 
 @pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, of_pyarrow])
-def test_columns_are_known_by_name_as_by_the_forest(form):
+def test_column_names_are_checked_as_by_the_forest(form):
     """In another order or renamed they are refused in the same sentences; by position they would be a shift."""
     score, y_true = drawn(300)
     frame = pd.DataFrame({name: score + shift for shift, name in enumerate("abc")})
@@ -214,7 +214,7 @@ def test_columns_are_known_by_name_as_by_the_forest(form):
     assert only(cbpe.estimate(score, X=form(frame), chunks=ONE)).alert is False
 
 
-def test_names_that_only_one_of_both_has_are_warned_about_as_by_the_forest():
+def test_column_names_in_only_one_of_fit_and_estimate():
     score, y_true = drawn(300)
     X = np.column_stack([score, score + 1])
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -234,7 +234,7 @@ def test_names_that_only_one_of_both_has_are_warned_about_as_by_the_forest():
         CBPE().fit(y_true=y_true, y_score=score, X=X, chunks=THREE).estimate(score[:1], X=csr_matrix((1, 3)))
 
 
-def test_numbers_are_not_text():
+def test_columns_of_text_and_of_numbers_are_different():
     score, y_true = drawn(300)
     of_text = pd.DataFrame({"zip": np.where(score > 0.3, "100", "200")})
     of_numbers = of_text.astype(int)
