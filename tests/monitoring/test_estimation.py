@@ -232,6 +232,8 @@ def test_missing_values_are_errors_or_dropped():
     gap[:3], labels[3:5] = np.nan, np.nan
     with pytest.raises(ValueError, match="y_score has 3 and y_true 2 missing values"):
         CBPE().fit(y_score=gap, y_true=labels)
+    with pytest.raises(ValueError, match="y_score has 1 and y_true 0 missing values"):
+        CBPE().fit(y_score=np.array([None, *score[1:]], dtype=object), y_true=y_true)
     with pytest.warns(UserWarning, match="y_score has 3 and y_true 2 missing values: dropped"):
         dropped = CBPE(on_nan="drop").fit(y_score=gap, y_true=labels, chunks=Chunks.by_size(500))
     clean = CBPE().fit(y_score=score[5:], y_true=y_true[5:])

@@ -308,3 +308,4 @@ def test_metrics_of_simulations_without_a_positive_are_nan():
     assert np.isnan(sample_average_precisions(rows, 10, np.random.default_rng(0))).all()
     assert np.isnan(sample_at_k("recall", 0.5, rows, 10, np.random.default_rng(0))).all()
     assert np.isnan(soft_at_k("recall", 0.5, ranked(range(3), np.zeros(3))).value)
+    assert np.isnan(one_vs_one_auc(ranked(np.eye(3), [[0.5, 0.5, 0.0]] * 3)).value)

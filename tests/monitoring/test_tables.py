@@ -162,6 +162,8 @@ def test_the_features_of_the_forest_may_be_categories(form):
 def test_features_that_are_neither_numbers_nor_categories_are_named():
     score, y_true = drawn(800)
     frame = pd.DataFrame({"a": score, "b": score})
+    with pytest.raises(ValueError, match=r"X must have 800 samples and two dimensions, but has shape \(3, 2\)"):
+        CBPE().fit(y_score=score, y_true=y_true, X=frame[:3])
     mixed = frame.assign(b=[*["high"] * 799, 3.5])
     with pytest.raises(TypeError, match=r"X: column 'b' is .* cannot be sorted: .*make all its values text"):
         CBPE().fit(y_score=score, y_true=y_true, X=mixed)
