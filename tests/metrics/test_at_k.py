@@ -61,7 +61,7 @@ def test_without_samples_beyond_the_boundary_the_interval_is_wilsons():
 
 @pytest.mark.parametrize("hits", [[0, 0, 0], [1, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
 def test_intervals_of_few_samples_stay_in_range(hits):
-    """Also of all or none of the positives at the top, and where all samples are positive."""
+    """Also if all, or none, of the positives are at the top, and if all samples are positive."""
     positive = np.array([*hits, *[True] * 2 * (hits == [1, 1, 1] or not any(hits))])
     for k in range(1, len(positive) + 1):
         found = metrics_at_k(positive, -np.arange(len(positive)), k, pos_label=True)
@@ -85,7 +85,7 @@ def test_class_weights_are_not_more_samples():
 
 @pytest.mark.parametrize(("prevalence", "apart", "k"), [(0.02, 2.5, 0.01), (0.1, 1.0, 0.02), (0.3, 2.5, 0.2)])
 def test_intervals_cover(prevalence, apart, k):
-    """Of 400 intervals of 95 %, fewer than 360 or more than 393 hold the value once in 100 times or less."""
+    """Of 400 intervals of 95 %, fewer than 360 or more than 393 contain the value with a probability below 1 %."""
     random = np.random.default_rng(0)
 
     def drawn(n):

@@ -234,7 +234,7 @@ def test_a_band_needs_two_classes():
 
 
 def band_coverage(method, n_runs, **options):
-    """Return how often the true curve is in the 90 % band of 60 + 60 rows: everywhere, and at each rate."""
+    """Return how often the 90 % band of 60 + 60 rows contains the whole true curve, and the curve at each rate."""
     rng = np.random.default_rng(0)
     positive = np.repeat([True, False], 60)
     inside = []

@@ -20,7 +20,7 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 
 @pytest.fixture
 def rows():
-    """Return three features and labels that the first of them tells."""
+    """Return three features, and labels that depend on the first one."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     return X, np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")

@@ -1,4 +1,4 @@
-"""Rates by group: the definition, published intervals, simulated coverage, and what is undefined."""
+"""Group rates against their definition, published intervals and simulated coverage, and undefined rates."""
 
 import numpy as np
 import pandas as pd
@@ -49,7 +49,7 @@ def test_rates_are_those_of_the_definition(seed, is_weighted):
 
 
 def test_intervals_are_those_of_newcombe():
-    """Of 56 of 70 against 48 of 80, by his method 10; the rates of all rows and of positives are two differences."""
+    """56 of 70 against 48 of 80, by his method 10; the selection rate and the recall are two differences."""
     selected = np.repeat([1, 0, 1, 0], [56, 14, 48, 32])
     rates = group_rates(np.ones(150), selected, np.repeat(["first", "second"], [70, 80]), level=0.9)
     rate = by_group(rates)["first"]["recall"]
@@ -62,7 +62,7 @@ def test_intervals_are_those_of_newcombe():
 
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_all_differences_are_covered_together(is_weighted):
-    """Of eight groups of few rows and four metrics; probabilities are right, so that calibration is 0."""
+    """Eight groups of few rows and four metrics; the probabilities are true, so that calibration is 0."""
     random, n_groups, covered = np.random.default_rng(1), 8, []
     sizes = [200, *[60, 100, 150] * 2, 80]
     recall, fpr = random.uniform(0.5, 0.9, n_groups), random.uniform(0.05, 0.3, n_groups)
@@ -86,7 +86,7 @@ def test_all_differences_are_covered_together(is_weighted):
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.05, 0.05), (0.5, 9.5)])
 def test_calibration_is_covered(alpha, beta):
-    """Of rows whose classes are known almost surely, and of rare positives, of which a sample may have none."""
+    """Also if classes are almost certain, and if positives are so rare that a sample may have none."""
     random = np.random.default_rng(2)
     proba = random.beta(alpha, beta, (400, 60))
     positive = random.random(proba.shape) < proba

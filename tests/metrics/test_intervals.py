@@ -32,7 +32,7 @@ def test_bounds_of_shares_by_definition(counts, correlation, dispersion):
 
 
 def test_a_share_of_two_poisson_counts_is_a_proportion_of_their_sum():
-    """Wilson's interval, nearly, as the two parts are of many samples."""
+    """About Wilson's interval, because both parts are counts among many samples."""
     part, rest = (np.array([n / 1e6, *score_interval(n / 1e6, 1e-6, 1.96)]) for n in (30, 70))
     assert share_interval(part, rest) == pytest.approx(score_interval(0.3, 0.01, 1.96), abs=0.005)
 

@@ -52,7 +52,7 @@ def test_scores_must_be_finite(dtype):
 
 @pytest.mark.parametrize("n_rows", [1, 2, 700])
 def test_several_columns_and_weights_at_once(n_rows):
-    """To the last bit what each of them gives alone."""
+    """The results are those of single columns and weights to the last bit."""
     rng = np.random.default_rng(n_rows)
     columns, weights = rng.integers(0, 40, (4, n_rows)) / 7.0, rng.random((4, 3, n_rows))
     weights[:, 1], positive = 0.0, rng.random(n_rows) < 0.3

@@ -125,7 +125,7 @@ def test_one_class_is_undefined(weights):
 
 
 def test_patients_after_a_haemorrhage():
-    """Outcome by WFNS grade of Turck et al. 2010, and what the R package pROC says of it."""
+    """Outcome by WFNS grade of Turck et al. 2010, against results of the R package pROC."""
     good, poor = [37, 20, 3, 8, 4], [2, 12, 1, 8, 18]
     grade = np.repeat([1, 2, 3, 4, 5] * 2, good + poor)
     outcome = np.repeat(["good", "poor"], [sum(good), sum(poor)])
@@ -250,7 +250,7 @@ def test_scores_of_class_probabilities(n_classes, weighted):
 
 
 def test_areas_of_many_precision_recall_curves_at_once():
-    """Precision where nothing is found counts nothing; a curve without a positive has no area."""
+    """Thresholds without further positives add nothing; a curve without a positive has no area."""
     tps = np.array([[0, 1, 1, 2], [0, 0, 0, 0]])
     precision = np.array([[1.0, 1.0, 0.5, 0.5], np.zeros(4)])
     np.testing.assert_allclose(precision_area(tps, precision), [0.75, np.nan])

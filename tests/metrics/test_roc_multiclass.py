@@ -81,7 +81,7 @@ def test_a_missing_class_is_left_out(how):
 
 
 def test_several_matrices_and_weights_at_once():
-    """To the last bit what each of them gives alone, and NaN without a pair of classes."""
+    """The results are those of single matrices and weights to the last bit, and NaN without a pair of classes."""
     codes, first, weights = random_classes(300, 4)
     both = first, random_classes(300, 4, seed=1)[1]
     matrices = np.array([scores.T for scores in both], order="C")

@@ -1,4 +1,4 @@
-"""Scores and labels with known probabilities, recorded cases (see tests/data/README.md), and parts of results."""
+"""Scores and labels with known probabilities, recorded cases (see tests/data/README.md), and helpers for results."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""Isotonic curves against scikit-learn, the recorded peer and pooling in plain loops; when scores need one."""
+"""Isotonic curves against scikit-learn and pooling in plain loops, and tests of whether scores need calibration."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Chunks against the recorded ones of the peer, and where it is not followed."""
+"""Chunks against those recorded of the peer, and differences from the peer."""
 
 import numpy as np
 import pandas as pd
@@ -106,7 +106,7 @@ ZONED = pd.Series(pd.date_range("2023-01-31 23:30", periods=3, freq="h", tz="Eur
 )
 @pytest.mark.filterwarnings("ignore:The behavior of DatetimeProperties:FutureWarning")
 def test_times_with_a_zone_are_invalid(times):
-    """In UTC the first would be of another day than on the clock."""
+    """In UTC the first time would be on another day than in local time."""
     with pytest.raises(ValueError, match="timestamps must not have a time zone"):
         Chunks.by_period(times, "D")
     assert len(Chunks.by_period(polars.from_pandas(ZONED.dt.tz_localize(None)), "M").split(3)) == 2

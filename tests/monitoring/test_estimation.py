@@ -1,4 +1,4 @@
-"""CBPE from the outside: what it estimates, corrects, refuses and warns about."""
+"""Estimates, corrections, alerts, warnings and errors of CBPE."""
 
 import copy
 import inspect
@@ -40,7 +40,7 @@ def test_estimates_of_the_reference_equal_its_realized_metrics():
 
 
 def test_all_functions_have_the_same_order_of_parameters():
-    """Metrics take y_true before y_score; where probabilities or predictions are in their places, names are needed."""
+    """Metrics take y_true before y_score; functions with p or y_pred take keyword arguments only."""
     public = [getattr(module, name) for module in (metrics, monitoring) for name in module.__all__]
     functions = [function for function in public if inspect.isfunction(function)]
     for function in [*functions, CBPE.fit, CBPE.estimate, AUCSketch.update]:
@@ -176,7 +176,7 @@ def payments(n, seed, shifted=False):
 
 @pytest.mark.filterwarnings("ignore:the alert limits of roc_auc")
 def test_a_shift_is_an_alert():
-    """Also where the limits of the metric are too wide: those of eight chunks with seven positives."""
+    """Also if the limits of the metric are too wide, as those of eight chunks with about seven positives each."""
     X, y_true = payments(1600, 0)
     cbpe = CBPE().fit(y_score=X[:, 0], y_true=y_true, X=X, chunks=Chunks.by_number(8))
     assert y_true.sum() / 8 < 8
@@ -390,7 +390,7 @@ def test_from_forest(forest_rows):
 
 
 def test_from_a_stack(forest_rows):
-    """Its own out-of-bag probabilities and threshold, not those of its forest."""
+    """The out-of-bag probabilities and the threshold are those of the stack, not of its forest."""
     forest, X, y = forest_rows
     stack = AUCStackingClassifier(clone(forest), threshold="gmean").fit(X[:800], y[:800])
     cbpe = CBPE.from_forest(stack, y[:800], chunks=THREE, metrics=["roc_auc", "accuracy"])

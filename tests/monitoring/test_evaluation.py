@@ -1,4 +1,4 @@
-"""Estimates and intervals of a chunk; the noise of curves against numerical derivatives and simulation."""
+"""Estimates and intervals of a chunk, and the noise of curves against numerical derivatives and simulations."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_estimated_counts_are_proportions_times_rows():
 
 
 def test_simulated_intervals_contain_the_noise_of_the_curve():
-    """Labels of average precision are drawn; a small reference must make its intervals wider."""
+    """Intervals of average precision use simulated labels; they must be wider for a small reference."""
     widths = []
     for n_reference in (200, 20_000):
         cbpe, _ = fitted(["average_precision"], n_reference, n_simulations=2000)
@@ -98,7 +98,7 @@ def test_the_level_sets_the_width(level):
 (ROC_AUC,) = find_metrics(["roc_auc"], np.arange(2), "ovo", None, None)
 
 
-def curves_of(scores, truth, weights=None):
+def fit_curves(scores, truth, weights=None):
     """Return fitted curves of all columns."""
     columns = rank_columns(scores)
     return Curves(Rows(columns, truth), np.full(len(columns), True), weights)
@@ -120,9 +120,9 @@ def two_classes(seed, n=60, decimals=1):
 
 @given(labelled(), st.lists(st.floats(-6, 6), min_size=1, max_size=10))
 def test_spread_is_the_derivative_by_the_levels(rows, new):
-    """Raising the level of one block raises a weighted sum of new chances by what falls to that block."""
+    """If the level of a block increases by 1, a weighted sum of new probabilities increases by its spread."""
     scores, labels = rows
-    curves = curves_of(scores, labels[:, None])
+    curves = fit_curves(scores, labels[:, None])
     new = np.array(new)
     influence = np.arange(1.0, new.size + 1)[:, None]
     before = applied(curves, new)
@@ -160,7 +160,7 @@ def test_several_columns_are_divided_by_their_sum():
 def test_classes_are_equally_probable_if_all_curves_are_0():
     truth = np.eye(3)[[0, 1, 2, 0, 1, 2]]
     scores = np.where(truth > 0, 0.9, 0.05)
-    curves = curves_of(scores, truth)
+    curves = fit_curves(scores, truth)
     np.testing.assert_allclose(applied(curves, np.zeros((1, 3))).rows.p, [[1 / 3] * 3])
 
 
@@ -168,7 +168,7 @@ def test_classes_are_equally_probable_if_all_curves_are_0():
 def test_variance_and_offset_of_two_classes(seed):
     scores, labels = two_classes(seed)
     new = np.random.default_rng(100 + seed).random(40)
-    curves = curves_of(scores, labels[:, None])
+    curves = fit_curves(scores, labels[:, None])
     scored = applied(curves, new)
     offset = curves.offset(ROC_AUC)
     estimate = ROC_AUC.estimate(scored.rows)
@@ -185,7 +185,7 @@ def test_variance_and_offset_of_two_classes(seed):
 def test_degrees_of_freedom(seed):
     scores, labels = two_classes(seed)
     new = np.random.default_rng(100 + seed).uniform(0.6, 1.0, 40)
-    curves = curves_of(scores, labels[:, None])
+    curves = fit_curves(scores, labels[:, None])
     scored = applied(curves, new)
     estimate = ROC_AUC.estimate(scored.rows)
     variance, freedom = curves.noise(scored, estimate.influence, curves.no_offset)
@@ -193,13 +193,13 @@ def test_degrees_of_freedom(seed):
     expected = variance**2 / sum(part**2 / max(n_rows - 1, 0.5) for part, n_rows in parts)
     assert freedom == pytest.approx(max(1.0, expected), rel=1e-4)
     # Doubling all weights does not change the degrees of freedom.
-    weighted = curves_of(scores, labels[:, None], np.full(scores.size, 2.0))
+    weighted = fit_curves(scores, labels[:, None], np.full(scores.size, 2.0))
     assert weighted._freedom == pytest.approx(curves._freedom)
 
 
 def test_one_dominant_block_has_one_degree_of_freedom():
     scores, labels = np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
-    curves = curves_of(scores, labels[:, None])
+    curves = fit_curves(scores, labels[:, None])
     assert curves.curves[0].mass.tolist() == [1, 2, 1]
     assert curves.noise(applied(curves, np.ones(5)), np.ones((5, 1)), curves.no_offset)[1] == 1.0
 
@@ -210,7 +210,7 @@ def test_covariance_of_block_sums_in_simulation(weighted):
     p = random.dirichlet([1.0, 1.0, 2.0], size=60)
     truth = np.eye(3)[(random.random(60)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
     weights = random.uniform(0.5, 2.0, 60) if weighted else None
-    curves = curves_of(np.round(p, 1), truth, weights)
+    curves = fit_curves(np.round(p, 1), truth, weights)
     drawn = (random.random((20_000, 60, 1)) > curves.p.cumsum(axis=1)).sum(axis=2)
     labels = np.eye(3)[np.minimum(drawn, 2)] * (1.0 if weights is None else weights[:, None])
     sums = np.array([curves._by_block(cells) for cells in labels])

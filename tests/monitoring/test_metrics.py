@@ -50,7 +50,7 @@ def test_rounding_errors_raise_no_alert():
 
 @pytest.mark.filterwarnings("ignore:the ranking is inverted")
 def test_if_reference_values_are_equal_alerts_need_an_interval():
-    """No chunk of the reference has a positive at its top: an alert needs an interval that leaves out 0."""
+    """Recall at K is 0 in all chunks of the reference, so an alert needs an interval that excludes 0."""
     score = 0.02 * drawn(1000)[0]
     y_true = np.zeros(1000, dtype=int)
     y_true[np.flatnonzero(score < np.quantile(score, 0.7))[::70]] = 1
@@ -88,7 +88,7 @@ def test_limits_of_counts_are_for_the_rows_of_the_chunk():
     ],
 )
 def test_a_reference_of_too_few_chunks_leaves_alerts_undefined(chunks, n, missing):
-    """They are not False, whatever shifts; of two chunks both are compared with the other, which is one comparison."""
+    """Alerts are not False, whatever shifts. Each of two chunks is compared with the other, which is one comparison."""
     score, y_true = drawn(power=1.0)
     advice = "so that alerts are undefined: fit with smaller chunks, such as 200 of 2000 samples"
     with pytest.warns(UserWarning, match=f"no {missing} full reference chunks, but there are {n}, {advice}"):
@@ -133,7 +133,7 @@ CASES = [case for case in binary_cases() if 0 < sum(case["p"]) < len(case["p"])]
 COST = [[-1.0, 5.0], [2.0, -3.0]]
 
 
-def rows_of(case):
+def recorded_rows(case):
     """Return the rows of a recorded case."""
     return Rows([], np.array(case["p"])[:, None], np.array(case["yhat"], dtype=np.uint32))
 
@@ -147,7 +147,7 @@ def metric(name, n_classes=2, normalize=None, cost=None):
 def test_recorded_cases(case):
     for name in NAMES:
         (recorded_metric,) = metric(name)
-        estimate = recorded_metric.estimate(rows_of(case))
+        estimate = recorded_metric.estimate(recorded_rows(case))
         if name == "precision" and not any(case["yhat"]):
             assert np.isnan(estimate.value)
             continue
@@ -155,11 +155,13 @@ def test_recorded_cases(case):
         recorded = case["closed_form"].get(name)
         if recorded and recorded["var"] is not None:
             assert estimate.value == pytest.approx(recorded["value"], abs=1e-12)
-            assert label_variance(rows_of(case).p, estimate.influence) == pytest.approx(recorded["var"], abs=1e-12)
+            assert label_variance(recorded_rows(case).p, estimate.influence) == pytest.approx(
+                recorded["var"], abs=1e-12
+            )
 
 
 def random_rows(n_classes, n=60, seed=0):
-    """Return chances, labels drawn from them and predictions."""
+    """Return probabilities, random labels with these probabilities and predictions."""
     random = np.random.default_rng(seed)
     p = random.dirichlet(np.ones(n_classes), size=n)
     y_true = (random.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1)

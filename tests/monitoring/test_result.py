@@ -1,4 +1,4 @@
-"""Results as records, frame and picture."""
+"""Results as records, as a frame and as a plot."""
 
 import matplotlib as mpl
 import numpy as np

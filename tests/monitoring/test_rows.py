@@ -1,4 +1,4 @@
-"""A ranked column against sorting and scipy's ranks."""
+"""Ranked columns against sorting and the ranks of scipy."""
 
 import numpy as np
 from hypothesis import given

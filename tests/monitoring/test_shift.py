@@ -1,4 +1,4 @@
-"""The shift report: nothing where nothing changed, something where it did; its limits for chunks of any size."""
+"""The measures of shift, and their limits for chunks of any size."""
 
 import numpy as np
 import pytest
@@ -127,7 +127,7 @@ def test_the_domain_classifier_uses_a_sample_of_many_rows():
 
 
 def test_limits_are_on_the_scale_of_the_measures():
-    """A report exactly at its limits is valid; limits for more samples are closer."""
+    """A report exactly at its limits is valid; limits for more samples are narrower."""
     error = np.sqrt(1001 / (12 * 900 * 100))
     report = ShiftReport(0.05, 0.0, 0.55, error, 0.8)
     limits = Measured(report, 900, 100).standardized()
@@ -182,7 +182,7 @@ def test_scores_without_a_shift_are_valid():
 
 
 def test_the_seasons_of_the_reference_widen_the_limits():
-    """Chunks that differ from each other, as months do, say what is usual."""
+    """The limits are wider if chunks of the reference differ from each other, as months do."""
     random = np.random.default_rng(0)
     season = np.repeat(np.resize([0.0, 0.4], 10), 400)
     score = random.normal(season, 1.0)

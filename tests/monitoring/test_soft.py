@@ -249,7 +249,7 @@ def test_expected_recall_at_k_is_close_to_that_of_all_labels(k):
 
 
 def test_expected_average_precision_of_very_rare_positives():
-    """Where positives are next to impossible, one is drawn, and the average precision is 1 / its rank."""
+    """If positives are very improbable, there is only one, and the average precision is 1 / its rank."""
     score = np.random.default_rng(0).random(3000)
     p = 1e-9 * score
     expected = soft_average_precision(ranked(score, p)).expected

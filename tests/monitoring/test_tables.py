@@ -1,4 +1,4 @@
-"""Rows as users have them: frames, texts, gaps; what CBPE refuses, and whose chunks it takes."""
+"""Input of CBPE: frames, text, missing values, features and chunks."""
 
 import re
 from datetime import date
@@ -21,25 +21,25 @@ DAY = date(2024, 2, 29)
 NAMED = np.array(["well", "ill"])[::-1]
 
 
-def of_polars(score, y_true, y_pred):
+def polars_columns(score, y_true, y_pred):
     """Return columns of a frame; labels are texts."""
     frame = pl.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]})
     return frame["score"], frame["label"], frame["guess"]
 
 
-def of_pandas(score, y_true, y_pred):
+def pandas_columns(score, y_true, y_pred):
     """Return columns of a frame with a shuffled index of two levels, and nullable types."""
     order = np.random.default_rng(0).permutation(score.size)
     frame = pd.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]}, index=[order, order])
     return frame["score"].astype("Float64"), frame["label"].astype("string"), frame["guess"].astype("category")
 
 
-def of_columns(score, y_true, y_pred):
+def matrix_columns(score, y_true, y_pred):
     """Return matrices of one column."""
     return score[:, None], y_true[:, None], y_pred
 
 
-@pytest.mark.parametrize("kind", [of_polars, of_pandas, of_columns])
+@pytest.mark.parametrize("kind", [polars_columns, pandas_columns, matrix_columns])
 def test_frames_and_columns_give_the_estimates_of_arrays(kind):
     score, y_true = drawn()
     y_pred = (score > 0.4).astype(int)
@@ -50,11 +50,11 @@ def test_frames_and_columns_give_the_estimates_of_arrays(kind):
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("kind", [of_polars, of_pandas])
+@pytest.mark.parametrize("kind", [polars_columns, pandas_columns])
 def test_missing_values_in_frames(kind):
     score, y_true = drawn()
     scores, labels, _ = kind(score, y_true, y_true)
-    if kind is of_polars:
+    if kind is polars_columns:
         scores, labels = (column.scatter([0, 1], None) for column in (scores.clone(), labels.clone()))
     else:
         scores, labels = (column.where(np.arange(score.size) > 1) for column in (scores, labels))
@@ -136,7 +136,7 @@ def test_periods_of_the_reference_are_not_those_of_new_rows():
 
 @pytest.mark.parametrize("form", ["category", "polars", "object"])
 def test_the_features_of_the_forest_may_be_categories(form):
-    """A shift of a text column alone is seen by the domain classifier, and an unseen category counts as one."""
+    """The domain classifier detects a shift of a text column alone, also by an unseen category."""
     random = np.random.default_rng(0)
     towns = np.array(["Łódź", "Kraków", "Gdańsk", None], dtype=object)
     frame = pd.DataFrame({"size": random.normal(size=900), "town": towns[random.integers(4, size=900)]})
@@ -196,13 +196,13 @@ def test_dates_in_X_are_invalid_in_every_form(X):
             attempt()
 
 
-def of_pyarrow(frame):
+def pyarrow_table(frame):
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
-@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, of_pyarrow])
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, pyarrow_table])
 def test_column_names_are_checked_as_by_the_forest(form):
-    """In another order or renamed they are refused in the same sentences; by position they would be a shift."""
+    """Columns in another order or with other names raise the same errors as in the forest."""
     score, y_true = drawn(300)
     frame = pd.DataFrame({name: score + shift for shift, name in enumerate("abc")})
     forest = AUCForestClassifier(1, max_depth=1, random_state=0).fit(form(frame), y_true)

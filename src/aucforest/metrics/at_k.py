@@ -145,17 +145,8 @@ def lift_at_k(
 ) -> float:
     """Return how many times more frequent positives are among the k highest-ranked samples than among all.
 
-    This is recall at k divided by the proportion of samples selected.
-
-    Parameters
-    ----------
-    y_true, y_score, k, pos_label, sample_weight
-        As for `precision_at_k`, with the same errors.
-
-    Returns
-    -------
-    float
-        1 for a random order; NaN with an UndefinedMetricWarning when the positive class has no weight.
+    This is recall at k divided by the proportion of samples selected. It is about 1 for a random order. The parameters,
+    warnings and errors are those of `recall_at_k`.
 
     Examples
     --------
