@@ -1,6 +1,6 @@
 """Soft AUCs against recorded cases, every threshold, every labelling and the ordinary AUC.
 
-Expectations and variances against recorded closed forms, influences against differences; drawn labels.
+Expectations and variances against recorded closed forms, influences against differences; simulated labels.
 """
 
 from functools import partial
@@ -19,9 +19,9 @@ from aucforest.monitoring.soft import (
     FEW,
     one_vs_one_auc,
     one_vs_rest_auc,
-    sample_at_k,
-    sample_aucs,
-    sample_average_precisions,
+    simulate_at_k,
+    simulate_aucs,
+    simulate_average_precisions,
     soft_at_k,
     soft_average_precision,
     soft_roc_auc,
@@ -262,9 +262,9 @@ def test_expected_average_precision_of_many_rows(positives):
     random = np.random.default_rng(0)
     score = random.beta(0.5, 3.0, 3000)
     rows = ranked(score, np.minimum(1.0, positives * score / score.sum()))
-    drawn = sample_average_precisions(rows, 2000, random)
-    error = np.nanstd(drawn) / 2000**0.5
-    assert soft_average_precision(rows).expected == pytest.approx(np.nanmean(drawn), abs=4 * error)
+    simulated = simulate_average_precisions(rows, 2000, random)
+    error = np.nanstd(simulated) / 2000**0.5
+    assert soft_average_precision(rows).expected == pytest.approx(np.nanmean(simulated), abs=4 * error)
 
 
 N_SIMULATIONS = 40_000
@@ -277,10 +277,10 @@ SMALL.append({"name": "a certain positive among few", "score": [1, 2, 2, 3, 4], 
 @pytest.mark.parametrize(
     ("sample", "metric"),
     [
-        (sample_aucs, auc),
-        (sample_average_precisions, average_precision),
-        (partial(sample_at_k, "precision", 0.4), partial(at_k, "precision", 0.4)),
-        (partial(sample_at_k, "recall", 0.4), partial(at_k, "recall", 0.4)),
+        (simulate_aucs, auc),
+        (simulate_average_precisions, average_precision),
+        (partial(simulate_at_k, "precision", 0.4), partial(at_k, "precision", 0.4)),
+        (partial(simulate_at_k, "recall", 0.4), partial(at_k, "recall", 0.4)),
     ],
     ids=["auc", "average precision", "precision", "recall"],
 )
@@ -298,14 +298,14 @@ def test_batches_do_not_change_the_simulated_classes():
     random = np.random.default_rng(1)
     p = random.dirichlet([1.0, 2.0, 3.0], size=40)
     rows = ranked(p, p)
-    one = [np.nanmean(sample_average_precisions(one, 20_000, random)) for one in rows.by_column()]
-    assert np.nanmean(sample_average_precisions(rows, 20_000, random)) == pytest.approx(np.mean(one), abs=0.003)
+    one = [np.nanmean(simulate_average_precisions(one, 20_000, random)) for one in rows.by_column()]
+    assert np.nanmean(simulate_average_precisions(rows, 20_000, random)) == pytest.approx(np.mean(one), abs=0.003)
 
 
 def test_metrics_of_simulations_without_a_positive_are_nan():
     rows = ranked(range(3), [0.0, 0.0, 1e-9])
-    assert np.isnan(sample_aucs(rows, 10, np.random.default_rng(0))).all()
-    assert np.isnan(sample_average_precisions(rows, 10, np.random.default_rng(0))).all()
-    assert np.isnan(sample_at_k("recall", 0.5, rows, 10, np.random.default_rng(0))).all()
+    assert np.isnan(simulate_aucs(rows, 10, np.random.default_rng(0))).all()
+    assert np.isnan(simulate_average_precisions(rows, 10, np.random.default_rng(0))).all()
+    assert np.isnan(simulate_at_k("recall", 0.5, rows, 10, np.random.default_rng(0))).all()
     assert np.isnan(soft_at_k("recall", 0.5, ranked(range(3), np.zeros(3))).value)
     assert np.isnan(one_vs_one_auc(ranked(np.eye(3), [[0.5, 0.5, 0.0]] * 3)).value)

@@ -373,7 +373,7 @@ class CBPE(BaseEstimator):
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.random_state)
         check_raw_scores(samples.scores, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
-        top_metrics = [metric.name for metric in self._metrics if metric.always_drawn]
+        top_metrics = [metric.name for metric in self._metrics if metric.always_simulated]
         if top_metrics and positives.min() < FEWEST_POSITIVES:
             rarest = self.classes_[-len(columns) :][positives.argmin()]  # the second of two classes
             warn(

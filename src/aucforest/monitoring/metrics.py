@@ -162,8 +162,10 @@ class Metric(NamedTuple):
     high: float = 1.0
     needs_predictions: bool = True
     grows: bool = False  # whether it is proportional to the number of samples, as counts and total costs are
-    draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # returns values for simulated labels
-    always_drawn: bool = False  # whether intervals always use simulated labels, even if no class is rare
+    simulate: Callable[[Rows, int, np.random.Generator], FloatArray] | None = (
+        None  # returns values for simulated labels
+    )
+    always_simulated: bool = False  # whether intervals always use simulated labels, even if no class is rare
 
     def ratio(self, n_rows: float, n_before: float) -> float:
         """Return the factor that scales the metric of `n_before` samples to `n_rows` samples."""
@@ -180,15 +182,17 @@ def find_metrics(
         if at_k is None and name not in NAMES:
             raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
         if at_k is not None:
-            soft_at_k, draw_at_k = partial(soft.soft_at_k, *at_k), partial(soft.sample_at_k, *at_k)
-            metrics.append(Metric(name, soft_at_k, needs_predictions=False, draw=draw_at_k, always_drawn=True))
+            soft_at_k, simulate_at_k = partial(soft.soft_at_k, *at_k), partial(soft.simulate_at_k, *at_k)
+            metrics.append(
+                Metric(name, soft_at_k, needs_predictions=False, simulate=simulate_at_k, always_simulated=True)
+            )
         elif name == "roc_auc" and len(classes) == 2:
-            metrics.append(Metric(name, soft.soft_roc_auc, needs_predictions=False, draw=soft.sample_aucs))
+            metrics.append(Metric(name, soft.soft_roc_auc, needs_predictions=False, simulate=soft.simulate_aucs))
         elif name == "roc_auc":
             metrics.append(Metric(name, soft.MULTICLASS_AUCS[multi_class], needs_predictions=False))
         elif name == "average_precision":
-            estimate, draw = soft.soft_average_precision, soft.sample_average_precisions
-            metrics.append(Metric(name, estimate, needs_predictions=False, draw=draw, always_drawn=True))
+            estimate, simulate = soft.soft_average_precision, soft.simulate_average_precisions
+            metrics.append(Metric(name, estimate, needs_predictions=False, simulate=simulate, always_simulated=True))
         elif name == "confusion_matrix":
             metrics += _cells(classes, normalize)
         elif name in COSTS:
