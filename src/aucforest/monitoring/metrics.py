@@ -178,21 +178,18 @@ def find_metrics(
     """Return the metrics with the given names; ValueError if a name is unknown."""
     metrics: list[Metric] = []
     for name in names:
+        from_scores = partial(Metric, name, needs_predictions=False)
         at_k = proportion_at_k(name)
-        if at_k is None and name not in NAMES:
-            raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
         if at_k is not None:
             soft_at_k, simulate_at_k = partial(soft.soft_at_k, *at_k), partial(soft.simulate_at_k, *at_k)
-            metrics.append(
-                Metric(name, soft_at_k, needs_predictions=False, simulate=simulate_at_k, always_simulated=True)
-            )
+            metrics.append(from_scores(soft_at_k, simulate=simulate_at_k, always_simulated=True))
         elif name == "roc_auc" and len(classes) == 2:
-            metrics.append(Metric(name, soft.soft_roc_auc, needs_predictions=False, simulate=soft.simulate_aucs))
+            metrics.append(from_scores(soft.soft_roc_auc, simulate=soft.simulate_aucs))
         elif name == "roc_auc":
-            metrics.append(Metric(name, soft.MULTICLASS_AUCS[multi_class], needs_predictions=False))
+            metrics.append(from_scores(soft.MULTICLASS_AUCS[multi_class]))
         elif name == "average_precision":
-            estimate, simulate = soft.soft_average_precision, soft.simulate_average_precisions
-            metrics.append(Metric(name, estimate, needs_predictions=False, simulate=simulate, always_simulated=True))
+            soft_precision, simulate_precision = soft.soft_average_precision, soft.simulate_average_precisions
+            metrics.append(from_scores(soft_precision, simulate=simulate_precision, always_simulated=True))
         elif name == "confusion_matrix":
             metrics += _cells(classes, normalize)
         elif name in COSTS:
@@ -201,8 +198,10 @@ def find_metrics(
             per_row = name == "cost_per_row"
             function = partial(total_cost, check_cost(cost, len(classes)), per_row=per_row)
             metrics.append(Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row))
-        else:
+        elif name in THRESHOLD_METRICS:
             metrics.append(Metric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
+        else:
+            raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
     return metrics
 
 
