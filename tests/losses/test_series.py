@@ -31,7 +31,7 @@ def test_one_pair_at_every_distance_is_within_the_bound(loss):
             assert hessian[0] == pytest.approx(expected[2], rel=1e-13, abs=5e-13)
 
 
-def test_a_far_row_does_not_spoil_the_squared_hinge():
+def test_squared_hinge_with_a_distant_row():
     near = np.array([0.3, -0.2, 0.9, 0.1])
     positive = np.array([True, False, True, False])
     value, gradient, _ = pairwise_loss(positive, near, loss="squared_hinge")

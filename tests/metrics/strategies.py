@@ -1,4 +1,4 @@
-"""Rows that hypothesis draws: few distinct scores, so ties are common, and weights with zeros among them."""
+"""Strategies of hypothesis and random rows: scores with ties, and weights that may be 0."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ weights = st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0])
 
 @st.composite
 def two_classes(draw, min_size=2, max_size=30):
-    """Draw (is_positive, scores, weights): both classes are there, the first two rows have weight."""
+    """Draw (is_positive, scores, weights) with both classes; the first row of each class has weight."""
     n = draw(st.integers(min_size, max_size))
     positive = [True, False, *draw(st.lists(st.booleans(), min_size=n - 2, max_size=n - 2))]
     drawn_scores = draw(st.lists(scores, min_size=n, max_size=n))

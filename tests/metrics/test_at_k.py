@@ -33,7 +33,7 @@ def test_proportions_of_samples_are_as_defined(rows, k):
 
 
 @given(two_classes(), st.floats(0.01, 1.0))
-def test_all_metrics_at_once(rows, k):
+def test_metrics_at_k_equal_the_single_metrics(rows, k):
     positive, scores, weights = rows
     for known in ({}, {"sample_weight": weights}):
         found = metrics_at_k(positive, scores, k, **known)
@@ -61,7 +61,7 @@ def test_without_samples_beyond_the_boundary_the_interval_is_wilsons():
 
 @pytest.mark.parametrize("hits", [[0, 0, 0], [1, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
 def test_intervals_of_few_samples_stay_in_range(hits):
-    """Also of all or none of the positives at the top, and where all samples are positive."""
+    """Also if all, or none, of the positives are at the top, and if all samples are positive."""
     positive = np.array([*hits, *[True] * 2 * (hits == [1, 1, 1] or not any(hits))])
     for k in range(1, len(positive) + 1):
         found = metrics_at_k(positive, -np.arange(len(positive)), k, pos_label=True)
@@ -83,16 +83,9 @@ def test_class_weights_are_not_more_samples():
         assert some[2] - some[1] == pytest.approx(all_of_them[2] - all_of_them[1], rel=0.5)
 
 
-def test_copies_of_samples_do_not_make_intervals_narrower():
-    positive, scores, _ = random_rows(500)
-    found = metrics_at_k(positive, scores, 0.1, sample_weight=np.full(500, 3.0))
-    for some, others in zip(found[:3], metrics_at_k(positive, scores, 0.1)):
-        assert some == pytest.approx(others)
-
-
 @pytest.mark.parametrize(("prevalence", "apart", "k"), [(0.02, 2.5, 0.01), (0.1, 1.0, 0.02), (0.3, 2.5, 0.2)])
 def test_intervals_cover(prevalence, apart, k):
-    """Of 400 intervals of 95 %, fewer than 360 or more than 393 hold the value once in 100 times or less."""
+    """Of 400 intervals of 95 %, fewer than 360 or more than 393 contain the value with a probability below 1 %."""
     random = np.random.default_rng(0)
 
     def drawn(n):
@@ -111,8 +104,19 @@ def test_a_number_of_samples_is_a_proportion_of_them():
     assert precision_at_k(positive, scores, np.int64(50)) == precision_at_k(positive, scores, 0.25)
     assert recall_at_k(positive, scores, 200) == 1.0
     assert recall_at_k(positive, scores, 1.0, sample_weight=weights) == 1.0
-    doubled = {"sample_weight": np.full(200, 2.0)}
-    assert precision_at_k(positive, scores, 100, **doubled) == precision_at_k(positive, scores, 50)
+    assert precision_at_k(["bad", "good", "bad"], [0.1, 0.2, 0.3], 1, pos_label="bad") == 1.0
+
+
+def test_equal_weights_change_nothing():
+    """Copies of samples do not make intervals narrower, and a sum of weights may be rounded."""
+    positive, scores, _ = random_rows(500)
+    for found, expected in zip(
+        metrics_at_k(positive, scores, 300, sample_weight=np.full(500, 3.0)), metrics_at_k(positive, scores, 100)
+    ):
+        assert found == pytest.approx(expected)
+    tenths = np.full(20, 0.1)
+    assert tenths.sum() < 2 + 1e-9
+    assert recall_at_k(np.arange(20) % 2, np.arange(20.0), 2, sample_weight=tenths) == pytest.approx(1.0)
 
 
 @given(two_classes(), st.floats(0.01, 1.0))
@@ -141,12 +145,6 @@ def test_gains_are_recall_at_each_proportion():
     assert (proportion[0], gain[0], gain[-1]) == (0.0, 0.0, 1.0)
 
 
-def test_labels_of_all_kinds():
-    scores = [0.1, 0.2, 0.3]
-    assert precision_at_k(["bad", "good", "bad"], scores, 1, pos_label="bad") == 1.0
-    assert precision_at_k(["bad", "good", "bad"], scores, 1) == 0.0
-
-
 def test_without_positives_recall_is_not_defined():
     with pytest.warns(UndefinedMetricWarning, match="recall is not defined"):
         found = metrics_at_k([0, 0], [1, 2], 1)
@@ -155,26 +153,24 @@ def test_without_positives_recall_is_not_defined():
     for metric, bound in ((recall_at_k, 1), (lift_at_k, 1), (recall_at_precision, 0.5), (recall_at_fpr, 0.5)):
         with pytest.warns(UndefinedMetricWarning, match="recall is not defined"):
             assert np.isnan(metric([0, 0], [1, 2], bound))
-    with pytest.warns(UndefinedMetricWarning):
+    with pytest.warns(UndefinedMetricWarning, match="recall is not defined"):
         assert np.isnan(gains_curve([0, 0], [1, 2])[1]).all()
     assert precision_at_k([0, 0], [1, 2], 1) == 0.0
 
 
-@pytest.mark.parametrize("k", [0, 3, -1, 0.0, 1.5, True, float("nan")])
-def test_bad_k(k):
-    with pytest.raises(ValueError, match=r"^k must be"):
-        precision_at_k([0, 1], [1, 2], k)
-
-
-def test_bad_bounds_and_weights():
-    with pytest.raises(ValueError, match=r"precision must be in \(0, 1\], but is 0"):
-        recall_at_precision([0, 1], [1, 2], 0)
-    with pytest.raises(ValueError, match=r"fpr must be in \[0, 1\], but is 2"):
-        recall_at_fpr([0, 1], [1, 2], 2)
-    with pytest.raises(ValueError, match="level must be in"):
-        metrics_at_k([0, 1], [1, 2], 1, level=95)
-    with pytest.raises(ValueError, match="sample_weight is 0 for every sample"):
-        precision_at_k([0, 1], [1, 2], 1, sample_weight=[0, 0])
+@pytest.mark.parametrize(
+    ("metric", "bound", "options", "sentence"),
+    [
+        *((precision_at_k, k, {}, "^k must be") for k in (0, 3, -1, 0.0, 1.5, True, float("nan"))),
+        (precision_at_k, 1, {"sample_weight": [0, 0]}, "^sample_weight is 0 for every sample$"),
+        (metrics_at_k, 1, {"level": 95}, "^level must be in"),
+        (recall_at_precision, 0, {}, r"^precision must be in \(0, 1\], but is 0$"),
+        (recall_at_fpr, 2, {}, r"^fpr must be in \[0, 1\], but is 2$"),
+    ],
+)
+def test_invalid_bounds_and_options(metric, bound, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        metric([0, 1], [1, 2], bound, **options)
 
 
 @pytest.mark.parametrize("n", [25, 100])
@@ -186,12 +182,6 @@ def test_bounds_that_are_met_exactly_are_met(n):
         assert recall_at_precision([1] * part + [0] * (n - part), [0] * n, part / n) == 1.0, part
         assert optimal_threshold(*negatives_first, criterion={"fpr": part / n}) == 2
         assert optimal_threshold([1] * part + [0] * (n - part), [5] * n, criterion={"precision": part / n}) == 5
-
-
-def test_weights_whose_sum_is_rounded_hold_as_many_samples():
-    y, score, weight = np.arange(20) % 2, np.arange(20.0), np.full(20, 0.1)
-    assert weight.sum() < 2 + 1e-9
-    assert recall_at_k(y, score, 2, sample_weight=weight) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("exponent", [-680, 399, 1010])

@@ -1,10 +1,10 @@
-import sys
-
 import matplotlib
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
 
+from aucforest.inspection import ThresholdCurveDisplay
 from aucforest.metrics import (
     GainsDisplay,
     RocCurveDisplay,
@@ -15,6 +15,7 @@ from aucforest.metrics import (
     roc_confidence_band,
     roc_curve,
 )
+from tests.estimators.data import make_table, small_forest
 
 matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
@@ -22,13 +23,13 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 
 @pytest.fixture
 def rows():
-    """Return three features and labels that the first of them tells."""
+    """Return three features, and labels that depend on the first one."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     return X, np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")
 
 
-def test_one_model(rows):
+def test_roc_curve_of_one_model(rows):
     X, y = rows
     display = RocCurveDisplay.from_predictions(y, X[:, 0], name="first")
     entry = display.entries["first"]
@@ -41,7 +42,7 @@ def test_one_model(rows):
     assert display.figure_ is display.ax_.figure
 
 
-def test_several_models_and_their_test(rows):
+def test_roc_curves_of_several_models_and_their_paired_test(rows):
     X, y = rows
     _, ax = pyplot.subplots()
     display = RocCurveDisplay.from_predictions(
@@ -58,7 +59,7 @@ def test_several_models_and_their_test(rows):
     np.testing.assert_array_equal(display.entries["a"].band.high, band.high)
 
 
-def test_estimators(rows):
+def test_roc_curves_of_classifiers(rows):
     X, y = rows
     models = {"logistic": LogisticRegression().fit(X, y), "ridge": RidgeClassifier().fit(X, y)}
     display = RocCurveDisplay.from_estimator(models, X, y, band=None)
@@ -74,31 +75,24 @@ def test_estimators(rows):
     assert single.entries["LogisticRegression"].interval == display.entries["logistic"].interval
 
 
-def test_bad_input(rows):
+def test_invalid_scores_and_classifiers(rows):
     X, y = rows
+    three, other = LogisticRegression().fit(X, np.arange(300) % 3), LogisticRegression().fit(X, y == "no")
+    logistic, narrow = LogisticRegression().fit(X, y), LogisticRegression().fit(X, y)
+    narrow.predict_proba = lambda X: np.ones((300, 1))
+    for classifiers, labels, sentence in [
+        (three, y, "2 classes, but has 3"),
+        ({"a": logistic, "b": other}, y, "the same two classes"),
+        (logistic, np.where(X[:, 1] > 1, "perhaps", y), "the label 'perhaps', which is not in labels"),
+        (narrow, y, r"^LogisticRegression: predict_proba returned the shape \(300, 1\), but must"),
+        ({}, y, "an empty mapping of classifiers"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            RocCurveDisplay.from_estimator(classifiers, X, labels)
     with pytest.raises(ValueError, match="empty mapping"):
         RocCurveDisplay.from_predictions(y, {})
-    three = LogisticRegression().fit(X, np.arange(300) % 3)
-    with pytest.raises(ValueError, match="2 classes, but has 3"):
-        RocCurveDisplay.from_estimator(three, X, y)
-    other = LogisticRegression().fit(X, y == "no")
-    logistic = LogisticRegression().fit(X, y)
-    with pytest.raises(ValueError, match="the same two classes"):
-        RocCurveDisplay.from_estimator({"a": logistic, "b": other}, X, y)
-    with pytest.raises(ValueError, match="the label 'perhaps', which is not in labels"):
-        RocCurveDisplay.from_estimator(logistic, X, np.where(X[:, 1] > 1, "perhaps", y))
-    logistic.predict_proba = lambda X: np.ones((300, 1))
-    with pytest.raises(ValueError, match=r"^LogisticRegression: predict_proba returned the shape \(300, 1\), but must"):
-        RocCurveDisplay.from_estimator(logistic, X, y)
-    with pytest.raises(ValueError, match="an empty mapping of classifiers"):
-        RocCurveDisplay.from_estimator({}, X, y)
-
-
-def test_without_matplotlib(rows, monkeypatch):
-    X, y = rows
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"plotting needs matplotlib: pip install aucforest\[plot\]"):
-        RocCurveDisplay.from_predictions(y, X[:, 0])
+    with pytest.raises(ValueError, match="kind must be one of 'gains', 'lift', but is 'loss'"):
+        GainsDisplay.from_predictions(y, X[:, 0], kind="loss")
 
 
 def test_gains_of_several_models(rows):
@@ -118,32 +112,12 @@ def test_lift_is_recall_by_the_proportion(rows):
     _, ax = pyplot.subplots()
     display = GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="yes", ax=ax)
     assert display.ax_ is ax
-    for proportion, lift in display.lines_[0].get_xydata()[::20]:
+    curve, best, random = (line.get_xydata() for line in ax.get_lines())
+    for proportion, lift in curve[::20]:
         assert lift == pytest.approx(recall_at_k(y, X[:, 0], float(proportion), pos_label="yes") / proportion)
-
-
-def test_lift_of_the_best_and_of_a_random_order(rows):
-    X, y = rows
-    ax = GainsDisplay.from_predictions(y, X[:, 0], kind="lift", pos_label="yes").ax_
-    _, best, random = (line.get_xydata() for line in ax.get_lines())
-    share = np.mean(y == "yes")
-    np.testing.assert_allclose(best[:, 1], np.minimum(1.0 / share, 1.0 / best[:, 0]))
+    np.testing.assert_allclose(best[:, 1], np.minimum(1.0 / np.mean(y == "yes"), 1.0 / best[:, 0]))
     np.testing.assert_allclose(random[:, 1], 1.0)
     assert best[0, 0] == random[0, 0] == pytest.approx(1 / 300)
-
-
-def test_from_estimator_takes_its_second_class(rows):
-    X, y = rows
-    model = LogisticRegression().fit(X, y)
-    display = GainsDisplay.from_estimator(model, X, y)
-    gain = gains_curve(y, model.predict_proba(X)[:, 1], pos_label="yes")[1]
-    np.testing.assert_array_equal(display.curves["LogisticRegression"][1], gain)
-
-
-def test_bad_kind(rows):
-    X, y = rows
-    with pytest.raises(ValueError, match="kind must be one of 'gains', 'lift', but is 'loss'"):
-        GainsDisplay.from_predictions(y, X[:, 0], kind="loss")
 
 
 def test_the_positive_label_is_that_of_the_classifiers(rows):
@@ -153,8 +127,85 @@ def test_the_positive_label_is_that_of_the_classifiers(rows):
         GainsDisplay.from_estimator(model, X, y, pos_label="no")
     display = GainsDisplay.from_estimator(model, X, y, pos_label="yes", sample_weight=np.ones(300))
     assert display.prevalence == pytest.approx(np.mean(y == "yes"))
+    gain = gains_curve(y, model.predict_proba(X)[:, 1], pos_label="yes")[1]
+    np.testing.assert_array_equal(display.curves["LogisticRegression"][1], gain)
     model.pos_label_ = "no"
     mirrored = GainsDisplay.from_estimator(model, X, y, pos_label="no")
     assert mirrored.prevalence == pytest.approx(np.mean(y == "no"))
     proportion, gain = mirrored.curves["LogisticRegression"]
     assert np.all(gain >= proportion - 0.05)
+
+
+X, Y3 = make_table(n_rows=200, n_classes=3)
+Y = Y3 > 0
+SCORE = (X[:, 0] + X[:, 1]).round(1)
+WEIGHT = np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_the_curves_are_scikit_learns_metrics_at_every_threshold(weight):
+    y, score, weight = Y[:30], SCORE[:30], None if weight is None else weight[:30]
+    display = ThresholdCurveDisplay.from_predictions(y, score, cost=[[-2, 1], [5, 0.5]], sample_weight=weight)
+    np.testing.assert_array_equal(display.thresholds, np.unique(score))
+    rows = []
+    for threshold in display.thresholds:
+        arguments = (y, threshold <= score)
+        recall = recall_score(*arguments, sample_weight=weight)
+        specificity = recall_score(*arguments, pos_label=False, sample_weight=weight)
+        rest = [metric(*arguments, sample_weight=weight) for metric in (precision_score, f1_score)]
+        tn, fp, fn, tp = confusion_matrix(*arguments, sample_weight=weight, normalize="all").ravel()
+        rows.append(
+            [rest[0], recall, specificity, np.sqrt(recall * specificity), rest[1], fp + 5.0 * fn - 2.0 * tn + 0.5 * tp]
+        )
+    np.testing.assert_allclose([*display.curves.values(), display.cost], np.transpose(rows), rtol=1e-12, atol=1e-15)
+    assert list(display.curves) == ["precision", "recall", "specificity", "G-mean", "F1"]
+
+
+def test_curves_cost_and_mark_are_drawn():
+    ax = pyplot.subplots()[1]
+    display = ThresholdCurveDisplay.from_predictions(Y, SCORE, threshold=0.5, cost=[[0, 1], [2, 0]], ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert [*display.curves, "cost"] == list(display.lines_)
+    for name, line in display.lines_.items():
+        np.testing.assert_array_equal(line.get_xdata(), display.thresholds)
+        np.testing.assert_array_equal(line.get_ydata(), display.cost if name == "cost" else display.curves[name])
+        assert line.get_drawstyle() == "steps-pre"
+    assert display.lines_["cost"].axes is display.cost_ax_
+    assert list(display.mark_.get_xdata()) == [0.5, 0.5]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [*display.lines_, "threshold 0.5"]
+
+
+def test_from_a_forest_its_threshold_is_marked():
+    forest = small_forest(threshold="f1").fit(X, Y)
+    display = ThresholdCurveDisplay.from_estimator(forest, X, Y)
+    assert display.threshold == forest.threshold_
+    again = ThresholdCurveDisplay.from_predictions(Y, forest.predict_proba(X)[:, 1])
+    np.testing.assert_array_equal(display.curves["F1"], again.curves["F1"])
+    assert ThresholdCurveDisplay.from_estimator(forest, X, Y, threshold=0.25).threshold == 0.25
+    forest = small_forest(threshold="f1", pos_label=0).fit(X, Y)
+    display = ThresholdCurveDisplay.from_estimator(forest, X, Y)
+    again = ThresholdCurveDisplay.from_predictions(Y == 0, forest.predict_proba(X)[:, 0])
+    np.testing.assert_array_equal(display.curves["F1"], again.curves["F1"])
+
+
+def test_from_any_classifier_of_two_classes():
+    labels = np.where(Y, "b", "a")
+    display = ThresholdCurveDisplay.from_estimator(LogisticRegression().fit(X, labels), X, labels)
+    assert (display.cost_ax_, display.mark_, list(display.lines_)) == (None, None, list(display.curves))
+    with pytest.raises(ValueError, match="the classifier must have 2 classes, but has 3"):
+        ThresholdCurveDisplay.from_estimator(LogisticRegression().fit(X, Y3), X, Y3)
+
+
+@pytest.mark.parametrize(
+    ("y_true", "options", "sentence"),
+    [
+        ([1, 1], {}, "y_true must have two classes with positive total weight"),
+        ([0, 1], {"sample_weight": [0, 1]}, "y_true must have two classes with positive total weight"),
+        ([0, 1], {"cost": (1, 2)}, "cost must be a 2 x 2 matrix of finite numbers.*pass"),
+        ([0, 1, 1], {}, "y_true has 3 samples, but y_score has 2"),
+    ],
+)
+def test_invalid_labels_weights_and_costs(y_true, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        ThresholdCurveDisplay.from_predictions(y_true, [0.1, 0.2], **options)

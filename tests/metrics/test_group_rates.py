@@ -1,4 +1,4 @@
-"""Rates by group: the definition, published intervals, simulated coverage, and what is undefined."""
+"""Group rates against their definition, published intervals and simulated coverage, and undefined rates."""
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ def by_group(rates):
     return found
 
 
-def rows_of(seed, n=40):
+def random_decisions(seed, n=40):
     random = np.random.default_rng(seed)
     group = random.choice(np.array(["a", "b", None], dtype=object), n)
     return random.random(n) < 0.3, random.random(n) < 0.4, group, random.random(n), random.choice([0.0, 1.0, 2.5], n)
@@ -28,18 +28,18 @@ def rows_of(seed, n=40):
 
 @given(st.integers(0, 1000), st.booleans())
 def test_rates_are_those_of_the_definition(seed, is_weighted):
-    positive, selected, group, proba, weights = rows_of(seed)
+    positive, selected, group, proba, weights = random_decisions(seed)
     weights = weights if is_weighted else np.ones(40)
     words = np.array(["no", "yes"])
     known = weights if is_weighted else None
     rates = group_rates(words[positive * 1], words[selected * 1], group, y_proba=proba, sample_weight=known)
     kept = weights > 0
     assert set(by_group(rates)) == set(group[kept])
-    for name, of_group in by_group(rates).items():
+    for name, found in by_group(rates).items():
         inside = kept & (group == name)
         expected = reference.rates_of_group(*(part[inside] for part in (positive, selected, proba, weights)))
-        assert tuple(of_group) == METRICS
-        for rate, value in zip(of_group.values(), expected, strict=True):
+        assert tuple(found) == METRICS
+        for rate, value in zip(found.values(), expected, strict=True):
             assert (rate.n_rows, rate.n_positive) == (inside.sum(), (inside & positive).sum())
             assert rate.value == pytest.approx(value, nan_ok=True)
             assert np.isnan(value) or rate.low <= rate.value <= rate.high
@@ -49,7 +49,7 @@ def test_rates_are_those_of_the_definition(seed, is_weighted):
 
 
 def test_intervals_are_those_of_newcombe():
-    """Of 56 of 70 against 48 of 80, by his method 10; the rates of all rows and of positives are two differences."""
+    """56 of 70 against 48 of 80, by his method 10; the selection rate and the recall are two differences."""
     selected = np.repeat([1, 0, 1, 0], [56, 14, 48, 32])
     rates = group_rates(np.ones(150), selected, np.repeat(["first", "second"], [70, 80]), level=0.9)
     rate = by_group(rates)["first"]["recall"]
@@ -62,7 +62,7 @@ def test_intervals_are_those_of_newcombe():
 
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_all_differences_are_covered_together(is_weighted):
-    """Of eight groups of few rows and four metrics; probabilities are right, so that calibration is 0."""
+    """Eight groups of few rows and four metrics; the probabilities are true, so that calibration is 0."""
     random, n_groups, covered = np.random.default_rng(1), 8, []
     sizes = [200, *[60, 100, 150] * 2, 80]
     recall, fpr = random.uniform(0.5, 0.9, n_groups), random.uniform(0.05, 0.3, n_groups)
@@ -86,7 +86,7 @@ def test_all_differences_are_covered_together(is_weighted):
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (0.05, 0.05), (0.5, 9.5)])
 def test_calibration_is_covered(alpha, beta):
-    """Of rows whose classes are known almost surely, and of rare positives, of which a sample may have none."""
+    """Also if classes are almost certain, and if positives are so rare that a sample may have none."""
     random = np.random.default_rng(2)
     proba = random.beta(alpha, beta, (400, 60))
     positive = random.random(proba.shape) < proba
@@ -117,7 +117,7 @@ def test_groups_are_sorted_and_missing_ones_are_last():
     assert list(by_group(group_rates(y, selected, mixed))) == [1, "a", None]
 
 
-def test_what_is_shown():
+def test_verdict_and_table_of_group_rates():
     y, selected = np.repeat([1, 0, 1, 0], 100), np.repeat([1, 0, 0, 0], 100)
     rates = group_rates(y, selected, np.repeat(["first", "second"], 200))
     found = r"2 of the 3 differences from the group first exclude 0, jointly at 95 %: selection rate of second -0.500 ["
@@ -133,6 +133,10 @@ def test_what_is_shown():
     ("change", "sentence"),
     [
         ({"group": ["a", "b"]}, "^group has 2 samples, but y_pred has 4$"),
+        (
+            {"y_true": np.arange(300) % 2, "y_pred": np.arange(300) % 2, "group": np.arange(300)},
+            r"^group has 300 values, more than 100: cut numbers into ranges, as pandas\.qcut does$",
+        ),
         ({"y_true": [0, 1, 2, 0]}, "^y_true and y_pred must have two labels"),
         ({"y_true": []}, "^y_true has 0 samples, but y_pred has 4$"),
         ({"y_proba": [0.1, 0.2, 0.3, 1.4]}, r"^y_proba must be in \[0, 1\], but ranges from 0.1 to 1.4$"),
@@ -141,15 +145,7 @@ def test_what_is_shown():
         ({"level": 1.0}, r"^level must be in \(0, 1\)"),
     ],
 )
-def test_bad_input(change, sentence):
+def test_invalid_input(change, sentence):
     arguments = {"y_true": [0, 1, 1, 0], "y_pred": [0, 1, 0, 1], "group": ["a", "a", "b", "b"]} | change
     with pytest.raises(ValueError, match=sentence):
         group_rates(**arguments)
-
-
-def test_many_values_are_no_groups():
-    y = np.arange(300) % 2
-    with pytest.raises(
-        ValueError, match=r"^group has 300 values, more than 100: cut numbers into ranges, as pandas\.qcut"
-    ):
-        group_rates(y, y, np.arange(300))

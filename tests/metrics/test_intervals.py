@@ -18,7 +18,7 @@ COUNTS = st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda counts: s
 @given(COUNTS, st.floats(0.0, 0.9), st.floats(0.001, 2.0))
 @example((0, 3), 0.5, 0.1)
 @example((3, 0), 0.5, 0.1)
-def test_at_a_bound_of_a_share_the_difference_just_reaches_zero(counts, correlation, dispersion):
+def test_bounds_of_shares_by_definition(counts, correlation, dispersion):
     part, rest = (np.array([n / 9, *score_interval(n / 9, dispersion, 2.0)]) for n in counts)
     low, high = share_interval(part, rest, correlation)
     share = counts[0] / sum(counts)
@@ -32,7 +32,7 @@ def test_at_a_bound_of_a_share_the_difference_just_reaches_zero(counts, correlat
 
 
 def test_a_share_of_two_poisson_counts_is_a_proportion_of_their_sum():
-    """Wilson's interval, nearly, as the two parts are of many samples."""
+    """About Wilson's interval, because both parts are counts among many samples."""
     part, rest = (np.array([n / 1e6, *score_interval(n / 1e6, 1e-6, 1.96)]) for n in (30, 70))
     assert share_interval(part, rest) == pytest.approx(score_interval(0.3, 0.01, 1.96), abs=0.005)
 
@@ -59,7 +59,7 @@ def test_bootstrap_intervals_are_reproducible_and_weighted():
         bootstrap_interval(recall_at_k, positive, scores, 0.1, level=1.0)
 
 
-def test_intervals_of_what_some_resamples_do_not_have():
+def test_bootstrap_intervals_of_metrics_undefined_in_some_resamples():
     rng = np.random.default_rng(0)
     score, one = rng.normal(size=200), np.arange(200) == 7
     value, low, high = bootstrap_interval(recall_at_k, one, score, 0.5, random_state=0)
@@ -74,7 +74,7 @@ def test_intervals_of_what_some_resamples_do_not_have():
     assert low < value < high
 
 
-def test_without_a_positive_every_interval_is_undefined():
+def test_bootstrap_intervals_without_positives_are_undefined():
     with pytest.warns(UndefinedMetricWarning):
         value, low, high = bootstrap_interval(recall_at_k, [0] * 9, np.arange(9), 3, random_state=0, n_resamples=5)
     assert np.isnan([value, low, high]).all()

@@ -45,12 +45,12 @@ def test_the_greater_of_two_labels_is_positive(labels):
     ("label", "pos_label", "expected"),
     [(1, None, True), (True, None, True), (0, None, False), (2, None, False), ("a", None, False), ("a", "a", True)],
 )
-def test_a_sole_label(label, pos_label, expected):
+def test_a_single_label(label, pos_label, expected):
     assert is_positive([label] * 3, 3, pos_label=pos_label).tolist() == [expected] * 3
 
 
 @pytest.mark.parametrize(("labels", "said"), [([0, 1], "[0 1]"), (["a", "b"], "['a' 'b']")])
-def test_a_positive_label_that_is_none_is_told_the_two_there_are(labels, said):
+def test_the_message_about_an_unknown_positive_label_names_both_labels(labels, said):
     with pytest.raises(ValueError, match=re.escape(f"pos_label='c' is not one of the labels {said} of y_true")):
         is_positive(labels, 2, pos_label="c")
 
@@ -72,7 +72,7 @@ def test_more_than_two_labels(labels):
         pd.Series([None, True, False], dtype="boolean"),
     ],
 )
-def test_a_missing_label_is_no_class(labels):
+def test_missing_labels_are_invalid(labels):
     with pytest.raises(ValueError, match="missing value"):
         class_codes(labels, 3)
     with pytest.raises(ValueError, match="missing value"):
@@ -144,23 +144,25 @@ def test_dtype_of_scores(values, dtype):
         (np.array([0, 2**64 - 1], dtype=np.uint64), ValueError, r"y_score has integers above 2\*\*53"),
     ],
 )
-def test_bad_scores(values, error, message):
+def test_invalid_scores(values, error, message):
     with pytest.raises(error, match=message):
         check_scores(values)
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("values", "error", "message"),
     [
-        ([1, -0.5, 1], "sample_weight must not be negative, but value 1 is -0.5"),
-        ([1, 1, np.nan], "sample_weight must be finite, but value 2 is nan"),
-        ([1, np.inf, 1], "sample_weight must be finite, but value 1 is inf"),
-        ([1, 1], "sample_weight has 2 samples, but y_score has 3"),
-        ([[1, 1, 1]], "sample_weight must have one dimension"),
+        ([1, -0.5, 1], ValueError, "sample_weight must not be negative, but value 1 is -0.5"),
+        ([1, 1, np.nan], ValueError, "sample_weight must be finite, but value 2 is nan"),
+        ([1, np.inf, 1], ValueError, "sample_weight must be finite, but value 1 is inf"),
+        ([1, 1], ValueError, "sample_weight has 2 samples, but y_score has 3"),
+        ([[1, 1, 1]], ValueError, "sample_weight must have one dimension"),
+        (["1", "2", "3"], TypeError, "sample_weight must hold real numbers"),
+        ([1j, 2, 3], TypeError, "sample_weight must hold real numbers"),
     ],
 )
-def test_bad_weights(values, message):
-    with pytest.raises(ValueError, match=message):
+def test_invalid_weights(values, error, message):
+    with pytest.raises(error, match=message):
         check_weights(values, 3)
 
 
@@ -169,12 +171,6 @@ def test_labels_of_another_length():
         is_positive([0, 1], 3)
     with pytest.raises(ValueError, match="y_true must have one dimension"):
         class_codes([[0, 1], [1, 0]], 2)
-
-
-@pytest.mark.parametrize("values", [["1", "2"], [1j, 2]])
-def test_weights_are_real_numbers(values):
-    with pytest.raises(TypeError, match="sample_weight must hold real numbers"):
-        check_weights(values, 2)
 
 
 def test_a_matrix_of_one_column_is_a_vector():
@@ -192,7 +188,7 @@ def test_only_ratios_of_relative_weights_matter(scale):
 
 
 @pytest.mark.parametrize("check", [check_scores, lambda values: check_weights(values, 3)])
-def test_read_only_input_compiles_nothing_anew(check):
+def test_checked_arrays_are_writeable(check):
     values = np.arange(3.0)
     assert check(values) is values
     values.flags.writeable = False

@@ -1,4 +1,4 @@
-"""Scores and labels with known probabilities, recorded cases (see tests/data/README.md), and parts of results."""
+"""Scores and labels with known probabilities, recorded cases (see tests/data/README.md), and helpers for results."""
 
 import json
 from functools import cache
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from aucforest.monitoring import Chunks
+from aucforest.monitoring import CBPE, Chunks
 
 DATA = Path(__file__).parents[1] / "data"
 ONE = Chunks.by_number(1)
@@ -26,6 +26,13 @@ def classes_drawn(n=2000, seed=0):
     p = random.dirichlet([1.0, 2.0, 3.0], size=n)
     y_true = np.array(["a", "b", "c"])[(random.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
     return p, y_true, np.array(["a", "b", "c"])[p.argmax(axis=1)]
+
+
+def fit(metrics=("roc_auc",), *, seed=0, power=2.0, **options):
+    """Return a CBPE fitted to drawn scores, and those of new samples; scores above 0.4 are predicted positive."""
+    score, y_true = drawn(seed=seed, power=power)
+    cbpe = CBPE(metrics, **options).fit(y_score=score, y_true=y_true, y_pred=score > 0.4)
+    return cbpe, drawn(seed=seed + 1)
 
 
 def only(result, metric="roc_auc"):

@@ -16,7 +16,7 @@ SHAPES = ("beta", "logit", "ties")
 
 
 def scored(shape, n, random):
-    """Return n scores and the chances they stand for."""
+    """Return n scores and the probabilities of the positive class."""
     if shape == "beta":
         score = random.beta(0.8, 1.6, n)
         return score, score**2

@@ -1,4 +1,4 @@
-"""Scores with ties and chances with zeros and ones."""
+"""Strategies of hypothesis: scores with ties, and probabilities that may be 0 or 1."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ def many_classes(draw, max_size=12):
 
 @st.composite
 def labelled(draw, min_size=2, max_size=25):
-    """Draw (scores, labels) with ties; both labels are there."""
+    """Draw (scores, labels) with ties and both labels."""
     n = draw(st.integers(min_size, max_size))
     scores = draw(st.lists(st.integers(-5, 5).map(float), min_size=n, max_size=n))
     labels = [0.0, 1.0, *draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=n - 2, max_size=n - 2))]

@@ -1,4 +1,4 @@
-"""Isotonic curves against scikit-learn, the recorded peer and pooling in plain loops; when scores need one."""
+"""Isotonic curves against scikit-learn and pooling in plain loops, and tests of whether scores need calibration."""
 
 import numpy as np
 import pytest
@@ -51,14 +51,6 @@ def test_falling_and_weighted_curves(rows, data):
     peer = IsotonicRegression(out_of_bounds="clip", increasing=False).fit(scores, labels, sample_weight=weights)
     curve = IsotonicCurve(RankedColumn(scores), labels, weights)
     np.testing.assert_allclose(values(curve, GRID), peer.predict(GRID), atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "case", [c for c in load("cbpe_unit")["calibration"] if "isotonic_pred" in c], ids=lambda case: case["name"]
-)
-def test_recorded_curves(case):
-    curve = IsotonicCurve(RankedColumn(np.array(case["score"])), np.array(case["y"], dtype=float))
-    np.testing.assert_allclose(values(curve, case["isotonic_grid"]), case["isotonic_pred"], atol=1e-12)
 
 
 MOST_FALSE_ALARMS = 0.06

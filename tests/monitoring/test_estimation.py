@@ -1,4 +1,4 @@
-"""CBPE from the outside: what it estimates, corrects, refuses and warns about."""
+"""Estimates, corrections, alerts, warnings and errors of CBPE."""
 
 import copy
 import inspect
@@ -26,22 +26,21 @@ from aucforest.monitoring import (
     soft_auc_multiclass,
 )
 from aucforest.monitoring.metrics import NAMES
-from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, only
+from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, fit, only
 
 COST = {"cost": [[0, 1, 9], [2, 0, 1], [1, 5, 0]]}
 ALL = [name for name in NAMES if not name.startswith("cost")]
 
 
 def test_estimates_of_the_reference_equal_its_realized_metrics():
+    cbpe, _ = fit(ALL, calibration="isotonic")
     score, y_true = drawn()
-    y_pred = (score > 0.4).astype(int)
-    cbpe = CBPE(ALL, calibration="isotonic").fit(y_score=score, y_true=y_true, y_pred=y_pred)
-    for row in cbpe.estimate(score, y_pred=y_pred, y_true=y_true, chunks=ONE).estimates:
+    for row in cbpe.estimate(score, y_pred=score > 0.4, y_true=y_true, chunks=ONE).estimates:
         assert row.estimate == pytest.approx(row.realized, abs=1e-9), row.metric
 
 
-def test_labels_and_scores_are_in_one_order_and_not_swapped_in_silence():
-    """Metrics take y_true before y_score; where probabilities or predictions are in their places, names are needed."""
+def test_all_functions_have_the_same_order_of_parameters():
+    """Metrics take y_true before y_score; functions with p or y_pred take keyword arguments only."""
     public = [getattr(module, name) for module in (metrics, monitoring) for name in module.__all__]
     functions = [function for function in public if inspect.isfunction(function)]
     for function in [*functions, CBPE.fit, CBPE.estimate, AUCSketch.update]:
@@ -54,9 +53,8 @@ def test_labels_and_scores_are_in_one_order_and_not_swapped_in_silence():
             function(y, y)
 
 
-def test_a_fit_that_is_interrupted_leaves_all_as_it_was(monkeypatch):
-    scores, y = drawn()
-    estimator = CBPE().fit(y_score=scores, y_true=y)
+def test_an_interrupted_fit_restores_the_attributes(monkeypatch):
+    estimator, (scores, y) = fit()
     before = dict(vars(estimator))
 
     def interrupt(*_):
@@ -64,22 +62,18 @@ def test_a_fit_that_is_interrupted_leaves_all_as_it_was(monkeypatch):
 
     monkeypatch.setattr(CBPE, "_set_limits", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        estimator.fit(y_true=y[::-1], y_score=scores)
+        estimator.fit(y_true=y, y_score=scores)
     assert vars(estimator) == before
 
 
-def test_without_corrections_it_is_the_soft_auc_of_the_curve():
-    score, y_true = drawn()
-    new, _ = drawn(seed=1)
-    plain = CBPE(calibration="isotonic", bias_correction=False).fit(y_score=score, y_true=y_true)
-    p = IsotonicRegression(out_of_bounds="clip").fit(score, y_true).predict(new)
+def test_estimates_without_corrections_are_soft_aucs():
+    plain, (new, _) = fit(calibration="isotonic", bias_correction=False)
+    p = IsotonicRegression(out_of_bounds="clip").fit(*drawn()).predict(new)
     assert only(plain.estimate(new, chunks=ONE)).estimate == pytest.approx(soft_auc(y_score=new, p=p), abs=1e-12)
 
 
 def test_calibrated_scores_are_unchanged():
-    score, y_true = drawn(power=1.0)
-    new, _ = drawn(seed=1)
-    cbpe = CBPE().fit(y_score=score, y_true=y_true)
+    cbpe, (new, _) = fit(power=1.0)
     assert not cbpe.calibrated_.any()
     row = only(cbpe.estimate(new, chunks=ONE))
     expected = soft_auc_interval(y_score=new, p=new, method="wald")
@@ -97,9 +91,7 @@ def test_order_of_rows_does_not_matter():
 
 
 def test_estimates_do_not_depend_on_labels():
-    score, y_true = drawn()
-    new, labels = drawn(seed=1)
-    cbpe = CBPE(ALL).fit(y_score=score, y_true=y_true, y_pred=score > 0.4)
+    cbpe, (new, labels) = fit(ALL)
     without = cbpe.estimate(new, y_pred=new > 0.4)
     with_labels = cbpe.estimate(new, y_pred=new > 0.4, y_true=labels)
     assert figures(without) == figures(with_labels)
@@ -107,11 +99,9 @@ def test_estimates_do_not_depend_on_labels():
     assert with_labels.estimates[0].realized == pytest.approx(roc_auc_score(labels[:200], new[:200]))
 
 
-def test_a_chunk_does_not_depend_on_the_others():
-    score, y_true = drawn()
-    new, _ = drawn(400, seed=1)
-    cbpe = CBPE(["average_precision"]).fit(y_score=score, y_true=y_true)
-    first, *_ = figures(cbpe.estimate(new, chunks=Chunks.by_size(100)))
+def test_estimates_of_a_chunk_do_not_depend_on_other_chunks():
+    cbpe, (new, _) = fit(["average_precision"])
+    first, *_ = figures(cbpe.estimate(new[:400], chunks=Chunks.by_size(100)))
     assert figures(cbpe.estimate(new[:100], chunks=Chunks.by_size(100))) == [first]
 
 
@@ -139,17 +129,8 @@ def test_labels_determine_the_order_of_columns():
     assert figures(ill.estimate(score)) == figures(CBPE().fit(y_score=score, y_true=binary).estimate(score))
 
 
-def test_two_columns_are_the_second_column():
-    score, y_true = drawn()
-    both = np.column_stack([1 - score, score])
-    assert figures(CBPE().fit(y_score=both, y_true=y_true).estimate(both)) == figures(
-        CBPE().fit(y_score=score, y_true=y_true).estimate(score)
-    )
-
-
 def test_few_expected_positives_use_simulations():
-    score, y_true = drawn()
-    cbpe = CBPE(calibration="none").fit(y_score=score, y_true=y_true)
+    cbpe, _ = fit(calibration="none")
     few = np.random.default_rng(1).uniform(0.0, 0.05, 300)
     row = only(cbpe.estimate(few, chunks=ONE))
     wald = soft_auc_interval(y_score=few, p=few, method="wald")
@@ -195,7 +176,7 @@ def payments(n, seed, shifted=False):
 
 @pytest.mark.filterwarnings("ignore:the alert limits of roc_auc")
 def test_a_shift_is_an_alert():
-    """Also where the limits of the metric are too wide: those of eight chunks with seven positives."""
+    """Also if the limits of the metric are too wide, as those of eight chunks with about seven positives each."""
     X, y_true = payments(1600, 0)
     cbpe = CBPE().fit(y_score=X[:, 0], y_true=y_true, X=X, chunks=Chunks.by_number(8))
     assert y_true.sum() / 8 < 8
@@ -233,7 +214,7 @@ def test_limits_that_nothing_could_cross_are_reported():
         lower, _ = CBPE().fit(y_score=-X[:, 1], y_true=y_true, chunks=Chunks.by_number(8)).limits_["roc_auc"]
 
 
-def test_an_inverted_ranking():
+def test_an_inverted_ranking_is_a_warning():
     score, y_true = drawn()
     with pytest.warns(
         UserWarning, match=r"the ranking is inverted: the scores have an AUC of 0\.1\d* on the reference"
@@ -245,12 +226,14 @@ def test_an_inverted_ranking():
     assert row.low <= row.realized <= row.high
 
 
-def test_missing_values_are_refused_or_dropped():
+def test_missing_values_are_errors_or_dropped():
     score, y_true = drawn()
     gap, labels = score.copy(), y_true.astype(float)
     gap[:3], labels[3:5] = np.nan, np.nan
     with pytest.raises(ValueError, match="y_score has 3 and y_true 2 missing values"):
         CBPE().fit(y_score=gap, y_true=labels)
+    with pytest.raises(ValueError, match="y_score has 1 and y_true 0 missing values"):
+        CBPE().fit(y_score=np.array([None, *score[1:]], dtype=object), y_true=y_true)
     with pytest.warns(UserWarning, match="y_score has 3 and y_true 2 missing values: dropped"):
         dropped = CBPE(on_nan="drop").fit(y_score=gap, y_true=labels, chunks=Chunks.by_size(500))
     clean = CBPE().fit(y_score=score[5:], y_true=y_true[5:])
@@ -265,55 +248,44 @@ def test_missing_values_are_refused_or_dropped():
             CBPE().fit(y_score=score, y_true=none)
 
 
-def test_new_rows_without_a_label_still_count():
-    score, y_true = drawn()
-    labels = y_true.astype(float)
-    labels[1500:] = np.nan
-    cbpe = CBPE(on_nan="drop").fit(y_score=score, y_true=y_true)
-    with pytest.warns(UserWarning, match="y_true 500 missing values"):
-        rows = cbpe.estimate(score, y_true=labels, chunks=Chunks.by_size(1000)).estimates
-    assert [row.n_rows for row in rows] == [1000, 1000]
-    assert not np.isnan(rows[0].realized)
-    assert np.isnan(rows[1].realized)
-    assert not np.isnan(rows[1].estimate)
+@pytest.mark.parametrize("n_labelled", [1500, 0])
+def test_new_rows_without_a_label_are_kept(n_labelled):
+    cbpe, (new, y_true) = fit(on_nan="drop")
+    labels = np.where(np.arange(2000) < n_labelled, y_true, np.nan)
+    with pytest.warns(UserWarning, match=f"y_true {2000 - n_labelled} missing values"):
+        result = cbpe.estimate(new, y_true=labels, chunks=Chunks.by_size(1000))
+    assert [row.n_rows for row in result.estimates] == [1000, 1000]
+    assert [np.isnan(row.realized) for row in result.estimates] == [n_labelled == 0, True]
+    assert figures(result) == figures(cbpe.estimate(new, chunks=Chunks.by_size(1000)))
 
 
-def test_equal_scores():
-    score, y_true = drawn()
-    row = only(CBPE(calibration="isotonic").fit(y_score=score, y_true=y_true).estimate(np.full(200, 0.3), chunks=ONE))
+def test_estimates_of_equal_scores():
+    row = only(fit(calibration="isotonic")[0].estimate(np.full(200, 0.3), chunks=ONE))
     assert (row.estimate, row.standard_error, row.low, row.high) == (0.5, 0.0, 0.5, 0.5)
 
 
-def test_nothing_predicted_positive():
-    score, y_true = drawn()
-    cbpe = CBPE(["precision", "recall", "f1"]).fit(y_score=score, y_true=y_true, y_pred=score > 0.4)
+def test_estimates_without_positive_predictions():
+    cbpe, (new, y_true) = fit(["precision", "recall", "f1"])
     with pytest.warns(UndefinedMetricWarning, match="not defined: precision of"):
-        result = cbpe.estimate(score, y_pred=np.zeros(score.size, dtype=int), y_true=y_true, chunks=ONE)
+        result = cbpe.estimate(new, y_pred=np.zeros(new.size, dtype=int), y_true=y_true, chunks=ONE)
     assert np.isnan(only(result, "precision").estimate)
     assert only(result, "recall").estimate < 0.01
     assert only(result, "recall").realized == only(result, "f1").realized == 0.0
 
 
-def test_labels_of_one_class():
-    score, y_true = drawn()
-    row = only(
-        CBPE().fit(y_score=score, y_true=y_true).estimate(score, y_true=np.zeros(score.size, dtype=int), chunks=ONE)
-    )
+def test_new_rows_with_labels_of_one_class():
+    cbpe, (new, _) = fit()
+    row = only(cbpe.estimate(new, y_true=np.zeros(new.size, dtype=int), chunks=ONE))
     assert np.isnan(row.realized)
     assert 0.5 < row.estimate < 1
 
 
 @pytest.mark.filterwarnings("ignore:no shift could be beyond its limits:UserWarning")
-@pytest.mark.parametrize(
-    ("new", "chunks"),
-    [([0.3, 0.4, 0.5], Chunks.by_size(2)), ([0.0, 0.0, 0.1], Chunks.by_size(2))],
-    ids=["one row", "no chance"],
-)
-def test_chunks_without_an_estimate(new, chunks):
-    score, y_true = drawn(power=1.0)
-    cbpe = CBPE(calibration="none").fit(y_score=score, y_true=y_true)
+@pytest.mark.parametrize("new", [[0.3, 0.4, 0.5], [0.0, 0.0, 0.1]], ids=["one row", "no positives"])
+def test_chunks_without_an_estimate(new):
+    cbpe, _ = fit(calibration="none", power=1.0)
     with pytest.warns(UndefinedMetricWarning, match="not defined: roc_auc of"):
-        rows = cbpe.estimate(new, chunks=chunks).estimates
+        rows = cbpe.estimate(new, chunks=Chunks.by_size(2)).estimates
     undefined = [row for row in rows if np.isnan(row.estimate)]
     assert undefined
     for row in undefined:
@@ -323,7 +295,7 @@ def test_chunks_without_an_estimate(new, chunks):
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.parametrize("metric", ["average_precision", "recall_at_0.1"])
-def test_few_positives_are_too_few_for_a_curve_and_metrics_of_the_highest_scores(metric):
+def test_metrics_of_the_highest_scores_warn_of_few_positives(metric):
     score, y_true = drawn()
     rare = y_true * (np.cumsum(y_true) <= 49)
     sentence = f"{metric} is unreliable: the reference has 49 samples of class 1, fewer than 50"
@@ -339,7 +311,7 @@ def test_few_positives_are_too_few_for_a_curve_and_metrics_of_the_highest_scores
         CBPE([metric], calibration=[True, False, False]).fit(y_score=p, y_true=labels)
 
 
-REFUSED_IN_FIT = [
+INVALID_IN_FIT = [
     (([], []), {}, "y_score is empty"),
     (([0.1, 0.2], [0, 1, 1]), {}, "y_true has 3 samples"),
     (([0.1, 0.2], [1, 1]), {}, "the reference must have samples of all classes, two or more"),
@@ -365,16 +337,15 @@ REFUSED_IN_FIT = [
 ]
 
 
-@pytest.mark.parametrize(("rows", "options", "sentence"), REFUSED_IN_FIT)
-def test_fit_refuses(rows, options, sentence):
+@pytest.mark.parametrize(("rows", "options", "sentence"), INVALID_IN_FIT)
+def test_invalid_arguments_of_fit(rows, options, sentence):
     y_score, y_true = rows
     with pytest.raises(ValueError, match=sentence):
         CBPE(**options).fit(y_true=y_true, y_score=y_score, chunks=ONE)
 
 
-def test_estimate_refuses():
-    score, y_true = drawn()
-    cbpe = CBPE(["accuracy"], calibration="none").fit(y_score=score, y_true=y_true, y_pred=score > 0.5)
+def test_invalid_arguments_of_estimate():
+    cbpe, (score, _) = fit(["accuracy"], calibration="none")
     for (y_score, y_pred), options, sentence in [
         (([0.2, 1.5], [0, 1]), {}, r"y_score must be in \[0, 1\], but value 1 is 1\.5"),
         (([0.2, np.nan], [0, 1]), {}, "y_score has 1 and y_true 0 missing values"),
@@ -419,7 +390,7 @@ def test_from_forest(forest_rows):
 
 
 def test_from_a_stack(forest_rows):
-    """Its own out-of-bag probabilities and threshold, not those of its forest."""
+    """The out-of-bag probabilities and the threshold are those of the stack, not of its forest."""
     forest, X, y = forest_rows
     stack = AUCStackingClassifier(clone(forest), threshold="gmean").fit(X[:800], y[:800])
     cbpe = CBPE.from_forest(stack, y[:800], chunks=THREE, metrics=["roc_auc", "accuracy"])
@@ -450,7 +421,7 @@ def test_from_a_forest_of_another_prevalence():
         assert abs(row.estimate - row.realized) < 0.07  # 0.29 with all training samples
 
 
-def test_from_forest_refuses(forest_rows):
+def test_invalid_arguments_of_from_forest(forest_rows):
     forest, X, y = forest_rows
     with pytest.raises(ValueError, match="oob_score=True"):
         CBPE.from_forest(clone(forest).set_params(oob_score=False).fit(X, y), y)
@@ -464,7 +435,7 @@ def test_from_forest_refuses(forest_rows):
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.parametrize(("n_classes", "threshold"), [(2, None), (2, "f1"), (2, np.inf), (3, "prevalence"), (3, COST)])
-def test_the_forest_decides(n_classes, threshold):
+def test_from_forest_uses_the_threshold_of_the_forest(n_classes, threshold):
     """Alert limits are those of the labels that the forest predicts, not of the most probable classes."""
     random = np.random.default_rng(1)
     X = random.normal(size=(600, 3))

@@ -1,4 +1,4 @@
-"""Intervals hold the realized metric as often as they say: simulations with known P(y = 1 | score)."""
+"""Simulations of the coverage of intervals, with a known P(y = 1 | score)."""
 
 import numpy as np
 import pytest

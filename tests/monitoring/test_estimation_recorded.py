@@ -1,4 +1,4 @@
-"""Whole data sets, chunk by chunk, against the recorded peer: estimated, realized, limits, alerts, chunk names."""
+"""Whole data sets, chunk by chunk, against the recorded peer: estimates, realized values, limits, alerts and keys."""
 
 from functools import cache
 
@@ -36,8 +36,8 @@ def columns(name):
         return stored["score"] / 100, stored["y_true"], y_pred, months
 
 
-def chunks_of(chunker, months, n_rows):
-    """Return the peer's chunks; its number of chunks means a size."""
+def peer_chunks(chunker, months, n_rows):
+    """Return the chunks of the peer; a number of chunks of the peer is converted to a size."""
     if "chunk_period" in chunker:
         return Chunks.by_period(months, chunker["chunk_period"])
     return Chunks.by_size(chunker.get("chunk_size") or n_rows // chunker["chunk_number"])
@@ -59,7 +59,7 @@ def replay(name):
     parts = []
     cbpe = CBPE(**options)
     for part in (slice(0, n), slice(n, None)):
-        chunks = chunks_of(recorded["chunker"], None if months is None else months[part], len(y_true[part]))
+        chunks = peer_chunks(recorded["chunker"], None if months is None else months[part], len(y_true[part]))
         if not parts:
             cbpe.fit(y_score=y_score[part], y_true=y_true[part], y_pred=y_pred[part], chunks=chunks)
         parts.append(cbpe.estimate(y_score[part], y_pred=y_pred[part], y_true=y_true[part], chunks=chunks))
@@ -86,7 +86,7 @@ LONG = ("mc_cm", "car_loan_all_metrics")  # average precisions, with simulated l
 )
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*not defined:sklearn.exceptions.UndefinedMetricWarning")
-def test_replay(name):
+def test_recorded_data_sets(name):
     recorded = load("cbpe_datasets")[name]
     cbpe, parts = replay(name)
     first = next(iter(recorded["metrics"]))

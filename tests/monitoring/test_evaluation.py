@@ -1,4 +1,4 @@
-"""Estimates and intervals of a chunk; the noise of curves against numerical derivatives and simulation."""
+"""Estimates and intervals of a chunk, and the noise of curves against numerical derivatives and simulations."""
 
 import numpy as np
 import pytest
@@ -11,12 +11,11 @@ from aucforest.monitoring._evaluation import Curves, evaluate
 from aucforest.monitoring._rows import Rows, rank_columns
 from aucforest.monitoring.calibration import IsotonicCurve
 from aucforest.monitoring.metrics import find_metrics
+from tests.monitoring.data import ONE
 from tests.monitoring.strategies import labelled
 from tests.reference.isotonic import corrected_auc, estimated_auc, variance_by_block
 from tests.reference.metrics import auc
 from tests.reference.soft import auc_by_thresholds
-
-ONE = Chunks.by_number(1)
 
 
 def fitted(metrics, n_reference=600, **options):
@@ -28,7 +27,7 @@ def fitted(metrics, n_reference=600, **options):
     return cbpe, random.random(150)
 
 
-def test_counts_are_proportions_times_rows():
+def test_estimated_counts_are_proportions_times_rows():
     """The reference has four times the rows, so the correction of a count must be a quarter."""
     counts, new = fitted(["confusion_matrix"])
     shares, _ = fitted(["confusion_matrix"], normalize="all")
@@ -37,8 +36,8 @@ def test_counts_are_proportions_times_rows():
         assert count[5:9] == pytest.approx(150 * np.array(share[5:9]), abs=1e-9)
 
 
-def test_drawn_intervals_hold_the_noise_of_the_curve():
-    """Labels of average precision are drawn; a small reference must make its intervals wider."""
+def test_simulated_intervals_contain_the_noise_of_the_curve():
+    """Intervals of average precision use simulated labels; they must be wider for a small reference."""
     widths = []
     for n_reference in (200, 20_000):
         cbpe, _ = fitted(["average_precision"], n_reference, n_simulations=2000)
@@ -49,7 +48,7 @@ def test_drawn_intervals_hold_the_noise_of_the_curve():
 
 
 @pytest.mark.filterwarnings("ignore:no shift could be beyond its limits:UserWarning")
-def test_an_interval_needs_two_draws_of_both_classes():
+def test_intervals_are_nan_with_fewer_than_two_simulations_of_both_classes():
     """Positives are possible but never occur in simulations: there is an expectation, but no interval."""
     random = np.random.default_rng(0)
     score = random.random(400)
@@ -59,7 +58,7 @@ def test_an_interval_needs_two_draws_of_both_classes():
     assert np.isnan([row.standard_error, row.low, row.high]).all()
 
 
-def test_equal_chunks_have_draws_of_their_own():
+def test_equal_chunks_have_different_simulations():
     cbpe, new = fitted(["average_precision"])
     first, second = cbpe.estimate(np.tile(new, 2), chunks=Chunks.by_size(150)).estimates
     assert first.low != second.low
@@ -68,7 +67,7 @@ def test_equal_chunks_have_draws_of_their_own():
 
 
 @pytest.mark.parametrize(("metric", "reach"), [("accuracy", 0.0), ("average_precision", 0.1)])
-def test_few_reference_rows_that_decide_widen_the_interval(metric, reach):
+def test_few_influential_reference_rows_widen_the_interval(metric, reach):
     """All new scores are at the upper edge of 40 reference rows."""
     random = np.random.default_rng(2)
     score = random.random(40)
@@ -99,7 +98,7 @@ def test_the_level_sets_the_width(level):
 (ROC_AUC,) = find_metrics(["roc_auc"], np.arange(2), "ovo", None, None)
 
 
-def curves_of(scores, truth, weights=None):
+def fit_curves(scores, truth, weights=None):
     """Return fitted curves of all columns."""
     columns = rank_columns(scores)
     return Curves(Rows(columns, truth), np.full(len(columns), True), weights)
@@ -120,10 +119,10 @@ def two_classes(seed, n=60, decimals=1):
 
 
 @given(labelled(), st.lists(st.floats(-6, 6), min_size=1, max_size=10))
-def test_spread_is_the_way_back(rows, new):
-    """Raising the level of one block raises a weighted sum of new chances by what falls to that block."""
+def test_spread_is_the_derivative_by_the_levels(rows, new):
+    """If the level of a block increases by 1, a weighted sum of new probabilities increases by its spread."""
     scores, labels = rows
-    curves = curves_of(scores, labels[:, None])
+    curves = fit_curves(scores, labels[:, None])
     new = np.array(new)
     influence = np.arange(1.0, new.size + 1)[:, None]
     before = applied(curves, new)
@@ -158,10 +157,10 @@ def test_several_columns_are_divided_by_their_sum():
     assert gained == pytest.approx(spread[block], rel=1e-3)
 
 
-def test_rows_that_every_curve_calls_impossible_are_of_any_class():
+def test_classes_are_equally_probable_if_all_curves_are_0():
     truth = np.eye(3)[[0, 1, 2, 0, 1, 2]]
     scores = np.where(truth > 0, 0.9, 0.05)
-    curves = curves_of(scores, truth)
+    curves = fit_curves(scores, truth)
     np.testing.assert_allclose(applied(curves, np.zeros((1, 3))).rows.p, [[1 / 3] * 3])
 
 
@@ -169,7 +168,7 @@ def test_rows_that_every_curve_calls_impossible_are_of_any_class():
 def test_variance_and_offset_of_two_classes(seed):
     scores, labels = two_classes(seed)
     new = np.random.default_rng(100 + seed).random(40)
-    curves = curves_of(scores, labels[:, None])
+    curves = fit_curves(scores, labels[:, None])
     scored = applied(curves, new)
     offset = curves.offset(ROC_AUC)
     estimate = ROC_AUC.estimate(scored.rows)
@@ -186,7 +185,7 @@ def test_variance_and_offset_of_two_classes(seed):
 def test_degrees_of_freedom(seed):
     scores, labels = two_classes(seed)
     new = np.random.default_rng(100 + seed).uniform(0.6, 1.0, 40)
-    curves = curves_of(scores, labels[:, None])
+    curves = fit_curves(scores, labels[:, None])
     scored = applied(curves, new)
     estimate = ROC_AUC.estimate(scored.rows)
     variance, freedom = curves.noise(scored, estimate.influence, curves.no_offset)
@@ -194,13 +193,13 @@ def test_degrees_of_freedom(seed):
     expected = variance**2 / sum(part**2 / max(n_rows - 1, 0.5) for part, n_rows in parts)
     assert freedom == pytest.approx(max(1.0, expected), rel=1e-4)
     # Doubling all weights does not change the degrees of freedom.
-    weighted = curves_of(scores, labels[:, None], np.full(scores.size, 2.0))
+    weighted = fit_curves(scores, labels[:, None], np.full(scores.size, 2.0))
     assert weighted._freedom == pytest.approx(curves._freedom)
 
 
 def test_one_dominant_block_has_one_degree_of_freedom():
     scores, labels = np.array([0.0, 0.1, 0.2, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
-    curves = curves_of(scores, labels[:, None])
+    curves = fit_curves(scores, labels[:, None])
     assert curves.curves[0].mass.tolist() == [1, 2, 1]
     assert curves.noise(applied(curves, np.ones(5)), np.ones((5, 1)), curves.no_offset)[1] == 1.0
 
@@ -211,7 +210,7 @@ def test_covariance_of_block_sums_in_simulation(weighted):
     p = random.dirichlet([1.0, 1.0, 2.0], size=60)
     truth = np.eye(3)[(random.random(60)[:, None] > p.cumsum(axis=1)).sum(axis=1)]
     weights = random.uniform(0.5, 2.0, 60) if weighted else None
-    curves = curves_of(np.round(p, 1), truth, weights)
+    curves = fit_curves(np.round(p, 1), truth, weights)
     drawn = (random.random((20_000, 60, 1)) > curves.p.cumsum(axis=1)).sum(axis=2)
     labels = np.eye(3)[np.minimum(drawn, 2)] * (1.0 if weights is None else weights[:, None])
     sums = np.array([curves._by_block(cells) for cells in labels])

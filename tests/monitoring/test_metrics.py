@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import nullcontext
+from itertools import product
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def test_recorded_limits(case):
     assert limits == pytest.approx(tuple(case["result"]), abs=1e-12)
 
 
-def test_alerts():
+def test_estimates_beyond_the_limits_are_alerts():
     score, y_true = drawn(4000, power=1.0)
     cbpe = CBPE(calibration="none").fit(y_score=score, y_true=y_true, chunks=Chunks.by_size(500))
     lower, upper = cbpe.limits_["roc_auc"]
@@ -48,8 +49,8 @@ def test_rounding_errors_raise_no_alert():
 
 
 @pytest.mark.filterwarnings("ignore:the ranking is inverted")
-def test_equal_values_say_nothing_about_the_spread():
-    """No chunk of the reference has a positive at its top: an alert needs an interval that leaves out 0."""
+def test_if_reference_values_are_equal_alerts_need_an_interval():
+    """Recall at K is 0 in all chunks of the reference, so an alert needs an interval that excludes 0."""
     score = 0.02 * drawn(1000)[0]
     y_true = np.zeros(1000, dtype=int)
     y_true[np.flatnonzero(score < np.quantile(score, 0.7))[::70]] = 1
@@ -87,7 +88,7 @@ def test_limits_of_counts_are_for_the_rows_of_the_chunk():
     ],
 )
 def test_a_reference_of_too_few_chunks_leaves_alerts_undefined(chunks, n, missing):
-    """They are not False, whatever shifts; of two chunks both are compared with the other, which is one comparison."""
+    """Alerts are not False, whatever shifts. Each of two chunks is compared with the other, which is one comparison."""
     score, y_true = drawn(power=1.0)
     advice = "so that alerts are undefined: fit with smaller chunks, such as 200 of 2000 samples"
     with pytest.warns(UserWarning, match=f"no {missing} full reference chunks, but there are {n}, {advice}"):
@@ -132,7 +133,7 @@ CASES = [case for case in binary_cases() if 0 < sum(case["p"]) < len(case["p"])]
 COST = [[-1.0, 5.0], [2.0, -3.0]]
 
 
-def rows_of(case):
+def recorded_rows(case):
     """Return the rows of a recorded case."""
     return Rows([], np.array(case["p"])[:, None], np.array(case["yhat"], dtype=np.uint32))
 
@@ -146,7 +147,7 @@ def metric(name, n_classes=2, normalize=None, cost=None):
 def test_recorded_cases(case):
     for name in NAMES:
         (recorded_metric,) = metric(name)
-        estimate = recorded_metric.estimate(rows_of(case))
+        estimate = recorded_metric.estimate(recorded_rows(case))
         if name == "precision" and not any(case["yhat"]):
             assert np.isnan(estimate.value)
             continue
@@ -154,11 +155,13 @@ def test_recorded_cases(case):
         recorded = case["closed_form"].get(name)
         if recorded and recorded["var"] is not None:
             assert estimate.value == pytest.approx(recorded["value"], abs=1e-12)
-            assert label_variance(rows_of(case).p, estimate.influence) == pytest.approx(recorded["var"], abs=1e-12)
+            assert label_variance(recorded_rows(case).p, estimate.influence) == pytest.approx(
+                recorded["var"], abs=1e-12
+            )
 
 
 def random_rows(n_classes, n=60, seed=0):
-    """Return chances, labels drawn from them and predictions."""
+    """Return probabilities, random labels with these probabilities and predictions."""
     random = np.random.default_rng(seed)
     p = random.dirichlet(np.ones(n_classes), size=n)
     y_true = (random.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1)
@@ -207,21 +210,13 @@ def test_influence_is_the_derivative(n_classes, normalize):
     step = 1e-6
     for one in [found for name in names for found in metric(name, n_classes, normalize, cost)]:
         influence = one.estimate(rows).influence
-        for i in (0, 7):
-            for c in range(rows.p.shape[1]):
-                if n_classes == 2:
-                    up, down = rows.p.copy(), rows.p.copy()
-                    up[i, c] += step
-                    down[i, c] -= step
-                    expected = influence[i, c]
-                else:  # rows keep their sum: raise one class, lower the next
-                    other = (c + 1) % n_classes
-                    up, down = rows.p.copy(), rows.p.copy()
-                    up[i, [c, other]] += [step, -step]
-                    down[i, [c, other]] -= [step, -step]
-                    expected = influence[i, c] - influence[i, other]
-                values = [one.estimate(rows._replace(p=p)).value for p in (up, down)]
-                assert (values[0] - values[1]) / (2 * step) == pytest.approx(expected, abs=1e-6), one.name
+        for i, c in product((0, 7), range(rows.p.shape[1])):
+            change = np.zeros_like(rows.p)
+            change[i, c] = step
+            if n_classes > 2:  # the sum of a row stays 1
+                change[i, (c + 1) % n_classes] = -step
+            up, down = (one.estimate(rows._replace(p=rows.p + sign * change)).value for sign in (1, -1))
+            assert (up - down) / (2 * step) == pytest.approx((influence * change).sum() / step, abs=1e-6), one.name
 
 
 def test_metrics_at_k():
@@ -251,7 +246,7 @@ def test_names_of_metrics_at_k(name, sentence):
         metric(name)
 
 
-def test_cost():
+def test_costs():
     p, y_pred = [0.9, 0.6, 0.3, 0.1], [1, 1, 0, 0]
     rows = Rows([], np.array(p)[:, None], np.array(y_pred, dtype=np.uint32))
     total = -3 * 1.5 + 5 * 0.5 + 2 * 0.4 - 1 * 1.6
@@ -267,7 +262,7 @@ def test_cost():
             metric("cost", cost=cost)
 
 
-def test_labels_of_any_kind():
+def test_expected_confusion_matrix_of_other_labels():
     p = [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]]
     matrix = expected_confusion_matrix(y_pred=["b", "a"], p=p, labels=["a", "b", "c"])
     np.testing.assert_allclose(matrix, [[0.1, 0.7, 0], [0.8, 0.2, 0], [0.1, 0.1, 0]], atol=1e-12)
@@ -288,7 +283,7 @@ def test_labels_of_any_kind():
         (([0, 1], [0.5, 0.5]), {"normalize": "rows"}, "normalize must be"),
     ],
 )
-def test_refusals(arguments, options, sentence):
+def test_invalid_arguments_of_expected_confusion_matrix(arguments, options, sentence):
     y_pred, p = arguments
     with pytest.raises(ValueError, match=sentence):
         expected_confusion_matrix(p=p, y_pred=y_pred, **options)

@@ -1,4 +1,4 @@
-"""Results as records, frame and picture."""
+"""Results as records, as a frame and as a plot."""
 
 import matplotlib as mpl
 import numpy as np
@@ -22,7 +22,7 @@ def result():
     return CBPEResult(rows, {f"[{k}:{k}]": ShiftReport(0.1 * k, 0.0) for k in range(3)})
 
 
-def test_frame(result):
+def test_results_as_frame(result):
     frame = result.to_frame()
     assert list(frame.columns) == [*ChunkEstimate._fields, *ShiftReport._fields]
     assert len(frame) == 6
@@ -35,14 +35,14 @@ def test_frame(result):
     pd.testing.assert_frame_equal(frame, expected)
 
 
-def test_one_metric(result):
+def test_results_of_one_metric(result):
     assert [row.chunk for row in result.of("f1")] == ["[0:0]", "[1:1]", "[2:2]"]
     with pytest.raises(ValueError, match="metric must be among roc_auc, f1, but is 'recall'"):
         result.of("recall")
     assert repr(result) == "CBPEResult(3 chunks, metrics roc_auc, f1, 2 alerts)"
 
 
-def test_picture(result):
+def test_plot_of_results(result):
     display = result.plot()
     assert [ax.get_ylabel() for ax in display.axes_] == ["roc_auc", "f1"]
     (legend,) = display.figure_.legends

@@ -1,11 +1,11 @@
-"""A ranked column against sorting and scipy's ranks."""
+"""Ranked columns against sorting and the ranks of scipy."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from aucforest.monitoring._rows import RankedColumn, dot, side_by_side
+from aucforest.monitoring._rows import RankedColumn
 
 some_scores = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=30).map(np.array)
 
@@ -24,21 +24,9 @@ def test_ranks_groups_and_sums(scores):
 
 
 @given(some_scores)
-def test_sorted_scores_need_no_sort(scores):
+def test_from_sorted_equals_the_sorted_column(scores):
     ascending = np.sort(scores)
     one, other = RankedColumn.from_sorted(ascending), RankedColumn(ascending)
     assert one.order.tolist() == other.order.tolist()
     assert one.edges.tolist() == other.edges.tolist()
     assert one.scores is ascending
-
-
-def test_dot():
-    a, b = np.arange(6.0).reshape(3, 2), np.arange(6.0, 12.0).reshape(3, 2)
-    assert dot(a, b) == dot(np.asfortranarray(a), b) == (a * b).sum()
-    assert dot(a[0], b[0]) == a[0] @ b[0]
-
-
-def test_columns_side_by_side_are_contiguous():
-    matrix = side_by_side([np.arange(3.0), np.arange(3.0, 6.0)])
-    assert matrix.tolist() == [[0, 3], [1, 4], [2, 5]]
-    assert matrix[:, 1].flags.c_contiguous

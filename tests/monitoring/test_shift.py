@@ -1,4 +1,4 @@
-"""The shift report: nothing where nothing changed, something where it did; its limits for chunks of any size."""
+"""The measures of shift, and their limits for chunks of any size."""
 
 import numpy as np
 import pytest
@@ -24,9 +24,9 @@ def normal(n, mean=0.0, seed=0, columns=1):
     return np.random.default_rng(seed).normal(mean, 1.0, (n, columns))
 
 
-def index_of(reference, new, **options):
-    """Return the index without the greatest possible one."""
-    return stability_index(reference, new, **options)[0]
+def psi(reference, new, **options):
+    """Return the population stability index of scores."""
+    return stability_index(rank_columns(reference), rank_columns(new), **options)[0]
 
 
 def test_stability_index_by_hand():
@@ -36,8 +36,8 @@ def test_stability_index_by_hand():
     counts = np.array([50, 0, 0, 0, 0, 10, 10, 10, 10, 10]) + 0.5
     shares = counts / counts.sum()
     expected = ((shares - old) * np.log(shares / old)).sum()
-    assert index_of(rank_columns(reference), rank_columns(new)) == pytest.approx(expected)
-    assert index_of(rank_columns(reference), rank_columns(reference)) == 0.0
+    assert psi(reference, new) == pytest.approx(expected)
+    assert psi(reference, reference) == 0.0
 
 
 def test_a_part_is_compared_with_the_rest():
@@ -48,31 +48,28 @@ def test_a_part_is_compared_with_the_rest():
     found = measured.report
     assert measured[1:3] == (900, 100)
     # bins are those of the whole, so the indices are close, not equal
-    assert found.psi == pytest.approx(index_of(rank_columns(scores[rest]), part.columns), rel=0.3)
+    assert found.psi == pytest.approx(psi(scores[rest], scores[~rest]), rel=0.3)
     assert found[2:5] == tell_apart(scores[rest], scores[~rest], np.random.default_rng(0))[:3]
     assert measured.ratios.size == 900
-    halves = rank_columns(np.repeat([0.0, 1.0], 50)[:, None])
-    moved = index_of(halves, rank_columns(np.ones((50, 1))), is_part=True)
+    moved = psi(np.repeat([0.0, 1.0], 50)[:, None], np.ones((50, 1)), is_part=True)
     # of 50 samples and three bins, of which an empty one does not count: 50.5 and 0.5 are compared with 0.5 and 50.5
     assert moved == pytest.approx(2 * 50 / 51 * np.log(101))
 
 
 def test_stability_index_grows_with_the_shift_and_takes_the_worst_column():
-    reference = rank_columns(normal(5000))
-    values = [index_of(reference, rank_columns(normal(5000, mean, seed=1))) for mean in (0.0, 0.3, 1.0)]
+    values = [psi(normal(5000), normal(5000, mean, seed=1)) for mean in (0.0, 0.3, 1.0)]
     assert values[0] < 0.01 < values[1] < 0.2 < values[2]
-    both = rank_columns(np.hstack([normal(5000), normal(5000, seed=2)]))
-    moved = np.hstack([normal(5000, seed=3), normal(5000, 1.0, seed=1)])
-    assert index_of(both, rank_columns(moved)) > 0.2
+    both = np.hstack([normal(5000), normal(5000, seed=2)])
+    assert psi(both, np.hstack([normal(5000, seed=3), normal(5000, 1.0, seed=1)])) > 0.2
 
 
-def test_few_distinct_scores():
-    reference = rank_columns(np.repeat([0.1, 0.9], 50)[:, None])
-    assert index_of(reference, rank_columns(np.repeat([0.1, 0.9], 50)[:, None])) == 0.0
-    assert index_of(reference, rank_columns(np.repeat([0.1, 0.9], [90, 10])[:, None])) > 0.5
-    same = rank_columns(np.full((100, 1), 0.3))
-    assert index_of(same, rank_columns(np.full((5, 1), 0.3))) == 0.0
-    assert index_of(same, rank_columns(np.full((5, 1), 0.4))) > 1.0
+def test_stability_index_of_few_distinct_scores():
+    reference = np.repeat([0.1, 0.9], 50)[:, None]
+    assert psi(reference, reference) == 0.0
+    assert psi(reference, np.repeat([0.1, 0.9], [90, 10])[:, None]) > 0.5
+    same = np.full((100, 1), 0.3)
+    assert psi(same, np.full((5, 1), 0.3)) == 0.0
+    assert psi(same, np.full((5, 1), 0.4)) > 1.0
 
 
 def test_no_new_samples_have_more_than_the_greatest_index():
@@ -93,7 +90,7 @@ def test_share_outside():
     assert measure_shift(reference, new, np.random.default_rng(0)).report.outside == 0.75
 
 
-def test_a_domain_classifier_sees_a_shift_and_nothing_else():
+def test_the_domain_classifier_detects_a_shift():
     reference = normal(800, columns=3)
     auc, error, size, _ = tell_apart(reference, normal(600, seed=1, columns=3), np.random.default_rng(0))
     moved = normal(600, 1.0, seed=1, columns=3)
@@ -122,7 +119,7 @@ def test_small_samples_have_fewer_folds(n):
     assert 0.0 <= auc <= 1.0
 
 
-def test_large_samples_are_thinned():
+def test_the_domain_classifier_uses_a_sample_of_many_rows():
     reference = normal(MOST_ROWS + 100, columns=1)
     for all_reference, n_rows in ((False, MOST_ROWS), (True, len(reference))):
         fit = tell_apart(reference, normal(50, seed=1), np.random.default_rng(0), all_reference=all_reference)
@@ -130,7 +127,7 @@ def test_large_samples_are_thinned():
 
 
 def test_limits_are_on_the_scale_of_the_measures():
-    """A report exactly at its limits is valid; limits for more samples are closer."""
+    """A report exactly at its limits is valid; limits for more samples are narrower."""
     error = np.sqrt(1001 / (12 * 900 * 100))
     report = ShiftReport(0.05, 0.0, 0.55, error, 0.8)
     limits = Measured(report, 900, 100).standardized()
@@ -162,7 +159,7 @@ def test_a_new_row_is_beyond_prediction_limits_as_often_as_the_level_says():
 
 @pytest.mark.filterwarnings("ignore:the alert limits of .* are so wide:UserWarning")
 @pytest.mark.parametrize("n_chunks", [5, 50])
-def test_many_chunks_are_thinned(n_chunks, monkeypatch):
+def test_at_most_20_reference_chunks_are_compared(n_chunks, monkeypatch):
     """At most 20 chunks, the first and the last among them, are compared with the rest of the reference."""
     compared = []
 
@@ -185,7 +182,7 @@ def test_scores_without_a_shift_are_valid():
 
 
 def test_the_seasons_of_the_reference_widen_the_limits():
-    """Chunks that differ from each other, as months do, say what is usual."""
+    """The limits are wider if chunks of the reference differ from each other, as months do."""
     random = np.random.default_rng(0)
     season = np.repeat(np.resize([0.0, 0.4], 10), 400)
     score = random.normal(season, 1.0)

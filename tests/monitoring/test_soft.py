@@ -1,6 +1,6 @@
 """Soft AUCs against recorded cases, every threshold, every labelling and the ordinary AUC.
 
-Expectations and variances against recorded closed forms, influences against differences; drawn labels.
+Expectations and variances against recorded closed forms, influences against differences; simulated labels.
 """
 
 from functools import partial
@@ -19,9 +19,9 @@ from aucforest.monitoring.soft import (
     FEW,
     one_vs_one_auc,
     one_vs_rest_auc,
-    sample_at_k,
-    sample_aucs,
-    sample_average_precisions,
+    simulate_at_k,
+    simulate_aucs,
+    simulate_average_precisions,
     soft_at_k,
     soft_average_precision,
     soft_roc_auc,
@@ -36,6 +36,13 @@ from tests.reference.soft import (
     over_all_labels,
     pair_matrix,
 )
+
+
+def ranked(scores, p):
+    """Return ranked samples, given scores and probabilities."""
+    p = np.array(p, dtype=float)
+    return Rows(rank_columns(np.array(scores, dtype=float)), p.reshape(len(p), -1))
+
 
 ROUNDING = 2e-6  # the peer rounds cumulative sums to 5 decimals; it is off by more where they are small
 STEP = 1e-6
@@ -65,7 +72,7 @@ def test_the_other_recorded_cases_are_undefined():
 
 
 @given(two_classes())
-def test_it_is_the_area_under_the_curve_of_expected_rates(rows):
+def test_soft_auc_is_the_area_under_the_curve_of_expected_rates(rows):
     scores, p = rows
     assert soft_auc(y_score=scores, p=p) == pytest.approx(auc_by_thresholds(scores, p), abs=1e-12)
 
@@ -97,7 +104,7 @@ def test_equal_scores_give_one_half_without_error():
     assert soft_auc_interval(y_score=np.full(100, 0.3), p=np.linspace(0, 1, 100)) == (0.5, 0.5, 0.5, 0.0)
 
 
-def test_few_rows_of_a_class_make_auto_draw():
+def test_auto_simulates_if_a_class_is_expected_to_be_rare():
     random = np.random.default_rng(0)
     scores = random.random(200)
     for p, method in ((np.full(200, 0.9 * FEW / 200), "bootstrap"), (np.full(200, 1.1 * FEW / 200), "wald")):
@@ -129,16 +136,24 @@ def test_pairs_of_classes(rows):
 
 
 @pytest.mark.parametrize("case", load("cbpe_unit")["multiclass"], ids=lambda case: f"tied {case['tied']}")
-def test_recorded_classes(case):
+def test_recorded_cases_of_several_classes(case):
     p, y = np.array(case["P"]), np.array(case["y"])
     assert soft_auc_multiclass(y_score=p, p=p) == pytest.approx(case["ovo"], abs=1e-12)
-    assert soft_auc_multiclass(y_score=p, p=p, multi_class="ovr") == pytest.approx(case["ovr"], abs=1e-12)
-    assert soft_auc_multiclass(y_score=p, p=p, multi_class="ovr") == pytest.approx(case["nannyml_ovr"], abs=2e-6)
-    expected = [[np.nan if value is None else value for value in row] for row in case["ovo_matrix"]]
-    np.testing.assert_allclose(soft_auc_multiclass(y_score=p, p=p, average=None), expected, atol=1e-12)
-    known = np.eye(p.shape[1])[y]
-    assert soft_auc_multiclass(y_score=p, p=known) == pytest.approx(hand_till_score(y, p), abs=1e-12)
-    assert soft_auc_multiclass(y_score=p, p=known) == pytest.approx(case["onehot_ovo"], abs=1e-12)
+    one_vs_rest = soft_auc_multiclass(y_score=p, p=p, multi_class="ovr")
+    assert one_vs_rest == pytest.approx(case["ovr"], abs=1e-12)
+    assert one_vs_rest == pytest.approx(case["nannyml_ovr"], abs=2e-6)
+    matrix = [[np.nan if value is None else value for value in row] for row in case["ovo_matrix"]]
+    np.testing.assert_allclose(soft_auc_multiclass(y_score=p, p=p, average=None), matrix, atol=1e-12)
+    known = soft_auc_multiclass(y_score=p, p=np.eye(p.shape[1])[y])
+    assert known == pytest.approx(hand_till_score(y, p), abs=1e-12)
+    assert known == pytest.approx(case["onehot_ovo"], abs=1e-12)
+    rows = ranked(p, p)
+    estimate = one_vs_one_auc(rows)
+    assert estimate.expected == pytest.approx(case["ovo_no_self_pairs"], abs=1e-12)
+    assert label_variance(p, estimate.influence) == pytest.approx(case["ovo_var"], abs=1e-12)
+    assert label_variance(p, one_vs_rest_auc(rows).influence) == pytest.approx(case["ovr_var"], abs=1e-12)
+    by_class = [average_precision_by_thresholds(column, column) for column in p.T.tolist()]
+    assert soft_average_precision(rows).value == pytest.approx(np.mean(by_class), abs=1e-12)
 
 
 def test_an_impossible_class_is_undefined():
@@ -161,13 +176,13 @@ def test_an_impossible_class_is_undefined():
         ([], [], "y_score is empty"),
     ],
 )
-def test_bad_rows(scores, p, sentence):
+def test_invalid_rows(scores, p, sentence):
     for function in (soft_auc, soft_auc_interval):
         with pytest.raises(ValueError, match=sentence):
             function(p=p, y_score=scores)
 
 
-def test_bad_options_and_columns():
+def test_invalid_options_and_columns():
     good = np.full((2, 3), 1 / 3)
     for options in ({"multi_class": "all"}, {"average": "micro"}):
         with pytest.raises(ValueError, match="must be"):
@@ -183,28 +198,13 @@ def test_bad_options_and_columns():
         soft_auc(y_score=["a", "b"], p=[0.1, 0.2])
 
 
-def rows_of(case):
-    """Return the rows of a recorded case, ranked by their chances."""
-    p = np.array(case["P"])
-    return Rows(rank_columns(p), p)
-
-
-@pytest.mark.parametrize("case", load("cbpe_unit")["multiclass"], ids=lambda case: f"tied {case['tied']}")
-def test_recorded_expectations_of_classes(case):
-    rows = rows_of(case)
-    estimate = one_vs_one_auc(rows)
-    assert estimate.expected == pytest.approx(case["ovo_no_self_pairs"], abs=1e-12)
-    assert label_variance(rows.p, estimate.influence) == pytest.approx(case["ovo_var"], abs=1e-12)
-    variance = label_variance(rows.p, one_vs_rest_auc(rows).influence)
-    assert variance == pytest.approx(case["ovr_var"], abs=1e-12)
-
-
 AT_K = [partial(soft_at_k, "precision", 0.3), partial(soft_at_k, "recall", 0.3)]
 
 
 @pytest.mark.parametrize("metric", [one_vs_one_auc, one_vs_rest_auc, soft_average_precision, soft_roc_auc, *AT_K])
 def test_influence_is_the_derivative(metric):
-    rows = rows_of(load("cbpe_unit")["multiclass"][-1])
+    p = np.array(load("cbpe_unit")["multiclass"][-1]["P"])
+    rows = ranked(p, p)
     if metric is soft_roc_auc:
         rows = rows.by_column()[0]
     estimate = metric(rows)
@@ -217,17 +217,10 @@ def test_influence_is_the_derivative(metric):
             assert slope == pytest.approx(estimate.influence[i, c], abs=1e-8)
 
 
-@pytest.mark.parametrize("case", load("cbpe_unit")["multiclass"], ids=lambda case: f"tied {case['tied']}")
-def test_average_precision_of_every_class(case):
-    rows = rows_of(case)
-    by_class = [average_precision_by_thresholds(one.p[:, 0].tolist(), one.p[:, 0].tolist()) for one in rows.by_column()]
-    assert soft_average_precision(rows).value == pytest.approx(np.mean(by_class), abs=1e-12)
-
-
 @given(two_classes(max_size=8))
 def test_expected_average_precision_is_that_of_all_labels(case):
     scores, p = case
-    rows = Rows(rank_columns(scores), p[:, None])
+    rows = ranked(scores, p)
     _, mean, _ = over_all_labels(average_precision, scores, p)
     assert soft_average_precision(rows).expected == pytest.approx(mean, abs=1e-12)
 
@@ -235,12 +228,12 @@ def test_expected_average_precision_is_that_of_all_labels(case):
 @given(two_classes(max_size=8), st.floats(0.01, 1.0))
 def test_precision_and_recall_at_k_are_those_of_all_labels(case, k):
     scores, p = case
-    rows = Rows(rank_columns(scores), p[:, None])
+    rows = ranked(scores, p)
     _, mean, variance = over_all_labels(partial(at_k, "precision", k), scores, p)
     estimate = soft_at_k("precision", k, rows)
     assert estimate.value == estimate.expected == pytest.approx(mean, abs=1e-12)
     assert label_variance(rows.p, estimate.influence) == pytest.approx(variance, abs=1e-12)
-    certain = Rows(rank_columns(scores), np.round(p)[:, None])
+    certain = ranked(scores, np.round(p))
     if certain.p.any():
         assert soft_at_k("precision", k, certain).value == pytest.approx(precision_at_k(np.round(p) == 1, scores, k))
         assert soft_at_k("recall", k, certain).expected == pytest.approx(recall_at_k(np.round(p) == 1, scores, k))
@@ -249,17 +242,17 @@ def test_precision_and_recall_at_k_are_those_of_all_labels(case, k):
 @pytest.mark.parametrize("k", [0.1, 0.25, 0.5])
 def test_expected_recall_at_k_is_close_to_that_of_all_labels(k):
     score = np.round(np.random.default_rng(0).uniform(0.3, 0.95, 12), 1)
-    rows = Rows(rank_columns(score), score[:, None])
+    rows = ranked(score, score)
     _, mean, _ = over_all_labels(partial(at_k, "recall", k), score, score)
     estimate = soft_at_k("recall", k, rows)
     assert abs(estimate.expected - mean) < 0.2 * abs(estimate.value - mean)
 
 
-def test_one_positive_is_expected_at_any_rank():
-    """Where positives are next to impossible, one is drawn, and the average precision is 1 / its rank."""
+def test_expected_average_precision_of_very_rare_positives():
+    """If positives are very improbable, there is only one, and the average precision is 1 / its rank."""
     score = np.random.default_rng(0).random(3000)
     p = 1e-9 * score
-    expected = soft_average_precision(Rows(rank_columns(score), p[:, None])).expected
+    expected = soft_average_precision(ranked(score, p)).expected
     rank = 3000 - np.argsort(np.argsort(score))
     assert expected == pytest.approx(np.average(1 / rank, weights=p), rel=1e-5)
 
@@ -268,63 +261,51 @@ def test_one_positive_is_expected_at_any_rank():
 def test_expected_average_precision_of_many_rows(positives):
     random = np.random.default_rng(0)
     score = random.beta(0.5, 3.0, 3000)
-    rows = Rows(rank_columns(score), np.minimum(1.0, positives * score / score.sum())[:, None])
-    drawn = sample_average_precisions(rows, 2000, random)
-    error = np.nanstd(drawn) / 2000**0.5
-    assert soft_average_precision(rows).expected == pytest.approx(np.nanmean(drawn), abs=4 * error)
+    rows = ranked(score, np.minimum(1.0, positives * score / score.sum()))
+    simulated = simulate_average_precisions(rows, 2000, random)
+    error = np.nanstd(simulated) / 2000**0.5
+    assert soft_average_precision(rows).expected == pytest.approx(np.nanmean(simulated), abs=4 * error)
 
 
-N_DRAWS = 40_000
+N_SIMULATIONS = 40_000
 SMALL = [case for case in binary_cases() if 2 <= len(case["p"]) <= 12 and sum(case["p"]) > 0]
 SMALL.append({"name": "rare negatives, one certain", "score": [1, 2, 2, 3], "p": [0.9, 0.8, 0.7, 1.0]})
 SMALL.append({"name": "a certain positive among few", "score": [1, 2, 2, 3, 4], "p": [0.1, 0.0, 0.2, 1.0, 0.1]})
 
 
-def scored_rows_of(case):
-    """Return the rows of a case."""
-    return Rows(rank_columns(np.array(case["score"], float)), np.array(case["p"], float)[:, None])
-
-
-def assert_same_distribution(drawn, defined, mean, variance):
-    """Compare share that is defined, mean and variance, each within five standard errors."""
-    known = drawn[~np.isnan(drawn)]
-    assert known.size / drawn.size == pytest.approx(defined, abs=5 * np.sqrt(0.25 / drawn.size))
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case["name"])
+@pytest.mark.parametrize(
+    ("sample", "metric"),
+    [
+        (simulate_aucs, auc),
+        (simulate_average_precisions, average_precision),
+        (partial(simulate_at_k, "precision", 0.4), partial(at_k, "precision", 0.4)),
+        (partial(simulate_at_k, "recall", 0.4), partial(at_k, "recall", 0.4)),
+    ],
+    ids=["auc", "average precision", "precision", "recall"],
+)
+def test_simulations_have_the_distribution_over_all_labels(sample, metric, case):
+    """The share that is defined, mean and variance are each within five standard errors."""
+    simulated = sample(ranked(case["score"], case["p"]), N_SIMULATIONS, np.random.default_rng(0))
+    defined, mean, variance = over_all_labels(metric, case["score"], case["p"])
+    known = simulated[~np.isnan(simulated)]
+    assert known.size / N_SIMULATIONS == pytest.approx(defined, abs=5 * np.sqrt(0.25 / N_SIMULATIONS))
     assert known.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / known.size) + 1e-12)
     assert known.var() == pytest.approx(variance, rel=0.1, abs=1e-12)
 
 
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case["name"])
-def test_aucs(case):
-    drawn = sample_aucs(scored_rows_of(case), N_DRAWS, np.random.default_rng(0))
-    assert_same_distribution(drawn, *over_all_labels(auc, case["score"], case["p"]))
-
-
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case["name"])
-def test_average_precisions(case):
-    drawn = sample_average_precisions(scored_rows_of(case), N_DRAWS, np.random.default_rng(0))
-    drawn = drawn[~np.isnan(drawn)]
-    _, mean, _ = over_all_labels(average_precision, case["score"], case["p"])
-    assert drawn.mean() == pytest.approx(mean, abs=5 * drawn.std() / np.sqrt(drawn.size) + 1e-12)
-
-
-@pytest.mark.parametrize("case", SMALL[::2], ids=lambda case: case["name"])
-def test_metrics_at_k(case):
-    for kind in ("precision", "recall"):
-        drawn = sample_at_k(kind, 0.4, scored_rows_of(case), N_DRAWS, np.random.default_rng(0))
-        assert_same_distribution(drawn, *over_all_labels(partial(at_k, kind, 0.4), case["score"], case["p"]))
-
-
-def test_batches_do_not_change_the_classes_drawn():
+def test_batches_do_not_change_the_simulated_classes():
     random = np.random.default_rng(1)
     p = random.dirichlet([1.0, 2.0, 3.0], size=40)
-    rows = Rows(rank_columns(p), p)
-    one = [np.nanmean(sample_average_precisions(one, 20_000, random)) for one in rows.by_column()]
-    assert np.nanmean(sample_average_precisions(rows, 20_000, random)) == pytest.approx(np.mean(one), abs=0.003)
+    rows = ranked(p, p)
+    one = [np.nanmean(simulate_average_precisions(one, 20_000, random)) for one in rows.by_column()]
+    assert np.nanmean(simulate_average_precisions(rows, 20_000, random)) == pytest.approx(np.mean(one), abs=0.003)
 
 
-def test_a_class_that_is_never_drawn_gives_nan():
-    rows = Rows(rank_columns(np.arange(3.0)), np.array([[0.0], [0.0], [1e-9]]))
-    assert np.isnan(sample_aucs(rows, 10, np.random.default_rng(0))).all()
-    assert np.isnan(sample_average_precisions(rows, 10, np.random.default_rng(0))).all()
-    assert np.isnan(sample_at_k("recall", 0.5, rows, 10, np.random.default_rng(0))).all()
-    assert np.isnan(soft_at_k("recall", 0.5, Rows(rank_columns(np.arange(3.0)), np.zeros((3, 1)))).value)
+def test_metrics_of_simulations_without_a_positive_are_nan():
+    rows = ranked(range(3), [0.0, 0.0, 1e-9])
+    assert np.isnan(simulate_aucs(rows, 10, np.random.default_rng(0))).all()
+    assert np.isnan(simulate_average_precisions(rows, 10, np.random.default_rng(0))).all()
+    assert np.isnan(simulate_at_k("recall", 0.5, rows, 10, np.random.default_rng(0))).all()
+    assert np.isnan(soft_at_k("recall", 0.5, ranked(range(3), np.zeros(3))).value)
+    assert np.isnan(one_vs_one_auc(ranked(np.eye(3), [[0.5, 0.5, 0.0]] * 3)).value)

@@ -1,4 +1,4 @@
-"""Rows as users have them: frames, texts, gaps; what CBPE refuses, and whose chunks it takes."""
+"""Input of CBPE: frames, text, missing values, features and chunks."""
 
 import re
 from datetime import date
@@ -14,54 +14,47 @@ from scipy.special import expit
 
 from aucforest import AUCForestClassifier
 from aucforest.monitoring import CBPE, Chunks, shift
-from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, only
+from tests.monitoring.data import ONE, THREE, classes_drawn, drawn, figures, fit, only
 
 DAY = date(2024, 2, 29)
 
 NAMED = np.array(["well", "ill"])[::-1]
 
 
-def of_polars(score, y_true, y_pred):
+def polars_columns(score, y_true, y_pred):
     """Return columns of a frame; labels are texts."""
     frame = pl.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]})
     return frame["score"], frame["label"], frame["guess"]
 
 
-def of_pandas(score, y_true, y_pred):
+def pandas_columns(score, y_true, y_pred):
     """Return columns of a frame with a shuffled index of two levels, and nullable types."""
     order = np.random.default_rng(0).permutation(score.size)
     frame = pd.DataFrame({"score": score, "label": NAMED[y_true], "guess": NAMED[y_pred]}, index=[order, order])
     return frame["score"].astype("Float64"), frame["label"].astype("string"), frame["guess"].astype("category")
 
 
-def of_columns(score, y_true, y_pred):
+def matrix_columns(score, y_true, y_pred):
     """Return matrices of one column."""
     return score[:, None], y_true[:, None], y_pred
 
 
-@pytest.mark.parametrize("kind", [of_polars, of_pandas, of_columns])
-def test_frames(kind):
+@pytest.mark.parametrize("kind", [polars_columns, pandas_columns, matrix_columns])
+def test_frames_and_columns_give_the_estimates_of_arrays(kind):
     score, y_true = drawn()
     y_pred = (score > 0.4).astype(int)
-    expected = (
-        CBPE(["roc_auc", "f1"])
-        .fit(y_score=score, y_true=y_true, y_pred=y_pred)
-        .estimate(score, y_pred=y_pred, y_true=y_true)
-    )
-    scores, labels, guesses = kind(score, y_true, y_pred)
-    result = (
-        CBPE(["roc_auc", "f1"])
-        .fit(y_score=scores, y_true=labels, y_pred=guesses)
-        .estimate(scores, y_pred=guesses, y_true=labels)
-    )
-    assert result.estimates == expected.estimates
+    results = []
+    for scores, labels, guesses in ((score, y_true, y_pred), kind(score, y_true, y_pred)):
+        cbpe = CBPE(["roc_auc", "f1"]).fit(y_score=scores, y_true=labels, y_pred=guesses)
+        results.append(cbpe.estimate(scores, y_pred=guesses, y_true=labels).estimates)
+    assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("kind", [of_polars, of_pandas])
-def test_gaps_in_frames(kind):
+@pytest.mark.parametrize("kind", [polars_columns, pandas_columns])
+def test_missing_values_in_frames(kind):
     score, y_true = drawn()
     scores, labels, _ = kind(score, y_true, y_true)
-    if kind is of_polars:
+    if kind is polars_columns:
         scores, labels = (column.scatter([0, 1], None) for column in (scores.clone(), labels.clone()))
     else:
         scores, labels = (column.where(np.arange(score.size) > 1) for column in (scores, labels))
@@ -72,22 +65,15 @@ def test_gaps_in_frames(kind):
     assert figures(result) == figures(CBPE().fit(y_score=score[2:], y_true=y_true[2:]).estimate(score))
 
 
-def test_new_rows_of_which_no_label_is_known():
-    score, y_true = drawn()
-    cbpe = CBPE(on_nan="drop").fit(y_score=score, y_true=y_true)
-    with pytest.warns(UserWarning, match="y_true 2000 missing values"):
-        row = only(cbpe.estimate(score, y_true=np.full(2000, np.nan), chunks=ONE))
-    assert np.isnan(row.realized)
-    assert row.estimate == only(cbpe.estimate(score, chunks=ONE)).estimate
-
-
 def test_two_columns_are_probabilities():
     score, y_true = drawn()
     for columns in (np.column_stack([score, score]), np.column_stack([-score, 1 + score])):
         with pytest.raises(ValueError, match="two columns of y_score must be probabilities that sum to 1"):
             CBPE().fit(y_score=columns, y_true=y_true)
-    gap = np.column_stack([1 - score, score])
-    gap[:, 0][:3] = np.nan
+    both = np.column_stack([1 - score, score])
+    assert figures(CBPE().fit(y_score=both, y_true=y_true).estimate(both)) == figures(fit()[0].estimate(score))
+    gap = both.copy()
+    gap[:3, 0] = np.nan
     with pytest.warns(UserWarning, match="y_score has 3"):
         CBPE(on_nan="drop").fit(y_score=gap, y_true=y_true)
     p, labels, _ = classes_drawn()
@@ -95,7 +81,7 @@ def test_two_columns_are_probabilities():
         CBPE().fit(y_score=p[:, :2], y_true=labels)
 
 
-def test_columns_without_a_curve_are_chances():
+def test_columns_without_a_curve_must_be_probabilities():
     """They must be in [0, 1] even if other columns have a curve."""
     score, y_true = drawn()
     with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
@@ -107,16 +93,14 @@ def test_columns_without_a_curve_are_chances():
     cbpe = CBPE(calibration=[True, True, False]).fit(y_score=p, y_true=labels)
     with pytest.raises(ValueError, match=r"y_score must be in \[0, 1\]"):
         cbpe.estimate(wide, chunks=ONE)
-    assert (
-        only(CBPE(calibration=[True, True, True]).fit(y_score=wide, y_true=labels).estimate(wide, chunks=ONE)).estimate
-        > 0.5
-    )
+    cbpe = CBPE(calibration=[True, True, True]).fit(y_score=wide, y_true=labels)
+    assert only(cbpe.estimate(wide, chunks=ONE)).estimate > 0.5
 
 
 @pytest.mark.parametrize("random_state", [None, np.int64(3)])
-def test_seeds(random_state):
-    score, y_true = drawn()
-    assert len(CBPE(random_state=random_state).fit(y_score=score, y_true=y_true).estimate(score).estimates) == 10
+def test_other_types_of_random_state(random_state):
+    cbpe, (new, _) = fit(random_state=random_state)
+    assert len(cbpe.estimate(new).estimates) == 10
 
 
 def test_importance_weights_need_every_reference_row(monkeypatch):
@@ -134,11 +118,8 @@ def test_importance_weights_need_every_reference_row(monkeypatch):
 
 
 def test_chunks_must_be_a_chunks_object():
-    score, y_true = drawn()
-    for call in (
-        lambda: CBPE().fit(y_score=score, y_true=y_true, chunks=100),
-        lambda: CBPE().fit(y_score=score, y_true=y_true).estimate(score, chunks=3),
-    ):
+    cbpe, (score, y_true) = fit()
+    for call in (lambda: cbpe.fit(y_score=score, y_true=y_true, chunks=100), lambda: cbpe.estimate(score, chunks=3)):
         with pytest.raises(TypeError, match=r"chunks must be created by Chunks\.by_size, by_number or by_period"):
             call()
 
@@ -155,7 +136,7 @@ def test_periods_of_the_reference_are_not_those_of_new_rows():
 
 @pytest.mark.parametrize("form", ["category", "polars", "object"])
 def test_the_features_of_the_forest_may_be_categories(form):
-    """A shift of a text column alone is seen by the domain classifier, and an unseen category counts as one."""
+    """The domain classifier detects a shift of a text column alone, also by an unseen category."""
     random = np.random.default_rng(0)
     towns = np.array(["Łódź", "Kraków", "Gdańsk", None], dtype=object)
     frame = pd.DataFrame({"size": random.normal(size=900), "town": towns[random.integers(4, size=900)]})
@@ -181,6 +162,8 @@ def test_the_features_of_the_forest_may_be_categories(form):
 def test_features_that_are_neither_numbers_nor_categories_are_named():
     score, y_true = drawn(800)
     frame = pd.DataFrame({"a": score, "b": score})
+    with pytest.raises(ValueError, match=r"X must have 800 samples and two dimensions, but has shape \(3, 2\)"):
+        CBPE().fit(y_score=score, y_true=y_true, X=frame[:3])
     mixed = frame.assign(b=[*["high"] * 799, 3.5])
     with pytest.raises(TypeError, match=r"X: column 'b' is .* cannot be sorted: .*make all its values text"):
         CBPE().fit(y_score=score, y_true=y_true, X=mixed)
@@ -204,7 +187,7 @@ def test_features_that_are_neither_numbers_nor_categories_are_named():
         np.array([["2024-02-29"]], dtype="M8[D]"),
     ],
 )
-def test_dates_are_refused_in_every_form(X):
+def test_dates_in_X_are_invalid_in_every_form(X):
     score, y_true = drawn(200)
     cbpe = CBPE().fit(y_score=score, y_true=y_true, X=np.zeros((200, 1)), chunks=ONE)
     sentence = "^X: column (0|'day') holds dates or durations: leave dates out, because new ones alone tell new samples"
@@ -213,13 +196,13 @@ def test_dates_are_refused_in_every_form(X):
             attempt()
 
 
-def of_pyarrow(frame):
+def pyarrow_table(frame):
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
-@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, of_pyarrow])
-def test_columns_are_known_by_name_as_by_the_forest(form):
-    """In another order or renamed they are refused in the same sentences; by position they would be a shift."""
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.from_pandas, pyarrow_table])
+def test_column_names_are_checked_as_by_the_forest(form):
+    """Columns in another order or with other names raise the same errors as in the forest."""
     score, y_true = drawn(300)
     frame = pd.DataFrame({name: score + shift for shift, name in enumerate("abc")})
     forest = AUCForestClassifier(1, max_depth=1, random_state=0).fit(form(frame), y_true)
@@ -233,7 +216,7 @@ def test_columns_are_known_by_name_as_by_the_forest(form):
     assert only(cbpe.estimate(score, X=form(frame), chunks=ONE)).alert is False
 
 
-def test_names_that_only_one_of_both_has_are_warned_about_as_by_the_forest():
+def test_column_names_in_only_one_of_fit_and_estimate():
     score, y_true = drawn(300)
     X = np.column_stack([score, score + 1])
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -253,7 +236,7 @@ def test_names_that_only_one_of_both_has_are_warned_about_as_by_the_forest():
         CBPE().fit(y_true=y_true, y_score=score, X=X, chunks=THREE).estimate(score[:1], X=csr_matrix((1, 3)))
 
 
-def test_numbers_are_not_text():
+def test_columns_of_text_and_of_numbers_are_different():
     score, y_true = drawn(300)
     of_text = pd.DataFrame({"zip": np.where(score > 0.3, "100", "200")})
     of_numbers = of_text.astype(int)

@@ -1,1 +1,1 @@
-"""Tests of other libraries, run with what `aucforest` has in place of theirs."""
+"""Tests of other libraries (peers), run with classes and functions of `aucforest` in place of theirs."""

@@ -1,4 +1,4 @@
-"""What the peers' tests need of pytest, and what becomes of those on the lists."""
+"""A fixture, a marker and a hook for the tests of peers; tests on the lists must fail for the given reason."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -12,7 +12,7 @@ from tests.peers.suite import NONE, WORDING, find, in_other_words, is_of_peer
 
 @pytest.fixture
 def global_random_seed() -> int:
-    """Return scikit-learn's own default of this fixture."""
+    """Return the default of this fixture of scikit-learn."""
     return 42
 
 
@@ -22,9 +22,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
-    """Make sure that a peer's test tests something of ours, and that one that is left out fails for its reason.
+    """Check that a peer's test uses a stand-in, and that a test that is left out fails for its reason.
 
-    Such a test is reported as skipped: a traceback for each of a thousand takes minutes, which xfail would write.
+    Such a test is reported as skipped and not as xfail, which would write a traceback for each; this takes minutes.
     """
     if not is_of_peer(pyfuncitem):
         return (yield)

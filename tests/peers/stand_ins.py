@@ -1,4 +1,4 @@
-"""What takes the places of the peers' classes and functions: ours, with the peers' names, defaults and parameters."""
+"""Stand-ins: classes and functions of `aucforest` with the names, defaults and parameters of those of peers."""
 
 import inspect
 from functools import wraps
@@ -10,7 +10,7 @@ from sklearn.metrics import make_scorer
 from aucforest import AUCForestClassifier, AUCTreeClassifier, metrics
 from aucforest.estimators._paths import path_indicator
 
-# The names of the stand-ins that the present test has used.
+# The names of the stand-ins that the running test has used.
 used: list[str] = []
 
 
@@ -19,11 +19,11 @@ class NothingOfOurs(Exception):
 
 
 class NoCounterpart(Exception):
-    """A test used a class that aucforest has no counterpart of."""
+    """A test used a class without a counterpart in aucforest."""
 
 
 class Missing:
-    """A class without a counterpart: any use beyond making one raises `NoCounterpart`."""
+    """A class without a counterpart: any use of an instance raises `NoCounterpart`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
@@ -34,10 +34,10 @@ class Missing:
 
 
 def _stand_in(**defaults: Any) -> Any:
-    """Return a decorator of subclasses of ours: other defaults, and a note of each use.
+    """Return a decorator of subclasses of our estimators, which sets other defaults and records each use.
 
-    Parameters that ours lack are kept as they are given and do nothing. All others have our own defaults: our
-    criterion, bins and shrinkage take the tests of the peers' plain trees.
+    Parameters that our estimators lack are stored and have no effect. All others have our defaults, so that the peers'
+    tests of trees are run with our criterion, bins and shrinkage.
     """
 
     def decorate(cls: type) -> type:
@@ -65,7 +65,7 @@ def _stand_in(**defaults: Any) -> Any:
 
 
 class _Nodes:
-    """The tree as scikit-learn's, whose arrays the tests read; importances are ours."""
+    """A tree with the arrays of a tree of scikit-learn, and with our importances."""
 
     def __init__(self, classifier: AUCTreeClassifier) -> None:
         self._ours = classifier.trees_[0]
@@ -106,7 +106,7 @@ class ExtraTreeClassifier(_Tree): ...
 
 class _Forest(AUCForestClassifier):
     def _translated(self) -> dict[str, Any]:
-        """Return the values of our parameters that mean what the given ones mean to the peer."""
+        """Return the values of our parameters that correspond to the given values of the peer's parameters."""
         score = make_scorer(self.oob_score) if callable(self.oob_score) else self.oob_score
         return {"oob_score": "accuracy" if score is True else score}
 
@@ -144,12 +144,12 @@ class ExtraTreesClassifier(_Forest): ...
 @_stand_in(n_estimators=100, sampling="balanced", calibration=None, sampling_strategy="auto", replacement=False)
 class BalancedRandomForestClassifier(_Forest):
     def _translated(self) -> dict[str, Any]:
-        """Return parameters by which a tree draws rows: imbalanced-learn's `bootstrap` is a second draw from these."""
+        """Return the parameters with a bootstrap: that of imbalanced-learn is a second one, of the balanced sample."""
         return {**super()._translated(), "bootstrap": True}
 
 
-def _noted(function: Any) -> Any:
-    """Return a function that notes each use."""
+def _recorded(function: Any) -> Any:
+    """Return a function that records each use."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -173,7 +173,7 @@ SKLEARN = {
         missing=("RandomForestRegressor", "ExtraTreesRegressor", "RandomTreesEmbedding"),
     ),
     "sklearn.metrics": {
-        function.__name__: _noted(function)
+        function.__name__: _recorded(function)
         for function in (metrics.roc_auc_score, metrics.roc_curve, metrics.average_precision_score)
     },
 }

@@ -1,4 +1,4 @@
-"""How a peer's test module becomes tests of ours."""
+"""Loading of a test module of a peer with stand-ins, and the reasons for which tests are left out."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,7 @@ class Reason:
     message: str = ""
 
     def explains(self, error: BaseException) -> bool:
-        """Say whether a test that raises this is left out for this reason."""
+        """Return whether a test that raises this error is left out for this reason."""
         return isinstance(error, self.raises) and re.search(self.message, str(error)) is not None
 
 
@@ -55,17 +55,17 @@ PARAMETER = Reason(
 ATTRIBUTE = Reason(
     "other attribute or method: aucforest does not have it", (AttributeError,), "has no attribute|has no setter"
 )
-# The two reasons of tests that are not left out: they must pass, the first ones as in `in_other_words`.
+# The reasons of tests that must pass; those of WORDING with `in_other_words`.
 WORDING = Reason("deliberate difference: messages are in other words, which are not compared", ())
 NONE = Reason("none", ())
 
 
 def deliberate(sentence: str, *raises: type[BaseException], message: str = "") -> Reason:
-    """Return the reason of a test that expects another behaviour; without exceptions, what it asserts does not hold."""
+    """Return the reason of a test that expects another behaviour; by default its assertions fail."""
     return Reason(f"deliberate difference: {sentence}", raises or (AssertionError, _Failed), message)
 
 
-# Patterns of the names of tests, parameters included; the first one that matches a test is the one that counts.
+# Patterns of the names of tests with their parameters; the first pattern that matches a test applies.
 LeftOut = Mapping[Reason, tuple[str, ...]]
 
 
@@ -79,7 +79,7 @@ def find(item: pytest.Function, left_out: LeftOut) -> tuple[str, Reason] | None:
 
 
 class _OnlyOurs(dict[str, Any]):
-    """A table of classes without those that have no counterpart, so that loops over it are of ours only."""
+    """A dict of classes without those that have no counterpart, so that loops use our classes only."""
 
     def __missing__(self, name: str) -> Any:
         raise NoCounterpart(name)
@@ -122,18 +122,18 @@ def _is_missing(value: Any) -> bool:
 
 
 def _repeatable(mark: pytest.Mark) -> pytest.Mark:
-    """Return a mark whose parameters can be gone through again: pytest warns of iterators."""
+    """Return a mark whose parameters can be iterated several times: pytest warns about iterators."""
     arguments = [list(argument) if isinstance(argument, Iterator) else argument for argument in mark.args]
     return getattr(pytest.mark, mark.name).with_args(*arguments, **mark.kwargs).mark
 
 
 def is_of_peer(item: pytest.Item) -> bool:
-    """Say whether a test is a peer's."""
+    """Return whether a test is a test of a peer."""
     return isinstance(item, pytest.Function) and item.function.__module__.startswith(_PREFIX)
 
 
 def _test_the_list_is_up_to_date(request: pytest.FixtureRequest) -> None:
-    """Each pattern applies to some test; that these fail, and for their reason, is seen as they run."""
+    """Check that each pattern applies to a test; whether these fail for their reason is checked when they run."""
     left_out = request.module.LEFT_OUT
     tests = filter(is_of_peer, request.node.parent.collect())
     applied = {entry[0] for test in tests if (entry := find(test, left_out)) is not None}

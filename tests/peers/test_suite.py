@@ -1,4 +1,4 @@
-"""A test is left out for its own reason only."""
+"""Tests of the reasons for which tests of peers are left out."""
 
 import pytest
 
@@ -21,6 +21,6 @@ FAILED = pytest.fail.Exception("DID NOT RAISE ValueError")
         (SEVERAL_TARGETS, [ValueError("y should be a 1d array")], [ValueError("a"), FAILED]),
     ],
 )
-def test_crashes_are_no_reason(reason, errors, others):
+def test_a_reason_explains_its_errors_only(reason, errors, others):
     assert all(map(reason.explains, errors))
     assert not any(map(reason.explains, others))

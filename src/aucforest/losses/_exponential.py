@@ -32,10 +32,11 @@ def _add_totals(values, positive, lanes):
 
 
 @kernel
-def log_sum_of_pairs(values, positive, starts, scale, ends, factors):
-    """Return the logarithm of the sum over pairs; write the factors that convert values to derivatives."""
+def sum_pairs(values, positive, starts, scale, ends, gradient):
+    """Return the logarithm of the sum over pairs; write the gradient, and replace `values` by the hessian diagonal."""
     n_groups = starts.size - 1
     lanes = np.empty((2, LANES))
+    factors = np.empty((n_groups, 2))  # which convert the values of each class to derivatives
     log_sums = np.full(n_groups, -np.inf)
     for group in range(n_groups):
         lanes[:] = 0.0
@@ -51,17 +52,11 @@ def log_sum_of_pairs(values, positive, starts, scale, ends, factors):
         proportion = np.exp(log_sums[group] - log_sum)
         for c in range(2):
             factors[group, c] = scale * proportion / factors[group, c] if proportion > 0.0 else 0.0
-    return log_sum
-
-
-@kernel
-def write_derivatives(values, positive, starts, factors, scale, gradient):
-    """Write the gradient, and replace `values` by the diagonal of the hessian."""
-    for group in range(starts.size - 1):
         rows = slice(starts[group], starts[group + 1])
-        negative_factor, positive_factor = factors[group, 0], factors[group, 1]
         members, is_positive, outputs = values[rows], positive[rows], gradient[rows]
+        negative_factor, positive_factor = factors[group, 0], factors[group, 1]
         for i in range(members.size):
             size = members[i] * (positive_factor if is_positive[i] else negative_factor)
             outputs[i] = -size if is_positive[i] else size
             members[i] = size * (scale - size)
+    return log_sum

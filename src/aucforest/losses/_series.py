@@ -1,4 +1,4 @@
-"""Sums of sigmoid-like functions and the squared hinge of score differences over all pairs, in one pass over the rows.
+"""Sums of sigmoid-like functions and the squared hinge of score differences over all pairs, in O(n) from sorted rows.
 
 With z = exp(-|x|) and x the difference of two scores in units of eps, every function is z q(z), where q is analytic
 except for a pole or branch point at z = -1. On 0 <= z <= 1 the Chebyshev series of such a q converges like
@@ -89,79 +89,84 @@ def _dot(series, terms):
 
 
 @kernel
-def add_series_sums(scores, positive, weights, starts, scale, direction, table, sums):
-    """Add to each row of `sums` the functions of `table`, summed over the pairs with previous rows.
+def add_series(scores, weights, starts, scale, table, sums):
+    """Add to each row of `sums` the functions of `table`, summed over the pairs of the row.
 
-    Rows are sorted by score within groups. `direction` is 1 for ascending, -1 for descending order.
+    Rows are sorted by score within groups. The weights of negative rows have a minus sign, also those that are 0.
     """
     moments = np.empty((2, TERMS))
     rise, fall = np.empty(TERMS), np.empty(TERMS)
     totals, lags = np.empty(2), np.empty(2)
-    for group in range(starts.size - 1):
-        moments[:] = 0.0
-        totals[:] = 0.0
-        lags[:] = 0.0
-        first = starts[group] if direction > 0 else starts[group + 1] - 1
-        anchor = scores[first]
-        for step in range(starts[group + 1] - starts[group]):
-            i = first + direction * step
-            offset = abs(scores[i] - anchor) * scale
-            if offset > 1.0:
-                _move_anchor(offset, lags, totals, moments, fall)
-                anchor = scores[i]
-                offset = 0.0
-            row_class = np.int64(positive[i])
-            other_class = 1 - row_class
-            up = math.exp(offset)
-            _set_powers(up, weights[i], rise)
-            _set_powers(1.0 / up, 1.0, fall)
-            # each loop writes one array only, so that it is vectorized
-            other_moments, row_moments = moments[other_class], moments[row_class]
-            for k in range(TERMS):
-                fall[k] *= other_moments[k]
-            for k in range(TERMS):
-                row_moments[k] += rise[k]
-            # a negative row below a positive one is in the right order
-            series = table[row_class if direction > 0 else other_class]
-            total = totals[other_class]
-            distance = lags[other_class] + total * offset
-            for q in range(sums.shape[1]):
-                sums[i, q] += series[q, 0] * distance + series[q, 1] * total + _dot(series[q], fall)
-            totals[row_class] += weights[i]
-            lags[row_class] -= weights[i] * offset
+    for direction in (1, -1):  # the pairs with lower scores, and then those with higher scores
+        for group in range(starts.size - 1):
+            moments[:] = 0.0
+            totals[:] = 0.0
+            lags[:] = 0.0
+            first = starts[group] if direction > 0 else starts[group + 1] - 1
+            anchor = scores[first]
+            for step in range(starts[group + 1] - starts[group]):
+                i = first + direction * step
+                offset = abs(scores[i] - anchor) * scale
+                if offset > 1.0:
+                    _move_anchor(offset, lags, totals, moments, fall)
+                    anchor = scores[i]
+                    offset = 0.0
+                weight = abs(weights[i])
+                row_class = np.int64(math.copysign(1.0, weights[i]) > 0.0)
+                other_class = 1 - row_class
+                up = math.exp(offset)
+                _set_powers(up, weight, rise)
+                _set_powers(1.0 / up, 1.0, fall)
+                # each loop writes one array only, so that it is vectorized
+                other_moments, row_moments = moments[other_class], moments[row_class]
+                for k in range(TERMS):
+                    fall[k] *= other_moments[k]
+                for k in range(TERMS):
+                    row_moments[k] += rise[k]
+                # a negative row below a positive one is in the right order
+                series = table[row_class if direction > 0 else other_class]
+                total = totals[other_class]
+                distance = lags[other_class] + total * offset
+                for q in range(sums.shape[1]):
+                    sums[i, q] += series[q, 0] * distance + series[q, 1] * total + _dot(series[q], fall)
+                totals[row_class] += weight
+                lags[row_class] -= weight * offset
 
 
 @kernel
-def add_hinge_sums(scores, positive, weights, starts, scale, direction, sums):
-    """Add the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
+def write_hinge(scores, weights, starts, scale, sums):
+    """Write the squared hinge, minus its first and its second derivative, summed over the pairs of each row.
 
-    Negative rows are processed in ascending and positive rows in descending order. The rows of the other class within
-    the margin are represented by moments of their distance to its edge. Distances only increase, so nothing cancels.
+    Rows are sorted and weighted as for `add_series`. Negative rows are processed in ascending and positive rows in
+    descending order. The rows of the other class within the margin are represented by moments of their distance to its
+    edge. Distances only increase, so nothing cancels.
     """
-    for group in range(starts.size - 1):
-        first = starts[group] if direction > 0 else starts[group + 1] - 1
-        n_rows = starts[group + 1] - starts[group]
-        edge, total, once, twice = scores[first], 0.0, 0.0, 0.0
-        ahead = 0
-        for step in range(n_rows):
-            i = first + direction * step
-            if positive[i] == (direction > 0):
-                continue
-            # `edge` is a score, one margin behind the true edge, because adding the margin would lose small digits
-            moved = abs(scores[i] - edge) * scale
-            twice += moved * (2.0 * once + moved * total)
-            once += moved * total
-            edge = scores[i]
-            while ahead < n_rows:
-                j = first + direction * ahead
-                reach = 1.0 - direction * (scores[j] - edge) * scale
-                if reach <= 0.0:
-                    break
-                if positive[j] != positive[i]:
-                    total += weights[j]
-                    once += weights[j] * reach
-                    twice += weights[j] * reach * reach
-                ahead += 1
-            sums[i, 0] += twice
-            sums[i, 1] += 2.0 * once
-            sums[i, 2] += 2.0 * total
+    for direction in (1, -1):
+        for group in range(starts.size - 1):
+            first = starts[group] if direction > 0 else starts[group + 1] - 1
+            n_rows = starts[group + 1] - starts[group]
+            edge, total, once, twice = scores[first], 0.0, 0.0, 0.0
+            ahead = 0
+            for step in range(n_rows):
+                i = first + direction * step
+                if math.copysign(1.0, weights[i]) == direction:
+                    continue
+                # `edge` is a score, one margin behind the true edge, because adding the margin would lose small digits
+                moved = abs(scores[i] - edge) * scale
+                twice += moved * (2.0 * once + moved * total)
+                once += moved * total
+                edge = scores[i]
+                while ahead < n_rows:
+                    j = first + direction * ahead
+                    reach = 1.0 - direction * (scores[j] - edge) * scale
+                    if reach <= 0.0:
+                        break
+                    weight = direction * weights[j]
+                    if weight > 0.0:  # a row of the other class
+                        total += weight
+                        once += weight * reach
+                        twice += weight * reach * reach
+                    ahead += 1
+                sums[i, 0] = twice
+                sums[i, 1] = 2.0 * once
+                sums[i, 2] = 2.0 * total

@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.losses._exponential import log_sum_of_pairs, write_derivatives, write_exponents
-from aucforest.losses._series import TABLES, add_hinge_sums, add_series_sums
+from aucforest.losses._exponential import sum_pairs, write_exponents
+from aucforest.losses._series import TABLES, add_series, write_hinge
 from aucforest.metrics.ranking import WORD, rank_rows
 from aucforest.metrics.validation import (
     FloatArray,
@@ -172,18 +172,17 @@ def _mean_of_pairs(
     if pairs.groups is not None:
         rows = rows[np.argsort(pairs.groups[rows], kind="stable")]
     weights = np.ones(rows.size) if pairs.weights is None else pairs.weights
+    signed = np.where(pairs.positive, weights, -weights)
+    ranked, starts, scale = scores[rows], pairs.starts(), 1.0 / eps
     sums = np.zeros((rows.size, n_functions))  # sums over the pairs of each row; a pair is in the sums of both its rows
-    in_order, positive, weights_in_order, starts = scores[rows], pairs.positive[rows], weights[rows], pairs.starts()
-    for direction in (1, -1):
-        if loss == "squared_hinge":
-            add_hinge_sums(in_order, positive, weights_in_order, starts, 1.0 / eps, direction, sums)
-        else:
-            table = np.ascontiguousarray(TABLES[loss][:, :n_functions])
-            add_series_sums(in_order, positive, weights_in_order, starts, 1.0 / eps, direction, table, sums)
+    if loss == "squared_hinge":
+        write_hinge(ranked, signed[rows], starts, scale, sums)
+    else:
+        add_series(ranked, signed[rows], starts, scale, np.ascontiguousarray(TABLES[loss][:, :n_functions]), sums)
     sums[rows] = sums.copy()  # in the order of the rows again
-    scale = weights / pairs.total
-    gradient = np.where(pairs.positive, -scale, scale) * sums[:, 1] / eps
-    return 0.5 * float(scale @ sums[:, 0]), gradient, weights * sums[:, -1] / (pairs.total * eps * eps)
+    value = 0.5 * float(weights / pairs.total @ sums[:, 0])
+    gradient = -signed / pairs.total * sums[:, 1] / eps
+    return value, gradient, weights * sums[:, -1] / (pairs.total * eps * eps)
 
 
 def _score_ends(scores: FloatArray, positive: NDArray[np.uint8], starts: NDArray[np.intp], scale: float) -> FloatArray:
@@ -214,10 +213,8 @@ def _log_mean_exp(pairs: Pairs, scores: FloatArray, eps: float) -> tuple[float, 
     values = np.empty(scores.size)
     write_exponents(scores, positive, starts, scale, ends, values)
     np.exp(values, out=values)
-    factors = np.empty_like(ends)
-    log_sum = log_sum_of_pairs(values, positive, starts, scale, ends, factors)
     gradient = np.empty_like(values)
-    write_derivatives(values, positive, starts, factors, scale, gradient)
+    log_sum = sum_pairs(values, positive, starts, scale, ends, gradient)
     if pairs.groups is not None:
         gradient[order], values[order] = gradient.copy(), values.copy()
     return float(log_sum - np.log(pairs.total)), gradient, values

@@ -378,8 +378,8 @@ class ThresholdCurveDisplay(Display):
         mean_cost = None
         if matrix is not None:
             fp_cost, fn_cost = error_costs(matrix)
-            of_errors = (fp_cost * fps[1:] + fn_cost * (positives - tps[1:]))[::-1]
-            mean_cost = (np.diag(matrix) @ [negatives, positives] + of_errors) / (negatives + positives)
+            error_cost = (fp_cost * fps[1:] + fn_cost * (positives - tps[1:]))[::-1]
+            mean_cost = (np.diag(matrix) @ [negatives, positives] + error_cost) / (negatives + positives)
         return cls(thresholds[:0:-1].astype(np.float64), curves, cost=mean_cost, threshold=threshold).plot(ax)
 
     @classmethod

@@ -197,8 +197,8 @@ def group_rates(
     weights = check_weights(sample_weight, predicted.size, of="y_pred")
     groups = as_column(group)
     check_length(groups, "group", predicted.size, of="y_pred")
-    names, indices = _code_groups(groups)
-    return rates_of_groups(names, indices, positive, selected, proba, weights, reference=reference, level=level)
+    rows = PredictedRows(positive, selected, proba, weights)
+    return compare_groups(*_code_groups(groups), rows, reference=reference, level=level)
 
 
 def _code_groups(groups: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
@@ -235,18 +235,20 @@ class _Estimate(NamedTuple):
         return self.mean - self.proportion, self.mean - high, self.mean - low
 
 
-def rates_of_groups(
-    names: Sequence[Any],
-    indices: NDArray[np.int64],
-    positive: NDArray[np.bool_],
-    selected: NDArray[np.bool_],
-    proba: FloatArray | None,
-    weights: FloatArray | None,
-    *,
-    reference: Any = None,
-    level: float = 0.95,
+class PredictedRows(NamedTuple):
+    """Whether each row is positive and is predicted positive, with optional probabilities and weights."""
+
+    positive: NDArray[np.bool_]
+    selected: NDArray[np.bool_]
+    proba: FloatArray | None = None
+    weights: FloatArray | None = None
+
+
+def compare_groups(
+    names: Sequence[Any], indices: NDArray[np.int64], rows: PredictedRows, *, reference: Any = None, level: float
 ) -> GroupRates:
     """Return `group_rates` of validated rows, given the names of the groups and the group index of each row."""
+    positive, selected, proba, weights = rows
     weights = np.ones(positive.size) if weights is None else weights / (weights.max() or 1.0)
     has_weight = weights > 0.0
     if not has_weight.any():
@@ -257,7 +259,7 @@ def rates_of_groups(
     for k in present:
         inside = indices == k
         denominators = {"selection_rate": inside, "recall": inside & positive, "fpr": inside & ~positive}
-        estimates[k] = {name: rate_estimate(selected[rows], weights[rows]) for name, rows in denominators.items()}
+        estimates[k] = {name: rate_estimate(selected[part], weights[part]) for name, part in denominators.items()}
         if proba is not None:
             estimates[k]["calibration"] = _calibration(positive[inside], proba[inside], weights[inside])
     base = int(np.argmax(n_rows)) if reference is None else _find(reference, names, present)

@@ -11,7 +11,6 @@ scores with the same high word form a run, and only these runs are sorted again 
 `weights` is None if all weights are one; sums are then exact integers.
 """
 
-from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,11 +155,6 @@ def _rank_rows(words, packed, spare, counts):
         _pack_low_words(words, packed, spare)
         _finish_runs(packed, spare, counts)
     return True
-
-
-def rank_columns(y_score: Scores) -> Iterator[NDArray[np.uint64]]:
-    """Yield `rank_rows` of every column, shape (n,) each."""
-    return (rank_rows(np.ascontiguousarray(column)) for column in y_score.T)
 
 
 def rank_rows(y_score: Scores) -> NDArray[np.uint64]:
@@ -380,11 +374,10 @@ def lost_columns(codes: NDArray[np.uint32], matrices: FloatArray, weights: Float
     return lost, totals
 
 
-def lost_pairs(
-    codes: NDArray[np.uint32], columns: Iterable[NDArray[np.uint64]], n_classes: int, weights: FloatArray | None
-) -> NDArray[Any]:
+def lost_pairs(codes: NDArray[np.uint32], y_score: Scores, weights: FloatArray | None) -> NDArray[Any]:
     """Return matrix[k, j]: twice the weight of pairs that column k ranks with class k below class j; ignore k = j."""
+    n_classes = y_score.shape[1]
     lost: NDArray[Any] = np.zeros((n_classes, n_classes), np.int64 if weights is None else np.float64)
-    for k, ranked in enumerate(columns):
-        _lost_pairs(ranked, k, codes, weights, lost[k])
+    for k in range(n_classes):
+        _lost_pairs(rank_rows(np.ascontiguousarray(y_score[:, k])), k, codes, weights, lost[k])
     return lost

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aucforest.metrics.ranking import cumulate, lost_columns, lost_pairs, mann_whitney, rank_columns, rank_rows
+from aucforest.metrics.ranking import cumulate, lost_columns, lost_pairs, mann_whitney, rank_rows
 from aucforest.metrics.validation import (
     FloatArray,
     Scores,
@@ -266,9 +266,8 @@ def _average_pairs(
     codes: NDArray[np.uint32], scores: Scores, weights: FloatArray | None, average: str | None
 ) -> float | FloatArray:
     """Return `hand_till_score` of validated arguments, without a warning."""
-    n_classes = scores.shape[1]
-    totals = np.bincount(codes, weights, minlength=n_classes)
-    matrix = _pair_matrix(lost_pairs(codes, rank_columns(scores), n_classes, weights), totals)
+    totals = np.bincount(codes, weights, minlength=scores.shape[1])
+    matrix = _pair_matrix(lost_pairs(codes, scores, weights), totals)
     if average is None:
         return matrix
     pair_weights = totals[:, None] + totals if average == "weighted" else np.ones_like(matrix)

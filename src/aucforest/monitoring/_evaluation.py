@@ -165,14 +165,14 @@ def evaluate(
         offset = offset or curves.no_offset
         shift = offset.value
         noise, freedom = curves.noise(scored, estimate.influence, offset)
-    if metric.draw is not None and (metric.always_drawn or is_small(scored.rows.p)):
-        drawn = metric.draw(scored.rows, cbpe.n_simulations, random)
-        drawn = drawn[~np.isnan(drawn)]
-        if drawn.size < 2:
+    if metric.simulate is not None and (metric.always_simulated or is_small(scored.rows.p)):
+        simulated = metric.simulate(scored.rows, cbpe.n_simulations, random)
+        simulated = simulated[~np.isnan(simulated)]
+        if simulated.size < 2:
             return Evaluated(float(np.clip(centre - shift, metric.low, metric.high)))
-        moved = np.sqrt(noise) * random.standard_t(min(freedom, MANY), drawn.size)
-        bounds = np.quantile(drawn + moved, tails(cbpe.level))
-        error = np.sqrt(float(drawn.var()) + noise)
+        moved = np.sqrt(noise) * random.standard_t(min(freedom, MANY), simulated.size)
+        bounds = np.quantile(simulated + moved, tails(cbpe.level))
+        error = np.sqrt(float(simulated.var()) + noise)
     else:
         variance = label_variance(scored.rows.p, estimate.influence) + noise
         error = np.sqrt(variance)

@@ -43,16 +43,10 @@ class Samples(NamedTuple):
 
 
 def read_samples(
-    y_score: ArrayLike,
-    y_true: ArrayLike | None,
-    y_pred: ArrayLike | None,
-    X: Any,
-    *,
-    classes: ArrayLike | None,
-    on_nan: str,
-    is_reference: bool,
+    cbpe: Any, y_score: ArrayLike, y_true: ArrayLike | None, y_pred: ArrayLike | None, X: Any, *, is_reference: bool
 ) -> tuple[Samples, NDArray[Any]]:
-    """Return the validated samples and the classes, by default the sorted labels."""
+    """Return the validated samples and the classes, by default the sorted labels of the reference."""
+    classes = cbpe.labels if is_reference else cbpe.classes_
     scores = _columns(y_score)
     n_rows = len(scores)
     unscored, unlabelled = np.asarray(np.isnan(scores).any(axis=1)), np.zeros(n_rows, dtype=bool)
@@ -67,7 +61,7 @@ def read_samples(
             codes[~unlabelled], classes = class_codes(labels, labels.size, labels=classes)
         elif is_reference:
             raise ValueError(f"all {n_rows} labels of y_true are missing")
-    _report_missing(int(unscored.sum()), int(unlabelled.sum()), on_nan, is_reference)
+    _report_missing(int(unscored.sum()), int(unlabelled.sum()), cbpe.on_nan, is_reference)
     kept = ~(unscored | unlabelled) if is_reference else ~unscored
     if not kept.any():
         raise ValueError("no samples are left: each lacks a score or a label")

@@ -19,7 +19,7 @@ from aucforest.monitoring._rows import FloatArray, IntArray, Rows, check_raw_sco
 from aucforest.monitoring._tables import UNKNOWN, Samples
 from aucforest.monitoring.calibration import columns_to_fit, is_rising
 from aucforest.monitoring.chunks import Chunks
-from aucforest.monitoring.metrics import Metric, Normalize, alert_limits, find_metrics, is_beyond, reach_of_limits
+from aucforest.monitoring.metrics import Metric, Normalize, alert_limits, find_metrics, is_beyond, relative_reach
 from aucforest.monitoring.result import CBPEResult, ChunkEstimate
 from aucforest.monitoring.shift import LEAST_CHUNKS, MOST_CHUNKS, Sample, ShiftReport, measure_shift, prediction_limits
 from aucforest.monitoring.soft import soft_roc_auc
@@ -30,7 +30,7 @@ from aucforest.tables.rows import indexable_rows
 FEWEST_POSITIVES = 50
 
 
-def _few_of(names: list[str]) -> str:
+def _shorten(names: list[str]) -> str:
     """Return the first five names as text, which ends with "and more" if there are others."""
     return f"{', '.join(names[:5])}{' and more' if len(names) > 5 else ''}"
 
@@ -214,9 +214,7 @@ class CBPE(BaseEstimator):
         """
         _tables.check_options(self)
         features, categories = _tables.learn_features(X)
-        samples, classes = _tables.read_samples(
-            y_score, y_true, y_pred, features, classes=self.labels, on_nan=self.on_nan, is_reference=True
-        )
+        samples, classes = _tables.read_samples(self, y_score, y_true, y_pred, features, is_reference=True)
         metrics = find_metrics(self.metrics, classes, self.multi_class, self.normalize, self.cost)
         chunks = _tables.choose_chunks(chunks, Chunks.by_number(10))
         full = [chunk.rows for chunk in chunks.split(len(samples.scores)) if chunk.is_full]
@@ -336,9 +334,7 @@ class CBPE(BaseEstimator):
         """
         check_is_fitted(self, "limits_")
         X = _tables.encode_features(self, X, self._categories)
-        samples, _ = _tables.read_samples(
-            y_score, y_true, y_pred, X, classes=self.classes_, on_nan=self.on_nan, is_reference=False
-        )
+        samples, _ = _tables.read_samples(self, y_score, y_true, y_pred, X, is_reference=False)
         _tables.check_columns(self, self._metrics, samples)
         rows: list[ChunkEstimate] = []
         shifts, vague = {}, []
@@ -352,15 +348,14 @@ class CBPE(BaseEstimator):
             for metric, values in zip(self._metrics, evaluated):
                 limits = self._limits_for(metric, len(piece.scores))
                 alert = self._is_alert(metric, values, limits, report.valid)
-                n_rows, value = len(piece.scores), realized[metric.name]
-                key, start, end = chunk.key, chunk.start, chunk.end
-                rows.append(ChunkEstimate(key, start, end, n_rows, metric.name, *values, value, *limits, alert))
+                value, n_rows = realized[metric.name], len(piece.scores)
+                rows.append(ChunkEstimate(*chunk[:3], n_rows, metric.name, *values, value, *limits, alert))
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
-            warn_undefined(f"the estimates are not defined: {_few_of(bad)}")
+            warn_undefined(f"the estimates are not defined: {_shorten(bad)}")
         if vague:
             warn(
-                f"no shift could be beyond its limits in {_few_of(vague)}, so that alerts are undefined: take"
+                f"no shift could be beyond its limits in {_shorten(vague)}, so that alerts are undefined: take"
                 " larger chunks, or fit with 10 of them or more"
             )
         return CBPEResult(tuple(rows), shifts)
@@ -378,7 +373,7 @@ class CBPE(BaseEstimator):
         self.calibrated_ = columns_to_fit(columns, truth, self.calibration, self.random_state)
         check_raw_scores(samples.scores, self.calibrated_)
         positives = np.where(self.calibrated_, truth.sum(axis=0), np.inf)
-        top_metrics = [metric.name for metric in self._metrics if metric.always_drawn]
+        top_metrics = [metric.name for metric in self._metrics if metric.always_simulated]
         if top_metrics and positives.min() < FEWEST_POSITIVES:
             rarest = self.classes_[-len(columns) :][positives.argmin()]  # the second of two classes
             warn(
@@ -406,9 +401,9 @@ class CBPE(BaseEstimator):
             self.limits_[metric.name] = self._limits_for(metric, self._usual_size)
             if metric.name in self.metrics:  # not for cells of the confusion matrix
                 chance = metric.estimate(no_information).value * metric.ratio(self._usual_size, len(p))
-                reaches[metric.name] = reach_of_limits(values, self.threshold, chance)
-        self._warn_of_no_limits(len(pieces))
-        self._warn_of_wide_limits(reaches)
+                reaches[metric.name] = relative_reach(values, self.threshold, chance)
+        self._warn_if_limits_are_missing(len(pieces))
+        self._warn_if_limits_are_wide(reaches)
 
     def _limits_for(self, metric: Metric, n_rows: float) -> tuple[float, float]:
         """Return the alert limits of a metric for a chunk of `n_rows` samples."""
@@ -429,7 +424,7 @@ class CBPE(BaseEstimator):
         can_be_beyond = lower > metric.low or upper < metric.high
         return None if valid is None or np.isnan(value) or not can_be_beyond else False
 
-    def _warn_of_no_limits(self, n_pieces: int) -> None:
+    def _warn_if_limits_are_missing(self, n_pieces: int) -> None:
         """Warn if limits are missing, because there are too few full reference chunks or they lack a class."""
         n_rows = len(self._reference.p)
         if n_pieces < LEAST_CHUNKS:
@@ -445,8 +440,8 @@ class CBPE(BaseEstimator):
                 f" it is defined, but there are {next(iter(lacking.values()))} of {n_pieces}: fit with larger chunks"
             )
 
-    def _warn_of_wide_limits(self, reaches: dict[str, float]) -> None:
-        """Warn of limits that not even scores without information would cross; see `reach_of_limits`."""
+    def _warn_if_limits_are_wide(self, reaches: dict[str, float]) -> None:
+        """Warn of limits that not even scores without information would cross; see `relative_reach`."""
         wide = {name: reach for name, reach in reaches.items() if 1.0 < reach < np.inf}
         if not wide:
             return

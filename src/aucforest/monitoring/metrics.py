@@ -162,8 +162,10 @@ class Metric(NamedTuple):
     high: float = 1.0
     needs_predictions: bool = True
     grows: bool = False  # whether it is proportional to the number of samples, as counts and total costs are
-    draw: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None  # returns values for simulated labels
-    always_drawn: bool = False  # whether intervals always use simulated labels, even if no class is rare
+    simulate: Callable[[Rows, int, np.random.Generator], FloatArray] | None = (
+        None  # returns values for simulated labels
+    )
+    always_simulated: bool = False  # whether intervals always use simulated labels, even if no class is rare
 
     def ratio(self, n_rows: float, n_before: float) -> float:
         """Return the factor that scales the metric of `n_before` samples to `n_rows` samples."""
@@ -176,19 +178,18 @@ def find_metrics(
     """Return the metrics with the given names; ValueError if a name is unknown."""
     metrics: list[Metric] = []
     for name in names:
+        from_scores = partial(Metric, name, needs_predictions=False)
         at_k = proportion_at_k(name)
-        if at_k is None and name not in NAMES:
-            raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
         if at_k is not None:
-            soft_at_k, draw_at_k = partial(soft.soft_at_k, *at_k), partial(soft.sample_at_k, *at_k)
-            metrics.append(Metric(name, soft_at_k, needs_predictions=False, draw=draw_at_k, always_drawn=True))
+            soft_at_k, simulate_at_k = partial(soft.soft_at_k, *at_k), partial(soft.simulate_at_k, *at_k)
+            metrics.append(from_scores(soft_at_k, simulate=simulate_at_k, always_simulated=True))
         elif name == "roc_auc" and len(classes) == 2:
-            metrics.append(Metric(name, soft.soft_roc_auc, needs_predictions=False, draw=soft.sample_aucs))
+            metrics.append(from_scores(soft.soft_roc_auc, simulate=soft.simulate_aucs))
         elif name == "roc_auc":
-            metrics.append(Metric(name, soft.MULTICLASS_AUCS[multi_class], needs_predictions=False))
+            metrics.append(from_scores(soft.MULTICLASS_AUCS[multi_class]))
         elif name == "average_precision":
-            estimate, draw = soft.soft_average_precision, soft.sample_average_precisions
-            metrics.append(Metric(name, estimate, needs_predictions=False, draw=draw, always_drawn=True))
+            soft_precision, simulate_precision = soft.soft_average_precision, soft.simulate_average_precisions
+            metrics.append(from_scores(soft_precision, simulate=simulate_precision, always_simulated=True))
         elif name == "confusion_matrix":
             metrics += _cells(classes, normalize)
         elif name in COSTS:
@@ -197,8 +198,10 @@ def find_metrics(
             per_row = name == "cost_per_row"
             function = partial(total_cost, check_cost(cost, len(classes)), per_row=per_row)
             metrics.append(Metric(name, partial(estimate_by, function), -np.inf, np.inf, grows=not per_row))
-        else:
+        elif name in THRESHOLD_METRICS:
             metrics.append(Metric(name, partial(estimate_by, THRESHOLD_METRICS[name])))
+        else:
+            raise ValueError(f"metrics must be among {', '.join((*NAMES, *AT_K))}, but has {name!r}")
     return metrics
 
 
@@ -225,7 +228,7 @@ def alert_limits(metric: Metric, values: FloatArray, threshold: float) -> tuple[
     return float(max(metric.low, values.mean() - reach)), float(min(metric.high, values.mean() + reach))
 
 
-def reach_of_limits(values: FloatArray, threshold: float, chance: float) -> float:
+def relative_reach(values: FloatArray, threshold: float, chance: float) -> float:
     """Return how far the alert limits are from the mean, divided by the distance of `chance`, NaN if undefined.
 
     Above 1, even scores without information, whose metric is `chance`, would be within the limits.

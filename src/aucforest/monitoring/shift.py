@@ -86,11 +86,11 @@ def stability_index(
         extreme = np.zeros_like(n_before)
         extreme[n_before.argmin()] = column.order.size
         rest = n_before - n_after if is_part else n_before
-        indices.append((index_of_counts(rest, n_after), index_of_counts(n_before, extreme)))
+        indices.append((psi_from_counts(rest, n_after), psi_from_counts(n_before, extreme)))
     return np.max(indices, axis=0).tolist()
 
 
-def index_of_counts(n_before: IntArray, n_after: IntArray) -> float:
+def psi_from_counts(n_before: IntArray, n_after: IntArray) -> float:
     """Return the population stability index of numbers of samples in bins; empty bins are ignored."""
     counts = np.array([n_before, n_after])
     # 1/2 is added to each count, so that no proportion is 0
@@ -134,8 +134,8 @@ def tell_apart(
     reference samples that are used, with a mean of 1. The columns `categorical` contain codes. Each of the two samples
     needs at least two rows, and at most MOST_ROWS are used, but all reference rows if `all_reference` is True.
     """
-    kept = np.arange(len(reference)) if all_reference else _sample(len(reference), random)
-    new = new[_sample(len(new), random)]
+    kept = np.arange(len(reference)) if all_reference else _choose_rows(len(reference), random)
+    new = new[_choose_rows(len(new), random)]
     is_new = np.repeat([False, True], [len(kept), len(new)])
     seed = int(random.integers(2**31))
     options: dict[str, Any] = {"criterion": "gini", "shrinkage": None, "min_samples_leaf": 10}
@@ -151,7 +151,7 @@ def tell_apart(
     return float(roc_auc_score(is_new, proba)), float(error), effective_size, ratios
 
 
-def _sample(n_rows: int, random: np.random.Generator) -> IntArray:
+def _choose_rows(n_rows: int, random: np.random.Generator) -> IntArray:
     """Return the indices of all rows, or of MOST_ROWS random rows if there are more."""
     if n_rows <= MOST_ROWS:
         return np.arange(n_rows)

@@ -1,7 +1,7 @@
 """AUC, average precision, and precision and recall at k of samples that are positive with probability p.
 
 Each metric is computed with p in place of the labels, together with the expectation of the realized metric and the
-influence of the labels. The functions `sample_*` compute metrics of simulated labels (parametric bootstrap).
+influence of the labels. The functions `simulate_*` compute metrics of simulated labels (parametric bootstrap).
 """
 
 from collections.abc import Callable
@@ -30,8 +30,8 @@ def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
 
         AUC = 1/2 + sum(p (R - (n + 1) / 2)) / D.
 
-    This is the area under the curve of expected rates at all thresholds; ties count half [1]_. If p is 0 or 1 it is the
-    ordinary AUC.
+    This is the area under the curve of expected rates at all thresholds; ties count half. If p is 0 or 1 it is the
+    ordinary AUC. See the reference of `CBPE`.
 
     Parameters
     ----------
@@ -49,11 +49,6 @@ def soft_auc(*, p: ArrayLike, y_score: ArrayLike) -> float:
     ------
     ValueError, TypeError
         If the input is empty or not finite real numbers, lengths differ, or p is outside [0, 1].
-
-    References
-    ----------
-    .. [1] J. Bialek, W. Kuberski, N. Perrakis, A. Bifet, "Estimating model performance under covariate shift without
-       labels", 2024.
 
     Examples
     --------
@@ -148,8 +143,8 @@ def soft_auc_interval(
     if np.isnan(estimate.value):
         return SoftAUCInterval(np.nan, np.nan, np.nan, np.nan)
     if method == "bootstrap" or (method == "auto" and is_small(rows.p)):
-        drawn = sample_aucs(rows, n_simulations, np.random.default_rng(random_state))
-        low, high = np.nanquantile(drawn, tails(level))
+        simulated = simulate_aucs(rows, n_simulations, np.random.default_rng(random_state))
+        low, high = np.nanquantile(simulated, tails(level))
     else:
         low, high = estimate.expected - z * error, estimate.expected + z * error
     auc, low, high = np.clip([estimate.expected, low, high], 0.0, 1.0).tolist()
@@ -359,7 +354,7 @@ soft_average_precision = partial(_mean_of_columns, _column_precision)
 MULTICLASS_AUCS: dict[str, Callable[[Rows], Estimate]] = {"ovo": one_vs_one_auc, "ovr": one_vs_rest_auc}
 
 
-def sample_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
+def simulate_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
     """Return the AUC of each simulation of the labels of two classes, NaN for simulations with a single class.
 
     Only members of the rarer class are simulated. A sample with probability q is a member if a Poisson variable with
@@ -374,14 +369,14 @@ def sample_aucs(rows: Rows, n_simulations: int, random: np.random.Generator) -> 
     simulation = np.repeat(np.arange(n_simulations), counts)
     row = np.searchsorted(rates, random.random(simulation.size) * rates[-1], side="right")
     simulation, row = np.divmod(np.unique(simulation * n_rows + row), n_rows)
-    drawn = np.bincount(simulation, minlength=n_simulations) + float(certain.sum())
+    members = np.bincount(simulation, minlength=n_simulations) + float(certain.sum())
     ranks = np.bincount(simulation, weights=midranks[row], minlength=n_simulations) + midranks[certain].sum()
-    pairs = drawn * (n_rows - drawn)
+    pairs = members * (n_rows - members)
     excess = np.divide(ranks, pairs, out=np.full(n_simulations, np.nan), where=pairs > 0)
     return 0.5 - excess if flipped else 0.5 + excess
 
 
-def sample_average_precisions(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
+def simulate_average_precisions(rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
     """Return the average precision of each simulation, the mean over classes; NaN if a class does not occur."""
 
     def average_precision(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
@@ -390,10 +385,10 @@ def sample_average_precisions(rows: Rows, n_simulations: int, random: np.random.
         above = np.cumsum(descending, axis=1)[:, called - 1]
         return np.asarray(precision_area(above, above / called))
 
-    return _sample(average_precision, rows, n_simulations, random)
+    return _simulate(average_precision, rows, n_simulations, random)
 
 
-def sample_at_k(kind: str, k: float, rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
+def simulate_at_k(kind: str, k: float, rows: Rows, n_simulations: int, random: np.random.Generator) -> FloatArray:
     """Return precision or recall at the proportion k of each simulation, the mean over classes; NaN if undefined."""
 
     def at_k(column: RankedColumn, labels: NDArray[np.bool_]) -> FloatArray:
@@ -401,10 +396,10 @@ def sample_at_k(kind: str, k: float, rows: Rows, n_simulations: int, random: np.
         total = labels.sum(axis=1) if kind == "recall" else np.full(len(labels), k * column.order.size)
         return np.divide(hits, total, out=np.full(len(labels), np.nan), where=total > 0)
 
-    return _sample(at_k, rows, n_simulations, random)
+    return _simulate(at_k, rows, n_simulations, random)
 
 
-def _sample(
+def _simulate(
     metric: Callable[[RankedColumn, NDArray[np.bool_]], FloatArray],
     rows: Rows,
     n_simulations: int,

@@ -9,7 +9,7 @@ from scipy.stats import chi2
 
 from aucforest.inspection.comparison import holm
 from aucforest.metrics.intervals import normal_quantile
-from aucforest.monitoring.shift import MOST_ROWS, N_BINS, index_of_counts, tell_apart
+from aucforest.monitoring.shift import MOST_ROWS, N_BINS, psi_from_counts, tell_apart
 from aucforest.report.data import Pair, Training, as_numbers, encode_pair, same_columns
 from aucforest.report.metrics import LEVEL
 from aucforest.report.page import Section, Table, number, percent
@@ -55,7 +55,7 @@ def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
     freedom, scale = np.count_nonzero(new + old) - 1, 1.0 / new.sum() + 1.0 / old.sum()
     if freedom == 0:
         return 0.0, 0.0, 1.0
-    psi = index_of_counts(old, new)
+    psi = psi_from_counts(old, new)
     return psi, float(chi2.ppf(LEVEL, freedom) * scale), float(chi2.sf(psi / scale, freedom))
 
 

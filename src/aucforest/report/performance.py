@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest.inspection import PermutationImportance
 from aucforest.metrics import GroupRates, MetricsAtK, average_precision_score, metrics_at_k, roc_confidence_band
 from aucforest.metrics.confidence import auc_with_interval
-from aucforest.metrics.group_rates import rate_estimate, rates_of_groups
+from aucforest.metrics.group_rates import PredictedRows, compare_groups, rate_estimate
 from aucforest.metrics.intervals import normal_quantile, tails
 from aucforest.metrics.validation import is_missing, positive_last
 from aucforest.report import plots
@@ -315,7 +315,8 @@ def rates_by(
 ) -> GroupRates:
     """Return the rates of groups: quartile groups of many numbers or dates, or the most frequent values of a column."""
     names, masks = zip(*_group(values))
-    return rates_of_groups(list(names), np.argmax(masks, axis=0), positive, selected, proba, weights, level=LEVEL)
+    rows = PredictedRows(positive, selected, proba, weights)
+    return compare_groups(list(names), np.argmax(masks, axis=0), rows, level=LEVEL)
 
 
 def _accuracies(rows: ScoredRows, name: str, values: NDArray[Any]) -> Table:
