@@ -19,10 +19,14 @@ class Partitions(NamedTuple):
     n_features: int
 
 
+def import_dask() -> Any:
+    """Import Dask."""
+    return import_optional("dask", purpose="Dask", extra="dask")
+
+
 def is_collection(X: Any) -> bool:
     """Return whether X is a Dask collection."""
-    dask = import_optional("dask", purpose="Dask", extra="dask")
-    return bool(dask.is_dask_collection(X))
+    return bool(import_dask().is_dask_collection(X))
 
 
 def refuse_collections(*given: Any) -> None:
@@ -103,14 +107,14 @@ def split(*collections: Any) -> list[list[Any]]:
     Frames and Series are put into one graph before Dask optimizes it. Otherwise their partitions could differ, because
     Dask merges partitions if few columns of Parquet files are read, or their rows could be shuffled differently.
     """
-    dask = import_optional("dask", purpose="Dask", extra="dask")
     framed = [index for index, collection in enumerate(collections) if not hasattr(collection, "chunks")]
     parts = {index: _delay(collection) for index, collection in enumerate(collections) if index not in framed}
     if framed:
         first, *others = (collections[index] for index in framed)
         options = {"meta": (None, object), "enforce_metadata": False, "align_dataframes": False}
         rows = _delay(first.map_partitions(_side_by_side, *others, **options))
-        parts |= {index: [dask.delayed(getitem)(row, i) for row in rows] for i, index in enumerate(framed)}
+        pick = import_dask().delayed(getitem)
+        parts |= {index: [pick(row, i) for row in rows] for i, index in enumerate(framed)}
     return [parts[index] for index in range(len(collections))]
 
 
@@ -131,5 +135,4 @@ def _delay(collection: Any) -> list[Any]:
 
 def keep_partitions() -> Any:
     """Return a context in which Dask's optimizer does not merge partitions."""
-    dask = import_optional("dask", purpose="Dask", extra="dask")
-    return dask.config.set({"optimization.tune.active": False})
+    return import_dask().config.set({"optimization.tune.active": False})

@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from aucforest._optional import import_optional
 from aucforest._sources import digest_sources
+from aucforest.distributed._collections import import_dask
 from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import find_versions
 
@@ -81,8 +82,7 @@ class DaskExecutor:
         # Tasks that are submitted within this time have the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
         # Dask warns of large arguments, which should be shared, but `share` itself submits them as arguments.
-        dask = import_optional("dask", purpose="Dask", extra="dask")
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+        with import_dask().config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             future = self._client.submit(_run, self._versions, function, *args, **options)
         self._futures.add(future)
         return future

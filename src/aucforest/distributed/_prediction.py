@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from aucforest._optional import import_optional
-from aucforest.distributed._collections import as_rows, keep_partitions, refuse_sparse
+from aucforest.distributed._collections import as_rows, import_dask, keep_partitions, refuse_sparse
 from aucforest.distributed._executor import identity
 from aucforest.tables.columns import check_table
 
@@ -21,7 +21,7 @@ def predict_lazily(forest: Any, X: Any, method: str) -> Any:
     head = np.empty((0, X.shape[1])) if is_array else X._meta
     check_table(head)
     validate_data(forest, head, skip_check_array=True, reset=False)
-    shared = import_optional("dask", purpose="Dask", extra="dask").delayed(identity, pure=False)(forest)
+    shared = import_dask().delayed(identity, pure=False)(forest)
     meta = _predict_part(head, forest, method)
     if not is_array:
         predicted = X.map_partitions(_predict_part, shared, method, meta=meta)

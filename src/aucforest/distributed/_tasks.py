@@ -63,14 +63,15 @@ def read_labels(index: int, y: Any, sample_weight: Any) -> LabelledPart:
     return LabelledPart(classes, labels, sample_weight)
 
 
+class Columns(NamedTuple):
+    """The categorical columns of a table, and the features that its columns of dates become."""
+
+    categorical: list[int]
+    dates: Dates
+
+
 def summarize_values(
-    index: int,
-    X: Any,
-    labelled: LabelledPart,
-    sample: NDArray[np.int64],
-    categorical: list[int],
-    dates: Dates,
-    max_bins: int | None,
+    index: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], columns: Columns, max_bins: int | None
 ) -> Summary | None:
     """Return the summary of the values of a partition, or None if it is empty."""
     n_rows = len(labelled.labels)
@@ -79,8 +80,8 @@ def summarize_values(
         raise ValueError(f"partition {index} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
         return None
-    table = expand(read_table(X), dates)
-    return summarize(table, kept_rows(labelled.sample_weight), sample, categorical, max_bins)
+    table = expand(read_table(X), columns.dates)
+    return summarize(table, kept_rows(labelled.sample_weight), sample, columns.categorical, max_bins)
 
 
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:

@@ -231,17 +231,6 @@ class ExplanationDisplay(Display):
         The bars of one row.
     points_ : list of matplotlib PathCollection
         The dots of each feature of many rows.
-
-    Examples
-    --------
-    >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_abalone
-    >>> from aucforest.inspection import explain
-    >>> X, rings = load_abalone(return_X_y=True)
-    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
-    >>> display = explain(forest, X[:200]).plot(max_features=3)
-    >>> display.ax_.get_yticklabels()[0].get_text()
-    'feature_7'
     """
 
     explanation: Explanation
@@ -300,15 +289,11 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     after calibration, and for a stack with all members. Probabilities below 1e-9 are replaced by 1e-9.
 
     If a feature is unknown, a row goes both ways at a split on it, in proportion to the training weight, as in the
-    path-dependent TreeSHAP [1]_. In the additive member of a stack, an unknown column has its mean effect on the
-    training samples. Hierarchical shrinkage, missing values and sets of categories are taken into account. As the
-    probability that each feature is known increases from 0 to 1, the mean of the trees changes from the base value to
-    the prediction. What the features contribute to these changes adds up to the Shapley values of
-    ``scale="probability"``. Log odds are a function of such means, and their changes are added up along the same path
-    in four steps [2]_, [3]_. The results are close to the Shapley values of log odds, but not equal; "Say why a row
-    ranks high" in the documentation measures the difference.
-    A categorical column has one value: the column and its target rates (see ``target_rates_`` of the forest), including
-    the rates of its interactions, are known or unknown together.
+    path-dependent TreeSHAP [1]_; in the additive member of a stack, an unknown column has its mean effect. The values
+    of ``scale="probability"`` are Shapley values of the mean of the trees. Log odds are a function of such means, whose
+    changes are added up in four steps as more features are known [2]_, [3]_. The results are close to the Shapley
+    values of log odds, but not equal; "Say why a row ranks high" in the documentation measures the difference.
+    A categorical column and its target rates, including those of its interactions, have one value.
 
     Parameters
     ----------
@@ -364,6 +349,7 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     True
     >>> [reason.feature for reason in explanation.top(2)[0]]
     ['feature_5', 'feature_7']
+    >>> display = explanation.plot(max_features=3)
     """
     if scale not in _WORDS:
         raise ValueError(f"scale must be one of {', '.join(map(repr, _WORDS))}, got {scale!r}")
@@ -440,18 +426,14 @@ def _mean_of_trees(
 ) -> StepsOfMean:
     """Return the mean over trees of their values, of the given shape (see `StepsOfMean`), and of their base values."""
     sums, base = np.zeros(shape), np.zeros(shape[1])
-    for some in _in_steps(trees):
-        _add_trees(some, X, players, sums, base, n_jobs)
-        progress.update(len(some))
+    most_predicted = max(tree.n_nodes * tree.n_classes for tree in trees)
+    n_together = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
+    for start in range(0, len(trees), n_together):
+        together = trees[start : start + n_together]
+        _add_trees(together, X, players, sums, base, n_jobs)
+        progress.update(len(together))
     sums /= len(trees)
     return sums, base / len(trees)
-
-
-def _in_steps(trees: list[Tree]) -> list[list[Tree]]:
-    """Divide the trees into lists that are small enough to be prepared at a time."""
-    most_predicted = max(tree.n_nodes * tree.prediction.shape[1] for tree in trees)
-    step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
-    return [trees[start : start + step] for start in range(0, len(trees), step)]
 
 
 def _add_trees(
@@ -482,5 +464,4 @@ def _add_trees(
                 add_shapley_values(tree, values[k], columns, scratch, sums)
             total[:, k, rows] += sums.transpose(0, 2, 1)
 
-    for _ in thread_map(n_jobs)(add, range(0, len(X), shape[-1])):
-        pass
+    list(thread_map(n_jobs)(add, range(0, len(X), shape[-1])))

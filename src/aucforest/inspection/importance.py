@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ class PermutationImportance(HtmlTable):
     feature_names : tuple of str
         Names of the features.
     n_parts : int
-        Number of random groups of samples that the standard errors are computed from.
+        Number of random parts of the samples, from which the standard errors are computed.
     """
 
     importances: NDArray[np.float64]
@@ -89,11 +89,6 @@ class PermutationImportance(HtmlTable):
         -------
         ndarray of shape (n_features, 2), float64
             Lower and upper bounds, NaN if the standard error is.
-
-        Raises
-        ------
-        ValueError
-            If `level` is not between 0 and 1.
         """
         require_level(level)
         half = self.importances_stderr * t_quantile(max(self.n_parts - 1, 1), level)
@@ -150,17 +145,6 @@ class ImportanceDisplay(Display):
     ----------
     container_ : matplotlib ErrorbarContainer
         The points and intervals, the most important feature first.
-
-    Examples
-    --------
-    >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_abalone
-    >>> from aucforest.inspection import oob_permutation_importance
-    >>> X, rings = load_abalone(return_X_y=True)
-    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
-    >>> display = oob_permutation_importance(forest, X, rings >= 12, random_state=0).plot(max_features=3)
-    >>> display.ax_.get_yticklabels()[0].get_text()
-    'feature_7'
     """
 
     importance: PermutationImportance
@@ -230,8 +214,8 @@ def oob_permutation_importance(
     PermutationImportance
         The results, with ``importances_mean``, ``importances_stderr``, ``importances_interval()``, ``to_frame()`` and
         ``plot()``. Standard errors are computed by random groups ([2]_, section 2.2): the variance of the importance
-        over 10 groups of samples with equal class frequencies, minus the part due to single permutations. They reflect
-        the choice of samples and permutations, not of the forest.
+        over 10 parts of the samples with equal class frequencies, minus the variance due to single permutations. They
+        reflect the choice of samples and permutations, not of the forest.
 
     Raises
     ------
@@ -263,6 +247,7 @@ def oob_permutation_importance(
     (8, 2)
     >>> result.feature_names[result.importances_mean.argmax()]  # the weight of the shell
     'feature_7'
+    >>> display = result.plot(max_features=3)
     """
     check_forest(forest)
     check_count("n_repeats", n_repeats, 1)
@@ -422,7 +407,6 @@ class _OutOfBagSums:
                 totals[i, indices] = rows.sums(k, columns[k], values)
             self._copies.setdefault(block, []).append(X)
 
-        tasks = [(block, i) for block in range(bags.sampler.n_blocks) for i in range(0, len(orders), _TASK_COLUMNS)]
-        for _ in self.run(fill, tasks):
-            pass
+        tasks = product(range(bags.sampler.n_blocks), range(0, len(orders), _TASK_COLUMNS))
+        list(self.run(fill, tasks))
         return totals
