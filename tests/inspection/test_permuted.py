@@ -1,4 +1,4 @@
-"""Rows that walk anew against rows that all walk in plain Python."""
+"""Rows that descend again where a value has changed, against a reference in which all rows descend."""
 
 import numpy as np
 import pytest
@@ -18,14 +18,14 @@ def make_data(n_classes, n_features=4):
 
 
 def draw(n_trees, n_rows):
-    """Return counts; all rows are out of the bag of the first tree, none of that of the second."""
+    """Return counts; all rows are out of bag for the first tree, none for the second."""
     counts = np.random.default_rng(0).poisson(1.0, (n_trees, n_rows)).astype(np.uint16)
     counts[0], counts[1] = 0, 1
     return counts
 
 
 @pytest.mark.parametrize("first_feature", [0, 2, 70])
-def test_words_tell_the_features_on_the_way(first_feature):
+def test_bits_are_the_features_on_the_path(first_feature):
     X, trees = make_data(2, n_features=90)
     packed = PackedTrees(trees).take_predictions(trees)
     paths = find_path_features(trees, first_feature, np.arange(90))
@@ -40,7 +40,7 @@ def test_words_tell_the_features_on_the_way(first_feature):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("any_missing", [False, True])
-def test_sums_with_other_values_of_a_feature(n_classes, any_missing):
+def test_sums_with_changed_values_of_a_feature(n_classes, any_missing):
     X, trees = make_data(n_classes)
     X = X if any_missing else np.nan_to_num(X)
     counts, packed = draw(5, len(X)), PackedTrees(trees).take_predictions(trees)
