@@ -1,4 +1,4 @@
-"""Tasks on partitions, called as the workers do."""
+"""Tasks on partitions, called without a cluster."""
 
 import threading
 import warnings
@@ -43,7 +43,7 @@ def test_weights_of_other_rows_are_refused():
         read_labels(3, [0, 1], [1.0])
 
 
-def meet():
+def choose_codes_with_two_threads():
     barrier, indices = threading.Barrier(2, timeout=10), []
 
     def choose(*args):
@@ -65,4 +65,4 @@ def test_all_threads_of_a_worker_choose_bins():
         Client(cluster, set_as_default=False) as other,
         closing(DaskExecutor(other)) as executor,
     ):
-        assert executor.gather([executor.submit(meet)]) == [True]
+        assert executor.gather([executor.submit(choose_codes_with_two_threads)]) == [True]
