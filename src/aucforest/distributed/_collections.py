@@ -29,9 +29,9 @@ def is_collection(X: Any) -> bool:
     return bool(import_dask().is_dask_collection(X))
 
 
-def refuse_collections(*given: Any) -> None:
+def refuse_collections(*arguments: Any) -> None:
     """Raise TypeError for a Dask collection, which numpy would compute."""
-    if any(map(is_collection, given)):
+    if any(map(is_collection, arguments)):
         raise TypeError("this method does not support Dask collections: call it on to_local() with X.compute()")
 
 
@@ -75,11 +75,12 @@ def align_columns(**columns: Any) -> list[list[Any]]:
 
     Raises ValueError if numbers or known lengths of partitions differ. Tasks compare lengths that are not known here.
     """
-    (first, leading), *others = given = [(name, values) for name, values in columns.items() if values is not None]
-    for name, values in given:
+    columns = {name: values for name, values in columns.items() if values is not None}
+    for name, values in columns.items():
         if name != "X" and not (is_collection(values) and getattr(values, "ndim", 0) == 1):
             kind = _describe(values)
             raise TypeError(f"{name} must be a Dask Series or a one-dimensional Dask Array, but is {kind}")
+    (first, leading), *others = columns.items()
     for name, values in others:
         n_parts, n_values = leading.npartitions, values.npartitions
         if n_parts != n_values:
@@ -92,7 +93,7 @@ def align_columns(**columns: Any) -> list[list[Any]]:
                 f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them to match"
                 " the other"
             )
-    return split(*(collection for _, collection in given))
+    return split(*columns.values())
 
 
 def known_lengths(collection: Any) -> tuple[int, ...] | None:

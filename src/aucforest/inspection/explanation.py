@@ -135,8 +135,8 @@ class Explanation:
         if len(self.classes) == 0:
             raise ValueError(f"a class was chosen before: this is the {self.target}")
         is_one = np.ndim(label) == 0
-        given = np.full(len(self), label) if is_one else label
-        codes, _ = class_codes(given, len(self), labels=self.classes, name="label", of="the explanation")
+        by_row = np.full(len(self), label) if is_one else label
+        codes, _ = class_codes(by_row, len(self), labels=self.classes, name="label", of="the explanation")
         values, base, proba = self.values, self.base_values, self.probabilities
         if values.ndim == 3:
             rows = np.arange(len(self))
@@ -147,8 +147,8 @@ class Explanation:
             base = np.where(is_second, base, (0.0 if self.scale == "log_odds" else 1.0) - base)
             proba = np.where(is_second, proba, 1.0 - proba)
         target = f"{_WORDS[self.scale]} {label if is_one else 'a class of each row'}"
-        chosen: dict[str, Any] = {"values": values, "base_values": base, "probabilities": proba}
-        return replace(self, **chosen, target=target, classes=self.classes[:0])
+        classes = self.classes[:0]
+        return replace(self, values=values, base_values=base, probabilities=proba, target=target, classes=classes)
 
     def top(self, k: int = 3) -> list[list[Reason]]:
         """Return the reasons for the prediction of each row: the features of greatest absolute value, greatest first.
@@ -318,9 +318,8 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     ------
     ValueError
         If X does not match the model, `scale` is unknown or "probability" for a stack, a stack is from an older model
-        file, or the values need more than half of the machine's memory. They need 40 bytes for each row and feature, 32
-        more for the residual forest of a stack and for its boosted trees, or 8 with ``scale="probability"``, times the
-        number of classes if there are more than two.
+        file, or the values need more than half of the machine's memory. They need 40 bytes for each row and feature, 8
+        with ``scale="probability"`` and up to 104 for a stack, times the number of classes if there are more than two.
     TypeError
         If the model is not supported, for example a stack with a custom linear model.
 
@@ -354,25 +353,25 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     if scale not in _WORDS:
         raise ValueError(f"scale must be one of {', '.join(map(repr, _WORDS))}, got {scale!r}")
     models = explained_models(model)
-    forests = [forests_of(given) for given in models]
+    forests = [forests_of(part) for part in models]
     if scale == "probability" and isinstance(model, AUCStackingClassifier):
         raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
-    valid, classes, names = [given._features_of(X) for given in models], model.classes_, input_names_of(model)
+    valid, classes, names = [part._features_of(X) for part in models], model.classes_, input_names_of(model)
     n_rows, n_columns = len(valid[0]), 1 if len(classes) == 2 else len(classes)
     what = f"Shapley values of {n_rows:,} rows, {len(names):,} features and {len(classes):,} classes"
     n_steps = _N_STEPS if scale == "log_odds" else 1
     n_arrays = n_steps * sum(map(len, forests)) + (scale == "log_odds")
     check_memory(8.0 * n_rows * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
     features, inputs, shape = list(map(as_dense, valid)), [], (n_steps, n_columns, n_rows, len(names))
-    n_trees = sum(len(forest.trees_) for given in forests for forest in given.values())
+    n_trees = sum(len(forest.trees_) for by_name in forests for forest in by_name.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
-        for given, of_model, rows in zip(models, forests, features):
-            players = _find_players(given, model)
+        for part, by_name, rows in zip(models, forests, features):
+            players = _find_players(part, model)
             means = {
                 name: _mean_of_trees(forest.trees_, rows, players, shape, n_jobs, progress)
-                for name, forest in of_model.items()
+                for name, forest in by_name.items()
             }
-            inputs.append(InputsOfModel(given, means, rows, players))
+            inputs.append(InputsOfModel(part, means, rows, players))
     proba = model._predict_valid(features[0], X)
     total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
     total = total.reshape(n_columns, n_rows, len(names))
@@ -391,18 +390,18 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     )
 
 
-def _find_players(given: Any, model: Any) -> NDArray[np.int64]:
-    """Return for each feature of a model's trees the index of the explained feature, an input of `model`.
+def _find_players(part: Any, model: Any) -> NDArray[np.int64]:
+    """Return for each feature of the trees of `part`, `model` itself or an old model, the index of an input of `model`.
 
-    An old model may read parts of a date that `model` does not read. They count as the first part.
+    An old model may read parts of a date that `model` does not read. They count as the first part of the date.
     """
-    if given is model:
+    if part is model:
         return np.array(model._inputs_of_features)
     index_of = {name: index for index, name in enumerate(input_names_of(model))}
     columns = columns_of_features(model.n_features_in_, model.dates_)
-    inputs = zip(input_names_of(given), columns_of_features(given.n_features_in_, given.dates_))
-    found = [index_of[name] if name in index_of else columns.index(column) for name, column in inputs]
-    return np.array(found)[given._inputs_of_features]
+    inputs = zip(input_names_of(part), columns_of_features(part.n_features_in_, part.dates_))
+    indices = [index_of[name] if name in index_of else columns.index(column) for name, column in inputs]
+    return np.array(indices)[part._inputs_of_features]
 
 
 def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> StepsOfMean:
@@ -411,8 +410,8 @@ def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]
     total = np.empty(steps.shape[1:])
     for start in range(0, len(proba), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        found = log_odds([given.rows(rows) for given in inputs], proba[rows])
-        total[:, rows], base = found.values[-len(total) :], found.base[-len(total) :, 0]
+        divided = log_odds([part.rows(rows) for part in inputs], proba[rows])
+        total[:, rows], base = divided.values[-len(total) :], divided.base[-len(total) :, 0]
     return total, base
 
 

@@ -114,10 +114,6 @@ class PermutationImportance(HtmlTable):
         ----------
         ax, max_features
             As in `ImportanceDisplay` and its `plot`.
-
-        Returns
-        -------
-        ImportanceDisplay
         """
         return ImportanceDisplay(self, max_features=max_features).plot(ax)
 
