@@ -294,9 +294,9 @@ def scores_of_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer,
     order = order[np.argsort(labels[order], kind="stable")]
 
     def score_of(part: NDArray[np.int64]) -> PartScore:
-        numbers = scored[part]
-        X_part, y_part = safe_indexing(X, numbers), rows.labels[numbers]
-        weights = None if rows.sample_weight is None else rows.sample_weight[numbers]
+        indices = scored[part]
+        X_part, y_part = safe_indexing(X, indices), rows.labels[indices]
+        weights = None if rows.sample_weight is None else rows.sample_weight[indices]
         return lambda proba: score(X_part, y_part, proba[part], weights)
 
     parts = [np.sort(order[part::n_parts]) for part in range(n_parts)] if n_parts >= 2 else []
@@ -316,18 +316,17 @@ def measure_importance(
     `permuted` yields lists of functions that return class probabilities with a feature permuted. A list has all repeats
     of one or more features. All repeats are scored on all rows (the first part), but only one on each further part.
     """
-
-    def scores(indices: Sequence[int], proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.array([parts[i](proba) for i in indices])
-
+    baseline = np.array([part(proba) for part in parts])
     scored = [[0, *range(repeat + 1, len(parts), n_repeats)] for repeat in range(n_repeats)]
-    baseline, drops = scores(range(len(parts)), proba), list[NDArray[np.float64]]()
-    for block in permuted:
-        after = run(lambda task: scores(task[0], task[1]()), zip(cycle(scored), block))
-        drops += [baseline[indices] - found for indices, found in zip(cycle(scored), after)]
-    of_features = [drops[start : start + n_repeats] for start in range(0, len(drops), n_repeats)]
-    importances = np.array([[drop[0] for drop in repeats] for repeats in of_features])
-    in_parts = [np.concatenate([drop[1:] for drop in repeats]) for repeats in of_features]
+
+    def measure_drops(task: tuple[list[int], Callable[[], NDArray[np.float64]]]) -> NDArray[np.float64]:
+        indices, proba = task[0], task[1]()
+        return baseline[indices] - np.array([parts[i](proba) for i in indices])
+
+    drops = [drop for block in permuted for drop in run(measure_drops, zip(cycle(scored), block))]
+    by_feature = [drops[start : start + n_repeats] for start in range(0, len(drops), n_repeats)]
+    importances = np.array([[drop[0] for drop in repeats] for repeats in by_feature])
+    in_parts = [np.concatenate([drop[1:] for drop in repeats]) for repeats in by_feature]
     errors = np.array([standard_error(*both) for both in zip(importances, in_parts)])
     score = float(baseline[0])
     return PermutationImportance(importances, errors, score, len(proba), "roc_auc", tuple(names), len(parts) - 1)

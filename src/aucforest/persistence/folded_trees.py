@@ -131,7 +131,7 @@ def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: 
     splits = slice((first - first_tree) // 2, (last - last_tree) // 2)
     leaves = slice((first + first_tree) // 2, (last + last_tree) // 2)
     n_nodes, feature = last - first, arrays["feature"][first:last].astype(np.int32)
-    is_leaf = feature == LEAF
+    split_nodes, leaf_nodes = np.flatnonzero(feature != LEAF), np.flatnonzero(feature == LEAF)
     bits = np.unpackbits(arrays["missing_left"][first // 8 : (last + 7) // 8])[first % 8 :]
     nodes: Arrays = {
         "feature": feature,
@@ -141,14 +141,15 @@ def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: 
         "left_child": np.full(n_nodes, LEAF, dtype=np.int32),
         "n_samples": np.zeros(n_nodes, dtype=np.int64),
     }
-    nodes["threshold"][~is_leaf], nodes["gain"][~is_leaf] = arrays["threshold"][splits], arrays["gain"][splits]
-    nodes["left_child"][~is_leaf] = left_child = 2 * arrays["pair"][splits].astype(np.int64) + 1
-    nodes["n_samples"][is_leaf] = arrays["n_samples"][leaves]
+    for name in ("threshold", "gain"):
+        nodes[name][split_nodes] = arrays[name][splits]
+    nodes["left_child"][split_nodes] = left_child = 2 * arrays["pair"][splits].astype(np.int64) + 1
+    nodes["n_samples"][leaf_nodes] = arrays["n_samples"][leaves]
     totals = np.zeros((n_nodes, n_classes) if "total" in arrays else (0, 0))
     if "total" in arrays:
-        totals[is_leaf] = arrays["total"][leaves]
+        totals[leaf_nodes] = arrays["total"][leaves]
     starts = np.repeat(np.array(ends[:-1]) - first, np.diff(ends) // 2)
-    _sum_children(np.flatnonzero(~is_leaf), starts + left_child, nodes["n_samples"], totals)
+    _sum_children(split_nodes, starts + left_child, nodes["n_samples"], totals)
     if "total" in arrays:
         # numpy is slow at sums along a short axis, so the columns are added one by one.
         nodes["weight"] = reduce(np.add, totals.T)
