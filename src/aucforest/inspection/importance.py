@@ -1,5 +1,6 @@
 """Out-of-bag permutation importance: computation, table and plot."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -350,7 +351,7 @@ class _OutOfBagSums:
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed, self.run = forest, rows, n_repeats, seed, thread_map(n_jobs)
-        self._copies: dict[int, list[NDArray[np.float64]]] = {}  # copies of the rows of each block for threads
+        self._of_thread = threading.local()
         self.inputs = np.array(forest._inputs_of_features)
         self.n_features = int(self.inputs.max()) + 1
         trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
@@ -375,14 +376,10 @@ class _OutOfBagSums:
             yield features, self._sums(features, orders)
 
     def _copy(self, block: int, indices: slice) -> NDArray[np.float64]:
-        """Return a copy of a block's rows for one thread. Copies are reused, because copying all features is slow."""
-        for other in list(self._copies):
-            if other != block:
-                self._copies.pop(other, None)
-        try:
-            return self._copies[block].pop()
-        except (KeyError, IndexError):
-            return np.array(self.X[indices], dtype=np.float64, order="C")
+        """Return a thread's copy of the rows of a block, which is reused, because copying all features is slow."""
+        if getattr(self._of_thread, "block", None) != block:
+            self._of_thread.block, self._of_thread.X = block, np.array(self.X[indices], dtype=np.float64, order="C")
+        return self._of_thread.X
 
     def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the sums for every permutation. A categorical feature and its target rates are permuted together."""
@@ -400,7 +397,6 @@ class _OutOfBagSums:
                 k = i // self.n_repeats
                 values = self.X[orders[i, indices][:, None], columns[k]].astype(np.float64, copy=False)
                 totals[i, indices] = rows.sums(k, columns[k], values)
-            self._copies.setdefault(block, []).append(X)
 
         tasks = product(range(bags.sampler.n_blocks), range(0, len(orders), _TASK_COLUMNS))
         list(self.run(fill, tasks))
