@@ -228,11 +228,11 @@ def describe_code() -> dict[str, str]:
     return {**find_versions(), "the code of aucforest": digest_sources(b"")[:12]}
 
 
-def check_versions(versions: dict[str, str], of_worker: dict[str, str], worker: str) -> None:
+def check_versions(versions: dict[str, str], worker_versions: dict[str, str], worker: str) -> None:
     """Raise VersionMismatchError, with the first difference, if a worker has other versions than this process."""
     for name, version in versions.items():
-        if of_worker.get(name) != version:
-            other = of_worker.get(name, "missing")
+        if worker_versions.get(name) != version:
+            other = worker_versions.get(name, "missing")
             raise VersionMismatchError(f"{name} is {version} here, but {other} on {worker}: install the same version")
 
 

@@ -116,10 +116,10 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     ...     forest = DaskAUCForestClassifier(50, random_state=0).fit(X, y)
     ...     proba = forest.predict_proba(X)
     ...     print(proba.chunks)
-    ...     of_cluster = proba.compute()
+    ...     proba_on_cluster = proba.compute()
     ((1000, 1000, 1000, 1000, 177), (2,))
     >>> local = AUCForestClassifier(50, random_state=0).fit(X.compute(), y.compute())
-    >>> bool((of_cluster == local.predict_proba(X.compute())).all())
+    >>> bool((proba_on_cluster == local.predict_proba(X.compute())).all())
     True
     """
 

@@ -154,7 +154,7 @@ class ComparisonRow(NamedTuple):
     @property
     def pvalue_text(self) -> str:
         """The adjusted p-value as text; empty for Gini, for fit time and sizes of trees, and if it is undefined."""
-        if self.criterion == BASELINE or find_metric(self.metric).of == "cost" or np.isnan(self.adjusted_pvalue):
+        if self.criterion == BASELINE or find_metric(self.metric).kind == "cost" or np.isnan(self.adjusted_pvalue):
             return ""
         return f"p = {self.adjusted_pvalue:.2g}" if self.adjusted_pvalue >= 0.001 else "p < 0.001"
 
@@ -269,7 +269,7 @@ class CriteriaComparison(HtmlTable):
     @property
     def metrics_of_quality(self) -> tuple[str, ...]:
         """The metrics other than fit time and sizes of trees."""
-        return tuple(name for name in self.metrics if find_metric(name).of != "cost")
+        return tuple(name for name in self.metrics if find_metric(name).kind != "cost")
 
     def to_frame(self) -> Any:
         """Return the fits as a pandas DataFrame with one row for each fold and criterion."""
@@ -338,7 +338,7 @@ class CriteriaComparison(HtmlTable):
         lines = [self.verdict()] if self.metrics_of_quality else []
         lines.append(f"{len(self.criteria)} criteria on {len(self.folds)} folds, differences from {BASELINE}")
         width = max(map(len, self.criteria))
-        for metric in sorted(self.metrics, key=lambda name: find_metric(name).of == "cost"):
+        for metric in sorted(self.metrics, key=lambda name: find_metric(name).kind == "cost"):
             lines.append(find_metric(metric).title)
             for row in self._rows(metric, 0.95):
                 digits = decimals(row.low, row.high, row.mean)
@@ -356,7 +356,7 @@ def _verdict(rows: list[ComparisonRow], level: float) -> str:
     if not rows:
         return f"There is no criterion to compare with {BASELINE}."
     metric = find_metric(rows[0].metric)
-    verbs = ("ranks", "rank") if metric.of == "ranking" else ("does", "do")
+    verbs = ("ranks", "rank") if metric.kind == "ranking" else ("does", "do")
     significant = [row for row in rows if row.adjusted_pvalue < 1.0 - level]
     better = _subject([row.criterion for row in significant if row.is_better], verbs) or f"No criterion {verbs[0]}"
     worse = _subject([row.criterion for row in significant if not row.is_better], verbs)
