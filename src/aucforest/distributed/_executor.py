@@ -93,10 +93,7 @@ class DaskExecutor:
 
     def merge(self, function: Callable[..., Any], futures: list[Any], *args: Any) -> Any:
         """Return the future of the merged results; function(list of results, *args) merges a few of them."""
-        while len(futures) > 1:
-            groups = (futures[i : i + _MERGED] for i in range(0, len(futures), _MERGED))
-            futures = [self.submit(function, group, *args) for group in groups]
-        return futures[0]
+        return merge_in_groups(lambda group: self.submit(function, group, *args), futures)
 
     def compute(self, *columns: list[Any]) -> list[list[Any]]:
         """Return the futures of lists of delayed objects, which are computed together."""
@@ -197,6 +194,13 @@ class _Completed:
         while not self._ended.is_empty():
             batch = [self._executor._wait_for(self._ended.__anext__), *self._ended.next_batch(block=False)]
             yield from zip(batch, self._executor.gather(batch))
+
+
+def merge_in_groups(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:
+    """Return the merged results of tasks; merge(list of results) merges a few of them."""
+    while len(results) > 1:
+        results = [merge(results[i : i + _MERGED]) for i in range(0, len(results), _MERGED)]
+    return results[0]
 
 
 def watch_task() -> Callable[[], bool]:
