@@ -51,8 +51,5 @@ def _of_no_rows(forest: Any, method: str) -> Any:
     """Return the prediction for an empty table."""
     if method == "predict":
         return forest.classes_[:0]
-    if method == "apply":
-        return np.empty((0, len(forest.trees_)), dtype=np.int64)
-    if method == "encode":
-        return np.empty((0, forest.trees_[0].n_features), dtype=np.float64)
-    return np.empty((0, len(forest.classes_)))
+    n_columns = {"apply": len(forest.trees_), "encode": forest.trees_[0].n_features}.get(method, len(forest.classes_))
+    return np.empty((0, n_columns), dtype=np.int64 if method == "apply" else np.float64)

@@ -138,14 +138,12 @@ class Explanation:
         by_row = np.full(len(self), label) if is_one else label
         codes, _ = class_codes(by_row, len(self), labels=self.classes, name="label", of="the explanation")
         values, base, proba = self.values, self.base_values, self.probabilities
-        if values.ndim == 3:
-            rows = np.arange(len(self))
-            values, base, proba = values[rows, :, codes], base[rows, codes], proba[rows, codes]
-        else:
-            is_second = codes == 1
-            values = np.where(is_second, 1.0, -1.0)[:, None] * values
-            base = np.where(is_second, base, (0.0 if self.scale == "log_odds" else 1.0) - base)
-            proba = np.where(is_second, proba, 1.0 - proba)
+        if values.ndim == 2:
+            first_base = (0.0 if self.scale == "log_odds" else 1.0) - base
+            values = np.stack((-values, values), axis=2)
+            base, proba = np.column_stack((first_base, base)), np.column_stack((1.0 - proba, proba))
+        rows = np.arange(len(self))
+        values, base, proba = values[rows, :, codes], base[rows, codes], proba[rows, codes]
         target = f"{_WORDS[self.scale]} {label if is_one else 'a class of each row'}"
         classes = self.classes[:0]
         return replace(self, values=values, base_values=base, probabilities=proba, target=target, classes=classes)
