@@ -351,10 +351,10 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     if scale not in _WORDS:
         raise ValueError(f"scale must be one of {', '.join(map(repr, _WORDS))}, got {scale!r}")
     models = explained_models(model)
-    forests = [forests_of(part) for part in models]
+    forests = [forests_of(explained) for explained in models]
     if scale == "probability" and isinstance(model, AUCStackingClassifier):
         raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
-    valid, classes, names = [part._features_of(X) for part in models], model.classes_, input_names_of(model)
+    valid, classes, names = [explained._features_of(X) for explained in models], model.classes_, input_names_of(model)
     n_rows, n_columns = len(valid[0]), 1 if len(classes) == 2 else len(classes)
     what = f"Shapley values of {n_rows:,} rows, {len(names):,} features and {len(classes):,} classes"
     n_steps = _N_STEPS if scale == "log_odds" else 1
@@ -363,13 +363,13 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     features, inputs, shape = list(map(as_dense, valid)), [], (n_steps, n_columns, n_rows, len(names))
     n_trees = sum(len(forest.trees_) for by_name in forests for forest in by_name.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
-        for part, by_name, rows in zip(models, forests, features):
-            players = _find_players(part, model)
+        for explained, by_name, rows in zip(models, forests, features):
+            players = _find_players(explained, model)
             means = {
                 name: _mean_of_trees(forest.trees_, rows, players, shape, n_jobs, progress)
                 for name, forest in by_name.items()
             }
-            inputs.append(InputsOfModel(part, means, rows, players))
+            inputs.append(InputsOfModel(explained, means, rows, players))
     proba = model._predict_valid(features[0], X)
     total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
     total = total.reshape(n_columns, n_rows, len(names))
@@ -388,18 +388,18 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     )
 
 
-def _find_players(part: Any, model: Any) -> NDArray[np.int64]:
-    """Return for each feature of the trees of `part`, `model` itself or an old model, the index of an input of `model`.
+def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
+    """Return for each feature of the trees of `model` or an old model the index of an input of `model`.
 
     An old model may read parts of a date that `model` does not read. They count as the first part of the date.
     """
-    if part is model:
+    if explained is model:
         return np.array(model._inputs_of_features)
     index_of = {name: index for index, name in enumerate(input_names_of(model))}
     columns = columns_of_features(model.n_features_in_, model.dates_)
-    inputs = zip(input_names_of(part), columns_of_features(part.n_features_in_, part.dates_))
+    inputs = zip(input_names_of(explained), columns_of_features(explained.n_features_in_, explained.dates_))
     indices = [index_of[name] if name in index_of else columns.index(column) for name, column in inputs]
-    return np.array(indices)[part._inputs_of_features]
+    return np.array(indices)[explained._inputs_of_features]
 
 
 def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> StepsOfMean:
@@ -408,7 +408,7 @@ def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]
     total = np.empty(steps.shape[1:])
     for start in range(0, len(proba), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        divided = log_odds([part.rows(rows) for part in inputs], proba[rows])
+        divided = log_odds([explained.rows(rows) for explained in inputs], proba[rows])
         total[:, rows], base = divided.values[-len(total) :], divided.base[-len(total) :, 0]
     return total, base
 
