@@ -1,28 +1,17 @@
-"""Sets of categories as thresholds: every row reaches the same leaf."""
+"""Copies of nodes below sets of categories, and rounded thresholds; the tests of exports compare predictions."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.exports.expanded import chained, copied, rounded_down
-from tests.exports.data import leaf_of, random_data, random_tree
+from aucforest.exports.expanded import copied, rounded_down
+from tests.exports.data import random_data, random_tree
 
 N_CODES = {1: 9, 3: 255, 4: 3}
 
 
 def make_tree(seed, n_splits=8):
     return random_data(seed, N_CODES, 1, n_splits)[0][0]
-
-
-def end_of(nodes, row):
-    """Return the leaf that a row reaches, as a node of the original tree."""
-    node = 0
-    while nodes.left[node] >= 0:
-        value = row[nodes.feature[node]]
-        goes_left = nodes.missing_left[node] if np.isnan(value) else value <= nodes.threshold[node]
-        node = nodes.left[node] if goes_left else nodes.right[node]
-    return nodes.origin[node]
 
 
 FLOATS = st.floats(allow_nan=False)
@@ -38,34 +27,6 @@ def test_rounded_thresholds_split_float32_values_equally(threshold, value):
         values = np.array([value, nearest, np.nextafter(nearest, -infinity), np.nextafter(nearest, infinity)])
     np.testing.assert_array_equal(values.astype(np.float64) <= rounded, values.astype(np.float64) <= threshold)
     np.testing.assert_array_equal(values.astype(np.float32) <= np.float32(rounded), values <= np.float64(threshold))
-
-
-@given(st.integers(0, 2**32))
-def test_rows_reach_the_same_leaves(seed):
-    (tree,), X = random_data(seed, N_CODES, 1)
-    leaves = [leaf_of(tree, row) for row in X]
-    for nodes in (chained(tree, N_CODES), copied(tree, N_CODES, 10**6)):
-        assert [end_of(nodes, row) for row in X] == leaves
-
-
-@given(st.integers(0, 2**32))
-def test_nodes_of_the_tree_keep_their_indices(seed):
-    tree = make_tree(seed)
-    nodes = chained(tree, N_CODES)
-    np.testing.assert_array_equal(nodes.origin[: tree.n_nodes], np.arange(tree.n_nodes))
-    np.testing.assert_array_equal(nodes.feature[: tree.n_nodes], tree.feature)
-
-
-@settings(max_examples=20)
-@given(st.integers(0, 2**32))
-def test_copies_are_a_tree_whose_weights_add_up(seed):
-    nodes = copied(make_tree(seed), N_CODES, 10**6)
-    splits = np.flatnonzero(nodes.left >= 0)
-    left, right = nodes.left[splits], nodes.right[splits]
-    np.testing.assert_array_equal(np.sort(np.concatenate((left, right))), np.arange(1, len(nodes.left)))
-    assert np.all(np.minimum(left, right) > splits)
-    assert np.all(nodes.weight > 0.0)
-    np.testing.assert_allclose(nodes.weight[splits], nodes.weight[left] + nodes.weight[right])
 
 
 @settings(max_examples=20)
@@ -93,15 +54,6 @@ def test_every_copy_can_be_reached(seed):
     assert reached == set(range(len(nodes.left)))
 
 
-def test_trees_without_sets_are_unchanged():
-    tree = random_tree(np.random.default_rng(0))
-    nodes = copied(tree, {}, 1)
-    for name in ("feature", "threshold", "missing_left", "weight"):
-        np.testing.assert_array_equal(getattr(nodes, name), getattr(tree, name))
-    np.testing.assert_array_equal(nodes.left, tree.left_child)
-    np.testing.assert_array_equal(nodes.right, tree.right_child)
-
-
 def test_weights_of_copies_are_divided_by_categories():
     """Codes 0 and 2 and missing values go left, with a third of the weight each; 1 and 3 go right, with half each."""
     rng = np.random.default_rng(0)
@@ -114,12 +66,3 @@ def test_weights_of_copies_are_divided_by_categories():
     by_origin = [sorted(nodes.weight[nodes.origin == leaf]) for leaf in (1, 2)]
     np.testing.assert_allclose(by_origin[0], [left / 3, 2 * left / 3])
     np.testing.assert_allclose(by_origin[1], [right / 2, right / 2])
-
-
-def test_too_many_copies_are_refused():
-    tree = make_tree(2)
-    n_nodes = len(copied(tree, N_CODES, 10**6).feature)
-    assert n_nodes > tree.n_nodes
-    assert len(copied(tree, N_CODES, n_nodes).feature) == n_nodes
-    with pytest.raises(ValueError, match=f"a tree would have more than {n_nodes - 1} nodes"):
-        copied(tree, N_CODES, n_nodes - 1)

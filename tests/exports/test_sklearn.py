@@ -19,7 +19,7 @@ from aucforest.exports import sklearn as module
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_decision_tree, as_random_forest
 from tests.exports.data import mean_of, random_data, random_tree
 
-N_CODES = {1: 7, 3: 3}
+N_CODES = {1: 7, 3: 255, 4: 3}
 
 
 def make_data(seed, **params):

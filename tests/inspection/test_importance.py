@@ -17,8 +17,8 @@ from tests.reference.importance import out_of_bag_sums
 matplotlib.use("Agg")
 
 X, Y = make_table(n_rows=300, missing=0.1)
-X3, Y3 = make_table(n_rows=300, n_classes=3, missing=0.1, seed=1)
-WEIGHT = np.where(np.arange(300) % 7 == 0, 0.0, 1.0 + np.arange(300) % 3)
+X3, Y3 = make_table(n_rows=700, n_classes=3, seed=1)
+WEIGHT, WEIGHT3 = (np.where(np.arange(n) % 7 == 0, 0.0, 1.0 + np.arange(n) % 3) for n in (300, 700))
 
 
 def permuted_proba(forest, X, y, weight, feature, repeat, given=None):
@@ -54,8 +54,8 @@ SCORES = {
         ((X, Y), {"sampling": "balanced"}, WEIGHT, "neg_log_loss"),
         ((X, Y), {"max_samples": 0.4}, WEIGHT, "roc_auc"),
         ((X3, Y3), {"max_depth": 5}, None, "roc_auc"),
-        ((X3, Y3), {"max_depth": 5}, WEIGHT, "average_precision"),
-        ((X3, Y3), {}, WEIGHT, "balanced_accuracy"),
+        ((X3, Y3), {"max_depth": 5}, WEIGHT3, "average_precision"),
+        ((X3, Y3), {}, WEIGHT3, "balanced_accuracy"),
     ],
 )
 def test_importances_equal_those_by_loops(data, params, weight, scoring):
