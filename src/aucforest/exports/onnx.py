@@ -107,8 +107,8 @@ def _add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope
     if threshold is None:
         graph.add("ArgMax", "probabilities", output="class", axis=1, keepdims=0)
     elif np.ndim(threshold) == 0:
-        names = {"negative": 1 - positive, "positive": positive}
-        negative_class, positive_class = (graph.constant(name, np.int64(k)) for name, k in names.items())
+        negative_class = graph.constant("negative", np.int64(1 - positive))
+        positive_class = graph.constant("positive", np.int64(positive))
         least = graph.constant("threshold", np.float32(threshold * (1.0 - _ROUNDING * max(1.0, slope))))
         graph.add("Gather", "probabilities", positive_class, output="probability", axis=1)
         graph.add("GreaterOrEqual", "probability", least, output="is_positive")
