@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from aucforest.distributed import _collections
-from aucforest.distributed._collections import align, as_rows, is_collection, split
+from aucforest.distributed._collections import align, split
 
 X = da.zeros((10, 4), chunks=(4, 2))
 Y = da.zeros(10, chunks=4)
@@ -31,13 +31,6 @@ def test_frames_and_series_and_arrays_of_unknown_lengths():
     assert [len(part.compute()) for part in parts.X] == [len(part.compute()) for part in parts.y]
     assert parts.sample_weight is None
     assert (list(parts.meta.columns), parts.n_features) == (["a", "b"], 2)
-
-
-def test_collections_are_recognized():
-    assert is_collection(X)
-    assert is_collection(FRAME)
-    assert not is_collection(np.zeros((3, 3)))
-    assert as_rows(FRAME) is FRAME
 
 
 SPARSE = X.rechunk({1: -1}).map_blocks(sp.csr_matrix)

@@ -104,16 +104,6 @@ def test_deep_trees_of_many_features_are_precise(n_splits):
     assert abs(found[1].sum()) < 1e-12
 
 
-def test_unused_features_have_no_value():
-    np.testing.assert_array_equal(shapley_values(make_tree(0, 0), np.zeros((3, 3))), 0.0)
-    tree = make_tree(1, 5, 2)
-    wider = Tree(**{**vars(tree), "n_features": 4})
-    X = make_rows(wider)
-    values = shapley_values(wider, X)
-    np.testing.assert_array_equal(values[:, 2:], 0.0)
-    np.testing.assert_array_equal(values[:, :2], shapley_values(tree, X[:, :2]))
-
-
 def test_values_are_finite_if_weights_are_extreme():
     tree = make_tree(3, 12, 2)
     weight = tree.weight * np.where(np.arange(tree.n_nodes) < 6, 1e290, 1e-290)
