@@ -1,4 +1,4 @@
-"""Dask collections side by side."""
+"""Dask collections and their partitions."""
 
 from contextlib import nullcontext
 
@@ -11,14 +11,14 @@ import pytest
 import scipy.sparse as sp
 
 from aucforest.distributed import _collections
-from aucforest.distributed._collections import align, as_rows, is_collection, split
+from aucforest.distributed._collections import align, split
 
 X = da.zeros((10, 4), chunks=(4, 2))
 Y = da.zeros(10, chunks=4)
 FRAME = dd.from_pandas(pd.DataFrame({"a": range(10), "b": range(10)}), npartitions=3)
 
 
-def test_partitions_hold_whole_rows():
+def test_partitions_have_whole_rows():
     parts = align(X, Y, Y + 1)
     assert [part.compute().shape for part in parts.X] == [(4, 4), (4, 4), (2, 4)]
     assert [part.compute().shape for part in parts.y] == [(4,), (4,), (2,)]
@@ -33,49 +33,34 @@ def test_frames_and_series_and_arrays_of_unknown_lengths():
     assert (list(parts.meta.columns), parts.n_features) == (["a", "b"], 2)
 
 
-def test_collections_are_told_apart():
-    assert is_collection(X)
-    assert is_collection(FRAME)
-    assert not is_collection(np.zeros((3, 3)))
-    assert as_rows(FRAME) is FRAME
+SPARSE = X.rechunk({1: -1}).map_blocks(sp.csr_matrix)
 
 
-def test_other_types_are_refused():
-    with pytest.raises(TypeError, match=r"X must be a Dask DataFrame .* but is a numpy ndarray of 2 dimensions"):
-        align(np.zeros((10, 4)), Y)
-    with pytest.raises(TypeError, match=r"X must be a Dask DataFrame .* but is a dask Array of 1 dimensions"):
-        align(Y, Y)
-    with pytest.raises(TypeError, match=r"y must be a Dask Series or .* but is a builtins list"):
-        align(X, [0] * 10)
-    with pytest.raises(TypeError, match=r"y must be .* of 2 dimensions"):
-        align(FRAME, FRAME[["a"]])
-    with pytest.raises(TypeError, match=r"sample_weight must be .* but is a numpy ndarray"):
-        align(X, Y, np.ones(10))
-
-
-def test_tables_without_columns_are_refused():
-    for table in (da.zeros((10, 0), chunks=(4, 1)), FRAME[[]]):
-        with pytest.raises(ValueError, match=r"^X has no columns: at least one feature is required$"):
-            align(table, Y)
-
-
-def test_sparse_blocks_are_refused():
-    known = X.rechunk({1: -1}).map_blocks(sp.csr_matrix)
-    with pytest.raises(
-        TypeError, match=r"X has sparse blocks \(csr_matrix\), which a cluster does not support: fit an"
-    ):
-        align(known, Y)
-
-
-def test_partitions_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"X has 3 partitions, but y has 2: both must be split at the same rows"):
-        align(X, da.zeros(10, chunks=5))
-    with pytest.raises(ValueError, match=r"X has chunks of \(4, 4, 2\) rows, but sample_weight of \(4, 3, 3\)"):
-        align(X, Y, da.zeros(10, chunks=((4, 3, 3),)))
+@pytest.mark.parametrize(
+    ("columns", "error", "sentence"),
+    [
+        ((np.zeros((10, 4)), Y), TypeError, "X must be a Dask DataFrame .* but is a numpy ndarray of 2 dimensions"),
+        ((Y, Y), TypeError, "X must be a Dask DataFrame .* but is a dask Array of 1 dimensions"),
+        ((X, [0] * 10), TypeError, "y must be a Dask Series or .* but is a builtins list"),
+        ((FRAME, FRAME[["a"]]), TypeError, "y must be .* of 2 dimensions"),
+        ((X, Y, np.ones(10)), TypeError, "sample_weight must be .* but is a numpy ndarray"),
+        ((FRAME[[]], Y), ValueError, "^X has no columns: at least one feature is required$"),
+        ((SPARSE, Y), TypeError, r"X has sparse blocks \(csr_matrix\), which a cluster does not support: fit an"),
+        ((X, da.zeros(10, chunks=5)), ValueError, "X has 3 partitions, but y has 2: both must be split at the same"),
+        (
+            (X, Y, da.zeros(10, chunks=((4, 3, 3),))),
+            ValueError,
+            r"X has chunks of \(4, 4, 2\) rows, but sample_weight of \(4, 3, 3\)",
+        ),
+    ],
+)
+def test_collections_that_do_not_match_are_refused(columns, error, sentence):
+    with pytest.raises(error, match=sentence):
+        align(*columns)
 
 
 @pytest.mark.parametrize("tuned", [True, False], ids=["as-it-is", "before-2026.1"])
-def test_columns_of_parquet_files_stay_at_the_rows_of_the_table(tmp_path, monkeypatch, tuned):
+def test_columns_of_parquet_files_have_the_partitions_of_the_table(tmp_path, monkeypatch, tuned):
     """Dask's optimizer merges the small partitions of a few columns, but not those of many."""
     if not tuned:
         monkeypatch.setattr(_collections, "keep_partitions", nullcontext)

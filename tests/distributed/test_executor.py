@@ -1,4 +1,4 @@
-"""Tasks on a cluster: results, errors by name, and an end within bounded time when the cluster is gone."""
+"""Tasks on a cluster: results, errors, and an end in bounded time if the cluster fails."""
 
 import asyncio
 import operator
@@ -67,36 +67,36 @@ def other_client(client):
         yield other
 
 
-def test_results_come_as_they_end_or_in_order(executor):
+def test_results_in_the_order_of_completion_or_submission(executor):
     numbers = {executor.submit(operator.mul, number, 2): number for number in range(5)}
     completed, found = executor.as_completed(numbers), []
     for future, result in completed:
         found.append((numbers[future], result))
-        if len(found) == 2:  # more may come meanwhile
+        if len(found) == 2:  # futures can be added in the loop
             numbers[executor.submit(operator.mul, 5, 2)] = 5
             completed.add(list(numbers)[-1])
     assert sorted(found) == [(number, 2 * number) for number in range(6)]
     futures = list(numbers)
     assert executor.gather(futures[::-1]) == [10, 8, 6, 4, 2, 0]
-    # Futures may be asked for again, and by the first answer alone.
+    # Futures can be gathered again, and an iterator need not be exhausted.
     assert next(iter(executor.as_completed(futures[3:4]))) == (futures[3], 6)
     assert list(executor.as_completed()) == []
     assert executor.gather([]) == []
 
 
-def test_tasks_get_what_futures_hold(executor):
+def test_futures_can_be_arguments(executor):
     shared = executor.share([1, 2])
     doubled = executor.submit(operator.mul, shared, 2)
     assert executor.gather([executor.submit(sum, [executor.share(3), executor.share(4)]), doubled]) == [7, [1, 2, 1, 2]]
 
 
-def test_the_cluster_is_described(executor):
+def test_the_workers_are_counted(executor):
     assert executor.workers() == Workers(n_workers=2, n_threads=2, memory=2**31)
 
 
 @pytest.mark.parametrize("n", [5, 10**6])
-def test_arrays_that_are_moved_may_be_written_to(executor, n):
-    """To compiled code others are of another type: all would be compiled again."""
+def test_arrays_are_writable_on_other_workers(executor, n):
+    """Kernels would be compiled again for read-only arrays."""
     array, pair = executor.submit(np.arange, n), executor.submit(hold_array, n)
     indices, found = zip(*executor.gather([executor.submit(are_writable, array, pair) for _ in range(8)]))
     assert len(set(indices)) == 2
@@ -104,7 +104,7 @@ def test_arrays_that_are_moved_may_be_written_to(executor, n):
     assert executor.gather([array])[0].flags.writeable
 
 
-def test_errors_of_tasks_are_raised_as_they_are(executor):
+def test_errors_of_tasks_are_raised(executor):
     futures = [executor.submit(nap, 0.0), executor.submit(raise_error, KeyError("gone"))]
     for wait in (executor.gather, lambda futures: list(executor.as_completed(futures))):
         with pytest.raises(KeyError, match="gone"):
@@ -113,8 +113,8 @@ def test_errors_of_tasks_are_raised_as_they_are(executor):
         executor.gather([executor.submit(raise_error, MemoryError("no room"))])
 
 
-def test_tasks_in_order_begin_in_order(executor):
-    """Workers have some tasks each, and so may those few change places."""
+def test_tasks_in_order_start_in_order(executor):
+    """Except for a few, because each worker has some tasks."""
     after = executor.submit(nap, 0.5)
     begun = executor.gather([executor.submit(nap_from, 0.02, after, in_order=True) for _ in range(40)])
     assert max(begun[:15]) < min(begun[25:])
@@ -128,7 +128,7 @@ def test_results_do_not_go_through_the_scheduler(executor, monkeypatch):
     assert executor.gather([executor.submit(sum, [1, 2])]) == [3]
 
 
-def test_workers_that_cannot_be_reached_answer_through_the_scheduler(other_client, monkeypatch):
+def test_results_of_workers_that_cannot_be_reached_go_through_the_scheduler(other_client, monkeypatch):
     other_client.direct_to_workers = False
     assert not DaskExecutor(other_client)._is_direct
     other_client.direct_to_workers = None
@@ -141,14 +141,14 @@ def test_workers_that_cannot_be_reached_answer_through_the_scheduler(other_clien
     assert executor.gather([executor.submit(sum, [1, 2])]) == [3]
 
 
-def test_a_cancelled_future_is_an_error(executor):
+def test_a_cancelled_future_raises_an_error(executor):
     futures = [executor.submit(nap, 0.5) for _ in range(8)]
     threading.Timer(0.2, executor.close).start()
     with pytest.raises(ClusterError, match="cancelled"):
         executor.gather(futures)
 
 
-def test_a_question_that_is_cancelled_is_an_error(executor, monkeypatch):
+def test_a_cancelled_request_raises_an_error(executor, monkeypatch):
     async def cancelled(*args, **options):
         raise asyncio.CancelledError
 
@@ -179,7 +179,7 @@ async def know_no_workers():
         (know_no_workers, r"has done nothing for .*: there are no workers"),
     ],
 )
-def test_without_a_scheduler_or_workers_there_is_an_end(executor, monkeypatch, identity, sentence):
+def test_waiting_ends_without_a_scheduler_or_workers(executor, monkeypatch, identity, sentence):
     monkeypatch.setattr(_dask_executor, "_CHECK_SECONDS", 0.05)
     monkeypatch.setattr(_dask_executor, "_IDLE_SECONDS", 0.1)
     monkeypatch.setattr(executor._client.scheduler, "identity", identity)
@@ -196,28 +196,27 @@ def test_an_asynchronous_client_is_refused(client):
         asyncio.run(try_it())
 
 
-def test_a_client_that_is_closed_is_an_error(other_client):
+def test_a_closed_client_raises_an_error(other_client):
     executor = DaskExecutor(other_client)
     futures = [executor.submit(nap, 0.5) for _ in range(8)]
     threading.Timer(0.2, other_client.close).start()
     with pytest.raises(ClusterError):
         executor.gather(futures)
-    with pytest.raises(ClusterError, match="the Dask client is clos"):
-        executor.submit(nap, 0.0)
-    with pytest.raises(ClusterError, match="the Dask client is clos"):
-        executor.gather(futures)
+    for use in (lambda: executor.submit(nap, 0.0), lambda: executor.gather(futures)):
+        with pytest.raises(ClusterError, match="the Dask client is clos"):
+            use()
     executor.close()
 
 
 @pytest.mark.slow
-def test_workers_without_memory_are_not_waited_for(client, monkeypatch):
+def test_waiting_ends_if_the_memory_of_workers_is_full(client, monkeypatch):
     monkeypatch.setattr(_dask_executor, "_CHECK_SECONDS", 0.1)
     monkeypatch.setattr(_dask_executor, "_IDLE_SECONDS", 1.0)
     executor = DaskExecutor(client, "Take more memory.")
     running = executor.submit(say_and_nap, "begun", 2.0)
     Event("begun", client).wait()
     try:
-        # what a worker does whose memory is full
+        # A worker with full memory is paused.
         client.run(_set_pause_fraction, 1e-6)
         while client.sync(client.scheduler.ncores_running):
             time.sleep(0.1)
@@ -239,13 +238,12 @@ def test_workers_of_other_versions_are_refused(client, executor, monkeypatch):
     monkeypatch.setattr(_dask_executor, "describe_code", lambda: versions)
     with pytest.raises(VersionMismatchError, match=r"numba is 0\.1 here, but .* on tcp://127\.0\.0\.1"):
         DaskExecutor(client)
-    late = executor
-    late._versions = versions
+    executor._versions = versions
     with pytest.raises(VersionMismatchError, match="on a worker that was added"):
-        late.gather([late.submit(nap, 0.0)])
+        executor.gather([executor.submit(nap, 0.0)])
 
 
-def test_without_a_client_there_is_one_sentence(client, monkeypatch):
+def test_a_missing_client_raises_an_error(client, monkeypatch):
     assert default_client(None) is client
     assert default_client("given") == "given"
     monkeypatch.setattr("distributed.default_client", lambda: raise_error(ValueError("No clients found")))
@@ -253,7 +251,7 @@ def test_without_a_client_there_is_one_sentence(client, monkeypatch):
         default_client(None)
 
 
-def test_the_first_difference_is_named():
+def test_the_first_different_version_is_named():
     here = describe_code()
     check_versions(here, dict(here), "worker 1")
     missing = {name: value for name, value in here.items() if name != "numba"}

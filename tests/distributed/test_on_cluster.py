@@ -1,4 +1,4 @@
-"""Whatever dies: the forest is that of a clean fit in memory, or there is an error with a name, in bounded time."""
+"""If workers, the client or the cluster fail, fits give the forest of a fit in memory, or an error, in bounded time."""
 
 import logging
 import os
@@ -23,7 +23,7 @@ from tests.fitting.forests import assert_same, chunked, make_rows
 pytestmark = pytest.mark.slow
 
 X, Y = make_rows()
-# More than one row in a hundred million is drawn by all of so many trees.
+# With so many trees, hardly any row is in the samples of all trees.
 OPTIONS = {"n_estimators": 24, "max_depth": 5, "threshold": "f1", "random_state": 0}
 
 
@@ -47,10 +47,10 @@ def _hard_limit():
 
 @contextmanager
 def cluster_of(n_workers=2, config=None, **options):
-    """Run a cluster of its own, and its client."""
+    """Run another cluster and its client."""
     options = {"threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "host": "127.0.0.1"} | options
     with (
-        # A port of one that is dead is not tried for half a minute.
+        # Connections to dead workers time out after 3 instead of 30 seconds.
         dask.config.set({"distributed.comm.timeouts.connect": "3s"} | (config or {})),
         LocalCluster(n_workers=n_workers, silence_logs=logging.CRITICAL, **options) as cluster,
         Client(cluster) as client,
@@ -67,7 +67,7 @@ def hardy_cluster():
 
 @contextmanager
 def kept_up(cluster):
-    """Start workers anew that nobody else does, as those who run clusters do: some nannies end with their workers."""
+    """Replace dead workers whose nannies have ended, too."""
     done = threading.Event()
 
     def scale():
@@ -85,9 +85,9 @@ def kept_up(cluster):
 
 @pytest.fixture
 def hardy(hardy_cluster):
-    """Return its client, when all workers are there."""
+    """Return the client of the cluster, once all workers are running."""
     cluster, client = hardy_cluster
-    # One that dies as it is starting is not started again, and a nanny that ended is forgotten only after a while.
+    # A worker that dies while it is starting is not restarted, and a nanny that ended is forgotten only after a while.
     with kept_up(cluster):
         client.wait_for_workers(2)
         nannies = cluster.workers.values()
@@ -101,7 +101,7 @@ def fit(client, **options):
 
 
 def die_once(flag, function, *args):
-    """Kill the worker that is the first to run this."""
+    """Kill the first worker that runs this."""
     try:
         Path(flag).touch(exist_ok=False)
     except FileExistsError:
@@ -115,7 +115,7 @@ def die_always(function, *args):
 
 @pytest.fixture
 def at(monkeypatch):
-    """Return what replaces the first submission of each of some functions, or does something at that moment."""
+    """Return a function that replaces the first task of each of some functions, or calls `do` at its submission."""
     submit, waiting = DaskExecutor.submit, set()
 
     def install(*names, instead=None, do=None):
@@ -146,8 +146,7 @@ def at(monkeypatch):
         (["sample", "grow_samples"], {"strategy": "gather"}),
     ],
 )
-def test_a_worker_dies(hardy, local, at, tmp_path, phases, options):
-    """Once in each phase."""
+def test_a_worker_dies_in_each_phase(hardy, local, at, tmp_path, phases, options):
     waiting = at(*phases, instead=lambda name: (die_once, str(tmp_path / name)))
     with kept_up(hardy.cluster):
         assert_same(local, fit(hardy, **options))
@@ -170,7 +169,7 @@ def test_all_workers_die(hardy, local, at):
 
 
 def test_a_worker_freezes(hardy, local, at):
-    # A worker that imports and loads what is compiled does not answer either: that comes before.
+    # A worker does not answer either while it imports packages and loads compiled code, so this is done before.
     fit(hardy)
     pid = min(hardy.run(os.getpid).values())
     at("grow", do=lambda: os.kill(pid, signal.SIGSTOP))
@@ -180,8 +179,8 @@ def test_a_worker_freezes(hardy, local, at):
     assert pid not in hardy.run(os.getpid).values()
 
 
-def test_a_worker_freezes_that_nobody_kills(tmp_path):
-    """What it had computed is asked of it in vain, until the scheduler gives it up."""
+def test_a_worker_without_a_nanny_freezes(tmp_path):
+    """Requests for its result are not answered until the scheduler gives up the worker."""
     with cluster_of(0) as (cluster, client):
         command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address]
         options = ["--no-nanny", "--nthreads", "1", "--no-dashboard", "--local-directory", str(tmp_path)]
@@ -204,7 +203,7 @@ def test_a_worker_freezes_that_nobody_kills(tmp_path):
 
 
 def set_worker_ttl(seconds, dask_scheduler):
-    """Change after how many seconds a scheduler gives up workers, as its configuration does at its start."""
+    """Change the seconds after which a scheduler gives up workers; the configuration is only read at its start."""
     before, dask_scheduler.worker_ttl = dask_scheduler.worker_ttl, seconds
     dask_scheduler.periodic_callbacks["worker-ttl"].stop()
     callback = PeriodicCallback(dask_scheduler.check_worker_ttl, 1000)
@@ -232,12 +231,12 @@ def test_workers_come_and_go(local, at, monkeypatch):
         assert_same(local, fit(client))
         assert len(client.ncores()) == 1
         assert first not in client.ncores()
-        # at last the scheduler goes, too
+        # Finally, the scheduler is closed, too.
         at("encode_partition", do=threading.Timer(0.05, cluster.close).start)
         assert_lost(client)
 
 
-def test_a_task_that_always_kills_its_worker_is_explained(hardy, at):
+def test_the_error_of_a_task_that_kills_its_workers_has_advice(hardy, at):
     hardy.run_on_scheduler(allow_failures, 0)
     at("grow", instead=lambda _: (die_always,))
     with pytest.raises(ClusterError, match=r"a worker died .* strategy='replicate' needs about .* n_workers="):
@@ -282,7 +281,7 @@ with Client(sys.argv[2]):
 """
 
 
-def test_a_fit_goes_on_after_its_process_was_killed(hardy, local, tmp_path, monkeypatch):
+def test_a_fit_is_resumed_after_its_process_was_killed(hardy, local, tmp_path, monkeypatch):
     arguments = [sys.executable, "-c", DRIVER, tmp_path / "trees", hardy.scheduler.address]
     driver = subprocess.Popen(arguments, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
     n_saved = int(driver.stdout.readline())

@@ -1,4 +1,4 @@
-"""Trees grow in tasks of the cluster, which stop when they are cancelled."""
+"""Trees grow in tasks, which stop when they are cancelled."""
 
 import time
 
@@ -15,19 +15,19 @@ from tests.fitting.forests import assert_same, make_rows
 
 
 @given(st.integers(0, 2000), st.integers(1, 64), st.floats(1e-4, 100.0))
-def test_tasks_shrink_and_are_of_some_seconds(n_trees, n_workers, tree_seconds):
+def test_tasks_become_shorter_and_have_a_maximum_time(n_trees, n_workers, tree_seconds):
     tasks = cut_tasks(n_trees, n_workers, tree_seconds, int(20.0 / tree_seconds))
     sizes = np.array([len(task) for task in tasks])
     assert [tree for task in tasks for tree in task] == list(range(n_trees))
     assert np.all(sizes > 0)
     assert np.all(np.diff(sizes) <= 0)
     assert np.all(sizes * tree_seconds <= max(20.0, tree_seconds))
-    # All workers get some; the first are left with no more than a share.
+    # All workers get some trees, and the first tasks do not have too many.
     assert len(sizes) >= min(n_trees, 2 * n_workers)
 
 
 def test_short_trees_share_tasks():
-    # half a second at least: 5 trees
+    # At least half a second: 5 trees.
     sizes = [len(task) for task in cut_tasks(1000, 2, 0.1, 200)]
     assert sizes[0] == 200
     assert min(sizes[:-1]) == 5
@@ -48,7 +48,7 @@ def wait_for(path):
     return path.exists()
 
 
-def test_a_cancelled_task_is_told_to_stop(client, tmp_path):
+def test_a_cancelled_task_stops(client, tmp_path):
     executor = DaskExecutor(client)
     task = executor.submit(run_until_stopped, tmp_path / "started", tmp_path / "stopped")
     assert wait_for(tmp_path / "started")

@@ -1,4 +1,4 @@
-"""Plans on clusters keep to the memory of workers, and say what would do."""
+"""Plans of fits on clusters, and their advice if workers have too little memory."""
 
 import re
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_rows_are_replicated_if_they_fit():
     assert plan(strategy="gather").strategy == "gather"
 
 
-def test_codes_for_all_values_are_chosen_by_one_worker_that_has_them():
+def test_one_worker_needs_all_values_without_max_bins():
     choosing = plan(n_codes=10_000_000)
     assert choosing.size.matrix_bytes == 4 * SIZE.matrix_bytes
     assert choosing.worker_bytes == 24 * 10_000_000 * 50
@@ -60,7 +60,7 @@ def test_small_trees_share_tasks_of_limited_size():
     assert plan(strategy="gather").trees_per_task == 1
 
 
-def test_parts_are_few_and_of_blocks():
+def test_the_number_of_parts():
     sizes = (10_000, 1_000_000, 10_000_000, 100_000_000)
     assert [plan(n_rows=n_rows, strategy="gather").n_parts for n_rows in sizes] == [3, 4, 8, 16]
     assert [plan(n_rows=n_rows, strategy="replicate").n_parts for n_rows in sizes] == [1, 1, 1, 1]
@@ -71,7 +71,7 @@ def test_sizes_of_samples_are_divided_among_workers():
     assert many.worker_bytes - plan(strategy="gather").worker_bytes == 1_000_000
 
 
-def test_what_a_worker_needs_is_told():
+def test_advice_for_each_strategy():
     large = {"n_rows": 1_000_000_000, "memory": 32 * GIB}
     replicated, gathered = (plan(strategy=strategy, **large) for strategy in ("replicate", "gather"))
     sentence = (
@@ -87,7 +87,7 @@ def test_what_a_worker_needs_is_told():
     ("sizes", "least"),
     [({"n_rows": 10**9, "memory": 32 * GIB, "tree_rows": 632_000_000}, 10**7), ({"memory": 2**28}, 10**3)],
 )
-def test_the_samples_that_are_asked_for_fit(sizes, least):
+def test_the_advised_samples_fit(sizes, least):
     """With small samples, tasks gather the rows of several trees."""
     too_large = plan(**sizes)
     assert too_large.worker_bytes > sizes["memory"]

@@ -1,4 +1,4 @@
-"""Lazy prediction: what the forest in memory says, in partitions, by one copy of it."""
+"""Lazy predictions equal those of the forest in memory."""
 
 import dask.array as da
 import dask.dataframe as dd
@@ -28,7 +28,7 @@ def named_forest():
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_arrays(forest, method):
+def test_predictions_of_arrays(forest, method):
     predicted = predict_lazily(forest, da.from_array(X, chunks=(150, 2)), method)
     assert predicted.chunks[0] == (150, 150, 150, 50)
     known = getattr(forest, method)(X)
@@ -37,7 +37,7 @@ def test_arrays(forest, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_frames_with_an_empty_partition(named_forest, method):
+def test_predictions_of_frames_with_an_empty_partition(named_forest, method):
     parts = dd.from_pandas(FRAME, npartitions=4)
     parts = dd.concat([parts, dd.from_pandas(FRAME[:0] + 0.0, npartitions=1)], interleave_partitions=True)
     predicted = predict_lazily(named_forest, parts, method)
@@ -51,7 +51,7 @@ def test_frames_with_an_empty_partition(named_forest, method):
         pd.testing.assert_frame_equal(found, known)
 
 
-def test_unknown_chunks(forest):
+def test_predictions_of_unknown_chunks(forest):
     rows = da.from_array(X, chunks=(100, 4))
     rows = rows[rows[:, 0] > 0]
     predicted = predict_lazily(forest, rows, "predict_proba")
@@ -65,7 +65,7 @@ def test_the_forest_is_one_task(forest, monkeypatch):
     assert len(shared) == 1
 
 
-def test_other_features_are_refused_at_once(forest, named_forest):
+def test_other_features_are_refused_before_computation(forest, named_forest):
     with pytest.raises(ValueError, match="X has 3 features, but AUCForestClassifier is expecting 4"):
         predict_lazily(forest, da.zeros((4, 3)), "predict")
     with pytest.raises(TypeError, match=r"X must be a Dask DataFrame .*, but is a dask Series"):

@@ -1,4 +1,4 @@
-"""Tasks on partitions, called as the workers do."""
+"""Tasks on partitions, called without a cluster."""
 
 import threading
 import warnings
@@ -10,26 +10,18 @@ from distributed import Client, LocalCluster
 
 from aucforest.distributed import _tasks
 from aucforest.distributed._executor import DaskExecutor
-from aucforest.distributed._tasks import cut_part, join_parts, read_labels
-from aucforest.fitting.bootstrap import BootstrapSampler
+from aucforest.distributed._tasks import cut_part, read_labels
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.parts import Part
 from aucforest.tree.binning import BinValues
 
-CODES, LABELS = np.arange(30, dtype=np.uint8).reshape(3, 10), np.arange(10, dtype=np.uint16) % 2
-WEIGHTS = np.arange(1.0, 11.0)
 
-
-def test_rows_are_cut_and_joined():
-    part = Part(CODES, LABELS, WEIGHTS)
-    pieces = [cut_part(part, 0, 4), cut_part(part, 4, 10)]
-    assert not np.shares_memory(pieces[0].codes, CODES)
-    sampler = BootstrapSampler.of_strata(LABELS, np.array([3, 3]))
-    joined = join_parts(sampler, np.array([1.0, 2.0]), True, pieces)
-    np.testing.assert_array_equal(joined.codes, CODES)
-    np.testing.assert_array_equal(joined.weights, WEIGHTS * np.array([1.0, 2.0])[LABELS])
-    np.testing.assert_array_equal(joined.sampler.members, sampler.members)
-    assert joined.copies_rows
+def test_cut_rows_are_copies():
+    """So that the memory of the other rows can be released."""
+    codes, labels = np.arange(30, dtype=np.uint8).reshape(3, 10), np.arange(10, dtype=np.uint16) % 2
+    piece = cut_part(Part(codes, labels, None), 0, 4)
+    np.testing.assert_array_equal(piece.codes, codes[:, :4])
+    assert not np.shares_memory(piece.codes, codes)
 
 
 def test_an_empty_partition_has_no_classes():
@@ -43,7 +35,7 @@ def test_weights_of_other_rows_are_refused():
         read_labels(3, [0, 1], [1.0])
 
 
-def meet():
+def choose_codes_with_two_threads():
     barrier, indices = threading.Barrier(2, timeout=10), []
 
     def choose(*args):
@@ -65,4 +57,4 @@ def test_all_threads_of_a_worker_choose_bins():
         Client(cluster, set_as_default=False) as other,
         closing(DaskExecutor(other)) as executor,
     ):
-        assert executor.gather([executor.submit(meet)]) == [True]
+        assert executor.gather([executor.submit(choose_codes_with_two_threads)]) == [True]

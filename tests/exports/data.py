@@ -1,8 +1,10 @@
-"""Trees drawn at random, and rows that meet their thresholds."""
+"""Random trees, rows with values at their thresholds, and predictions by ONNX files."""
 
 from dataclasses import replace
 
 import numpy as np
+import onnx
+import onnxruntime
 
 from aucforest.tree.tree import SET_WORDS
 from tests.estimators.data import walk
@@ -38,11 +40,25 @@ def random_rows(rng, tree, n_codes, n_rows=60, dtype=np.float32):
     return X
 
 
+def random_data(seed, n_codes, n_trees=4, n_splits=8, dtype=np.float32, **params):
+    """Return random trees with 5 features and rows for them."""
+    rng = np.random.default_rng(seed)
+    trees = [random_tree(rng, n_splits, n_codes=n_codes, n_features=5, **params) for _ in range(n_trees)]
+    return trees, random_rows(rng, trees[0], n_codes, dtype=dtype)
+
+
 def leaf_of(tree, row):
     """Return the leaf of a row."""
     return walk(tree, row.astype(np.float64))[-1]
 
 
 def mean_of(trees, X):
-    """Return what trees predict on average."""
+    """Return the mean prediction of trees."""
     return np.mean([[tree.prediction[leaf_of(tree, row)] for row in X] for tree in trees], axis=0)
+
+
+def run_onnx(path, X):
+    """Return the labels and the probabilities that a valid ONNX file predicts."""
+    onnx.checker.check_model(path, full_check=True)
+    X = np.ascontiguousarray(X)
+    return onnxruntime.InferenceSession(path).run(["label", "probabilities"], {"X": X})

@@ -1,30 +1,17 @@
-"""Sets of categories as thresholds: every row ends where it ended."""
+"""Copies of nodes below sets of categories, and rounded thresholds; the tests of exports compare predictions."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aucforest.exports.expanded import chained, copied, rounded_down
-from tests.exports.data import leaf_of, random_rows, random_tree
+from aucforest.exports.expanded import copied, rounded_down
+from tests.exports.data import random_data, random_tree
 
 N_CODES = {1: 9, 3: 255, 4: 3}
 
 
-def drawn(seed, n_cuts=8):
-    rng = np.random.default_rng(seed)
-    tree = random_tree(rng, n_cuts, n_codes=N_CODES, n_features=5)
-    return tree, random_rows(rng, tree, N_CODES, n_rows=30)
-
-
-def end_of(nodes, row):
-    """Return the leaf that a row reaches, as a node of the original tree."""
-    node = 0
-    while nodes.left[node] >= 0:
-        value = row[nodes.feature[node]]
-        goes_left = nodes.missing_left[node] if np.isnan(value) else value <= nodes.threshold[node]
-        node = nodes.left[node] if goes_left else nodes.right[node]
-    return nodes.origin[node]
+def make_tree(seed, n_splits=8):
+    return random_data(seed, N_CODES, 1, n_splits)[0][0]
 
 
 FLOATS = st.floats(allow_nan=False)
@@ -32,7 +19,7 @@ SPECIAL = [0.0, -0.0, 5e-324, -5e-324, 1e-45, -1e-46, 29.9, 0.1, 1e300, -1e300, 
 
 
 @given(FLOATS | st.sampled_from(SPECIAL), st.floats(width=32) | st.sampled_from(np.float32(SPECIAL[:8]).tolist()))
-def test_rounded_thresholds_part_the_values_of_float32_as_they_did(threshold, value):
+def test_rounded_thresholds_split_float32_values_equally(threshold, value):
     (rounded,) = rounded_down(np.array([threshold]))
     with np.errstate(over="ignore", under="ignore"):
         assert np.float32(rounded) == rounded
@@ -42,41 +29,10 @@ def test_rounded_thresholds_part_the_values_of_float32_as_they_did(threshold, va
     np.testing.assert_array_equal(values.astype(np.float32) <= np.float32(rounded), values <= np.float64(threshold))
 
 
-@given(st.integers(0, 2**32))
-def test_rows_reach_the_same_leaves(seed):
-    tree, X = drawn(seed)
-    leaves = [leaf_of(tree, row) for row in X]
-    for nodes in (chained(tree, N_CODES), copied(tree, N_CODES, 10**6)):
-        assert [end_of(nodes, row) for row in X] == leaves
-
-
-@given(st.integers(0, 2**32))
-def test_nodes_of_the_tree_keep_their_indices(seed):
-    tree, _ = drawn(seed)
-    nodes = chained(tree, N_CODES)
-    np.testing.assert_array_equal(nodes.origin[: tree.n_nodes], np.arange(tree.n_nodes))
-    np.testing.assert_array_equal(nodes.feature[: tree.n_nodes], tree.feature)
-
-
-@settings(max_examples=20)
-@given(st.integers(0, 2**32))
-def test_copies_are_a_tree_whose_weights_add_up(seed):
-    tree, _ = drawn(seed)
-    nodes = copied(tree, N_CODES, 10**6)
-    cuts = np.flatnonzero(nodes.left >= 0)
-    children = np.concatenate((nodes.left[cuts], nodes.right[cuts]))
-    np.testing.assert_array_equal(np.sort(children), np.arange(1, len(nodes.left)))
-    assert np.all(nodes.left[cuts] > cuts)
-    assert np.all(nodes.right[cuts] > cuts)
-    assert np.all(nodes.weight > 0.0)
-    np.testing.assert_allclose(nodes.weight[cuts], nodes.weight[nodes.left[cuts]] + nodes.weight[nodes.right[cuts]])
-
-
 @settings(max_examples=20)
 @given(st.integers(0, 2**32))
 def test_every_copy_can_be_reached(seed):
-    tree, _ = drawn(seed, n_cuts=5)
-    nodes = copied(tree, N_CODES, 10**6)
+    nodes = copied(make_tree(seed, n_splits=5), N_CODES, 10**6)
     codes = {feature: [np.nan, *range(n)] for feature, n in N_CODES.items()}
     reached = {0}
     stack = [(0, codes)]
@@ -98,17 +54,8 @@ def test_every_copy_can_be_reached(seed):
     assert reached == set(range(len(nodes.left)))
 
 
-def test_without_sets_nothing_changes():
-    tree = random_tree(np.random.default_rng(0))
-    nodes = copied(tree, {}, 1)
-    for name in ("feature", "threshold", "missing_left", "weight"):
-        np.testing.assert_array_equal(getattr(nodes, name), getattr(tree, name))
-    np.testing.assert_array_equal(nodes.left, tree.left_child)
-    np.testing.assert_array_equal(nodes.right, tree.right_child)
-
-
 def test_weights_of_copies_are_divided_by_categories():
-    """Codes 0 and 2 of four and missing values go left: each has a third of the weight there, 1 and 3 half each."""
+    """Codes 0 and 2 and missing values go left, with a third of the weight each; 1 and 3 go right, with half each."""
     rng = np.random.default_rng(0)
     tree = random_tree(rng, 1, n_codes={0: 4}, n_features=1)
     tree.sets.flags.writeable = tree.missing_left.flags.writeable = True
@@ -119,12 +66,3 @@ def test_weights_of_copies_are_divided_by_categories():
     by_origin = [sorted(nodes.weight[nodes.origin == leaf]) for leaf in (1, 2)]
     np.testing.assert_allclose(by_origin[0], [left / 3, 2 * left / 3])
     np.testing.assert_allclose(by_origin[1], [right / 2, right / 2])
-
-
-def test_too_many_copies_are_refused():
-    tree, _ = drawn(2)
-    n_nodes = len(copied(tree, N_CODES, 10**6).feature)
-    assert n_nodes > tree.n_nodes
-    assert len(copied(tree, N_CODES, n_nodes).feature) == n_nodes
-    with pytest.raises(ValueError, match=f"a tree would have more than {n_nodes - 1} nodes"):
-        copied(tree, N_CODES, n_nodes - 1)

@@ -1,7 +1,6 @@
-"""Exports of forests that read target rates, and of sets beyond the 254 categories that they tell apart."""
+"""Exports of models with target rates, and with sets of more than the 254 categories that have codes."""
 
 import numpy as np
-import onnxruntime
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -9,11 +8,13 @@ import pytest
 from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier
 from tests.estimators.data import small_forest
 from tests.estimators.rated import make_interaction, make_rated
+from tests.exports.data import run_onnx
 
 
-def proba_of(path, encoded):
-    session = onnxruntime.InferenceSession(path)
-    return session.run(None, {"X": np.ascontiguousarray(encoded)})[1]
+def assert_onnx_equals(model, encoded, proba, folder):
+    """Compare the probabilities by the ONNX file of a model with its own."""
+    model.to_onnx(folder / "model.onnx")
+    np.testing.assert_allclose(run_onnx(folder / "model.onnx", encoded)[1], proba, rtol=0, atol=1e-6)
 
 
 def make_many(n_rows=2000):
@@ -30,7 +31,7 @@ def fitted(request):
     return AUCForestClassifier(12, random_state=0, max_depth=6).fit(X, y), X
 
 
-def test_encoded_tables_have_rates(fitted):
+def test_encoded_tables_contain_rates(fitted):
     forest, X = fitted
     assert forest.target_rates_ is not None
     encoded = forest.encode(X)
@@ -51,7 +52,7 @@ def test_encoded_tables_have_rates(fitted):
     assert forest.encode(X, dtype="float32").dtypes.unique().tolist() == [np.float32]
 
 
-def test_matrices_have_rates():
+def test_encoded_matrices_contain_rates():
     X, y = make_many()
     forest = AUCForestClassifier(12, random_state=0, max_depth=6, categorical_features=[0]).fit(X, y)
     rows = np.array([[3.0, 0.0], [9999.0, 0.0], [np.nan, 0.0]])
@@ -63,36 +64,32 @@ def test_matrices_have_rates():
     assert encoded[0, 2] != encoded[1, 2]
 
 
-def test_forests_are_the_same(fitted, tmp_path):
+def test_forests_predict_the_same(fitted, tmp_path):
     forest, X = fitted
     rows = X.copy()
     rows["merchant"] = rows["merchant"].astype(object)
     rows.loc[:20, "merchant"] = None
     rows.loc[21:40, "merchant"] = "never seen"
     for model in (forest, forest[forest.encodings_.index("rates")]):
-        model.to_onnx(tmp_path / "model.onnx")
-        proba = model.predict_proba(rows)
-        np.testing.assert_allclose(proba_of(tmp_path / "model.onnx", model.encode(rows)), proba, rtol=0, atol=1e-6)
-        # scikit-learn rounds values to float32
+        assert_onnx_equals(model, model.encode(rows), model.predict_proba(rows), tmp_path)
+        # scikit-learn rounds values to float32.
         exported, narrow = model.to_sklearn(), model.encode(rows).astype(np.float32)
         known = model._predict_valid(narrow.to_numpy(np.float64))
         np.testing.assert_allclose(exported.predict_proba(narrow), known, rtol=0, atol=1e-12)
 
 
-def test_interactions_are_the_same(tmp_path):
+def test_models_with_interactions_predict_the_same(tmp_path):
     X, y = make_interaction()
     forest = AUCForestClassifier(12, random_state=0, max_depth=6).fit(X, y)
     assert "interactions" in forest.encodings_
     stack = AUCStackingClassifier(small_forest(40, max_depth=4)).fit(X, y)
     stack.weights_[:] = 0.5  # all members count
     for model in (forest, stack):
-        model.to_onnx(tmp_path / "model.onnx")
-        proba = proba_of(tmp_path / "model.onnx", model.encode(X))
-        np.testing.assert_allclose(proba, model.predict_proba(X), rtol=0, atol=1e-6)
+        assert_onnx_equals(model, model.encode(X), model.predict_proba(X), tmp_path)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_stacks_are_the_same(n_classes, tmp_path):
+def test_stacks_predict_the_same(n_classes, tmp_path):
     X, y = make_rated(n_classes=n_classes)
     stack = AUCStackingClassifier(AUCForestClassifier(20, max_depth=5), random_state=0).fit(X, y)
     stack.weights_[:] = 0.5  # all members count
@@ -101,13 +98,11 @@ def test_stacks_are_the_same(n_classes, tmp_path):
     assert stack.split_features_.tolist() == stack.members_["forest"].split_features_.tolist()
     encoded = stack.encode(X)
     assert encoded.columns.tolist() == stack.split_features_.tolist()
-    stack.to_onnx(tmp_path / "stack.onnx")
-    proba = proba_of(tmp_path / "stack.onnx", encoded)
-    np.testing.assert_allclose(proba, stack.predict_proba(X), rtol=0, atol=1e-6)
+    assert_onnx_equals(stack, encoded, stack.predict_proba(X), tmp_path)
 
 
 @pytest.mark.parametrize("estimator", ["forest", "tree", "stack"])
-def test_categories_beyond_those_that_sets_tell_apart(estimator, tmp_path):
+def test_models_of_more_categories_than_codes_predict_the_same(estimator, tmp_path):
     X, y = make_many()
     params = {"max_depth": 6, "random_state": 0, "categorical_features": [0], "categorical_encoding": "sets"}
     forest = AUCForestClassifier(4, **params)
@@ -119,15 +114,13 @@ def test_categories_beyond_those_that_sets_tell_apart(estimator, tmp_path):
     if estimator == "stack":
         model.weights_ = np.ones(4)
     assert len(np.unique(encoded[:, 0])) > 500
-    model.to_onnx(tmp_path / "model.onnx")
     for rows in (encoded, np.where(np.arange(len(X))[:, None] % 5, encoded, np.nan)):
-        proba = model._predict_valid(rows)
-        np.testing.assert_allclose(proba_of(tmp_path / "model.onnx", rows), proba, rtol=0, atol=1e-6)
+        assert_onnx_equals(model, rows, model._predict_valid(rows), tmp_path)
         if estimator == "tree":
             narrow = rows.astype(np.float32)
             expected = model._predict_valid(narrow.astype(np.float64))
             np.testing.assert_allclose(model.to_sklearn().predict_proba(narrow), expected, rtol=0, atol=1e-12)
-    # The rarest categories share a side, whatever their index.
+    # The rarest categories go to the same side.
     rare = np.column_stack((np.arange(254, len(model.categories_[0])), np.zeros(len(model.categories_[0]) - 254)))
     if estimator != "stack":
         assert np.ptp(model._predict_valid(rare), axis=0).max() == 0

@@ -1,10 +1,9 @@
-"""onnxruntime predicts what a stack does."""
+"""Predictions of onnxruntime for exported stacks."""
 
 import copy
 
 import numpy as np
 import onnx
-import onnxruntime
 import pandas as pd
 import pytest
 from scipy.sparse import issparse
@@ -13,53 +12,41 @@ from sklearn.linear_model import LogisticRegression
 from aucforest import AUCStackingClassifier
 from tests.estimators.data import make_table, small_forest
 from tests.estimators.stacks import DATA, fitted
+from tests.exports.data import run_onnx
 
 
 def run(stack, X, folder, dtype="float64"):
-    """Return labels and probabilities by the ONNX file of a stack, and the file."""
+    """Return labels and probabilities by the ONNX file of a stack."""
     stack.to_onnx(folder / "stack.onnx", dtype=dtype)
-    onnx.checker.check_model(folder / "stack.onnx", full_check=True)
     encoded = stack.encode(X, dtype=dtype)
-    encoded = np.asarray(encoded.toarray() if issparse(encoded) else encoded)
-    labels, proba = onnxruntime.InferenceSession(folder / "stack.onnx").run(["label", "probabilities"], {"X": encoded})
-    return labels, proba, onnx.load(folder / "stack.onnx")
+    return run_onnx(folder / "stack.onnx", encoded.toarray() if issparse(encoded) else encoded)
 
 
 def assert_same(stack, X, folder, dtype="float64"):
-    labels, proba, graph = run(stack, X, folder, dtype)
+    """Compare predictions, and return the types of the nodes of the graph."""
+    labels, proba = run(stack, X, folder, dtype)
     np.testing.assert_allclose(proba, stack.predict_proba(X), rtol=0, atol=1e-6)
     np.testing.assert_array_equal(labels, stack.predict(X))
-    return [node.op_type for node in graph.graph.node]
-
-
-def as_float32(name, X):
-    """Return X with numbers that float32 holds."""
-    return X.astype(dict.fromkeys("ab", "float32")) if name == "categories" else X
+    return [node.op_type for node in onnx.load(folder / "stack.onnx").graph.node]
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_the_stack_is_the_same(name, tmp_path):
+def test_stacks_predict_the_same(name, tmp_path):
     stack, X = fitted(name)
     assert assert_same(stack, X, tmp_path).count("TreeEnsembleRegressor") == (2 if name == "sparse" else 3)
-    assert_same(stack, as_float32(name, X), tmp_path, "float32")
+    if name == "categories":
+        X = X.astype(dict.fromkeys("ab", "float32"))
+    assert_same(stack, X, tmp_path, "float32")
 
 
 @pytest.mark.parametrize("name", ["missing values", "three classes"])
 @pytest.mark.parametrize(
     "coef",
     [
-        [0, 0, 0, 0],
-        [2, 0, 0, 0],
-        [0, 3, 0, 0],
-        [0, 0, 30, 0],  # whose rounding errors are multiplied by 30
-        [0, 0, 0, 3],
-        [1, 0, 0, 1],
-        [0, 1, 1, 0],
-        [0, 1, 0, 1],
-        [0, 0, 1, 1],
-        [5, 9, 4, 2],
+        [0, 0, 0, 0], [2, 0, 0, 0], [0, 3, 0, 0], [0, 0, 0, 3], [1, 0, 0, 1], [0, 1, 1, 0], [0, 1, 0, 1], [0, 0, 1, 1],
+        [5, 9, 4, 2], [0, 0, 30, 0],  # which multiplies rounding errors by 30
     ],
-)
+)  # fmt: skip
 def test_members_of_weight_0_are_left_out(name, coef, tmp_path):
     stack, X = fitted(name)
     stack = copy.copy(stack)
@@ -71,8 +58,8 @@ def test_members_of_weight_0_are_left_out(name, coef, tmp_path):
     assert ("Clip" in kinds) == of_linear
 
 
-def test_many_categories_rare_unseen_and_missing_ones(tmp_path):
-    """Coefficients are looked up, not compared with all codes."""
+def test_coefficients_of_many_categories_are_looked_up(tmp_path):
+    """Also those of rare, unseen and missing categories."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=900), "id": pd.Categorical(rng.integers(600, size=900).astype(str))})
     frame["kind"] = pd.Categorical(rng.integers(3, size=900).astype(str))
@@ -89,7 +76,7 @@ def test_many_categories_rare_unseen_and_missing_ones(tmp_path):
         assert_same(stack, X, tmp_path, "float32")
 
 
-def test_values_beyond_the_training_data(tmp_path):
+def test_infinite_and_missing_values(tmp_path):
     stack, X = fitted("missing values")
     X = X.copy()
     X[:6] = np.array([np.inf, -np.inf, np.nan, 3e38, -3e38, 0.0])[:, None]
@@ -98,15 +85,15 @@ def test_values_beyond_the_training_data(tmp_path):
 
 @pytest.mark.parametrize("params", [{"linear": None}, {"residual": False}, {"boosted": False}])
 @pytest.mark.parametrize("forest", [small_forest(30), small_forest(30, calibration=None)], ids=["calibrated", "mean"])
-def test_members_that_are_absent(params, forest, tmp_path):
+def test_stacks_without_a_member(params, forest, tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(forest, **params).fit(X, y)
     stack.weights_ = np.array([1.0, 0.7, 0.4])
     assert_same(stack, X, tmp_path)
 
 
-def test_boosted_trees_without_any_step(tmp_path):
-    """The classes are equally frequent in each fold, and X says nothing."""
+def test_boosted_trees_without_a_step(tmp_path):
+    """The classes are equally frequent in each fold, and X is constant."""
     X, y = np.zeros((200, 2)), np.arange(200) % 2
     stack = AUCStackingClassifier(small_forest(20)).fit(X, y)
     assert all(np.all(tree.prediction == 0.5) for tree in stack.members_["boosted"].trees_)
@@ -126,7 +113,7 @@ def test_samples_at_the_threshold_are_in_the_second_class(coef, tmp_path):
         assert run(stack, X, tmp_path)[0].tolist() == (proba >= threshold).astype(int).tolist()
 
 
-def test_a_foreign_member_is_refused_unless_its_weight_is_0(tmp_path):
+def test_members_of_other_packages_are_refused_unless_their_weight_is_0(tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(small_forest(30), linear=LogisticRegression()).fit(X, y)
     assert stack.weights_[3] > 0.0

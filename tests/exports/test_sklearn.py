@@ -1,4 +1,4 @@
-"""scikit-learn predicts what the trees do."""
+"""Predictions of scikit-learn for exported trees."""
 
 import pickle
 import tracemalloc
@@ -17,15 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest import AUCForestClassifier, _memory
 from aucforest.exports import sklearn as module
 from aucforest.exports.sklearn import CalibratedForestClassifier, as_decision_tree, as_random_forest
-from tests.exports.data import mean_of, random_rows, random_tree
+from tests.exports.data import mean_of, random_data, random_tree
 
-N_CODES = {1: 7, 3: 3}
+N_CODES = {1: 7, 3: 255, 4: 3}
 
 
-def drawn(seed, n_trees=4, **params):
-    rng = np.random.default_rng(seed)
-    trees = [random_tree(rng, int(rng.integers(0, 9)), n_codes=N_CODES, n_features=5, **params) for _ in range(n_trees)]
-    return trees, random_rows(rng, trees[0], N_CODES)
+def make_data(seed, **params):
+    return random_data(seed, N_CODES, n_splits=seed % 9, **params)
 
 
 class Halved:
@@ -40,7 +38,7 @@ class Halved:
 @pytest.mark.filterwarnings("ignore:invalid value encountered in reduce")
 @given(st.integers(0, 2**32), st.sampled_from([2, 4]), st.sampled_from([0.0, 3.0]))
 def test_the_mean_is_the_same(seed, n_classes, shrinkage):
-    trees, X = drawn(seed, n_classes=n_classes, shrinkage=shrinkage)
+    trees, X = make_data(seed, n_classes=n_classes, shrinkage=shrinkage)
     expected = mean_of(trees, X)
     classes = np.array(list("abcd"))[:n_classes]
     forest = as_random_forest(trees, classes, N_CODES)
@@ -52,7 +50,7 @@ def test_the_mean_is_the_same(seed, n_classes, shrinkage):
 
 @given(st.integers(0, 2**32))
 def test_attributes_of_nodes(seed):
-    trees, _ = drawn(seed, n_trees=1)
+    trees, _ = make_data(seed, n_trees=1)
     made = as_decision_tree(trees, np.arange(2), N_CODES).tree_
     is_leaf = made.children_left < 0
     assert made.max_depth == made.compute_node_depths().max() - 1
@@ -61,19 +59,17 @@ def test_attributes_of_nodes(seed):
     weight = made.weighted_n_node_samples
     children = weight[made.children_left] + weight[made.children_right]
     np.testing.assert_allclose(weight[~is_leaf], children[~is_leaf])
-    # Copies and chains do not change the impurity-based importances, which are weighted gains of the splits.
     tree = trees[0]
-    cuts, impurity = np.flatnonzero(~tree.is_leaf), 1.0 - np.square(tree.value).sum(axis=1)
-    left = tree.left_child[cuts]
-    gains = tree.weight[cuts] * impurity[cuts] - tree.weight[left] * impurity[left]
-    gains -= tree.weight[left + 1] * impurity[left + 1]
     if not tree.set_nodes.size:
-        expected = np.bincount(tree.feature[cuts], gains, minlength=5) / tree.weight[0]
+        splits, impurity = np.flatnonzero(~tree.is_leaf), tree.weight * (1.0 - np.square(tree.value).sum(axis=1))
+        left = tree.left_child[splits]
+        gains = impurity[splits] - impurity[left] - impurity[left + 1]
+        expected = np.bincount(tree.feature[splits], gains, minlength=5) / tree.weight[0]
         np.testing.assert_allclose(made.compute_feature_importances(normalize=False), expected, atol=1e-12)
 
 
 def test_a_forest_can_be_cloned_and_pickled():
-    trees, X = drawn(0)
+    trees, X = make_data(5)
     forest = as_random_forest(trees, np.arange(2), N_CODES)
     check_is_fitted(forest)
     again = pickle.loads(pickle.dumps(forest))
@@ -85,7 +81,7 @@ def test_a_forest_can_be_cloned_and_pickled():
 
 
 def test_too_many_nodes_of_all_trees_are_refused(monkeypatch):
-    trees, _ = drawn(3)
+    trees, _ = make_data(8)
     n_nodes = sum(tree.tree_.node_count for tree in as_random_forest(trees, np.arange(2), N_CODES).estimators_)
     n_copies = n_nodes - sum(tree.n_nodes for tree in trees)
     monkeypatch.setattr(module, "_MOST_BYTES", 80 * n_copies)
@@ -96,7 +92,7 @@ def test_too_many_nodes_of_all_trees_are_refused(monkeypatch):
 
 
 def test_another_layout_of_nodes_is_refused(monkeypatch):
-    trees, _ = drawn(0)
+    trees, _ = make_data(0)
     more = np.dtype([*sklearn.tree._tree.NODE_DTYPE.descr, ("split_kind", "u1")])
     monkeypatch.setattr(sklearn.tree._tree, "NODE_DTYPE", more)
     with pytest.raises(
@@ -106,7 +102,7 @@ def test_another_layout_of_nodes_is_refused(monkeypatch):
 
 
 def test_calibrated_probabilities():
-    trees, X = drawn(1)
+    trees, X = make_data(5)
     forest = as_random_forest(trees, np.array(["no", "yes"]), N_CODES)
     corrected = CalibratedForestClassifier(forest, Halved())
     expected = Halved().apply(mean_of(trees, X))
@@ -116,7 +112,7 @@ def test_calibrated_probabilities():
 
 
 def test_a_calibrated_forest_is_one_of_scikit_learn():
-    trees, X = drawn(1)
+    trees, X = make_data(5)
     corrected = CalibratedForestClassifier(as_random_forest(trees, np.array(["no", "yes"]), N_CODES), Halved())
     check_is_fitted(corrected)
     again = pickle.loads(pickle.dumps(corrected))

@@ -1,7 +1,4 @@
-"""Comparing criteria: same rows, same seeds, fair order, clear refusals.
-
-The result: its test against the definition, its table and its picture.
-"""
+"""Comparison of criteria: equal rows and seeds, the test against its definition, the table and the plot."""
 
 import math
 import sys
@@ -24,7 +21,7 @@ CRITERIA = ("auc", "gini", "entropy")
 METRICS = ("roc_auc", "fit_seconds")
 QUALITY = ("roc_auc", "average_precision", "g_mean", "brier", "log_loss")
 N_TRAIN, N_TEST = 80, 20
-# the greatest value of a metric with two classes, and with more
+# The upper bound of a metric for two classes, and for more.
 GREATEST = {
     "roc_auc": (1.0, 1.0),
     "average_precision": (1.0, 1.0),
@@ -36,7 +33,7 @@ GREATEST = {
 
 
 def comparison(seed=0, n_folds=10, criteria=CRITERIA, metrics=METRICS, n_classes=2):
-    """Return a comparison with drawn figures."""
+    """Return a comparison with random values of the metrics."""
     fields = [("fold", "i8"), ("criterion", "U7"), ("n_train", "i8"), ("n_test", "i8")]
     table = np.zeros((n_folds, len(criteria)), [*fields, *((metric, "f8") for metric in metrics)])
     random = np.random.default_rng(seed)
@@ -63,12 +60,12 @@ def test_summary_is_the_corrected_resampled_test(seed, n_folds):
         else:
             _, pvalue = corrected_resampled_ttest(differences, N_TRAIN, N_TEST)
             assert row.pvalue == pytest.approx(pvalue, abs=1e-9)  # Simpson's rule is good to that
-        # the ends of a 90 % interval of the difference are what the test rejects at 10 %, up to a difference of 1
+        # The test rejects the bounds of a 90 % interval of the difference at 10 %, up to a difference of 1.
         upper = 1.0 if metric == "roc_auc" else np.inf
         for end in (row.difference_low, row.difference_high):
             pvalue = corrected_resampled_ttest(differences - end, N_TRAIN, N_TEST)[1] if criterion != "gini" else 0.1
             assert pvalue == pytest.approx(0.1, abs=1e-6) if abs(end) < upper else pvalue > 0.1
-        # and of the mean, when the variance goes with t (1 - t / upper) from the mean to the end t
+        # So it does for the mean, if the variance is proportional to t (1 - t / upper) from the mean to the bound t.
         for end in (row.low, row.high):
             assert 0 < end < upper
             scale = math.sqrt(end * (1 - end / upper) / (row.mean * (1 - row.mean / upper)))
@@ -103,14 +100,14 @@ def test_equal_folds_have_no_interval(values):
     result.plot()
 
 
-def test_p_values_are_printed_short():
+def test_p_values_are_shown_with_two_digits():
     rows = [row for row in comparison().summary() if row.metric == "roc_auc"]
     assert [rows[1].pvalue_text, rows[0].pvalue_text] == ["", f"p = {rows[0].adjusted_pvalue:.2g}"]
     assert rows[0]._replace(adjusted_pvalue=0.00099).pvalue_text == "p < 0.001"
 
 
-def moved(shifts, metric="roc_auc", spread=0.01):
-    """Return a comparison of criteria whose means differ from Gini's by these shifts."""
+def shifted(shifts, metric="roc_auc", spread=0.01):
+    """Return a comparison of criteria whose means differ from the mean of Gini by these shifts."""
     result = comparison(n_folds=10, criteria=("gini", *shifts), metrics=(metric, "fit_seconds"))
     noise = np.random.default_rng(0).normal(size=(10, len(shifts)))
     noise = (noise - noise.mean(axis=0)) / noise.std(axis=0, ddof=1)
@@ -119,7 +116,7 @@ def moved(shifts, metric="roc_auc", spread=0.01):
 
 
 def test_p_values_are_adjusted_by_holms_method():
-    result = moved({"auc": 0.015, "entropy": 0.016, "c": 0.0, "d": np.nan})
+    result = shifted({"auc": 0.015, "entropy": 0.016, "c": 0.0, "d": np.nan})
     rows = [row for row in result.summary() if row.metric == "roc_auc"]
     first, second, third, undefined = sorted(rows[1:], key=lambda row: (np.isnan(row.pvalue), row.pvalue))
     assert (rows[0].pvalue, rows[0].adjusted_pvalue) == (1.0, 1.0)
@@ -131,7 +128,7 @@ def test_p_values_are_adjusted_by_holms_method():
     assert first.pvalue < 0.05 < first.adjusted_pvalue
 
 
-# a mean of 10 folds of 80 and 20 rows with this spread has a standard error of 0.00592, and t is 2.262
+# A mean over 10 folds of 80 and 20 rows with this spread has a standard error of 0.00592, and t is 2.262.
 @pytest.mark.parametrize(
     ("shifts", "sentence"),
     [
@@ -150,7 +147,7 @@ def test_p_values_are_adjusted_by_holms_method():
             "auc and auto rank significantly better than gini on these folds, and entropy ranks significantly worse;"
             " auto has the highest ROC AUC, +0.040, 95 % interval +0.027 to +0.053.",
         ),
-        # not significant among three, although the interval leaves out 0
+        # Not significant among three, although the interval does not contain 0.
         (
             {"auc": 0.015, "auto": 0.0, "entropy": 0.0},
             "No criterion ranks significantly better than gini on these folds; auc has the highest ROC AUC, +0.015,"
@@ -160,13 +157,13 @@ def test_p_values_are_adjusted_by_holms_method():
     ],
 )
 def test_the_verdict(shifts, sentence):
-    result = moved(shifts)
+    result = shifted(shifts)
     assert result.verdict() == sentence
     assert repr(result).splitlines()[0] == sentence
 
 
 def test_the_verdict_on_losses_and_other_metrics():
-    result = moved({"auc": -0.03}, metric="log_loss")
+    result = shifted({"auc": -0.03}, metric="log_loss")
     sentence = (
         "auc does significantly better than gini on these folds; auc has the lowest log loss, -0.030, 99 % interval"
     )
@@ -177,9 +174,9 @@ def test_the_verdict_on_losses_and_other_metrics():
     with pytest.raises(ValueError, match="metrics must be among log_loss, fit_seconds, got 'f1'"):
         result.plot(metrics=["f1"])
     for level in (0, 1, 95):
-        for use in (result.verdict, result.summary, result.plot):
+        for method in (result.verdict, result.summary, result.plot):
             with pytest.raises(ValueError, match=rf"level must be in \(0, 1\), but is {level}"):
-                use(level=level)
+                method(level=level)
     with pytest.raises(ValueError, match="the comparison has no metric of quality, only fit_seconds: name one"):
         comparison(metrics=("fit_seconds",)).verdict()
     assert repr(comparison(metrics=("fit_seconds",))).startswith("3 criteria on 10 folds, differences from gini")
@@ -196,7 +193,7 @@ def test_a_difference_without_spread_cannot_be_tested():
     assert np.isnan([rows[0].difference_low, rows[0].difference_high]).all()
 
 
-def test_a_level_next_to_one():
+def test_levels_close_to_one():
     levels = (0.99, 1 - 1e-12, 1 - 1e-16)
     rows = [comparison(metrics=("fit_seconds",)).summary(level)[0] for level in levels]
     for less, more in pairwise(rows):
@@ -204,7 +201,7 @@ def test_a_level_next_to_one():
         assert more.difference_low < less.difference_low < less.difference_high < more.difference_high
 
 
-def test_the_frame_has_a_row_a_fit():
+def test_the_frame_has_a_row_for_each_fit():
     result = comparison()
     frame = result.to_frame()
     assert frame.shape == (30, 6)
@@ -212,7 +209,7 @@ def test_the_frame_has_a_row_a_fit():
     np.testing.assert_array_equal(frame[frame["criterion"] == "entropy"]["roc_auc"], result.folds["roc_auc"][:, 2])
 
 
-def test_the_text_names_every_figure():
+def test_the_text_has_all_means_and_intervals():
     text = repr(comparison())
     for row in comparison().summary():
         digits = 2 if row.high - row.low >= 0.2 else 3
@@ -224,7 +221,7 @@ def test_the_text_names_every_figure():
         assert f"<td>{row.mean:.6g}</td>" in html
 
 
-def test_costs_have_digits_that_suit_them_and_no_p_values():
+def test_costs_are_rounded_by_their_intervals_and_have_no_p_values():
     result = comparison(criteria=("auc", "gini"), metrics=("roc_auc", "n_nodes", "depth"))
     result.folds["n_nodes"] = 1455.724 + np.arange(20).reshape(10, 2) % 7
     result.folds["depth"] = [11.25, 15.5]
@@ -235,7 +232,7 @@ def test_costs_have_digits_that_suit_them_and_no_p_values():
     assert result._table()["adjusted_pvalue"].notna().tolist() == [True, True, False, False, False, False]
 
 
-def test_the_picture_shows_paired_differences():
+def test_the_plot_shows_paired_differences():
     result = comparison()
     figure = result.plot()
     assert len([panel for panel in figure.axes if panel.axison]) == len(METRICS)
@@ -278,12 +275,12 @@ def run(data, criteria=("auc", "gini"), **params):
 
 
 def quality(comparison, criterion):
-    """Return the figures of one criterion that do not depend on the clock."""
+    """Return the metrics of a criterion other than the fit time."""
     k = comparison.criteria.index(criterion)
     return [comparison.folds[metric][:, k].tolist() for metric in (*QUALITY, "n_nodes", "depth")]
 
 
-def test_a_criterion_is_judged_the_same_whatever_stands_beside_it(data):
+def test_metrics_of_a_criterion_do_not_depend_on_the_other_criteria(data):
     alone, among = run(data, ("gini",)), run(data, ("auc", "hellinger", "gini"))
     assert quality(alone, "gini") == quality(among, "gini")
     assert quality(among, "auc") != quality(among, "gini")
@@ -291,19 +288,19 @@ def test_a_criterion_is_judged_the_same_whatever_stands_beside_it(data):
 
 @numba.njit
 def gini(left, node):
-    """Return the gain of "auc", under a name that is taken."""
+    """Return the gain of "auc" as a function with the name of another criterion."""
     return 0.5 * abs(left[0] / node[0] - left[1] / node[1])
 
 
-def test_a_function_is_compared_under_a_name_of_its_own(data):
+def test_the_name_of_a_function_is_no_name_of_a_criterion(data):
     comparison = run(data, (gini, "auc"))
     assert comparison.criteria == ("gini()", "auc", "gini")
     assert quality(comparison, "gini()") != quality(comparison, "gini")
     assert quality(comparison, "gini()")[0] == pytest.approx(quality(comparison, "auc")[0], abs=0.01)
 
 
-def test_a_stack_is_compared_with_the_forest_that_it_holds(data):
-    """Of the same folds and seeds, so that its forest is that of "auto"; the other criteria are judged as without."""
+def test_a_stack_has_the_folds_and_seeds_of_the_forests(data):
+    """Its forest is that of "auto"; the metrics of other criteria do not change."""
     found = run(data, ("auto", "stack"), n_estimators=30, oob_score="neg_log_loss", threshold="gmean")
     assert found.criteria == ("auto", "stack", "gini")
     assert quality(found, "auto") == quality(run(data, ("auto",), n_estimators=30, threshold="gmean"), "auto")
@@ -322,8 +319,8 @@ def test_a_stack_is_compared_with_the_forest_that_it_holds(data):
     assert found.folds["n_nodes"][1, 1] == np.mean([tree.n_nodes for tree in trees])
 
 
-def test_the_default_is_to_judge_the_default_forest_by_labels_that_find_a_rare_class():
-    """As `aucforest compare` does; labels of the highest probability are never of 20 in 1,000 rows of noise."""
+def test_the_default_threshold_finds_a_rare_class():
+    """Of 20 noisy rows in 1,000, hardly any has the highest probability of the rare class."""
     X, y = np.random.default_rng(0).normal(size=(1000, 3)), np.arange(1000) < 20
     X[y] += 0.8
     options = {"cv": 2, "n_estimators": 30, "random_state": 0, "verbose": 0, "metrics": ["g_mean"]}
@@ -334,19 +331,18 @@ def test_the_default_is_to_judge_the_default_forest_by_labels_that_find_a_rare_c
     assert plain.folds["g_mean"].mean() < 0.1
 
 
-def test_threads_and_repeats_of_the_call_change_nothing(data):
+def test_results_depend_on_the_seed_only(data):
     assert quality(run(data), "auc") == quality(run(data, n_jobs=2), "auc")
     assert quality(run(data), "auc") != quality(run(data, random_state=1), "auc")
 
 
-def test_seeds_differ_between_folds(data):
-    """The same rows in every fold: what differs is the forest's seed alone."""
+def test_seeds_differ_between_folds_of_equal_rows(data):
     rows = np.arange(len(data[1]))
     comparison = run(data, cv=[(rows[::2], rows[1::2])] * 3)
     assert len(set(quality(comparison, "auc")[4])) == 3
 
 
-def test_who_is_fitted_first_changes(data, monkeypatch):
+def test_each_fold_fits_another_criterion_first(data, monkeypatch):
     order, fit = [], AUCForestClassifier.fit
 
     def fit_in_order(forest, X, y, **options):
@@ -355,21 +351,18 @@ def test_who_is_fitted_first_changes(data, monkeypatch):
 
     monkeypatch.setattr(AUCForestClassifier, "fit", fit_in_order)
     run(data, ("auc", "gini", "entropy"), cv=4)
-    firsts = order[3::3]  # after one tree each to compile
+    firsts = order[3::3]  # after the fits with one tree, which compile
     assert firsts == ["auc", "entropy", "gini", "auc"]
     assert sorted(order) == sorted(["auc", "gini", "entropy"] * 5)
 
 
-def test_the_table_tells_the_folds(data):
+def test_folds_are_recorded(data):
     comparison = run(data, n_repeats=2)
     assert comparison.folds.shape == (6, 2)
     np.testing.assert_array_equal(comparison.folds["fold"], np.repeat(np.arange(6), 2).reshape(6, 2))
     np.testing.assert_array_equal(comparison.folds["criterion"], [["auc", "gini"]] * 6)
     np.testing.assert_array_equal(comparison.folds["n_train"] + comparison.folds["n_test"], 1500)
     assert (comparison.folds["fit_seconds"] > 0).all()
-
-
-def test_splitters_bring_their_own_folds(data):
     shuffled = run(data, cv=StratifiedShuffleSplit(3, test_size=300, random_state=0)).folds
     assert set(shuffled["n_test"].ravel()) == {300}
 
@@ -413,10 +406,7 @@ def test_progress_is_shown(data, capsys):
         ({"cv": 1}, "n_splits=1"),
         ({"cv": StratifiedShuffleSplit(2), "n_repeats": 2}, "n_repeats=2 needs an integer cv"),
         ({"cv": StratifiedShuffleSplit(1)}, "at least 2 folds, but cv has 1"),
-        (
-            {"cv": [(range(1000), range(500))] * 2, "y": np.arange(1500) > 500},
-            "fold 0 has no test sample of class",
-        ),
+        ({"cv": [(range(1000), range(500))] * 2, "y": np.arange(1500) > 500}, "fold 0 has no test sample of class"),
         ({"sample_weight": [1.0]}, "inconsistent numbers of samples"),
         ({"y": np.linspace(0, 1, 1500)}, "continuous"),
         ({"y": ["a"] * 1500}, "y has only one class, 'a': at least 2 are needed"),
@@ -432,13 +422,13 @@ def test_progress_is_shown(data, capsys):
         ({"criteria": [["auc", "gini"], "auto"]}, r"criteria must hold single .* has the list \['auc', 'gini'\]"),
     ],
 )
-def test_refusals(data, params, sentence):
+def test_invalid_arguments_are_refused(data, params, sentence):
     X, y = data
     with pytest.raises((ValueError, TypeError), match=sentence):
         run((X, params.pop("y", y)), **params)
 
 
-def test_nothing_crosses_the_p_values():
+def test_p_values_do_not_overlap_with_panels():
     figure = comparison().plot()
     figure.draw_without_rendering()
     for panel in figure.axes:

@@ -1,4 +1,4 @@
-"""Folds of whole groups, and folds forward in time."""
+"""Folds of groups, and folds in the order of time."""
 
 from itertools import pairwise
 
@@ -20,7 +20,7 @@ def run(**params):
     return compare_criteria(X, Y, n_estimators=3, metrics=("roc_auc",), verbose=0, **params)
 
 
-def test_folds_of_whole_groups():
+def test_groups_are_not_divided():
     names = np.array([*range(60), *(f"g{k}" for k in range(29)), 2.5], dtype=object)
     groups = names[np.random.default_rng(0).integers(90, size=len(Y))]
     folds = make_folds(X, Y, cv=3, n_repeats=2, groups=groups, random_state=0)
@@ -48,7 +48,7 @@ def test_a_splitter_gets_the_groups():
 @given(st.lists(st.integers(0, 30), min_size=2, max_size=80), st.integers(1, 8))
 @example([0, 0, 0, 0, 1, 2], 2)
 @example([0, 1, 2, 2, 2, 2], 2)
-def test_folds_forward_in_time(times, n_folds):
+def test_test_rows_are_later_than_training_rows(times, n_folds):
     times = np.array(times)
     n_times = len(set(times.tolist()))
     if n_times <= n_folds:
@@ -68,7 +68,7 @@ def test_folds_forward_in_time(times, n_folds):
     assert len(folds[-1][0]) + len(folds[-1][1]) == len(times)
 
 
-def test_blocks_of_time_are_of_equal_size_where_times_differ():
+def test_blocks_of_distinct_times_are_of_equal_size():
     order = np.random.default_rng(0).permutation(600)
     folds = time_folds(order, 5)
     assert [(len(train), len(test)) for train, test in folds] == [(100 * k, 100) for k in range(1, 6)]

@@ -15,18 +15,18 @@ X, Y3 = make_table(n_rows=300, n_classes=3)
 Y = Y3 > 0
 
 
-def test_a_point_is_the_score_of_a_forest_of_that_many_trees():
+def test_points_are_scores_of_forests_of_fewer_trees():
     fixed = {"random_state": 3, "shrinkage": 5.0, "oob_score": True}
     forest = AUCForestClassifier(40, **fixed).fit(X, Y)
     display = OOBCurveDisplay.from_estimator(forest, X, Y, n_points=3)
     assert display.n_trees.tolist() == [1, 6, 40]
     with pytest.warns(UserWarning, match="samples are in the training sample of every one of the 6 trees"):
         small = AUCForestClassifier(6, **fixed).fit(X, Y)
-    # sums of the same numbers in another order
+    # The order of summation differs.
     np.testing.assert_allclose(display.scores[1:], [small.oob_score_, forest.oob_score_], rtol=1e-12)
 
 
-def test_first_trees_are_scored_on_the_rows_that_they_did_not_draw():
+def test_the_first_trees_are_scored_on_their_out_of_bag_rows():
     forest = AUCForestClassifier(10, random_state=0).fit(X, Y)
     display = OOBCurveDisplay.from_estimator(forest, X, Y, n_points=2)
     tree = forest.estimators_[0]
@@ -36,7 +36,7 @@ def test_first_trees_are_scored_on_the_rows_that_they_did_not_draw():
 
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", "balanced_accuracy"])
-def test_any_scorer_and_weights(scoring):
+def test_curves_of_other_scores_with_weights(scoring):
     weight = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
     forest = AUCForestClassifier(60, random_state=0, oob_score=scoring).fit(X, Y3, sample_weight=weight)
     display = OOBCurveDisplay.from_estimator(forest, X, Y3, scoring=scoring, sample_weight=weight, n_points=2)
@@ -44,7 +44,7 @@ def test_any_scorer_and_weights(scoring):
     assert display.ax_.get_ylabel() == f"out-of-bag {scoring}"
 
 
-def test_what_is_drawn():
+def test_a_curve_is_plotted_on_given_axes():
     ax = pyplot.subplots()[1]
     display = OOBCurveDisplay(np.array([1, 10]), np.array([0.5, 0.75]), scoring="roc_auc").plot(ax)
     assert display.ax_ is ax
@@ -53,16 +53,18 @@ def test_what_is_drawn():
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of trees", "out-of-bag roc_auc")
 
 
-def test_refusals_of_a_curve():
-    forest = small_forest().fit(X, Y)
-    with pytest.raises(ValueError, match="n_points must be an integer >= 2, got 1"):
-        OOBCurveDisplay.from_estimator(forest, X, Y, n_points=1)
-    with pytest.raises(ValueError, match="y must be the training labels in the order of fit"):
-        OOBCurveDisplay.from_estimator(forest, X, ~Y)
-    with pytest.raises(ValueError, match="out-of-bag samples need a forest with bootstrap=True"):
-        OOBCurveDisplay.from_estimator(small_forest(bootstrap=False).fit(X, Y), X, Y)
-    with pytest.raises(TypeError, match="forest must be an AUCForestClassifier, got AUCTreeClassifier"):
-        OOBCurveDisplay.from_estimator(small_tree().fit(X, Y), X, Y)
+@pytest.mark.parametrize(
+    ("model", "options", "sentence"),
+    [
+        (small_forest(), {"n_points": 1}, "n_points must be an integer >= 2, got 1"),
+        (small_forest(), {"y": ~Y}, "y must be the training labels in the order of fit"),
+        (small_forest(bootstrap=False), {}, "out-of-bag samples need a forest with bootstrap=True"),
+        (small_tree(), {}, "forest must be an AUCForestClassifier, got AUCTreeClassifier"),
+    ],
+)
+def test_curves_of_other_models_or_data_are_refused(model, options, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        OOBCurveDisplay.from_estimator(model.fit(X, Y), **{"X": X, "y": Y, **options})
 
 
 def test_a_bar_for_each_variant():
@@ -76,14 +78,14 @@ def test_a_bar_for_each_variant():
     assert texts[0] == f"{forest.mixture_['oob_score'][0]:.3f} ± {forest.mixture_['oob_score_std'][0]:.3f}"
 
 
-def test_variants_without_scores_have_none_drawn():
+def test_variants_without_scores_have_no_labels():
     axes = pyplot.subplots()[1]
     display = MixtureDisplay.from_estimator(small_forest(16, bootstrap=False).fit(X, Y), ax=axes)
     assert display.ax_ is axes
     assert [text.get_text() for text in axes.texts] == [""] * 8
 
 
-def test_what_has_no_mixture():
+def test_models_without_a_mixture_are_refused():
     with pytest.raises(ValueError, match="not mixed: criterion='gini', splitter='auto'"):
         MixtureDisplay.from_estimator(small_forest(criterion="gini").fit(X, Y))
     with pytest.raises(TypeError, match="AUCTreeClassifier"):

@@ -1,7 +1,8 @@
-"""Out-of-bag permutation importance against plain loops, and what it promises."""
+"""Out-of-bag permutation importance against plain loops."""
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.utils import check_random_state
@@ -16,14 +17,14 @@ from tests.reference.importance import out_of_bag_sums
 matplotlib.use("Agg")
 
 X, Y = make_table(n_rows=300, missing=0.1)
-X3, Y3 = make_table(n_rows=300, n_classes=3, missing=0.1, seed=1)
-WEIGHT = np.where(np.arange(300) % 7 == 0, 0.0, 1.0 + np.arange(300) % 3)
+X3, Y3 = make_table(n_rows=700, n_classes=3, seed=1)
+WEIGHT, WEIGHT3 = (np.where(np.arange(n) % 7 == 0, 0.0, 1.0 + np.arange(n) % 3) for n in (300, 700))
 
 
 def permuted_proba(forest, X, y, weight, feature, repeat, given=None):
-    """Return the rows that are drawn from, and their probabilities when the feature is permuted, by loops.
+    """Return the rows of positive weight, and their probabilities when the feature is permuted, by loops.
 
-    X is the table as trees read it, `given` as the forest was fitted.
+    X is the input of the trees, `given` the input of `fit` if it differs.
     """
     rows = training_rows(forest, X if given is None else given, y, weight)
     kept = rows.bags.kept
@@ -53,11 +54,11 @@ SCORES = {
         ((X, Y), {"sampling": "balanced"}, WEIGHT, "neg_log_loss"),
         ((X, Y), {"max_samples": 0.4}, WEIGHT, "roc_auc"),
         ((X3, Y3), {"max_depth": 5}, None, "roc_auc"),
-        ((X3, Y3), {"max_depth": 5}, WEIGHT, "average_precision"),
-        ((X3, Y3), {}, WEIGHT, "balanced_accuracy"),
+        ((X3, Y3), {"max_depth": 5}, WEIGHT3, "average_precision"),
+        ((X3, Y3), {}, WEIGHT3, "balanced_accuracy"),
     ],
 )
-def test_importances_are_those_of_loops(data, params, weight, scoring):
+def test_importances_equal_those_by_loops(data, params, weight, scoring):
     X, y = data
     score = SCORES["hand_till" if scoring == "roc_auc" and y.max() > 1 else scoring]
     forest = small_forest(25, **params).fit(X, y, weight)
@@ -78,7 +79,7 @@ def test_importances_are_those_of_loops(data, params, weight, scoring):
             assert result.importances[feature, repeat] == pytest.approx(expected, abs=1e-12)
 
 
-def test_what_matters_is_found():
+def test_informative_features_are_important():
     forest = small_forest(50, oob_score=True).fit(X, Y)
     result = oob_permutation_importance(forest, X, Y, random_state=0)
     assert result.baseline_score == forest.oob_score_
@@ -88,7 +89,7 @@ def test_what_matters_is_found():
     np.testing.assert_array_equal(result.importances_std, result.importances.std(axis=1))
 
 
-def test_a_feature_without_a_cut_has_none():
+def test_unused_features_have_no_importance():
     table = np.column_stack((X, np.zeros(300), np.full(300, np.nan)))
     forest = small_forest(20).fit(table, Y)
     result = oob_permutation_importance(forest, table, Y)
@@ -103,7 +104,7 @@ def wide():
     return small_forest(15, max_features=None, max_depth=4, n_jobs=2).fit(table, labels), table, labels
 
 
-def test_how_the_work_is_shared_out_changes_nothing(wide, monkeypatch):
+def test_importances_do_not_depend_on_tasks_and_threads(wide, monkeypatch):
     options = {"n_repeats": 1, "random_state": 1}
     with pytest.warns(UserWarning, match="of 4500 samples .* every one of the 15 trees, .* in the importances"):
         expected = oob_permutation_importance(*wide, n_jobs=1, **options)
@@ -117,8 +118,8 @@ def test_how_the_work_is_shared_out_changes_nothing(wide, monkeypatch):
         np.testing.assert_array_equal(result.importances_stderr, expected.importances_stderr)
 
 
-def test_standard_errors_are_near_those_of_delong():
-    """Random groups know as much as 9 degrees of freedom tell, so the mean square of many is compared."""
+def test_standard_errors_are_close_to_those_of_delong():
+    """Standard errors from ten parts have 9 degrees of freedom, so the mean square of many is compared."""
     table, labels = make_table(n_rows=1500, n_features=3)
     ratios = []
     for seed in range(6):
@@ -134,12 +135,12 @@ def test_standard_errors_are_near_those_of_delong():
                 test = compare_auc(labels, *both)
                 assert test.difference == pytest.approx(result.importances[feature, 0])
                 ratios.append((result.importances_stderr[feature] * test.z / test.difference) ** 2)
-    # 18 squares of standard deviation sqrt(2 / 9) about 1: a standard error of 0.11.
+    # The mean of 18 squares with a standard deviation of sqrt(2 / 9) has a standard error of 0.11.
     assert 0.67 < np.mean(ratios) < 1.45
 
 
-def test_the_chance_of_permutations_is_averaged_over_repeats():
-    """Rows make a variance of 4, a permutation one of 1: their mean over 5 repeats has 4 + 1 / 5."""
+def test_the_variance_of_permutations_decreases_with_repeats():
+    """With a variance of 4 due to rows and 1 due to a permutation, a mean over 5 repeats has 4 + 1 / 5."""
     random = np.random.default_rng(0)
     rows = random.normal(scale=2, size=4000)
     repeats = rows[:, None] + random.normal(size=(4000, 5))
@@ -147,7 +148,7 @@ def test_the_chance_of_permutations_is_averaged_over_repeats():
     errors = [importance.standard_error(*both) for both in zip(repeats, parts)]
     # A single estimate has a standard deviation of 2.4.
     assert np.mean(np.square(errors)) == pytest.approx(4.2, abs=0.15)
-    # Ten parts are worth 9 degrees of freedom, less by what is taken off: 1.96 errors hold the truth, 0, in 0.892.
+    # With fewer than 9 degrees of freedom, intervals of 1.96 standard errors would contain 0 in 0.892 of the cases.
     names = tuple(map(str, range(4000)))
     result = importance.PermutationImportance(repeats, np.array(errors), 0.0, 1, "roc_auc", names, 10)
     low, high = result.importances_interval().T
@@ -167,7 +168,7 @@ def test_a_class_of_one_row_has_no_standard_error():
     assert np.isfinite(result.importances).all()
 
 
-def test_scorers_of_ones_own_see_the_forest_and_the_rows():
+def test_scorers_can_be_functions():
     forest = small_forest(40).fit(X, np.where(Y == 1, "yes", "no"))
     seen = []
 
@@ -180,14 +181,13 @@ def test_scorers_of_ones_own_see_the_forest_and_the_rows():
     by_hand = oob_permutation_importance(forest, X, labels, scoring=accuracy, random_state=0)
     np.testing.assert_allclose(by_hand.importances, by_name.importances, atol=1e-15)
     assert by_hand.scoring == "accuracy"
-    # All rows and 10 parts of them as they are, all rows for 5 repeats of 5 features, every part once a feature.
+    # All rows and 10 parts without permutation, all rows for 5 repeats of 5 features, each part once for each feature.
     assert len(seen) == 11 + 25 + 50
     assert set(seen) == {300, 30}
 
 
-def test_frames_name_their_columns_and_the_progress_is_shown(capsys):
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=list("abcde"))
+def test_tables_have_the_names_of_columns_and_progress_is_shown(capsys):
+    frame = pd.DataFrame(X, columns=list("abcde"))
     result = oob_permutation_importance(small_forest(40).fit(frame, Y), frame, Y, verbose=1)
     assert "5/5" in capsys.readouterr().err
     table = result.to_frame()
@@ -203,8 +203,7 @@ def test_frames_name_their_columns_and_the_progress_is_shown(capsys):
     assert f"<td>{table.loc['a', 'mean']:.6g}</td>" in html
 
 
-def test_the_picture():
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+def test_the_plot_shows_means_and_intervals():
     result = oob_permutation_importance(small_forest(40).fit(X, Y), X, Y, random_state=0)
     display = result.plot(max_features=3)
     ax = display.ax_
@@ -216,24 +215,28 @@ def test_the_picture():
     ends = np.array([segment[:, 0] for segment in bars.get_segments()])
     np.testing.assert_allclose(ends, result.importances_interval()[order])
     assert result.plot(ax).ax_ is ax
-    pyplot.close("all")
 
 
-def test_refusals():
-    forest = small_forest().fit(X, Y)
-    for options, sentence in (
-        ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0"),
-        ({"scoring": "no_such_score"}, "no_such_score"),
-        ({"X": X[1:], "y": Y[1:]}, "X and y must be the training data"),
-    ):
-        with pytest.raises(ValueError, match=sentence):
-            oob_permutation_importance(forest, **{"X": X, "y": Y, **options})
-    forest = small_forest(sampling="subsample", max_samples=1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="no sample is out of bag: all 6 trees use all 300 samples"):
-        oob_permutation_importance(forest, X, Y)
+@pytest.mark.parametrize(
+    ("options", "sentence", "params"),
+    [
+        ({"n_repeats": 0}, "n_repeats must be an integer >= 1, got 0", {}),
+        ({"scoring": "no_such_score"}, "no_such_score", {}),
+        ({"X": X[1:], "y": Y[1:]}, "X and y must be the training data", {}),
+        (
+            {},
+            "no sample is out of bag: all 6 trees use all 300 samples",
+            {"sampling": "subsample", "max_samples": 1.0},
+        ),
+    ],
+)
+def test_invalid_arguments_are_refused(options, sentence, params):
+    forest = small_forest(**params).fit(X, Y)
+    with pytest.raises(ValueError, match=sentence):
+        oob_permutation_importance(forest, **{"X": X, "y": Y, **options})
 
 
-def test_categories_are_permuted_as_they_are():
+def test_categories_are_permuted():
     kinds = np.array(["a", "b", "c", "d", None], dtype=object)[np.random.default_rng(0).integers(5, size=300)]
     table = np.column_stack((X.astype(object), kinds))
     labels = ((kinds == "a") | (kinds == "c")).astype(int)

@@ -1,6 +1,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -8,10 +9,10 @@ from sklearn.exceptions import NotFittedError
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.inspection import export_text, forest_summary
 from aucforest.inspection.models import (
+    SplitFormat,
     category_names_of,
     check_forest,
     class_names_of,
-    conditions,
     feature_names_of,
     forest_of,
     trees_of,
@@ -21,12 +22,10 @@ from tests.estimators.data import make_table, small_forest, small_tree, walk
 X, Y = make_table(missing=0.1)
 
 
-def test_trees_and_the_forest_of_a_stack():
+def test_trees_and_forests_of_models():
     forest, stack = small_forest(20).fit(X, Y), AUCStackingClassifier(small_forest(20)).fit(X, Y)
-    assert forest_of(forest) is forest
-    assert forest_of(stack) is stack.members_["forest"]
     tree = small_tree().fit(X, Y)
-    assert forest_of(tree) is None
+    assert (forest_of(forest), forest_of(stack), forest_of(tree)) == (forest, stack.members_["forest"], None)
     assert trees_of(forest) is forest.trees_
     assert trees_of(tree) == trees_of(tree.tree_) == [tree.tree_]
     assert check_forest(forest) is forest
@@ -38,9 +37,8 @@ def test_trees_and_the_forest_of_a_stack():
             read(stack)
 
 
-def test_names_come_from_the_call_the_fit_or_numbers():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=list("abcde"))
+def test_names_are_given_or_seen_in_fit_or_numbers():
+    frame = pd.DataFrame(X, columns=list("abcde"))
     named, plain = small_tree().fit(frame, np.where(Y == 1, "yes", "no")), small_tree().fit(X, Y)
     assert feature_names_of(named, 5) == list("abcde")
     for model in (plain, plain.tree_):
@@ -56,19 +54,18 @@ def test_names_come_from_the_call_the_fit_or_numbers():
 
 
 @pytest.mark.parametrize("missing_left", [False, True])
-def test_conditions_tell_where_missing_values_go(missing_left):
-    x = np.array([[1.0], [1.0], [2.0], [np.nan]])
+def test_conditions_of_missing_values(missing_left):
+    x, split_format = np.array([[1.0], [1.0], [2.0], [np.nan]]), SplitFormat(["age"], {}, (), 1)
     tree = small_tree().fit(x, [0, 0, 1, 0 if missing_left else 1]).tree_
-    left, right = conditions(tree, 0, ["age"], {}, 1)
-    assert (left, right) == (
+    assert split_format.conditions(tree, 0) == (
         ("age <= 1.5 or missing", "age > 1.5") if missing_left else ("age <= 1.5", "age > 1.5 or missing")
     )
-    alone = small_tree().fit([[1.0], [2.0], [np.nan]], [0, 0, 1]).tree_
-    assert conditions(alone, 0, ["age"], {}, 1) == ("age is not missing", "age is missing")
+    only_missing = small_tree().fit([[1.0], [2.0], [np.nan]], [0, 0, 1]).tree_
+    assert split_format.conditions(only_missing, 0) == ("age is not missing", "age is missing")
 
 
-def colours(n_kinds=6):
-    """Return a column of text, some missing, and labels that follow sets of it."""
+def make_kinds(n_kinds=6):
+    """Return a column of text with missing values, and labels that depend on its categories."""
     kinds = np.array([f"k{i:03}" for i in range(n_kinds)], dtype=object)
     rng = np.random.default_rng(0)
     codes = rng.integers(n_kinds, size=400)
@@ -78,9 +75,9 @@ def colours(n_kinds=6):
 
 @pytest.mark.parametrize("n_kinds", [2, 3, 6, 300])
 @pytest.mark.parametrize("seed", range(3))
-def test_sets_of_categories_are_named(n_kinds, seed):
-    """What a condition says of every category, of a new one and of missing values is what the tree does."""
-    column, labels = colours(n_kinds)
+def test_conditions_of_categories_are_true_where_the_tree_goes(n_kinds, seed):
+    """Also for an unseen category and missing values."""
+    column, labels = make_kinds(n_kinds)
     model = small_tree(random_state=seed, max_features=1, categorical_features=[0]).fit(column, labels)
     names = category_names_of(model, quoted=True)
     values = [*model.categories_[0], "new", None]
@@ -89,25 +86,23 @@ def test_sets_of_categories_are_named(n_kinds, seed):
     for node in np.flatnonzero(~model.tree_.is_leaf):
         if model.tree_.threshold[node] == np.inf:
             continue
-        sides = conditions(model.tree_, node, ["kind"], names, 1)
+        left, right = SplitFormat(["kind"], names, (), 1).conditions(model.tree_, node)
         for value, path in zip(values, paths):
             if node in path:
-                took = sides[path[path.index(node) + 1] - model.tree_.left_child[node]]
-                other = sides[1 - sides.index(took)]
-                assert [says(side, value) for side in (took, other)] == [True, False]
+                goes_left = path[path.index(node) + 1] == model.tree_.left_child[node]
+                assert [is_true(left, value), is_true(right, value)] == [goes_left, not goes_left]
 
 
-def says(side, value):
-    """Return whether what a condition tells is true of a value."""
-    members = re.search(r"\{(.*)\}", side)[1].split(", ")
-    return repr(value) not in members if "not in" in side else repr(value) in members
+def is_true(condition, value):
+    """Return whether a condition on categories is true of a value."""
+    members = re.search(r"\{(.*)\}", condition)[1].split(", ")
+    return (repr(value) in members) != ("not in" in condition)
 
 
-def test_long_sets_are_cut_short_on_request():
-    column, labels = colours()
+def test_the_number_of_listed_categories_can_be_limited():
+    column, labels = make_kinds()
     tree = small_tree(categorical_features=[0], max_features=1).fit(column, labels).tree_
-    full = conditions(tree, 0, ["kind"], {}, 1)
-    short = conditions(tree, 0, ["kind"], {}, 1, most_names=1)
+    full, short = (SplitFormat(["kind"], {}, (), 1, most).conditions(tree, 0) for most in (None, 1))
     assert sorted(re.findall(r"\d+", min(full, key=len))) in (["0", "2", "4"], ["1", "3", "5"])
     assert all(re.search(r"\{\d, \.\.\.\}", side) for side in short)
 
@@ -119,8 +114,7 @@ def test_long_sets_are_cut_short_on_request():
         (AUCForestClassifier(), NotFittedError, "not fitted"),
     ],
 )
-def test_refusals(model, error, sentence):
-    with pytest.raises(error, match=sentence):
-        forest_summary(model)
-    with pytest.raises(error, match=sentence):
-        export_text(model)
+def test_other_models_are_refused(model, error, sentence):
+    for show in (forest_summary, export_text):
+        with pytest.raises(error, match=sentence):
+            show(model)

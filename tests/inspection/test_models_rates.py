@@ -1,4 +1,4 @@
-"""Target rates belong to the column that they are made of, whatever looks into a forest."""
+"""Target rates are named, permuted and explained together with their column."""
 
 import copy
 
@@ -34,7 +34,7 @@ def fitted():
     return AUCForestClassifier(24, random_state=0, max_depth=8).fit(X, y), X, y
 
 
-def test_features_are_named_and_belong_to_columns(fitted):
+def test_rates_have_names_and_belong_to_columns(fitted):
     forest, _, _ = fitted
     assert forest.split_features_.tolist() == forest[0].split_features_.tolist() == NAMES
     assert forest._columns_of_features == INPUTS
@@ -45,7 +45,7 @@ def test_features_are_named_and_belong_to_columns(fitted):
     assert by_feature[3:].min() > 0
 
 
-def test_rates_of_classes_are_named():
+def test_names_of_the_rates_of_several_classes():
     X, y = make_rated(n_classes=3)
     forest = AUCForestClassifier(2, random_state=0).fit(X, np.array(["A", "B", "C"])[y])
     rates = [f"merchant: rate of {label}" for label in "ABC"]
@@ -53,7 +53,7 @@ def test_rates_of_classes_are_named():
     assert forest._columns_of_features == [0, 1, 2, 0, 0, 0]
 
 
-def test_rates_stand_behind_the_parts_of_dates():
+def test_rates_come_after_the_parts_of_dates():
     X, y = make_rated()
     X.insert(0, "day", np.datetime64("2024-01-01") + np.arange(len(X)) % 400)
     forest = AUCForestClassifier(16, random_state=0).fit(X, y)
@@ -99,8 +99,8 @@ def test_a_column_and_its_rates_are_permuted_together(sampled):
 
 
 @pytest.mark.parametrize("encoding", ["sets", "rates", "interactions"])
-def test_shapley_values_are_those_of_columns(fitted, encoding):
-    """As all subsets of columns say, where a column and its rates are known together or not at all."""
+def test_shapley_values_equal_those_by_subsets_of_columns(fitted, encoding):
+    """A column and its rates are known together."""
     forest, X, _ = fitted
     encoded = forest.encode(X[:6]).to_numpy(np.float64)
     trees = [i for i, one in enumerate(forest.encodings_) if one == encoding][:3]
@@ -119,15 +119,12 @@ def test_explanations_name_columns_and_categories(fitted):
     assert explanation.values.shape == explanation.data.shape == (40, 3)
     assert explanation.feature_names == ("merchant", "night", "shop")
     np.testing.assert_allclose(explanation.probabilities, forest.predict_proba(X[:40])[:, 1], rtol=0, atol=1e-12)
-    tops = [reason for row, reasons in enumerate(explanation.top(1)) for reason in reasons]
-    assert {reason.feature for reason in tops} <= {"merchant", "night", "shop"}
-    assert all(
-        reason.value == str(X["merchant"][row]) for row, reason in enumerate(tops) if reason.feature == "merchant"
-    )
-    assert sum(reason.feature == "merchant" for reason in tops) > 20
+    merchants = {row: reason.value for row, (reason,) in enumerate(explanation.top(1)) if reason.feature == "merchant"}
+    assert merchants == {row: str(X["merchant"][row]) for row in merchants}
+    assert len(merchants) > 20
 
 
-def test_rules_name_rates(fitted):
+def test_texts_and_plots_name_rates(fitted):
     forest, _, _ = fitted
     tree = forest.encodings_.index("interactions")
     text = export_text(forest[tree])
@@ -142,7 +139,7 @@ def test_rules_name_rates(fitted):
     assert any("merchant x night: rate <=" in box.get_text() for box in display.annotations_.values())
 
 
-def test_encodings_have_bars_of_their_own(fitted):
+def test_encodings_have_bars(fitted):
     forest, _, _ = fitted
     display = MixtureDisplay.from_estimator(forest)
     mixture = forest.encoding_mixture_
@@ -154,7 +151,7 @@ def test_encodings_have_bars_of_their_own(fitted):
     assert texts[10] == f"{mixture['oob_score'][2]:.3f} ± {mixture['oob_score_std'][2]:.3f}"
 
 
-def test_a_forest_that_mixes_nothing_but_encodings():
+def test_forests_that_mix_encodings_only():
     X, y = make_rated()
     forest = AUCForestClassifier(10, criterion="gini", random_state=0).fit(X, y)
     assert MixtureDisplay.from_estimator(forest).names == ["encoding: sets", "encoding: rates"]
@@ -164,7 +161,7 @@ def test_a_forest_that_mixes_nothing_but_encodings():
         MixtureDisplay.from_estimator(alone)
 
 
-def test_trees_predict_as_parts_of_the_forest(fitted):
+def test_trees_predict_as_in_the_forest(fitted):
     forest, X, _ = fitted
     proba = np.mean([tree.predict_proba(X) for tree in forest], axis=0)
     np.testing.assert_allclose(forest._calibration.apply(proba), forest.predict_proba(X), rtol=0, atol=1e-12)

@@ -1,4 +1,4 @@
-"""Notes on columns on request, for frames of any library and matrices."""
+"""Notes on the columns of frames of any library."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ COLUMNS = {"refund": np.where(Y == "yes", 20.0, 1.0), "channel": ["web", "shop",
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_all_notes_in_every_form(library):
+def test_notes_do_not_depend_on_the_library(library):
     X = library({**COLUMNS, "channel": ["web", "shop"] * 30})
     forest = AUCForestClassifier(5, random_state=0).fit(X, Y)
     assert column_notes(X, Y, model=forest) == [
@@ -25,7 +25,7 @@ def test_all_notes_in_every_form(library):
     assert note.startswith("column 'channel': 20 of 60 rows (33 %) have a category that training has not seen ('mail')")
 
 
-def test_refusals():
+def test_tables_that_do_not_match_are_refused():
     with pytest.raises(ValueError, match="two dimensions"):
         column_notes([1, 2])
     with pytest.raises(ValueError, match="y has 2 samples, but X has 60"):

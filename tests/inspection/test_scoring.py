@@ -1,4 +1,4 @@
-"""The registry of metrics against scikit-learn and against the definition."""
+"""The metrics of a comparison against scikit-learn and their definitions."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def fold(n_classes, weighted):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_quality_is_scikit_learns(n_classes, weighted):
+def test_metrics_of_quality_equal_those_of_scikit_learn(n_classes, weighted):
     fitted = fold(n_classes, weighted)
     y, proba, weight = fitted.y, fitted.proba, fitted.sample_weight
     onehot = np.stack([y == label for label in fitted.forest.classes_], axis=1)
@@ -36,7 +36,7 @@ def test_quality_is_scikit_learns(n_classes, weighted):
             "average_precision": metrics.average_precision_score(onehot, proba, sample_weight=weight),
             "brier": np.average(((onehot - proba) ** 2).sum(axis=1), weights=weight),
         }
-        # scikit-learn has no weights for pairs of classes: an integer weight is that many rows
+        # scikit-learn has no weights for pairs of classes, so rows are repeated.
         rows = np.repeat(np.arange(len(y)), 1 if weight is None else weight.astype(int))
         expected["roc_auc"] = metrics.roc_auc_score(y[rows], proba[rows], multi_class="ovo")
     expected["log_loss"] = metrics.log_loss(y, proba, sample_weight=weight)
@@ -50,7 +50,7 @@ def test_quality_is_scikit_learns(n_classes, weighted):
         assert METRICS[name].measure(fitted) == pytest.approx(value, rel=1e-12), name
 
 
-def test_the_positive_class_may_be_the_first():
+def test_the_positive_class_can_be_the_first():
     X, y = make_classification(200, random_state=0)
     forest = AUCForestClassifier(5, pos_label=0, random_state=0).fit(X[:100], y[:100])
     fold = FittedFold(forest, 0.0, X[100:], y[100:], None)
@@ -60,20 +60,20 @@ def test_the_positive_class_may_be_the_first():
     assert found[1] == recall_at_k(y[100:] == 0, score, 0.1)
 
 
-def test_costs_are_the_clocks_and_means_over_trees():
+def test_costs_are_the_fit_time_and_means_over_trees():
     fitted = fold(2, False)
     assert METRICS["fit_seconds"].measure(fitted) == 1.5
     indicator, first = fitted.forest.decision_path(fitted.X)
     n_trees = len(first) - 1
     assert METRICS["n_nodes"].measure(fitted) == first[-1] / n_trees
     passed = [indicator[:, first[i] : first[i + 1]].sum(axis=1).max() - 1 for i in range(n_trees)]
-    # test rows need not reach the deepest leaf of every tree
+    # Test rows may not reach the deepest leaf of a tree.
     assert np.mean(passed) <= METRICS["depth"].measure(fitted) <= np.mean(passed) + 1
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_metrics_at_k_go_by_names(n_classes, weighted):
+def test_metrics_at_k(n_classes, weighted):
     fitted = fold(n_classes, weighted)
     classes = [1] if n_classes == 2 else range(n_classes)
     for kind, metric in (("precision", precision_at_k), ("recall", recall_at_k), ("lift", lift_at_k)):
@@ -89,9 +89,12 @@ def test_metrics_at_k_go_by_names(n_classes, weighted):
 
 
 @pytest.mark.parametrize("name", ["precision_at_k", "precision_at_", "f1_at_1", "recall_at_1.2.3", "recall_at_-1"])
-def test_names_without_a_metric(name):
+def test_unknown_names_are_refused(name):
     with pytest.raises(ValueError, match=f"metrics must be among roc_auc, .*precision_at_K.*, got '{name}'"):
         find_metric(name)
-    for of_bad_k in ("precision_at_0", "recall_at_1.5"):
-        with pytest.raises(ValueError, match=f"^k of '{of_bad_k}' must be"):
-            find_metric(of_bad_k)
+
+
+@pytest.mark.parametrize("name", ["precision_at_0", "recall_at_1.5"])
+def test_invalid_k_is_refused(name):
+    with pytest.raises(ValueError, match=f"^k of '{name}' must be"):
+        find_metric(name)

@@ -28,7 +28,7 @@ def shapley_values(tree, X, k=1):
 
 
 def sides(tree, row):
-    """Return where a row goes in every node, by one comparison after the other."""
+    """Return whether a row goes left, for each node."""
     goes_left = []
     for node in range(tree.n_nodes):
         value = row[tree.feature[node]]
@@ -62,7 +62,7 @@ def make_rows(tree, n_rows=6, seed=0):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 14), st.integers(1, 5), st.booleans(), st.integers(2, 3))
-def test_all_subsets(seed, n_splits, n_features, with_sets, n_classes):
+def test_values_equal_those_by_all_subsets(seed, n_splits, n_features, with_sets, n_classes):
     by_set = range(n_features)[::2] if with_sets else ()
     tree = make_tree(seed, n_splits, n_features, n_classes, by_set=by_set)
     X = make_rows(tree, seed=seed)
@@ -73,7 +73,7 @@ def test_all_subsets(seed, n_splits, n_features, with_sets, n_classes):
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 400), st.integers(1, 60), st.integers(1, 300))
-def test_they_add_up(seed, n_splits, n_features, n_rows):
+def test_values_sum_to_the_prediction(seed, n_splits, n_features, n_rows):
     tree = make_tree(seed, n_splits, n_features, by_set=(0,))
     X, leaf = make_rows(tree, n_rows, seed), tree.is_leaf
     predicted = np.array([tree.prediction[walk(tree, row)[-1], 1] for row in X])
@@ -82,8 +82,8 @@ def test_they_add_up(seed, n_splits, n_features, n_rows):
 
 
 @pytest.mark.parametrize("n_splits", [200, 1000])
-def test_deep_trees_of_many_features_lose_nothing(n_splits):
-    """Of a chain that asks another feature at each node all are alike to a row that comes to its end."""
+def test_deep_trees_of_many_features_are_precise(n_splits):
+    """In a chain with another feature at each node, all features have the same value for a row in the last leaf."""
     chain = make_chain(n_splits)
     feature = np.where(chain.is_leaf, -1, np.arange(chain.n_nodes) // 2).astype(np.int32)
     node = np.arange(chain.n_nodes)
@@ -104,17 +104,7 @@ def test_deep_trees_of_many_features_lose_nothing(n_splits):
     assert abs(found[1].sum()) < 1e-12
 
 
-def test_a_leaf_and_features_that_are_not_split():
-    np.testing.assert_array_equal(shapley_values(make_tree(0, 0), np.zeros((3, 3))), 0.0)
-    tree = make_tree(1, 5, 2)
-    wider = Tree(**{**vars(tree), "n_features": 4})
-    X = make_rows(wider)
-    values = shapley_values(wider, X)
-    np.testing.assert_array_equal(values[:, 2:], 0.0)
-    np.testing.assert_array_equal(values[:, :2], shapley_values(tree, X[:, :2]))
-
-
-def test_weights_far_apart_give_numbers():
+def test_values_are_finite_if_weights_are_extreme():
     tree = make_tree(3, 12, 2)
     weight = tree.weight * np.where(np.arange(tree.n_nodes) < 6, 1e290, 1e-290)
     values = shapley_values(Tree(**{**vars(tree), "weight": weight}), make_rows(tree))

@@ -1,23 +1,33 @@
-"""Text of trees: every line is checked by following it."""
+"""Text, plots and sizes of trees: every line of text is checked by following it."""
 
+import pickle
 import re
+import tracemalloc
 
+import matplotlib
 import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree import export_text as scikit_learn_text
 
-from aucforest.inspection import export_text
-from tests.estimators.data import make_table, small_forest, small_tree
+from aucforest.inspection import TreeDisplay, export_text, forest_summary
+from aucforest.inspection.models import SplitFormat, feature_names_of
+from tests.estimators.data import make_table, small_forest, small_tree, walk
 from tests.tree.chains import make_chain
+
+matplotlib.use("Agg")
 
 X, Y = make_table(n_rows=300, n_classes=3, missing=0.15)
 
 
+@pytest.fixture
+def no_split():
+    return small_tree().fit(np.zeros((4, 1)), ["b", "a", "c", "c"])
+
+
 def holds(condition, row):
-    """Say whether what a line tells of a feature is true of a row."""
-    number = int(re.search(r"feature_(\d+)", condition)[1])
-    value = row[number]
+    """Return whether the condition of a line is true of a row."""
+    value = row[int(re.search(r"feature_(\d+)", condition)[1])]
     if condition.endswith("is missing"):
         return np.isnan(value)
     if condition.endswith("is not missing"):
@@ -55,7 +65,7 @@ def test_trees_of_a_forest_follow_each_other():
 
 
 def test_the_layout_is_that_of_scikit_learn():
-    """The same cuts of the same rows; there missing values are not told, and > has two blanks."""
+    """scikit-learn does not show missing values, and writes two blanks after >."""
     table, labels = make_table(n_rows=60)
     theirs = DecisionTreeClassifier(max_features=1, max_depth=1, random_state=0).fit(table[:, :1], labels)
     ours = small_tree(criterion="gini", max_depth=1).fit(table[:, :1], labels)
@@ -65,7 +75,7 @@ def test_the_layout_is_that_of_scikit_learn():
     assert export_text(ours, max_depth=0) == "|--- truncated branch of depth 1"
 
 
-def test_what_lies_below_is_named_by_its_depth():
+def test_the_depth_of_truncated_branches():
     tree = small_tree().fit(X, Y)
     text = export_text(tree, max_depth=2)
     depths = [int(depth) for depth in re.findall("branch of depth (.*)", text)]
@@ -74,53 +84,183 @@ def test_what_lies_below_is_named_by_its_depth():
     assert "truncated" not in export_text(tree, max_depth=tree.tree_.max_depth)
 
 
-def test_probabilities_are_those_that_the_tree_predicts():
-    """Shrunk ones, in the order of the classes."""
+def test_the_text_has_the_predicted_probabilities():
+    """After shrinkage, in the order of the classes."""
     tree = small_forest(1, shrinkage=5.0).fit(X, Y).estimators_[0]
     text = export_text(tree, max_depth=100, decimals=6, show_proba=True)
     listed = re.findall(r"probabilities: \[(.*)\] class: (.*)", text)
     leaves = [[item.split() for item in part.split(", ")] for part, _ in listed]
     assert all([name for name, _ in leaf] == list(map(str, tree.classes_)) for leaf in leaves)
-    told = {tuple(float(number) for _, number in leaf) for leaf in leaves}
-    predicted = {tuple(row) for row in tree.predict_proba(X).round(6).tolist()}
-    assert predicted <= told
-    assert 1.0 not in np.array(sorted(told))
+    found = {tuple(float(number) for _, number in leaf) for leaf in leaves}
+    assert {tuple(row) for row in tree.predict_proba(X).round(6).tolist()} <= found
+    assert 1.0 not in np.array(sorted(found))
     both = export_text(tree, show_proba=True, show_weights=True, class_names=["x", "y", "z"])
     assert re.search(r"weights: \[.*\] probabilities: \[x \S+, y \S+, z \S+\] class: [xyz]$", both, re.MULTILINE)
 
 
 def test_categories_are_quoted():
-    """A comma in a name parts no names, and digits that are text look it."""
+    """Names may contain commas, and text may consist of digits."""
     column = np.array([["web, de"], ["1"], ["shop"]] * 10, dtype=object)
     tree = small_tree(categorical_features=[0], max_features=1).fit(column, [0, 0, 1] * 10)
     text = export_text(tree, feature_names=["kind"])
     assert "|--- kind in {'shop'}" in text or "|--- kind in {'1', 'web, de'}" in text
 
 
-def test_a_tree_without_a_cut():
-    tree = small_tree().fit(np.zeros((4, 1)), ["b", "a", "c", "c"])
-    assert export_text(tree) == "|--- class: c"
-    assert export_text(tree, show_weights=True, decimals=0) == "|--- weights: [1, 1, 2] class: c"
+def test_the_text_of_a_tree_without_a_split(no_split):
+    assert export_text(no_split) == "|--- class: c"
+    assert export_text(no_split, show_weights=True, decimals=0) == "|--- weights: [1, 1, 2] class: c"
 
 
+@pytest.mark.parametrize("show", [export_text, TreeDisplay.from_estimator])
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         ({"feature_names": ["a"]}, "feature_names has 1 names, but the model has 5 features"),
-        ({"class_names": ["a"]}, "class_names has 1 names, but the model has 3 classes"),
+        ({"class_names": "ab"}, "class_names has 2 names, but the model has 3 classes"),
         ({"max_depth": -1}, "max_depth must be an integer >= 0, got -1"),
         ({"decimals": 1.5}, "decimals must be an integer >= 0, got 1.5"),
     ],
 )
-def test_refusals(options, sentence):
+def test_invalid_arguments_are_refused(show, options, sentence):
     with pytest.raises(ValueError, match=sentence):
-        export_text(small_tree().fit(X, Y), **options)
+        show(small_tree().fit(X, Y), **options)
 
 
-def test_a_text_that_is_too_long_is_refused():
+@pytest.mark.parametrize(
+    ("number", "sentence"),
+    [(6, "tree must be an index from 0 to 5, got 6"), (-1, "tree must be an integer >= 0, got -1")],
+)
+def test_trees_that_a_forest_does_not_have_are_refused(number, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TreeDisplay.from_estimator(small_forest().fit(X, Y), tree=number)
+
+
+def test_too_large_texts_and_plots_are_refused():
     """The text of a chain grows with the square of its nodes."""
     with pytest.raises(ValueError, match=r"^the report has more than 268435456 characters: lower max_depth"):
         export_text(make_chain(50_000), max_depth=10**6)
     assert len(export_text(make_chain(1000), max_depth=10**6).splitlines()) == 3001
-    # in time in proportion to the nodes: with the square of them it would take far too long
+    # In time in proportion to the nodes: with the square of them it would take far too long.
     assert "truncated branch of depth 199990" in export_text(make_chain(200_000))
+    with pytest.raises(ValueError, match=r"^max_depth=None plots 10001 nodes, more than 10000: lower it$"):
+        TreeDisplay.from_estimator(make_chain(5000), max_depth=None)
+
+
+def test_every_node_has_its_box():
+    tree = small_tree(max_depth=4).fit(X, Y)
+    display = TreeDisplay.from_estimator(tree, max_depth=None, decimals=3)
+    grown, split_format = tree.tree_, SplitFormat(feature_names_of(tree, 5), {}, (), 3)
+    assert sorted(display.annotations_) == list(range(grown.n_nodes))
+    for node, box in display.annotations_.items():
+        text = box.get_text().replace("\nor missing", " or missing")
+        assert f"n = {grown.n_samples[node]}" in text
+        assert ", ".join(f"{share:.3f}" for share in grown.prediction[node]) in text
+        assert text.startswith("n = " if grown.is_leaf[node] else f"← {split_format.conditions(grown, node)[0]}")
+    assert len(display.ax_.lines) == grown.n_nodes - 1
+
+
+def test_boxes_do_not_overlap_and_left_children_are_left():
+    tree = small_tree(max_depth=6).fit(X, Y)
+    display = TreeDisplay.from_estimator(tree, max_depth=None)
+    positions = {node: box.get_position() for node, box in display.annotations_.items()}
+    assert len(set(positions.values())) == tree.tree_.n_nodes
+    for node in np.flatnonzero(~tree.tree_.is_leaf):
+        left = int(tree.tree_.left_child[node])
+        assert positions[left][0] < positions[node][0] < positions[left + 1][0]
+        assert positions[left][1] == positions[left + 1][1] == positions[node][1] - 1
+
+
+def test_nodes_below_max_depth_are_not_plotted():
+    forest = small_forest(3, criterion="auc").fit(X, Y)
+    display = TreeDisplay.from_estimator(forest, tree=2, max_depth=1)
+    assert display.tree is forest.trees_[2]
+    assert sorted(display.annotations_) == np.flatnonzero(forest.trees_[2].depth <= 1).tolist()
+    assert display.annotations_[0].get_text().startswith("← ")
+    assert display.annotations_[1].get_text().endswith("(...)")
+
+
+def test_colors_show_frequencies_relative_to_the_root():
+    """The rare class is no majority in any node."""
+    x = np.repeat([[0.0], [1.0]], 100, axis=0)
+    tree = small_tree().fit(x, np.repeat([0, 1, 0], [110, 20, 70]))
+    display = TreeDisplay.from_estimator(tree)
+    colors = [display.annotations_[node].get_bbox_patch().get_facecolor()[:3] for node in range(3)]
+    orange, blue = matplotlib.colors.to_rgb("C1"), matplotlib.colors.to_rgb("C0")
+    np.testing.assert_allclose(colors[0], 1.0)
+    for color, full in zip(colors[1:], (blue, orange)):
+        away, direction = 1 - np.array(color), 1 - np.array(full)
+        strength = away @ direction / (direction @ direction)
+        assert strength > 0.1
+        np.testing.assert_allclose(away, strength * direction, atol=1e-12)
+
+
+def test_trees_are_plotted_on_given_axes_with_given_names():
+    ax = pytest.importorskip("matplotlib.pyplot").subplots()[1]
+    names = {"feature_names": list("abcde"), "class_names": list("xyz")}
+    display = TreeDisplay.from_estimator(small_tree().fit(X, Y), ax=ax, **names)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == list("xyz")
+
+
+def test_the_summary_counts_what_walks_find():
+    forest = small_forest(4, bootstrap=False, max_depth=5).fit(X, Y)
+    summary = forest_summary(forest)
+    for i, tree in enumerate(forest.trees_):
+        paths = {tuple(walk(tree, row)) for row in X}
+        depths = [len(path) - 1 for path in paths]
+        assert summary.n_leaves[i] == len(paths)
+        assert summary.n_nodes[i] == len({node for path in paths for node in path})
+        assert summary.max_depth[i] == max(depths)
+        assert summary.mean_leaf_depth[i] == np.mean(depths)
+        assert summary.mean_leaf_samples[i] == len(X) / len(paths)
+        assert summary.n_features_used[i] == len({tree.feature[node] for path in paths for node in path[:-1]})
+        assert summary.n_bytes[i] == tree.nbytes
+    assert summary.leaves_by_depth.sum() == summary.n_leaves.sum()
+    assert len(summary.leaves_by_depth) == summary.max_depth.max() + 1
+    assert summary.splits_by_feature.sum() == (summary.n_nodes - summary.n_leaves).sum()
+    frame = summary.to_frame()
+    assert frame.shape == (4, 7)
+    assert frame["n_nodes"].tolist() == summary.n_nodes.tolist()
+    html = summary._repr_html_()
+    assert html.startswith("<p>4 trees, ")
+    assert f"<th>max_depth</th>\n      <td>{summary.max_depth.min()}</td>" in html
+
+
+def test_the_text_of_a_summary(no_split):
+    X_one = np.nan_to_num(X[:, [2, 0]]) * [0, 1]
+    summary = forest_summary(small_forest(3, max_depth=2, criterion="gini").fit(X_one, Y > 0))
+    assert summary.leaves_by_depth.tolist() == [0, 0, 12]
+    text = repr(summary)
+    assert "quartiles of leaf depth: 2, 2, 2" in text
+    assert text.startswith(f"3 trees, {summary.n_nodes.sum():,} nodes")
+    assert "1 of 2 features used, most often 'feature_1'" in text
+    summary = forest_summary(no_split)
+    assert (summary.n_trees, summary.leaves_by_depth.tolist()) == (1, [1])
+    assert repr(summary).splitlines()[0].endswith("0 of 1 features used")
+
+
+def test_bytes_of_trees_include_sparse_frequencies():
+    forest = small_forest(3).fit(make_table(n_rows=2000)[0], np.arange(2000) % 30)
+    assert not isinstance(forest.trees_[0].frequencies, np.ndarray)
+    for tree, n_bytes in zip(forest.trees_, forest_summary(forest).n_bytes):
+        assert n_bytes == tree.nbytes
+        assert abs(n_bytes / len(pickle.dumps(tree)) - 1) < 0.1
+
+
+def test_features_that_no_tree_uses_take_little_memory():
+    """A file may claim millions of features."""
+    trees = [make_chain(2, n_features=2**24)] * 20
+    model = small_forest().fit(X, Y)
+    model.trees_, model.n_features_in_ = trees, 2**24
+    tracemalloc.start()
+    summary, importances = forest_summary(model), model.split_importances_
+    assert "most often 'feature_16777215'" in repr(summary)
+    assert export_text(model.trees_[0]).startswith("|--- feature_16777215 <= 0.00")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert summary.n_features_used.tolist() == [1] * 20
+    assert summary.splits_by_feature[-2:].tolist() == [0, 40]
+    assert importances[-2:].tolist() == [0.0, 1.0]
+    # Some numbers for every feature, whatever the number of trees.
+    assert peak < 4 * importances.nbytes

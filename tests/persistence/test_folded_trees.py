@@ -19,9 +19,9 @@ def make_trees(seed=0, n_splits=(4, 0, 7), n_classes=2, **options):
     return [make_tree(seed + i, n, N_FEATURES, n_classes, **options) for i, n in enumerate(n_splits)]
 
 
-def unfolded(arrays, n_classes=2, by_set=()):
+def unfolded(arrays, n_classes=2, by_set=(), n_features=N_FEATURES):
     stored = StoredModel(arrays, {})
-    trees = unfold(stored, N_FEATURES, n_classes, np.array(by_set, dtype=np.int64))
+    trees = unfold(stored, n_features, n_classes, np.array(by_set, dtype=np.int64))
     stored.check_taken()
     return trees
 
@@ -73,14 +73,14 @@ def test_weights_close_to_integers_are_stored_exactly(weight, change):
     assert_same_trees([tree], unfolded(arrays))
 
 
-@pytest.mark.parametrize("dtypes", [("<i1", 100), ("<i2", 1000), ("<i4", 40_000)])
-def test_features_have_the_smallest_dtype(dtypes):
-    tree = make_tree(0, 3, dtypes[1])
+@pytest.mark.parametrize(("dtype", "n_features"), [("<i1", 100), ("<i2", 1000), ("<i4", 40_000)])
+def test_features_have_the_smallest_dtype(dtype, n_features):
+    tree = make_tree(0, 3, n_features)
     tree.feature.flags.writeable = True
-    tree.feature[0] = dtypes[1] - 1
+    tree.feature[0] = n_features - 1
     arrays = fold([tree])
-    assert arrays["tree.feature"].dtype == dtypes[0]
-    assert_same_trees([tree], unfold(StoredModel(arrays, {}), dtypes[1], 2, np.empty(0, dtype=np.int64)))
+    assert arrays["tree.feature"].dtype == dtype
+    assert_same_trees([tree], unfolded(arrays, n_features=n_features))
 
 
 def test_too_many_trees_are_refused():
@@ -98,31 +98,40 @@ def test_a_file_of_too_many_trees_is_refused():
 
 
 def put(name, index, value):
-    def change(arrays):
-        arrays[f"tree.{name}"][index] = value
+    def change(array):
+        array[index] = value
+        return array
 
-    return change
+    return changed(name, change)
 
 
 def changed(name, change):
-    def replaced(arrays):
+    def replace_array(arrays):
         arrays[f"tree.{name}"] = change(arrays[f"tree.{name}"])
 
-    return replaced
+    return replace_array
+
+
+def drop(name):
+    return lambda arrays: arrays.pop(f"tree.{name}")
 
 
 def drop_trees(arrays):
-    """Leave no tree."""
     for name, array in arrays.items():
         arrays[name] = array[:0]
 
 
-# trees of 9, 1 and 15 nodes; the root of the first is split first
-HOSTILE = {
+def flip_missing(arrays):
+    node = int(arrays["tree.set_nodes"][0])
+    arrays["tree.missing_left"][node // 8] ^= 128 >> node % 8
+
+
+# Trees of 9, 1 and 15 nodes; the root of the first is a split.
+TREES = {
     "feature too great": (put("feature", 0, 3), "a feature is not in"),
     "feature too small": (put("feature", 0, -2), "a feature is not in"),
     "one leaf more": (put("feature", 0, -1), "the number of splits does not match"),
-    "one split more": (lambda arrays: put("feature", np.argmin(arrays["tree.feature"]), 0)(arrays), "number of splits"),
+    "one split more": (changed("feature", lambda array: np.where(array == array.min(), 0, array)), "number of splits"),
     "child out of range": (put("pair", 0, 4), "a child is out of range"),
     "child of the next tree": (put("pair", 3, 11), "a child is out of range"),
     "cycle": (put("pair", slice(1, 4), 0), "a child does not come after its parent"),
@@ -140,7 +149,7 @@ HOSTILE = {
     "no tree": (drop_trees, "out of range"),
     "NaN shrinkage": (put("shrinkage", 1, np.nan), "shrinkage is negative or NaN"),
     "negative shrinkage": (put("shrinkage", 1, -1.0), "shrinkage is negative or NaN"),
-    "missing array": (lambda arrays: arrays.pop("tree.gain"), "tree.gain is missing"),
+    "missing array": (drop("gain"), "tree.gain is missing"),
     "unknown array": (lambda arrays: arrays.update(own=np.ones(1)), "own is unknown"),
     "wrong type": (changed("threshold", lambda array: array.astype(np.float32)), "tree.threshold must be float64"),
     "signed pairs": (changed("pair", lambda array: array.astype(np.int8)), "tree.pair must be uint8"),
@@ -151,17 +160,6 @@ HOSTILE = {
     "short shrinkage": (changed("shrinkage", lambda array: array[1:]), "tree.shrinkage must be"),
     "matrix of features": (changed("feature", lambda array: array[None]), "tree.feature must be"),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_trees_are_refused(name):
-    change, message = HOSTILE[name]
-    arrays = fold(make_trees())
-    assert arrays["tree.feature"][0] >= 0
-    change(arrays)
-    with pytest.raises(ModelFormatError, match=message):
-        unfolded(arrays)
-
 
 WEIGHTS = {
     "NaN weight": (put("weight", 3, np.nan), "a weight is not finite and positive"),
@@ -176,21 +174,6 @@ WEIGHTS = {
     "short values": (changed("value", lambda array: array[1:]), "tree.value must be"),
 }  # fmt: skip
 
-
-@pytest.mark.parametrize("name", WEIGHTS)
-def test_hostile_weights_are_refused(name):
-    change, message = WEIGHTS[name]
-    arrays = fold(make_trees(whole=False))
-    change(arrays)
-    with pytest.raises(ModelFormatError, match=message):
-        unfolded(arrays)
-
-
-def flip_missing(arrays):
-    node = int(arrays["tree.set_nodes"][0])
-    arrays["tree.missing_left"][node // 8] ^= 128 >> node % 8
-
-
 SETS = {
     "falling nodes": (changed("set_nodes", lambda array: array[::-1].copy()), "a categorical split is on a numeric"),
     "node out of range": (put("set_nodes", -1, 200), "a categorical split is on a numeric"),
@@ -199,25 +182,28 @@ SETS = {
     "missing values": (flip_missing, "disagree on missing values"),
     "short sets": (changed("sets", lambda array: array[1:]), "nodes with a set, but"),
     "narrow sets": (changed("sets", lambda array: array[:, 1:].copy()), "tree.sets must be"),
-    "no sets": (lambda arrays: arrays.pop("tree.sets"), "tree.sets is missing"),
+    "no sets": (drop("sets"), "tree.sets is missing"),
 }  # fmt: skip
+HOSTILE = [
+    pytest.param(change, message, options, id=name)
+    for cases, options in ((TREES, {}), (WEIGHTS, {"whole": False}), (SETS, {"by_set": BY_SET}))
+    for name, (change, message) in cases.items()
+]
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_hostile_sets_are_refused(name):
-    change, message = SETS[name]
-    arrays = fold(make_trees(by_set=BY_SET))
-    assert arrays["tree.set_nodes"][0] > 0
+@pytest.mark.parametrize(("change", "message", "options"), HOSTILE)
+def test_hostile_arrays_are_refused(change, message, options):
+    arrays = fold(make_trees(**options))
+    assert arrays["tree.feature"][0] >= 0
     change(arrays)
     with pytest.raises(ModelFormatError, match=message):
-        unfolded(arrays, by_set=BY_SET)
+        unfolded(arrays, by_set=options.get("by_set", ()))
 
 
-def test_sets_of_a_feature_that_has_none_are_refused():
+@pytest.mark.parametrize("by_set", [[0, 1], []])
+def test_sets_of_other_features_are_refused(by_set):
     with pytest.raises(ModelFormatError, match="a categorical split is on a numeric"):
-        unfolded(fold(make_trees(by_set=BY_SET)), by_set=[0, 1])
-    with pytest.raises(ModelFormatError, match="a categorical split is on a numeric"):
-        unfolded(fold(make_trees(by_set=BY_SET)))
+        unfolded(fold(make_trees(by_set=BY_SET)), by_set=by_set)
 
 
 @given(st.data(), st.booleans(), st.booleans())

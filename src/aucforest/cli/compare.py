@@ -142,7 +142,7 @@ def _as_table(data: Labelled, comparison: CriteriaComparison, is_cost: bool) -> 
     rows: list[list[str | Text]] = [
         [find_metric(metric).title, *(_cell(row) for row in summary if row.metric == metric)]
         for metric in comparison.metrics
-        if (find_metric(metric).of == "cost") == is_cost
+        if (find_metric(metric).kind == "cost") == is_cost
     ]
     return rich_table(title, ["", *(f">{name}" for name in comparison.criteria)], rows, caption=caption)
 

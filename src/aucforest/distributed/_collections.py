@@ -19,15 +19,19 @@ class Partitions(NamedTuple):
     n_features: int
 
 
+def import_dask() -> Any:
+    """Import Dask."""
+    return import_optional("dask", purpose="Dask", extra="dask")
+
+
 def is_collection(X: Any) -> bool:
     """Return whether X is a Dask collection."""
-    dask = import_optional("dask", purpose="Dask", extra="dask")
-    return bool(dask.is_dask_collection(X))
+    return bool(import_dask().is_dask_collection(X))
 
 
-def refuse_collections(*given: Any) -> None:
+def refuse_collections(*arguments: Any) -> None:
     """Raise TypeError for a Dask collection, which numpy would compute."""
-    if any(map(is_collection, given)):
+    if any(map(is_collection, arguments)):
         raise TypeError("this method does not support Dask collections: call it on to_local() with X.compute()")
 
 
@@ -71,11 +75,12 @@ def align_columns(**columns: Any) -> list[list[Any]]:
 
     Raises ValueError if numbers or known lengths of partitions differ. Tasks compare lengths that are not known here.
     """
-    (first, leading), *others = given = [(name, values) for name, values in columns.items() if values is not None]
-    for name, values in given:
+    columns = {name: values for name, values in columns.items() if values is not None}
+    for name, values in columns.items():
         if name != "X" and not (is_collection(values) and getattr(values, "ndim", 0) == 1):
             kind = _describe(values)
             raise TypeError(f"{name} must be a Dask Series or a one-dimensional Dask Array, but is {kind}")
+    (first, leading), *others = columns.items()
     for name, values in others:
         n_parts, n_values = leading.npartitions, values.npartitions
         if n_parts != n_values:
@@ -88,7 +93,7 @@ def align_columns(**columns: Any) -> list[list[Any]]:
                 f"{first} has chunks of {lengths[0]} rows, but {name} of {lengths[1]}: rechunk one of them to match"
                 " the other"
             )
-    return split(*(collection for _, collection in given))
+    return split(*columns.values())
 
 
 def known_lengths(collection: Any) -> tuple[int, ...] | None:
@@ -103,14 +108,14 @@ def split(*collections: Any) -> list[list[Any]]:
     Frames and Series are put into one graph before Dask optimizes it. Otherwise their partitions could differ, because
     Dask merges partitions if few columns of Parquet files are read, or their rows could be shuffled differently.
     """
-    dask = import_optional("dask", purpose="Dask", extra="dask")
     framed = [index for index, collection in enumerate(collections) if not hasattr(collection, "chunks")]
     parts = {index: _delay(collection) for index, collection in enumerate(collections) if index not in framed}
     if framed:
         first, *others = (collections[index] for index in framed)
         options = {"meta": (None, object), "enforce_metadata": False, "align_dataframes": False}
         rows = _delay(first.map_partitions(_side_by_side, *others, **options))
-        parts |= {index: [dask.delayed(getitem)(row, i) for row in rows] for i, index in enumerate(framed)}
+        pick = import_dask().delayed(getitem)
+        parts |= {index: [pick(row, i) for row in rows] for i, index in enumerate(framed)}
     return [parts[index] for index in range(len(collections))]
 
 
@@ -131,5 +136,4 @@ def _delay(collection: Any) -> list[Any]:
 
 def keep_partitions() -> Any:
     """Return a context in which Dask's optimizer does not merge partitions."""
-    dask = import_optional("dask", purpose="Dask", extra="dask")
-    return dask.config.set({"optimization.tune.active": False})
+    return import_dask().config.set({"optimization.tune.active": False})

@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from aucforest._optional import import_optional
 from aucforest._sources import digest_sources
+from aucforest.distributed._collections import import_dask
 from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import find_versions
 
@@ -81,8 +82,7 @@ class DaskExecutor:
         # Tasks that are submitted within this time have the same priority.
         options = {"key": key, "pure": False, "fifo_timeout": 0 if in_order else "100ms"}
         # Dask warns of large arguments, which should be shared, but `share` itself submits them as arguments.
-        dask = import_optional("dask", purpose="Dask", extra="dask")
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
+        with import_dask().config.set({"distributed.admin.large-graph-warning-threshold": "1 PiB"}):
             future = self._client.submit(_run, self._versions, function, *args, **options)
         self._futures.add(future)
         return future
@@ -93,10 +93,7 @@ class DaskExecutor:
 
     def merge(self, function: Callable[..., Any], futures: list[Any], *args: Any) -> Any:
         """Return the future of the merged results; function(list of results, *args) merges a few of them."""
-        while len(futures) > 1:
-            groups = (futures[i : i + _MERGED] for i in range(0, len(futures), _MERGED))
-            futures = [self.submit(function, group, *args) for group in groups]
-        return futures[0]
+        return merge_in_groups(lambda group: self.submit(function, group, *args), futures)
 
     def compute(self, *columns: list[Any]) -> list[list[Any]]:
         """Return the futures of lists of delayed objects, which are computed together."""
@@ -199,6 +196,13 @@ class _Completed:
             yield from zip(batch, self._executor.gather(batch))
 
 
+def merge_in_groups(merge: Callable[[list[Any]], Any], results: list[Any]) -> Any:
+    """Return the merged results of tasks; merge(list of results) merges a few of them."""
+    while len(results) > 1:
+        results = [merge(results[i : i + _MERGED]) for i in range(0, len(results), _MERGED)]
+    return results[0]
+
+
 def watch_task() -> Callable[[], bool]:
     """Return a function that returns whether the current task was cancelled."""
     worker = import_distributed().get_worker()
@@ -228,11 +232,11 @@ def describe_code() -> dict[str, str]:
     return {**find_versions(), "the code of aucforest": digest_sources(b"")[:12]}
 
 
-def check_versions(versions: dict[str, str], of_worker: dict[str, str], worker: str) -> None:
+def check_versions(versions: dict[str, str], worker_versions: dict[str, str], worker: str) -> None:
     """Raise VersionMismatchError, with the first difference, if a worker has other versions than this process."""
     for name, version in versions.items():
-        if of_worker.get(name) != version:
-            other = of_worker.get(name, "missing")
+        if worker_versions.get(name) != version:
+            other = worker_versions.get(name, "missing")
             raise VersionMismatchError(f"{name} is {version} here, but {other} on {worker}: install the same version")
 
 

@@ -30,7 +30,7 @@ from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import CodedRows, RateWeights, Sample
 from aucforest.tables.columns import find_categorical, read_table
-from aucforest.tables.dates import Dates, find_dates, n_added
+from aucforest.tables.dates import find_dates, n_added
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree.prediction import PackedTrees
 
@@ -57,12 +57,12 @@ def read_target(
     return Target.of_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows
 
 
-def find_columns(meta: Any, n_columns: int, params: dict[str, Any]) -> tuple[list[int], Dates]:
-    """Return the categorical columns of a collection, and the features that its columns of dates become."""
+def find_columns(meta: Any, n_columns: int, params: dict[str, Any]) -> _tasks.Columns:
+    """Return the kinds of the columns of a collection."""
     # The meta of an array has no columns.
     table = read_table(meta if hasattr(meta, "columns") else np.empty((0, n_columns), dtype=meta.dtype))
     categorical = find_categorical(table, params["categorical_features"])
-    return categorical, find_dates(table, params["date_parts"], categorical)
+    return _tasks.Columns(categorical, find_dates(table, params["date_parts"], categorical))
 
 
 class RowsOnCluster(TrainingTable):
@@ -71,10 +71,11 @@ class RowsOnCluster(TrainingTable):
     def __init__(self, executor: DaskExecutor, partitions: Partitions, params: dict[str, Any]) -> None:
         self._executor, self._params, self._delayed = executor, params, partitions.X
         names = get_feature_names(partitions.meta)
-        self._categorical, self.dates = find_columns(partitions.meta, partitions.n_features, params)
+        self._columns = find_columns(partitions.meta, partitions.n_features, params)
+        self.dates = self._columns.dates
         self.n_features = partitions.n_features + n_added(self.dates)
         self.names = None if names is None else names.tolist()
-        self.may_have_rates = len(self._categorical) > 0
+        self.may_have_rates = len(self._columns.categorical) > 0
         self.target, self._labelled, self._X, self._first_rows = read_target(executor, partitions)
         kept = self.target.kept
         # The bounds of the partitions among the rows of positive weight.
@@ -115,7 +116,7 @@ class RowsOnCluster(TrainingTable):
         for index, (first, last) in enumerate(pairwise(self._first_rows.tolist())):
             table, labelled, sampled = self._X[index], self._labelled[index], indices_within(rows, first, last - first)
             summary = executor.submit(
-                _tasks.summarize_values, index, table, labelled, sampled, self._categorical, self.dates, spec.max_bins
+                _tasks.summarize_values, index, table, labelled, sampled, self._columns, spec.max_bins
             )
             summaries.append(summary)
         merged = executor.merge(_tasks.merge_summaries, summaries, spec.max_bins)

@@ -62,7 +62,7 @@ class ClusterPlan:
 
     @property
     def worker_bytes(self) -> int:
-        """Bytes that a worker needs, beside the trees."""
+        """Bytes that a worker needs, without the trees."""
         return max(self._choosing_bytes, self._growing_bytes(self.size))
 
     @property

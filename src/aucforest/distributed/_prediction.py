@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from aucforest._optional import import_optional
-from aucforest.distributed._collections import as_rows, keep_partitions, refuse_sparse
+from aucforest.distributed._collections import as_rows, import_dask, keep_partitions, refuse_sparse
 from aucforest.distributed._executor import identity
 from aucforest.tables.columns import check_table
 
@@ -21,7 +21,7 @@ def predict_lazily(forest: Any, X: Any, method: str) -> Any:
     head = np.empty((0, X.shape[1])) if is_array else X._meta
     check_table(head)
     validate_data(forest, head, skip_check_array=True, reset=False)
-    shared = import_optional("dask", purpose="Dask", extra="dask").delayed(identity, pure=False)(forest)
+    shared = import_dask().delayed(identity, pure=False)(forest)
     meta = _predict_part(head, forest, method)
     if not is_array:
         predicted = X.map_partitions(_predict_part, shared, method, meta=meta)
@@ -51,8 +51,5 @@ def _of_no_rows(forest: Any, method: str) -> Any:
     """Return the prediction for an empty table."""
     if method == "predict":
         return forest.classes_[:0]
-    if method == "apply":
-        return np.empty((0, len(forest.trees_)), dtype=np.int64)
-    if method == "encode":
-        return np.empty((0, forest.trees_[0].n_features), dtype=np.float64)
-    return np.empty((0, len(forest.classes_)))
+    n_columns = {"apply": len(forest.trees_), "encode": forest.trees_[0].n_features}.get(method, len(forest.classes_))
+    return np.empty((0, n_columns), dtype=np.int64 if method == "apply" else np.float64)

@@ -6,12 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest._optional import import_optional
-from aucforest.distributed._collections import align_columns
+from aucforest.distributed._collections import align_columns, import_dask
+from aucforest.distributed._executor import merge_in_groups
 from aucforest.metrics import AUCSketch
-
-# Number of sketches that are merged in a task.
-_MERGED = 8
 
 
 def auc_sketch(y_true: Any, y_score: Any, sample_weight: Any = None, *, bits: int = 18) -> AUCSketch:
@@ -50,11 +47,9 @@ def auc_sketch(y_true: Any, y_score: Any, sample_weight: Any = None, *, bits: in
     (0.75, 0.0)
     """
     empty, columns = AUCSketch(bits), align_columns(y_true=y_true, y_score=y_score, sample_weight=sample_weight)
-    delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
+    delayed = import_dask().delayed
     sketches = [delayed(_count)(empty, *parts) for parts in zip(*columns)]
-    while len(sketches) > 1:
-        sketches = [delayed(_merge)(sketches[i : i + _MERGED]) for i in range(0, len(sketches), _MERGED)]
-    sketch, labels = sketches[0].compute()
+    sketch, labels = merge_in_groups(delayed(_merge), sketches).compute()
     if len(labels) == 0:
         raise ValueError("y_true has no samples")
     # Labels may be valid in each partition but not together.
@@ -79,7 +74,7 @@ def _merge(pairs: list[tuple[AUCSketch, NDArray[Any]]]) -> tuple[AUCSketch, NDAr
 
 def accuracy(y_pred: Any, y_true: Any, sample_weight: Any = None) -> float:
     """Return the accuracy of Dask collections of labels."""
-    delayed = import_optional("dask", purpose="Dask", extra="dask").delayed
+    delayed = import_dask().delayed
     columns = align_columns(y_pred=y_pred, y=y_true, sample_weight=sample_weight)
     right, total = delayed(sum)([delayed(_count_right)(*parts) for parts in zip(*columns)]).compute()
     return float(right / total)

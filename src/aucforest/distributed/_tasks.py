@@ -63,14 +63,15 @@ def read_labels(index: int, y: Any, sample_weight: Any) -> LabelledPart:
     return LabelledPart(classes, labels, sample_weight)
 
 
+class Columns(NamedTuple):
+    """The categorical columns of a table, and the features that its columns of dates become."""
+
+    categorical: list[int]
+    dates: Dates
+
+
 def summarize_values(
-    index: int,
-    X: Any,
-    labelled: LabelledPart,
-    sample: NDArray[np.int64],
-    categorical: list[int],
-    dates: Dates,
-    max_bins: int | None,
+    index: int, X: Any, labelled: LabelledPart, sample: NDArray[np.int64], columns: Columns, max_bins: int | None
 ) -> Summary | None:
     """Return the summary of the values of a partition, or None if it is empty."""
     n_rows = len(labelled.labels)
@@ -79,14 +80,14 @@ def summarize_values(
         raise ValueError(f"partition {index} of X has {len(X)} rows, that of y has {n_rows}")
     if n_rows == 0:
         return None
-    table = expand(read_table(X), dates)
-    return summarize(table, kept_rows(labelled.sample_weight), sample, categorical, max_bins)
+    table = expand(read_table(X), columns.dates)
+    return summarize(table, kept_rows(labelled.sample_weight), sample, columns.categorical, max_bins)
 
 
 def merge_summaries(summaries: list[Summary | None], max_bins: int | None) -> Summary | None:
     """Return the merged summary of partitions, or None if all are empty."""
-    of_rows = [summary for summary in summaries if summary is not None]
-    return Summary.joined(of_rows, max_bins) if of_rows else None
+    non_empty = [summary for summary in summaries if summary is not None]
+    return Summary.joined(non_empty, max_bins) if non_empty else None
 
 
 def choose_codes(
@@ -130,7 +131,7 @@ def count_cells(
 
 def add_totals(counted: list[list[NDArray[np.int64]]]) -> list[NDArray[np.int64]]:
     """Return the sums of the totals of partitions for each table."""
-    return [sum(of_table[1:], of_table[0]) for of_table in zip(*counted)]
+    return [sum(totals[1:], totals[0]) for totals in zip(*counted)]
 
 
 def cut_part(part: Part, start: int, stop: int) -> Part:
@@ -174,11 +175,11 @@ def sample(part: Part, keys: list[int]) -> Samples:
 
 def grow_samples(growth: Growth, keys: list[int], samples: list[Samples]) -> list[Tree]:
     """Return the trees of a task, grown on their sampled rows in all parts."""
-    most_rows = max(sum(part.n_rows for part, _ in of_tree) for of_tree in zip(*samples))
+    most_rows = max(sum(part.n_rows for part, _ in pieces) for pieces in zip(*samples))
     work, trees = TreeBuffers(most_rows), []
-    for key, of_tree in zip(keys, zip(*samples)):
-        part = Part.joined([rows for rows, _ in of_tree])
-        counts = np.concatenate([counts for _, counts in of_tree], axis=1)
+    for key, pieces in zip(keys, zip(*samples)):
+        part = Part.joined([rows for rows, _ in pieces])
+        counts = np.concatenate([counts for _, counts in pieces], axis=1)
         trees += grow_rows(growth, part, counts, [key], work)
     return trees
 

@@ -22,9 +22,9 @@ from aucforest.fitting.job import check_seed
 from aucforest.tables.columns import check_table
 
 
-def _join_signatures(forest: Callable[..., Any], own: Callable[..., Any]) -> Signature:
-    """Return the signature of `own`, whose last argument, **keywords, is replaced by the parameters of `forest`."""
-    *added, _ = signature(own).parameters.values()
+def _join_signatures(forest: Callable[..., Any], init: Callable[..., Any]) -> Signature:
+    """Return the signature of `init`, whose last argument, **keywords, is replaced by the parameters of `forest`."""
+    *added, _ = signature(init).parameters.values()
     return Signature(list({param.name: param for param in (*signature(forest).parameters.values(), *added)}.values()))
 
 
@@ -99,10 +99,9 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     probabilities. A callable as `oob_score` is not supported.
 
     The results of a worker that dies are recomputed. A worker that stops responding is considered dead after
-    ``distributed.scheduler.worker-ttl``, 5 minutes by default. 60 s are enough for a forest; with a much shorter time,
-    workers that load compiled code are considered dead. Connections to a dead worker time out after
-    ``distributed.comm.timeouts.connect``, 30 s by default. `fit` fails if a cluster has no workers, or no free memory,
-    for 5 minutes. Results are fetched directly from workers unless the client has ``direct_to_workers=False``.
+    ``distributed.scheduler.worker-ttl``, 5 minutes by default; 60 s are enough, less is not, because workers do not
+    respond while they load compiled code. `fit` fails if a cluster has no workers, or no free memory, for 5 minutes.
+    Results are fetched directly from workers unless the client has ``direct_to_workers=False``.
 
     Examples
     --------
@@ -117,10 +116,10 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     ...     forest = DaskAUCForestClassifier(50, random_state=0).fit(X, y)
     ...     proba = forest.predict_proba(X)
     ...     print(proba.chunks)
-    ...     of_cluster = proba.compute()
+    ...     proba_on_cluster = proba.compute()
     ((1000, 1000, 1000, 1000, 177), (2,))
     >>> local = AUCForestClassifier(50, random_state=0).fit(X.compute(), y.compute())
-    >>> bool((of_cluster == local.predict_proba(X.compute())).all())
+    >>> bool((proba_on_cluster == local.predict_proba(X.compute())).all())
     True
     """
 
@@ -280,7 +279,7 @@ class DaskAUCForestClassifier(AUCForestClassifier):
             The forest, which shares its trees with this one.
         """
         local = AUCForestClassifier()
-        own = {"_sklearn_version", *self.get_params(deep=False)} - local.get_params().keys()
-        local.__dict__.update({name: value for name, value in self.__getstate__().items() if name not in own})
+        dropped = {"_sklearn_version", *self.get_params(deep=False)} - local.get_params().keys()
+        local.__dict__.update({name: value for name, value in self.__getstate__().items() if name not in dropped})
         local.__dict__["_cached"] = self._cache
         return local

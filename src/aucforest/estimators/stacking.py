@@ -256,8 +256,7 @@ class AUCStackingClassifier(StackFit):
             raise TypeError("a refreshed model that keeps an old one cannot be exported to ONNX: fit a new model")
         if not isinstance(linear, AdditiveClassifier | None) and weights["linear"] > 0.0:
             raise TypeError(f'linear: a {type(linear).__name__} cannot be exported to ONNX: use linear="auto"')
-        residual = self.members_["residual"]._onnx_model if "residual" in weights else None
-        boosted = None
-        if "boosted" in weights:
-            boosted = self.members_["boosted"]._onnx_model._replace(scale=self._boosted_scale)
-        return Stack(self._forest._onnx_model, residual, boosted, linear, weights, self.intercepts_, SMALLEST)
+        ensembles = {name: member._onnx_model for name, member in self.members_.items() if name != "linear"}
+        if "boosted" in ensembles:
+            ensembles["boosted"] = ensembles["boosted"]._replace(scale=self._boosted_scale)
+        return Stack(ensembles, linear, weights, self.intercepts_, SMALLEST)

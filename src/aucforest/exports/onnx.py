@@ -107,8 +107,8 @@ def _add_decision(graph: Graph, proba: str, threshold: Any, positive: int, slope
     if threshold is None:
         graph.add("ArgMax", "probabilities", output="class", axis=1, keepdims=0)
     elif np.ndim(threshold) == 0:
-        names = {"negative": 1 - positive, "positive": positive}
-        negative_class, positive_class = (graph.constant(name, np.int64(k)) for name, k in names.items())
+        negative_class = graph.constant("negative", np.int64(1 - positive))
+        positive_class = graph.constant("positive", np.int64(positive))
         least = graph.constant("threshold", np.float32(threshold * (1.0 - _ROUNDING * max(1.0, slope))))
         graph.add("Gather", "probabilities", positive_class, output="probability", axis=1)
         graph.add("GreaterOrEqual", "probability", least, output="is_positive")
@@ -225,9 +225,7 @@ class Ensemble(NamedTuple):
 class Stack(NamedTuple):
     """The members of a stack and their combination; members of weight 0 are not exported."""
 
-    forest: Ensemble
-    residual: Ensemble | None
-    boosted: Ensemble | None
+    ensembles: Mapping[str, Ensemble]  # "forest", and the members "residual" and "boosted" if there are any
     linear: Any  # a fitted additive model with attributes such as `knots_`, or None
     coef: Mapping[str, float]  # the weights of the members by name
     intercept: NDArray[np.float64]
@@ -236,17 +234,15 @@ class Stack(NamedTuple):
     @property
     def slope(self) -> float:
         """The factor by which relative errors of the means of trees are multiplied in the odds."""
-        slope = self.coef["forest"] * self.forest.slope
-        if self.residual is not None:
-            slope += self.coef["residual"] * (self.residual.slope + 2.0 * self.forest.slope)
-        if self.boosted is not None:
-            slope += self.coef["boosted"] * self.boosted.slope
-        return slope
+        slopes = {name: ensemble.slope for name, ensemble in self.ensembles.items()}
+        if "residual" in slopes:
+            slopes["residual"] += 2.0 * slopes["forest"]
+        return sum(self.coef[name] * slope for name, slope in slopes.items())
 
     @property
     def n_features(self) -> int:
         """The number of columns of X."""
-        return self.forest.n_features
+        return self.ensembles["forest"].n_features
 
     def add_to(self, graph: Graph) -> str:
         """Add the nodes that compute probabilities from X, as float64; return the name of their output."""
@@ -259,23 +255,20 @@ class Stack(NamedTuple):
 
     def _add_scores(self, graph: Graph) -> dict[str, str]:
         """Add the nodes that compute the scores of members, and return the names of their outputs."""
-        scores = {}
-        has_residual, has_boosted, has_linear = (
-            self.coef.get(name, 0.0) > 0.0 for name in ("residual", "boosted", "linear")
-        )
-        if self.coef["forest"] > 0.0 or has_residual or not (has_boosted or has_linear):
-            proba = self.forest.add_to(graph, "forest")
+        scores, used = {}, {name for name, weight in self.coef.items() if weight > 0.0}
+        if not used or used & {"forest", "residual"}:
+            proba = self.ensembles["forest"].add_to(graph, "forest")
             scores["forest"] = _add_log(graph, proba, self.least)
-        if has_residual and self.residual is not None:
-            residual = _add_log(graph, self.residual.add_to(graph, "residual"), self.least)
+        if "residual" in used:
+            residual = _add_log(graph, self.ensembles["residual"].add_to(graph, "residual"), self.least)
             # The sum of the other probabilities, because 1 - p is not precise if p is close to 1.
             is_other = graph.constant("is_other", 1.0 - np.eye(len(self.intercept)))
             others = graph.add("MatMul", proba, is_other, output="others")
             without = graph.add("Sub", residual, scores["forest"], output="residual_without_forest")
             scores["residual"] = graph.add("Sub", without, _add_log(graph, others, self.least), output="residual_score")
-        if has_boosted and self.boosted is not None:
-            scores["boosted"] = self.boosted.add_to(graph, "boosted")
-        if has_linear:
+        if "boosted" in used:
+            scores["boosted"] = self.ensembles["boosted"].add_to(graph, "boosted")
+        if "linear" in used:
             scores["linear"] = _add_log(graph, _add_additive(graph, self.linear), self.least)
         return scores
 

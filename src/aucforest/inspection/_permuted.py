@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest._compile import bare_kernel
-from aucforest.tree.prediction import PackedTrees, add_leaf, nodes_of, walk
+from aucforest.tree.prediction import PackedTrees, WalkBuffers, add_leaf, nodes_of, walk
 from aucforest.tree.tree import LEAF, Tree
 
 BLOCK_ROWS = 512  # rows that descend a tree together
@@ -52,6 +52,14 @@ class OutOfBagLeaves(NamedTuple):
     path_features: NDArray[np.uint64]  # bits of `find_path_features` at the leaves
 
 
+class ChangedRows(NamedTuple):
+    """Rows with changed values of one feature."""
+
+    X: NDArray[np.float64]
+    bits: NDArray[np.uint64]  # (n_rows,), the bit of the feature if the value of the row has changed, else 0
+    any_missing: bool
+
+
 class PermutedRows:
     """Rows, their out-of-bag leaves, and a method that sums their predictions with changed values of one feature.
 
@@ -84,29 +92,27 @@ class PermutedRows:
         """
         packed, X = self._packed, self._X
         total = np.zeros((len(X), packed.values.shape[1]))
-        buffers = np.empty(BLOCK_ROWS, dtype=np.uint64), np.empty(BLOCK_ROWS, dtype=np.uint32)
         before = X[:, columns]
         # NaN is not equal to itself, so rows with NaN in both are traversed needlessly and reach the same leaf.
         is_changed = (before != values).any(axis=1)
-        changed_bits = is_changed.astype(np.uint64) << np.uint64(bit)
         X[:, columns] = values
-        trees = packed.arrays_for(X)
-        _sum_out_of_bag(trees, X, self._any_missing, self.leaves, changed_bits, buffers, total)
+        changed = ChangedRows(X, is_changed.astype(np.uint64) << np.uint64(bit), self._any_missing)
+        _sum_out_of_bag(packed.arrays_for(X), changed, self.leaves, WalkBuffers.of(BLOCK_ROWS), total)
         X[:, columns] = before
         return total
 
 
 @bare_kernel
-def _sum_out_of_bag(trees, X, any_missing, out_of_bag, changed_bits, buffers, total):
+def _sum_out_of_bag(trees, changed, out_of_bag, buffers, total):
     """Add the class frequencies of the leaves of rows to `total`, in order, for all trees with the row out of bag.
 
-    A row descends a tree again if the path to its leaf has a feature whose bit is set in `changed_bits`, (n_rows,).
+    A row descends a tree again if the path to its leaf has a feature whose bit is set in `changed.bits`.
     """
     active, leaves = buffers
     index = 0
-    for start in range(0, len(X), BLOCK_ROWS):
+    for start in range(0, len(total), BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
-        block, block_bits, sums = X[rows], changed_bits[rows], total[rows]
+        X, bits, sums = changed.X[rows], changed.bits[rows], total[rows]
         for tree in range(len(trees.first) - 1):
             entries = range(np.uint64(out_of_bag.starts[index]), np.uint64(out_of_bag.starts[index + 1]))
             index += 1
@@ -116,10 +122,10 @@ def _sum_out_of_bag(trees, X, any_missing, out_of_bag, changed_bits, buffers, to
                 leaves[row] = out_of_bag.leaves[entry]
                 # A row is always written, and kept by incrementing n_active: a branch would be unpredictable.
                 active[n_active] = row
-                n_active += np.uint64((out_of_bag.path_features[entry] & block_bits[row]) != np.uint64(0))
+                n_active += np.uint64((out_of_bag.path_features[entry] & bits[row]) != np.uint64(0))
             tree_nodes = nodes_of(trees.nodes, trees.first, tree)
             leaf_values = trees.values[trees.first_leaf[tree] : trees.first_leaf[tree + 1]]
-            walk(tree_nodes, block, any_missing, active[:n_active], leaves)
+            walk(tree_nodes, X, changed.any_missing, active[:n_active], leaves)
             for entry in entries:
                 row = np.uint64(out_of_bag.rows[entry])
                 add_leaf(leaf_values, tree_nodes.numbers[np.uint64(leaves[row])], sums[row])

@@ -96,21 +96,21 @@ def compare_criteria(
     >>> from aucforest.inspection import compare_criteria
     >>> X, rings = load_abalone(return_X_y=True)
     >>> comparison = compare_criteria(
-    ...     X, rings >= 18, metrics=["roc_auc"], n_estimators=20, random_state=0, verbose=0
+    ...     X, rings >= 18, criteria=["auc"], metrics=["roc_auc"], n_estimators=20, random_state=0, verbose=0
     ... )
     >>> for row in comparison.summary():
     ...     print(row.criterion, row.mean > 0.75)
-    auto True
     auc True
     gini True
+    >>> comparison.verdict().partition(";")[0]
+    'No criterion ranks significantly better than gini on these folds'
     """
     for criterion in criteria:
         if isinstance(criterion, list | tuple):
             what = f"single criteria, or 'auto' for a mixed forest, but has the list {criterion!r}"
             raise TypeError(f"criteria must hold {what}")
     names = criteria if isinstance(criteria, str) else [criterion_name(criterion) for criterion in criteria]
-    by_name = dict(zip(check_names("criteria", names), criteria))
-    by_name.setdefault(BASELINE, BASELINE)
+    by_name = {**dict(zip(check_names("criteria", names), criteria)), BASELINE: BASELINE}
     metrics = check_names("metrics", metrics)
     for name in metrics:
         find_metric(name)  # raises ValueError for an unknown metric
@@ -154,7 +154,7 @@ class ComparisonRow(NamedTuple):
     @property
     def pvalue_text(self) -> str:
         """The adjusted p-value as text; empty for Gini, for fit time and sizes of trees, and if it is undefined."""
-        if self.criterion == BASELINE or find_metric(self.metric).of == "cost" or np.isnan(self.adjusted_pvalue):
+        if self.criterion == BASELINE or find_metric(self.metric).kind == "cost" or np.isnan(self.adjusted_pvalue):
             return ""
         return f"p = {self.adjusted_pvalue:.2g}" if self.adjusted_pvalue >= 0.001 else "p < 0.001"
 
@@ -193,9 +193,7 @@ class CriteriaComparison(HtmlTable):
         This estimate is too large if forests differ mostly by their random numbers; the test then rejects less often
         than its level (table in the documentation). Adjusted p-values allow for the number of criteria by the method of
         Holm (1979), but not for the number of metrics. Intervals are not adjusted.
-        Intervals are within the range of the metric, 0 to u. For a mean m they are Wilson intervals: they contain each
-        t that differs from m by at most a quantile times the standard error at t. The squared standard error at t is
-        its value at m times t (1 - t / u) / (m (1 - m / u)). For a difference, intervals are clipped to -u and u. If
+        Intervals are within the range of the metric: Wilson intervals for a mean, and clipped ones for a difference. If
         all folds have the same value, intervals are NaN, and the p-value is NaN unless the difference is 0.
 
         Parameters
@@ -260,17 +258,6 @@ class CriteriaComparison(HtmlTable):
         ------
         ValueError
             If the metric is not in the comparison, all metrics are costs, or `level` is not between 0 and 1.
-
-        Examples
-        --------
-        >>> from aucforest.datasets import load_abalone
-        >>> from aucforest.inspection import compare_criteria
-        >>> X, rings = load_abalone(return_X_y=True)
-        >>> comparison = compare_criteria(
-        ...     X, rings >= 18, criteria=["auc"], metrics=["roc_auc"], n_estimators=20, random_state=0, verbose=0
-        ... )
-        >>> comparison.verdict().partition(";")[0]
-        'No criterion ranks significantly better than gini on these folds'
         """
         if metric is None and not self.metrics_of_quality:
             raise ValueError(f"the comparison has no metric of quality, only {', '.join(self.metrics)}: name one")
@@ -282,7 +269,7 @@ class CriteriaComparison(HtmlTable):
     @property
     def metrics_of_quality(self) -> tuple[str, ...]:
         """The metrics other than fit time and sizes of trees."""
-        return tuple(name for name in self.metrics if find_metric(name).of != "cost")
+        return tuple(name for name in self.metrics if find_metric(name).kind != "cost")
 
     def to_frame(self) -> Any:
         """Return the fits as a pandas DataFrame with one row for each fold and criterion."""
@@ -305,11 +292,6 @@ class CriteriaComparison(HtmlTable):
         Returns
         -------
         figure : matplotlib.figure.Figure
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         require_level(level)
         metrics = check_names("metrics", self.metrics if metrics is None else metrics, self.metrics)
@@ -333,7 +315,7 @@ class CriteriaComparison(HtmlTable):
             panel.scatter(folds, np.full(len(folds), k + 0.2), s=14, color=f"C{k}", alpha=0.35, linewidths=0)
             panel.plot([row.difference_low, row.difference_high], [k, k], color=f"C{k}", linewidth=2)
             panel.plot(row.difference, k, "o", color=f"C{k}", markersize=7)
-            # beside the panel, so that no point or line crosses the text
+            # Next to the panel, so that no point or line crosses the text.
             style = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": f"C{k}"}
             panel.annotate(row.pvalue_text, (1.0, k), (3, 0), xycoords=panel.get_yaxis_transform(), **style)
         better = "→" if find_metric(metric).higher_is_better else "←"
@@ -356,7 +338,7 @@ class CriteriaComparison(HtmlTable):
         lines = [self.verdict()] if self.metrics_of_quality else []
         lines.append(f"{len(self.criteria)} criteria on {len(self.folds)} folds, differences from {BASELINE}")
         width = max(map(len, self.criteria))
-        for metric in sorted(self.metrics, key=lambda name: find_metric(name).of == "cost"):
+        for metric in sorted(self.metrics, key=lambda name: find_metric(name).kind == "cost"):
             lines.append(find_metric(metric).title)
             for row in self._rows(metric, 0.95):
                 digits = decimals(row.low, row.high, row.mean)
@@ -374,16 +356,17 @@ def _verdict(rows: list[ComparisonRow], level: float) -> str:
     if not rows:
         return f"There is no criterion to compare with {BASELINE}."
     metric = find_metric(rows[0].metric)
-    verbs = ("ranks", "rank") if metric.of == "ranking" else ("does", "do")
+    verbs = ("ranks", "rank") if metric.kind == "ranking" else ("does", "do")
     significant = [row for row in rows if row.adjusted_pvalue < 1.0 - level]
     better = _subject([row.criterion for row in significant if row.is_better], verbs) or f"No criterion {verbs[0]}"
     worse = _subject([row.criterion for row in significant if not row.is_better], verbs)
     but = f", and {worse} significantly worse" if worse else ""
     best = max(rows, key=lambda row: row.difference if metric.higher_is_better else -row.difference)
     first, second = (best.criterion, "") if best.is_better else (BASELINE, f"then {best.criterion}, ")
-    extreme, digits = "highest" if metric.higher_is_better else "lowest", decimals(*best[6:8])
-    difference, low, high = (f"{value:+.{digits}f}" for value in best[5:8])
-    interval = "" if np.isnan(best.difference_low) else f", {100 * level:g} % interval {low} to {high}"
+    extreme, low, high = "highest" if metric.higher_is_better else "lowest", best.difference_low, best.difference_high
+    digits = decimals(low, high)
+    difference, low_text, high_text = (f"{value:+.{digits}f}" for value in (best.difference, low, high))
+    interval = "" if np.isnan(low) else f", {100 * level:g} % interval {low_text} to {high_text}"
     return (
         f"{better} significantly better than {BASELINE} on these folds{but}; {first} has the {extreme} {metric.title}, "
         f"{second}{difference}{interval}."

@@ -135,20 +135,18 @@ class Explanation:
         if len(self.classes) == 0:
             raise ValueError(f"a class was chosen before: this is the {self.target}")
         is_one = np.ndim(label) == 0
-        given = np.full(len(self), label) if is_one else label
-        codes, _ = class_codes(given, len(self), labels=self.classes, name="label", of="the explanation")
+        by_row = np.full(len(self), label) if is_one else label
+        codes, _ = class_codes(by_row, len(self), labels=self.classes, name="label", of="the explanation")
         values, base, proba = self.values, self.base_values, self.probabilities
-        if values.ndim == 3:
-            rows = np.arange(len(self))
-            values, base, proba = values[rows, :, codes], base[rows, codes], proba[rows, codes]
-        else:
-            is_second = codes == 1
-            values = np.where(is_second, 1.0, -1.0)[:, None] * values
-            base = np.where(is_second, base, (0.0 if self.scale == "log_odds" else 1.0) - base)
-            proba = np.where(is_second, proba, 1.0 - proba)
+        if values.ndim == 2:
+            first_base = (0.0 if self.scale == "log_odds" else 1.0) - base
+            values = np.stack((-values, values), axis=2)
+            base, proba = np.column_stack((first_base, base)), np.column_stack((1.0 - proba, proba))
+        rows = np.arange(len(self))
+        values, base, proba = values[rows, :, codes], base[rows, codes], proba[rows, codes]
         target = f"{_WORDS[self.scale]} {label if is_one else 'a class of each row'}"
-        chosen: dict[str, Any] = {"values": values, "base_values": base, "probabilities": proba}
-        return replace(self, **chosen, target=target, classes=self.classes[:0])
+        classes = self.classes[:0]
+        return replace(self, values=values, base_values=base, probabilities=proba, target=target, classes=classes)
 
     def top(self, k: int = 3) -> list[list[Reason]]:
         """Return the reasons for the prediction of each row: the features of greatest absolute value, greatest first.
@@ -231,17 +229,6 @@ class ExplanationDisplay(Display):
         The bars of one row.
     points_ : list of matplotlib PathCollection
         The dots of each feature of many rows.
-
-    Examples
-    --------
-    >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_abalone
-    >>> from aucforest.inspection import explain
-    >>> X, rings = load_abalone(return_X_y=True)
-    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
-    >>> display = explain(forest, X[:200]).plot(max_features=3)
-    >>> display.ax_.get_yticklabels()[0].get_text()
-    'feature_7'
     """
 
     explanation: Explanation
@@ -300,15 +287,11 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     after calibration, and for a stack with all members. Probabilities below 1e-9 are replaced by 1e-9.
 
     If a feature is unknown, a row goes both ways at a split on it, in proportion to the training weight, as in the
-    path-dependent TreeSHAP [1]_. In the additive member of a stack, an unknown column has its mean effect on the
-    training samples. Hierarchical shrinkage, missing values and sets of categories are taken into account. As the
-    probability that each feature is known increases from 0 to 1, the mean of the trees changes from the base value to
-    the prediction. What the features contribute to these changes adds up to the Shapley values of
-    ``scale="probability"``. Log odds are a function of such means, and their changes are added up along the same path
-    in four steps [2]_, [3]_. The results are close to the Shapley values of log odds, but not equal; "Say why a row
-    ranks high" in the documentation measures the difference.
-    A categorical column has one value: the column and its target rates (see ``target_rates_`` of the forest), including
-    the rates of its interactions, are known or unknown together.
+    path-dependent TreeSHAP [1]_; in the additive member of a stack, an unknown column has its mean effect. The values
+    of ``scale="probability"`` are Shapley values of the mean of the trees. Log odds are a function of such means, whose
+    changes are added up in four steps as more features are known [2]_, [3]_. The results are close to the Shapley
+    values of log odds, but not equal; "Say why a row ranks high" in the documentation measures the difference.
+    A categorical column and its target rates, including those of its interactions, have one value.
 
     Parameters
     ----------
@@ -333,9 +316,8 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     ------
     ValueError
         If X does not match the model, `scale` is unknown or "probability" for a stack, a stack is from an older model
-        file, or the values need more than half of the machine's memory. They need 40 bytes for each row and feature, 32
-        more for the residual forest of a stack and for its boosted trees, or 8 with ``scale="probability"``, times the
-        number of classes if there are more than two.
+        file, or the values need more than half of the machine's memory. They need 40 bytes for each row and feature, 8
+        with ``scale="probability"`` and up to 104 for a stack, times the number of classes if there are more than two.
     TypeError
         If the model is not supported, for example a stack with a custom linear model.
 
@@ -364,29 +346,30 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     True
     >>> [reason.feature for reason in explanation.top(2)[0]]
     ['feature_5', 'feature_7']
+    >>> display = explanation.plot(max_features=3)
     """
     if scale not in _WORDS:
         raise ValueError(f"scale must be one of {', '.join(map(repr, _WORDS))}, got {scale!r}")
     models = explained_models(model)
-    forests = [forests_of(given) for given in models]
+    forests = [forests_of(explained) for explained in models]
     if scale == "probability" and isinstance(model, AUCStackingClassifier):
         raise ValueError("scale='probability' is for forests and trees, but the model is a stack: use scale='log_odds'")
-    valid, classes, names = [given._features_of(X) for given in models], model.classes_, input_names_of(model)
+    valid, classes, names = [explained._features_of(X) for explained in models], model.classes_, input_names_of(model)
     n_rows, n_columns = len(valid[0]), 1 if len(classes) == 2 else len(classes)
     what = f"Shapley values of {n_rows:,} rows, {len(names):,} features and {len(classes):,} classes"
     n_steps = _N_STEPS if scale == "log_odds" else 1
     n_arrays = n_steps * sum(map(len, forests)) + (scale == "log_odds")
     check_memory(8.0 * n_rows * len(names) * n_columns * n_arrays, what, "explain fewer rows at a time")
     features, inputs, shape = list(map(as_dense, valid)), [], (n_steps, n_columns, n_rows, len(names))
-    n_trees = sum(len(forest.trees_) for given in forests for forest in given.values())
+    n_trees = sum(len(forest.trees_) for by_name in forests for forest in by_name.values())
     with progress_bar(total=n_trees, desc="trees", verbose=verbose) as progress:
-        for given, of_model, rows in zip(models, forests, features):
-            players = _find_players(given, model)
+        for explained, by_name, rows in zip(models, forests, features):
+            players = _find_players(explained, model)
             means = {
                 name: _mean_of_trees(forest.trees_, rows, players, shape, n_jobs, progress)
-                for name, forest in of_model.items()
+                for name, forest in by_name.items()
             }
-            inputs.append(InputsOfModel(given, means, rows, players))
+            inputs.append(InputsOfModel(explained, means, rows, players))
     proba = model._predict_valid(features[0], X)
     total, base = inputs[0].means["forest"] if scale == "probability" else _divide_log_odds(inputs, proba)
     total = total.reshape(n_columns, n_rows, len(names))
@@ -405,18 +388,18 @@ def explain(model: Any, X: Any, *, scale: str = "log_odds", n_jobs: int | None =
     )
 
 
-def _find_players(given: Any, model: Any) -> NDArray[np.int64]:
-    """Return for each feature of a model's trees the index of the explained feature, an input of `model`.
+def _find_players(explained: Any, model: Any) -> NDArray[np.int64]:
+    """Return for each feature of the trees of `model` or an old model the index of an input of `model`.
 
-    An old model may read parts of a date that `model` does not read. They count as the first part.
+    An old model may read parts of a date that `model` does not read. They count as the first part of the date.
     """
-    if given is model:
+    if explained is model:
         return np.array(model._inputs_of_features)
     index_of = {name: index for index, name in enumerate(input_names_of(model))}
     columns = columns_of_features(model.n_features_in_, model.dates_)
-    inputs = zip(input_names_of(given), columns_of_features(given.n_features_in_, given.dates_))
-    found = [index_of[name] if name in index_of else columns.index(column) for name, column in inputs]
-    return np.array(found)[given._inputs_of_features]
+    inputs = zip(input_names_of(explained), columns_of_features(explained.n_features_in_, explained.dates_))
+    indices = [index_of[name] if name in index_of else columns.index(column) for name, column in inputs]
+    return np.array(indices)[explained._inputs_of_features]
 
 
 def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> StepsOfMean:
@@ -425,8 +408,8 @@ def _divide_log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]
     total = np.empty(steps.shape[1:])
     for start in range(0, len(proba), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        found = log_odds([given.rows(rows) for given in inputs], proba[rows])
-        total[:, rows], base = found.values[-len(total) :], found.base[-len(total) :, 0]
+        divided = log_odds([explained.rows(rows) for explained in inputs], proba[rows])
+        total[:, rows], base = divided.values[-len(total) :], divided.base[-len(total) :, 0]
     return total, base
 
 
@@ -440,18 +423,14 @@ def _mean_of_trees(
 ) -> StepsOfMean:
     """Return the mean over trees of their values, of the given shape (see `StepsOfMean`), and of their base values."""
     sums, base = np.zeros(shape), np.zeros(shape[1])
-    for some in _in_steps(trees):
-        _add_trees(some, X, players, sums, base, n_jobs)
-        progress.update(len(some))
+    most_predicted = max(tree.n_nodes * tree.n_classes for tree in trees)
+    n_together = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
+    for start in range(0, len(trees), n_together):
+        together = trees[start : start + n_together]
+        _add_trees(together, X, players, sums, base, n_jobs)
+        progress.update(len(together))
     sums /= len(trees)
     return sums, base / len(trees)
-
-
-def _in_steps(trees: list[Tree]) -> list[list[Tree]]:
-    """Divide the trees into lists that are small enough to be prepared at a time."""
-    most_predicted = max(tree.n_nodes * tree.prediction.shape[1] for tree in trees)
-    step = max(1, min(_MOST_TREES, _MOST_PREDICTED // most_predicted))
-    return [trees[start : start + step] for start in range(0, len(trees), step)]
 
 
 def _add_trees(
@@ -482,5 +461,4 @@ def _add_trees(
                 add_shapley_values(tree, values[k], columns, scratch, sums)
             total[:, k, rows] += sums.transpose(0, 2, 1)
 
-    for _ in thread_map(n_jobs)(add, range(0, len(X), shape[-1])):
-        pass
+    list(thread_map(n_jobs)(add, range(0, len(X), shape[-1])))

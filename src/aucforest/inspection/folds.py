@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedGroupKFold, check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 
 from aucforest._progress import progress_bar
@@ -97,20 +97,15 @@ def make_folds(
     if len(classes) < 2:
         raise ValueError(f"y has only one class, {classes.tolist()[0]!r}: at least 2 are needed")
     if isinstance(cv, Integral):
-        rarest = classes[counts.argmin()]
         if counts.min() < cv:
             samples = "1 sample" if counts.min() == 1 else f"{counts.min()} samples"
-            raise ValueError(f"class {rarest} has {samples}, too few for {cv} folds")
-        random = check_random_state(random_state)
-        if groups is None:
-            repeated = RepeatedStratifiedKFold(n_splits=int(cv), n_repeats=n_repeats, random_state=random)
-            folds = list(repeated.split(X, y))
-        else:
-            if (n_groups := len(set(groups.tolist()))) < int(cv):
-                raise ValueError(f"{cv} folds need at least {cv} groups, found {n_groups}")
-            splitter = StratifiedGroupKFold(int(cv), shuffle=True, random_state=random)
-            codes = number_groups(groups)  # integers, because groups can be of any type
-            folds = [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, codes)]
+            raise ValueError(f"class {classes[counts.argmin()]} has {samples}, too few for {cv} folds")
+        if groups is not None and (n_groups := len(set(groups.tolist()))) < int(cv):
+            raise ValueError(f"{cv} folds need at least {cv} groups, found {n_groups}")
+        kind = StratifiedKFold if groups is None else StratifiedGroupKFold
+        splitter = kind(int(cv), shuffle=True, random_state=check_random_state(random_state))
+        codes = None if groups is None else number_groups(groups)  # integers, because groups can be of any type
+        folds = [fold for _ in range(n_repeats) for fold in splitter.split(np.empty(len(y)), y, codes)]
     elif n_repeats != 1:
         raise ValueError(f"n_repeats={n_repeats} needs an integer cv: set the repeats of a splitter itself")
     else:

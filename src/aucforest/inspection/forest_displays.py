@@ -98,8 +98,8 @@ class MixtureDisplay(Display):
         pairs = zip(self.oob_scores.tolist(), self.oob_score_stds.tolist())
         labels = ["" if np.isnan(score) else f"{score:.3f} ± {error:.3f}" for score, error in pairs]
         ax.bar_label(self.bars_, labels, padding=4, fontsize="small")
-        beside = "" if np.all(np.isnan(self.oob_scores)) else "\n(numbers: their ROC AUC, out of bag)"
-        ax.set(xlabel=f"proportion of trees{beside}", xlim=(0, 1.25 * self.proportions.max()))
+        legend = "" if np.all(np.isnan(self.oob_scores)) else "\n(numbers: their ROC AUC, out of bag)"
+        ax.set(xlabel=f"proportion of trees{legend}", xlim=(0, 1.25 * self.proportions.max()))
         ax.invert_yaxis()
         ax.grid(axis="x", alpha=0.3)
 

@@ -1,9 +1,10 @@
 """Out-of-bag permutation importance: computation, table and plot."""
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from itertools import cycle
+from itertools import cycle, product
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ class PermutationImportance(HtmlTable):
     feature_names : tuple of str
         Names of the features.
     n_parts : int
-        Number of random groups of samples that the standard errors are computed from.
+        Number of random parts of the samples, from which the standard errors are computed.
     """
 
     importances: NDArray[np.float64]
@@ -89,11 +90,6 @@ class PermutationImportance(HtmlTable):
         -------
         ndarray of shape (n_features, 2), float64
             Lower and upper bounds, NaN if the standard error is.
-
-        Raises
-        ------
-        ValueError
-            If `level` is not between 0 and 1.
         """
         require_level(level)
         half = self.importances_stderr * t_quantile(max(self.n_parts - 1, 1), level)
@@ -119,10 +115,6 @@ class PermutationImportance(HtmlTable):
         ----------
         ax, max_features
             As in `ImportanceDisplay` and its `plot`.
-
-        Returns
-        -------
-        ImportanceDisplay
         """
         return ImportanceDisplay(self, max_features=max_features).plot(ax)
 
@@ -150,17 +142,6 @@ class ImportanceDisplay(Display):
     ----------
     container_ : matplotlib ErrorbarContainer
         The points and intervals, the most important feature first.
-
-    Examples
-    --------
-    >>> from aucforest import AUCForestClassifier
-    >>> from aucforest.datasets import load_abalone
-    >>> from aucforest.inspection import oob_permutation_importance
-    >>> X, rings = load_abalone(return_X_y=True)
-    >>> forest = AUCForestClassifier(50, random_state=0).fit(X, rings >= 12)
-    >>> display = oob_permutation_importance(forest, X, rings >= 12, random_state=0).plot(max_features=3)
-    >>> display.ax_.get_yticklabels()[0].get_text()
-    'feature_7'
     """
 
     importance: PermutationImportance
@@ -230,8 +211,8 @@ def oob_permutation_importance(
     PermutationImportance
         The results, with ``importances_mean``, ``importances_stderr``, ``importances_interval()``, ``to_frame()`` and
         ``plot()``. Standard errors are computed by random groups ([2]_, section 2.2): the variance of the importance
-        over 10 groups of samples with equal class frequencies, minus the part due to single permutations. They reflect
-        the choice of samples and permutations, not of the forest.
+        over 10 parts of the samples with equal class frequencies, minus the variance due to single permutations. They
+        reflect the choice of samples and permutations, not of the forest.
 
     Raises
     ------
@@ -263,6 +244,7 @@ def oob_permutation_importance(
     (8, 2)
     >>> result.feature_names[result.importances_mean.argmax()]  # the weight of the shell
     'feature_7'
+    >>> display = result.plot(max_features=3)
     """
     check_forest(forest)
     check_count("n_repeats", n_repeats, 1)
@@ -313,9 +295,9 @@ def scores_of_parts(X: Any, rows: Any, scored: NDArray[np.int64], score: Scorer,
     order = order[np.argsort(labels[order], kind="stable")]
 
     def score_of(part: NDArray[np.int64]) -> PartScore:
-        numbers = scored[part]
-        X_part, y_part = safe_indexing(X, numbers), rows.labels[numbers]
-        weights = None if rows.sample_weight is None else rows.sample_weight[numbers]
+        indices = scored[part]
+        X_part, y_part = safe_indexing(X, indices), rows.labels[indices]
+        weights = None if rows.sample_weight is None else rows.sample_weight[indices]
         return lambda proba: score(X_part, y_part, proba[part], weights)
 
     parts = [np.sort(order[part::n_parts]) for part in range(n_parts)] if n_parts >= 2 else []
@@ -335,18 +317,17 @@ def measure_importance(
     `permuted` yields lists of functions that return class probabilities with a feature permuted. A list has all repeats
     of one or more features. All repeats are scored on all rows (the first part), but only one on each further part.
     """
-
-    def scores(indices: Sequence[int], proba: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.array([parts[i](proba) for i in indices])
-
+    baseline = np.array([part(proba) for part in parts])
     scored = [[0, *range(repeat + 1, len(parts), n_repeats)] for repeat in range(n_repeats)]
-    baseline, drops = scores(range(len(parts)), proba), list[NDArray[np.float64]]()
-    for block in permuted:
-        after = run(lambda task: scores(task[0], task[1]()), zip(cycle(scored), block))
-        drops += [baseline[indices] - found for indices, found in zip(cycle(scored), after)]
-    of_features = [drops[start : start + n_repeats] for start in range(0, len(drops), n_repeats)]
-    importances = np.array([[drop[0] for drop in repeats] for repeats in of_features])
-    in_parts = [np.concatenate([drop[1:] for drop in repeats]) for repeats in of_features]
+
+    def measure_drops(task: tuple[list[int], Callable[[], NDArray[np.float64]]]) -> NDArray[np.float64]:
+        indices, proba = task[0], task[1]()
+        return baseline[indices] - np.array([parts[i](proba) for i in indices])
+
+    drops = [drop for block in permuted for drop in run(measure_drops, zip(cycle(scored), block))]
+    by_feature = [drops[start : start + n_repeats] for start in range(0, len(drops), n_repeats)]
+    importances = np.array([[drop[0] for drop in repeats] for repeats in by_feature])
+    in_parts = [np.concatenate([drop[1:] for drop in repeats]) for repeats in by_feature]
     errors = np.array([standard_error(*both) for both in zip(importances, in_parts)])
     score = float(baseline[0])
     return PermutationImportance(importances, errors, score, len(proba), "roc_auc", tuple(names), len(parts) - 1)
@@ -370,7 +351,7 @@ class _OutOfBagSums:
 
     def __init__(self, forest: Any, rows: TrainingRows, n_repeats: int, seed: int, n_jobs: int | None) -> None:
         self.forest, self.rows, self.n_repeats, self.seed, self.run = forest, rows, n_repeats, seed, thread_map(n_jobs)
-        self._copies: dict[int, list[NDArray[np.float64]]] = {}  # copies of the rows of each block for threads
+        self._of_thread = threading.local()
         self.inputs = np.array(forest._inputs_of_features)
         self.n_features = int(self.inputs.max()) + 1
         trees, kept = range(len(rows.bags.keys)), rows.bags.all_kept
@@ -395,14 +376,10 @@ class _OutOfBagSums:
             yield features, self._sums(features, orders)
 
     def _copy(self, block: int, indices: slice) -> NDArray[np.float64]:
-        """Return a copy of a block's rows for one thread. Copies are reused, because copying all features is slow."""
-        for other in list(self._copies):
-            if other != block:
-                self._copies.pop(other, None)
-        try:
-            return self._copies[block].pop()
-        except (KeyError, IndexError):
-            return np.array(self.X[indices], dtype=np.float64, order="C")
+        """Return a thread's copy of the rows of a block, which is reused, because copying all features is slow."""
+        if getattr(self._of_thread, "block", None) != block:
+            self._of_thread.block, self._of_thread.X = block, np.array(self.X[indices], dtype=np.float64, order="C")
+        return self._of_thread.X
 
     def _sums(self, features: range, orders: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the sums for every permutation. A categorical feature and its target rates are permuted together."""
@@ -420,9 +397,7 @@ class _OutOfBagSums:
                 k = i // self.n_repeats
                 values = self.X[orders[i, indices][:, None], columns[k]].astype(np.float64, copy=False)
                 totals[i, indices] = rows.sums(k, columns[k], values)
-            self._copies.setdefault(block, []).append(X)
 
-        tasks = [(block, i) for block in range(bags.sampler.n_blocks) for i in range(0, len(orders), _TASK_COLUMNS)]
-        for _ in self.run(fill, tasks):
-            pass
+        tasks = product(range(bags.sampler.n_blocks), range(0, len(orders), _TASK_COLUMNS))
+        list(self.run(fill, tasks))
         return totals

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -101,36 +101,37 @@ def category_names_of(model: Any, *, quoted: bool = False) -> dict[int, list[str
     return {feature: [spell(readable(name)) for name in names.tolist()] for feature, names in categories.items()}
 
 
-def conditions(
-    tree: Tree,
-    node: int,
-    feature_names: Sequence[str],
-    categories: Mapping[int, Sequence[str]],
-    decimals: int,
-    most_names: int | None = None,
-    times: Collection[int] = (),
-) -> tuple[str, str]:
-    """Return the conditions of the left and the right child of a split.
+class SplitFormat(NamedTuple):
+    """The format of splits as text."""
 
-    For a categorical split, the categories on the side without missing values are listed, at most `most_names`.
-    Thresholds of the features in `times` are shown as dates.
-    """
-    feature, threshold, missing_left = int(tree.feature[node]), tree.threshold[node], bool(tree.missing_left[node])
-    name = feature_names[feature]
-    if threshold == np.inf:
-        sides = f"{name} is not missing", f"{name} is missing"
-        return sides[::-1] if missing_left else sides
-    if tree.has_set(node) or feature in categories:
-        n_listed = None if most_names is None else most_names + 1
-        members = list(islice(_members(tree, node, categories.get(feature), missing_left), n_listed))
-        if most_names is not None and len(members) > most_names:
-            members[-1] = "..."
-        listed = ", ".join(members)
-        inside, outside = f"{name} in {{{listed}}}", f"{name} not in {{{listed}}} or missing"
-        return (outside, inside) if missing_left else (inside, outside)
-    shown = format_time(threshold) if feature in times else f"{threshold:.{decimals}f}"
-    left, right = f"{name} <= {shown}", f"{name} > {shown}"
-    return (f"{left} or missing", right) if missing_left else (left, f"{right} or missing")
+    feature_names: Sequence[str]
+    categories: Mapping[int, Sequence[str]]  # names of the categories of categorical features, by feature
+    times: Collection[int]  # the features whose thresholds are shown as dates
+    decimals: int  # of other thresholds
+    most_categories: int | None = None  # the maximum number of categories that are listed
+
+    def conditions(self, tree: Tree, node: int) -> tuple[str, str]:
+        """Return the conditions of the left and the right child of a split.
+
+        For a categorical split, the categories on the side without missing values are listed.
+        """
+        feature, threshold, missing_left = int(tree.feature[node]), tree.threshold[node], bool(tree.missing_left[node])
+        name = self.feature_names[feature]
+        if threshold == np.inf:
+            sides = f"{name} is not missing", f"{name} is missing"
+            return sides[::-1] if missing_left else sides
+        if tree.has_set(node) or feature in self.categories:
+            most = self.most_categories
+            members = _members(tree, node, self.categories.get(feature), missing_left)
+            listed = list(islice(members, most))
+            if next(members, None) is not None:
+                listed.append("...")
+            categories = "{" + ", ".join(listed) + "}"
+            inside, outside = f"{name} in {categories}", f"{name} not in {categories} or missing"
+            return (outside, inside) if missing_left else (inside, outside)
+        shown = format_time(threshold) if feature in self.times else f"{threshold:.{self.decimals}f}"
+        left, right = f"{name} <= {shown}", f"{name} > {shown}"
+        return (f"{left} or missing", right) if missing_left else (left, f"{right} or missing")
 
 
 def _members(tree: Tree, node: int, names: Sequence[str] | None, missing_left: bool) -> Iterator[str]:

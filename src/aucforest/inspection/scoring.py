@@ -59,25 +59,25 @@ class Metric(NamedTuple):
     higher_is_better: bool
     measure: Callable[[FittedFold], float]
     upper: float = np.inf
-    upper_of_many: float | None = None  # the upper bound for more than two classes if it differs
-    of: Literal["ranking", "quality", "cost"] = "quality"  # rankings are of quality, too; fit time and sizes are costs
+    upper_multiclass: float | None = None  # the bound for more than two classes if it differs
+    kind: Literal["ranking", "quality", "cost"] = "quality"  # fit time and sizes of trees are costs
 
     def greatest(self, n_classes: int) -> float:
         """Return the upper bound of the metric for a number of classes."""
-        return self.upper if n_classes == 2 or self.upper_of_many is None else self.upper_of_many
+        return self.upper if n_classes == 2 or self.upper_multiclass is None else self.upper_multiclass
 
 
 METRICS = {
-    "roc_auc": Metric("ROC AUC", True, lambda fold: fold.score(class_roc_auc), 1.0, of="ranking"),
+    "roc_auc": Metric("ROC AUC", True, lambda fold: fold.score(class_roc_auc), 1.0, kind="ranking"),
     "average_precision": Metric(
-        "average precision", True, lambda fold: fold.score(class_average_precision), 1.0, of="ranking"
+        "average precision", True, lambda fold: fold.score(class_average_precision), 1.0, kind="ranking"
     ),
     "g_mean": Metric("G-mean", True, _g_mean, 1.0),
     "brier": Metric("Brier score", False, lambda fold: fold.score(brier_score), 1.0, 2.0),  # halved for two classes
     "log_loss": Metric("log loss", False, lambda fold: fold.score(log_loss)),
-    "fit_seconds": Metric("fit time in seconds", False, lambda fold: fold.seconds, of="cost"),
-    "n_nodes": Metric("nodes per tree", False, lambda fold: _mean_of_trees(fold, "n_nodes"), of="cost"),
-    "depth": Metric("tree depth", False, lambda fold: _mean_of_trees(fold, "max_depth"), of="cost"),
+    "fit_seconds": Metric("fit time in seconds", False, lambda fold: fold.seconds, kind="cost"),
+    "n_nodes": Metric("nodes per tree", False, lambda fold: _mean_of_trees(fold, "n_nodes"), kind="cost"),
+    "depth": Metric("tree depth", False, lambda fold: _mean_of_trees(fold, "max_depth"), kind="cost"),
 }
 
 
@@ -92,4 +92,4 @@ def find_metric(name: str) -> Metric:
     title, metric, k = at_k
     upper = np.inf if metric is lift_at_k else 1.0
     at_given_k = partial(mean_over_classes, partial(metric, k=k))
-    return Metric(title, True, lambda fold: fold.score(at_given_k), upper, of="ranking")
+    return Metric(title, True, lambda fold: fold.score(at_given_k), upper, kind="ranking")

@@ -95,16 +95,11 @@ def make_scratch(shape: tuple[int, int, int]) -> tuple[NDArray[Any], ...]:
 def _part_rows(tree, node, X, sides):
     """Write the side that each row goes to at a split; the row of `sides` is the depth of the split plus 1."""
     edge, column, below = tree.last_edge[node], X[tree.nodes.feature[node]], sides[tree.depth[node] + 1]
-    above, passed, split = sides[tree.depth[edge]], _side_of(edge), split_of(tree.nodes, node)
+    # Left children have odd indices.
+    above, passed, split = sides[tree.depth[edge]], _LEFT if edge & 1 else _RIGHT, split_of(tree.nodes, node)
     for i in range(len(column)):
         side = _LEFT + np.int64(goes_right(split, column[i]))
         below[i] = side if above[i] == passed else 0
-
-
-@bare_device
-def _side_of(edge):
-    """Return the side of an edge; left children have odd indices."""
-    return _LEFT if edge & 1 else _RIGHT
 
 
 @bare_device
@@ -120,7 +115,7 @@ def _multiply(tree, values, node, products, n_rows, sides):
     old, z_left, z_right = tree.fraction[tree.last_edge[node]], tree.fraction[left], tree.fraction[left + 1]
     v_left = values[left] if tree.nodes.feature[left] == LEAF else 1.0
     v_right = values[left + 1] if tree.nodes.feature[left + 1] == LEAF else 1.0
-    # factors for rows that went elsewhere at an earlier split of the player, where z may be rounded to 0
+    # Factors for rows that went elsewhere at an earlier split of the player, where z may be rounded to 0.
     none_left = tree.nodes.weight[left] / tree.nodes.weight[node] * v_left
     none_right = tree.nodes.weight[left + 1] / tree.nodes.weight[node] * v_right
     for q in range(len(tree.points)):
@@ -156,7 +151,7 @@ def _collect(tree, node, products, n_rows, sides, total):
             is_left = sides[i] == _LEFT
             at_left, at_right = below_left[i], below_right[i]
             value = at_left * (hot_left if is_left else cold) + at_right * (cold if is_left else hot_right)
-            # if o is 0, (o - z) / p is the same at both edges
+            # If o is 0, (o - z) / p is the same at both edges.
             values[i] += value if sides[i] != 0 else 0.0
             above[i] = at_left + at_right
 
@@ -172,7 +167,7 @@ def add_shapley_values(tree, values, X, scratch, total):
     stack, sides, products = scratch
     n_rows, n_stacked = X.shape[1], 0
     for i in range(n_rows):
-        # before all splits, all rows are on the side of the edge 0
+        # Before all splits, all rows are on the side of the edge 0.
         sides[0, i] = _RIGHT
     for q in range(len(tree.points)):
         for i in range(n_rows):
@@ -183,7 +178,7 @@ def add_shapley_values(tree, values, X, scratch, total):
         n_stacked -= 1
         node = stack[n_stacked]
         if node < 0:
-            # all nodes below have been processed
+            # All nodes below have been processed.
             node = ~node
             _collect(tree, node, products, n_rows, sides[tree.depth[node] + 1], total)
             continue

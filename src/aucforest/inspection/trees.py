@@ -33,9 +33,8 @@ def export_text(
 ) -> str:
     """Build a text report of the rules of a tree or a forest, like scikit-learn's `export_text`.
 
-    The report shows to which side of a split missing values go; a split that only separates missing values from the
-    others reads "is missing" and "is not missing". For a categorical split it lists the categories on the side without
-    missing values. All other categories, including unseen ones, go to the other side.
+    The report shows to which side of a split missing values go. For a categorical split it lists the categories on the
+    side without missing values. All other categories, including unseen ones, go to the other side.
 
     Parameters
     ----------
@@ -87,8 +86,8 @@ def export_text(
     trees = models.trees_of(model)
     features = models.feature_names_of(model, trees[0].n_features, feature_names)
     classes = models.class_names_of(model, trees[0].n_classes, class_names)
-    categories, lines, n_characters = models.category_names_of(model, quoted=True), list[str](), 0
-    times = times_in(getattr(model, "dates_", {}))
+    categories, times = models.category_names_of(model, quoted=True), times_in(getattr(model, "dates_", {}))
+    split_format = models.SplitFormat(features, categories, times, decimals)
 
     def leaf(tree: Tree, node: int, proba: NDArray[np.float64]) -> str:
         text = f"class: {classes[proba.argmax()]}"
@@ -117,10 +116,11 @@ def export_text(
             elif depth >= max_depth:
                 yield _STEP * depth + _TURN + f"truncated branch of depth {height[node]}"
             else:
-                left, right = models.conditions(tree, node, features, categories, decimals, times=times)
+                left, right = split_format.conditions(tree, node)
                 child = int(tree.left_child[node])
                 waiting += [(right, child + 1), (left, child)]
 
+    lines, n_characters = list[str](), 0
     for line in chain.from_iterable(starmap(lines_of, enumerate(trees))):
         lines.append(line)
         n_characters += len(line) + 1
@@ -286,10 +286,10 @@ class TreeDisplay(Display):
         tree, root, value = self.tree, prediction[0], prediction[node]
         lines = [f"n = {tree.n_samples[node]:,}", ", ".join(f"{p:.{self.decimals}f}" for p in value)]
         if is_cut:
-            categories = self.categories or {}
-            left, _ = models.conditions(
-                tree, node, self.feature_names, categories, self.decimals, _MOST_CATEGORIES, self.times
+            split_format = models.SplitFormat(
+                self.feature_names, self.categories or {}, self.times, self.decimals, _MOST_CATEGORIES
             )
+            left, _ = split_format.conditions(tree, node)
             lines.insert(0, f"← {left}".replace(" or missing", "\nor missing"))
         elif tree.feature[node] != LEAF:
             lines.append("(...)")

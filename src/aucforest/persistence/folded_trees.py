@@ -81,36 +81,13 @@ def _leaf_totals(tree: Tree) -> NDArray[Any] | None:
 
 
 @bare_kernel
-def _unfold(
-    n_nodes, feature, pair, split_threshold, split_gain, leaf_rows, leaf_total,
-    threshold, left_child, gain, n_samples, total,
-):  # fmt: skip
-    """Write the values of splits and leaves to the nodes of all trees, and sum samples and class totals to the root.
-
-    `leaf_total` is empty if class frequencies are stored.
-    """
-    start, split, leaf = 0, 0, 0
-    n_classes = leaf_total.shape[1] if len(leaf_total) > 0 else 0
-    for tree in range(len(n_nodes)):
-        end = start + n_nodes[tree]
-        for node in range(start, end):
-            if feature[node] == LEAF:
-                threshold[node], left_child[node], gain[node] = 0.0, LEAF, 0.0
-                n_samples[node] = leaf_rows[leaf]
-                for k in range(n_classes):
-                    total[node, k] = leaf_total[leaf, k]
-                leaf += 1
-            else:
-                threshold[node], gain[node] = split_threshold[split], split_gain[split]
-                left_child[node] = 2 * pair[split] + 1
-                split += 1
-        for node in range(end - 1, start - 1, -1):
-            if feature[node] != LEAF:
-                left = start + left_child[node]
-                n_samples[node] = n_samples[left] + n_samples[left + 1]
-                for k in range(n_classes):
-                    total[node, k] = total[left, k] + total[left + 1, k]
-        start = end
+def _sum_children(splits, left_children, n_samples, totals):
+    """Write the sums of both children to each split, children first; totals, (n_nodes, n_classes), may be empty."""
+    for i in range(len(splits) - 1, -1, -1):
+        node, left = splits[i], left_children[i]
+        n_samples[node] = n_samples[left] + n_samples[left + 1]
+        for k in range(totals.shape[1]):
+            totals[node, k] = totals[left, k] + totals[left + 1, k]
 
 
 def unfold(model: StoredModel, n_features: int, n_classes: int, set_features: NDArray[np.int64]) -> list[Tree]:
@@ -153,42 +130,40 @@ def _unfold_group(arrays: Arrays, first_tree: int, ends: list[int], n_features: 
     # A tree of n nodes has (n - 1) / 2 splits and (n + 1) / 2 leaves.
     splits = slice((first - first_tree) // 2, (last - last_tree) // 2)
     leaves = slice((first + first_tree) // 2, (last + last_tree) // 2)
-    n_all, feature = last - first, arrays["feature"][first:last].astype(np.int32)
-    total = arrays["total"][leaves].astype(np.float64) if "total" in arrays else np.empty((0, 0))
+    n_nodes, feature = last - first, arrays["feature"][first:last].astype(np.int32)
+    split_nodes, leaf_nodes = np.flatnonzero(feature != LEAF), np.flatnonzero(feature == LEAF)
+    bits = np.unpackbits(arrays["missing_left"][first // 8 : (last + 7) // 8])[first % 8 :]
     nodes: Arrays = {
-        "threshold": np.empty(n_all),
-        "left_child": np.empty(n_all, dtype=np.int32),
-        "gain": np.empty(n_all),
-        "n_samples": np.empty(n_all, dtype=np.int64),
-        "frequencies": arrays["value"][first:last] if "value" in arrays else np.empty((n_all, n_classes)),
+        "feature": feature,
+        "missing_left": bits[:n_nodes].view(np.bool_),
+        "threshold": np.zeros(n_nodes),
+        "gain": np.zeros(n_nodes),
+        "left_child": np.full(n_nodes, LEAF, dtype=np.int32),
+        "n_samples": np.zeros(n_nodes, dtype=np.int64),
     }
-    _unfold(
-        arrays["n_nodes"][first_tree:last_tree],
-        feature,
-        arrays["pair"][splits].astype(np.int64),
-        arrays["threshold"][splits],
-        arrays["gain"][splits],
-        arrays["n_samples"][leaves].astype(np.int64),
-        total,
-        *nodes.values(),
-    )
+    for name in ("threshold", "gain"):
+        nodes[name][split_nodes] = arrays[name][splits]
+    nodes["left_child"][split_nodes] = left_child = 2 * arrays["pair"][splits].astype(np.int64) + 1
+    nodes["n_samples"][leaf_nodes] = arrays["n_samples"][leaves]
+    totals = np.zeros((n_nodes, n_classes) if "total" in arrays else (0, 0))
+    if "total" in arrays:
+        totals[leaf_nodes] = arrays["total"][leaves]
+    starts = np.repeat(np.array(ends[:-1]) - first, np.diff(ends) // 2)
+    _sum_children(split_nodes, starts + left_child, nodes["n_samples"], totals)
     if "total" in arrays:
         # numpy is slow at sums along a short axis, so the columns are added one by one.
-        nodes["weight"] = reduce(np.add, nodes["frequencies"].T)
+        nodes["weight"] = reduce(np.add, totals.T)
         with np.errstate(all="ignore"):
-            nodes["frequencies"] /= nodes["weight"][:, None]
+            nodes["frequencies"] = np.divide(totals, nodes["weight"][:, None], out=totals)
     else:
-        nodes["weight"] = arrays["weight"][first:last]
-    bits = np.unpackbits(arrays["missing_left"][first // 8 : (last + 7) // 8])[first % 8 :]
-    nodes |= {"feature": feature, "missing_left": bits[:n_all].view(np.bool_)}
+        nodes |= {"weight": arrays["weight"][first:last], "frequencies": arrays["value"][first:last]}
     set_ends = np.searchsorted(arrays["set_nodes"], ends).tolist()
-    for start, end, first_set, last_set, shrinkage in zip(
-        ends, ends[1:], set_ends, set_ends[1:], arrays["shrinkage"][first_tree:last_tree].tolist()
-    ):
-        parts = {name: array[start - first : end - first] for name, array in nodes.items()}
-        if last_set > first_set:  # otherwise trees share the empty default arrays
-            parts["set_nodes"] = arrays["set_nodes"][first_set:last_set].astype(np.int64) - start
-            parts["sets"] = arrays["sets"][first_set:last_set]
+    for i, shrinkage in enumerate(arrays["shrinkage"][first_tree:last_tree].tolist()):
+        parts = {name: array[ends[i] - first : ends[i + 1] - first] for name, array in nodes.items()}
+        sets = slice(set_ends[i], set_ends[i + 1])
+        if sets.start < sets.stop:  # otherwise trees share the empty default arrays
+            parts["set_nodes"] = arrays["set_nodes"][sets].astype(np.int64) - ends[i]
+            parts["sets"] = arrays["sets"][sets]
         yield Tree(**parts, n_features=n_features, shrinkage=shrinkage)
 
 

@@ -216,7 +216,7 @@ def differences_table(metric: str, rows: list[ComparisonRow], of: str, baseline:
     """Return a table of a metric by criterion or model, and of the differences from a baseline."""
     found, value = find_metric(metric), "mean" if of == "criterion" else "value"
     columns = [of, value, "95 % interval", f"difference from {baseline}", "95 % interval", "p"]
-    columns = columns[:-1] if found.of == "cost" else columns
+    columns = columns[:-1] if found.kind == "cost" else columns
     body = []
     for row in rows:
         difference, pvalue = ["–", "–"], "–"
