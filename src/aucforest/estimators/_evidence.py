@@ -1,7 +1,7 @@
 """Out-of-bag predictions of the first trees of a forest, used to choose mixture, shrinkage and calibration."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, product
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aucforest.estimators._calibration import Calibration, CalibrationSample, n_of_rarer
 from aucforest.estimators._class_sample import sample_classes
-from aucforest.estimators._paths import JoinedTrees, OutOfBagRows, ShrunkSums, add_shrunk, join_small
+from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, add_shrunk
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.ranking import score_columns
@@ -174,34 +174,30 @@ class OutOfBagScores:
         np.add.at(self._n_added, variants, 1)
         return halves
 
-    def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
+    def add(self, first: int, trees: Sequence[Tree], variants: Sequence[int]) -> None:
         """Add consecutive trees, starting with the tree of index `first`, given the variant of each."""
         if not trees:
             return
-        all_variants = np.array(list(variants), dtype=np.int64)
-        halves, amounts = self._halve(all_variants), self._unit * self._amounts
-        weighted_index = int(np.searchsorted(self._amounts, WEIGHED_BY))
-        parts: list[list[tuple[int, NDArray[np.int64], list[JoinedTrees]]]] = [[] for _ in range(_N_HALVES)]
-        for half, encoding in product(range(_N_HALVES), range(self._n_encodings)):
-            indices = np.flatnonzero((halves == half) & (all_variants % self._n_encodings == encoding))
-            if len(indices) > 0:
-                parts[half].append((encoding, indices, join_small([trees[index] for index in indices.tolist()])))
+        all_variants = np.array(variants)
+        halves, encodings = self._halve(all_variants), all_variants % self._n_encodings
+        amounts, weighted_index = self._unit * self._amounts, int(np.searchsorted(self._amounts, WEIGHED_BY))
 
         def add_half(half: int, rows: slice) -> None:
-            for encoding, indices, joined in parts[half]:
-                counts = self._bags.counts_at(self._rows[rows], (first + indices).tolist(), 1)
-                whole, by_variant, n_trees = (array[half] for array in self._sums)
-                sums = ShrunkSums(whole[encoding], by_variant, n_trees)
+            whole, by_variant, n_trees = (array[half] for array in self._sums)
+            for encoding in np.unique(encodings[halves == half]).tolist():
+                indices = np.flatnonzero((halves == half) & (encodings == encoding)).tolist()
+                counts = self._bags.counts_at(self._rows[rows], [first + index for index in indices], 1)
+                chosen, sums = [trees[index] for index in indices], ShrunkSums(whole[encoding], by_variant, n_trees)
                 for block, X in self._blocks(rows):
                     given = OutOfBagRows(block.start, X, counts[:, block.start - rows.start : block.stop - rows.start])
-                    add_shrunk(joined, all_variants[indices], given, amounts, weighted_index, sums)
+                    add_shrunk(chosen, all_variants[indices].tolist(), given, amounts, weighted_index, sums)
 
         # One thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
         n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
         n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
-        bounds = np.linspace(0, n_rows, n_parts + 1).astype(np.int64)
-        tasks = [(half, slice(*pair)) for pair in pairwise(bounds.tolist()) for half in range(_N_HALVES)]
+        bounds = np.linspace(0, n_rows, n_parts + 1).astype(np.int64).tolist()
+        tasks = [(half, slice(*pair)) for pair in pairwise(bounds) for half in range(_N_HALVES)]
         for _ in thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks):
             pass
 
