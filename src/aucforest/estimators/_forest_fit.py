@@ -26,16 +26,14 @@ from aucforest.estimators._evidence import (
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
 from aucforest.estimators._mixture import ENCODING_STRENGTH, STRENGTH, Mixture, assign_encodings, describe_alternatives
-from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag, warn_of_single_sample
-from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows_to_compare
+from aucforest.estimators.out_of_bag import is_roc_auc, score_out_of_bag, warn_of_single_sample
+from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
     N_GROUPS,
     SPREAD_ROWS,
     TunedRule,
-    check_groups_of_rule,
     find_positive,
     is_tuned,
-    resolve_threshold,
     tune_threshold,
     warn_of_few_groups,
 )
@@ -142,7 +140,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Grow the trees, then choose shrinkage, calibration and threshold by out-of-bag predictions."""
         target, n_classes = table.target, len(table.target.classes)
-        rule = self._check_target(target, can_call=table.sum_rows is None)
+        if callable(self.oob_score) and table.sum_rows is not None:
+            raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
+        rule = self._check_target(target, target.cost)
+        warn_of_few_groups(target.few_groups)
         self.pos_label_ = find_positive(self.pos_label, target.classes)
         before = start.before
         if before is not None:
@@ -182,19 +183,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         sums = self._set_threshold(rule, rows)
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums, rule)
-
-    def _check_target(self, target: Target, *, can_call: bool) -> Any:
-        """Return the threshold rule; raise ValueError if the labels do not allow a fit with this rule or scorer."""
-        n_classes = len(target.classes)
-        rule = resolve_threshold(self.threshold, target.cost, n_classes, len(target.labels))
-        if callable(self.oob_score) and not can_call:
-            raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
-        target.check_classes()
-        check_scorer(self, target)
-        check_groups_of_rule(rule, n_classes, target.few_groups)
-        if target.few_groups is not None:
-            warn_of_few_groups(target.few_groups)
-        return rule
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
@@ -414,7 +402,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
         score = score_out_of_bag(self, rule, proba, rows.without_rates, rows.bags.groups_of)
         if np.isfinite(score) and is_roc_auc(self.oob_score):
-            pairs = pairs_of(self, rows, self.n_jobs)
+            pairs = OutOfBagPairs(self, rows, self.n_jobs)
             score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
             if np.isnan(score):
                 warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_)
