@@ -67,11 +67,6 @@ class BoostedTrees(NamedTuple):
     scores: NDArray[np.float64]  # (n_rows, n_classes), of training rows by trees that were not fitted to them
 
 
-class _Series(NamedTuple):
-    trees: list[BoostedTree]
-    losses: list[float]  # of the held-out rows after each stage
-
-
 class _Rows:
     """The training rows, from which series take those of a fold and of the other folds."""
 
@@ -174,7 +169,7 @@ def _fit_series(
     n_each, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
     n_most = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
 
-    def fit(k: int) -> _Series:
+    def fit(k: int) -> tuple[list[BoostedTree], list[float]]:
         keys = tree_keys(seed, range(k * n_most * n_each, (k + 1) * n_most * n_each))
         booster, losses = Booster(*rows.take(growth, fold == k, keys[0])), []
         for first in range(0, len(keys), n_each):
@@ -185,7 +180,7 @@ def _fit_series(
             if len(losses) - int(np.argmin(losses)) > _PATIENCE:
                 break
         progress.update(n_most - len(losses))  # stages that are not needed
-        return _Series(booster.trees, losses)
+        return booster.trees, losses
 
     try:
         with progress_bar(total=n_most * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
@@ -193,10 +188,10 @@ def _fit_series(
     finally:
         # Threads that still grow trees stop when the fit is interrupted.
         stopped.set()
-    n_common = min(len(one.losses) for one in series)
-    losses = np.sum([one.losses[:n_common] for one in series], axis=0)
-    n_stages = 1 + int(np.argmin(losses))
-    return float(losses.min()), {k: one.trees[: n_stages * n_each] for k, one in zip(folds, series)}
+    n_common = min(len(losses) for _, losses in series)
+    total = np.sum([losses[:n_common] for _, losses in series], axis=0)
+    n_stages = 1 + int(np.argmin(total))
+    return float(total.min()), {k: trees[: n_stages * n_each] for k, (trees, _) in zip(folds, series)}
 
 
 def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:

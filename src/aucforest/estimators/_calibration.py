@@ -191,7 +191,6 @@ class _Likelihood:
         # The first class is the reference. With two classes, leaving it out halves the work.
         self._log_odds, self._base = logs[1:] - logs[0], base[1:] - base[0]
         self._is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
-        self._last: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
         # The matrix of a quadratic form: squared log slope plus squared differences of the intercepts from their mean.
         self._quadratic = np.eye(n_classes)
         self._quadratic[1:, 1:] -= 1.0 / n_classes
@@ -204,19 +203,14 @@ class _Likelihood:
         return penalty
 
     def _scores(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the log odds against the first class, and the log of the sum of the odds of all classes.
-
-        The results are cached for the next call, because both the value and the derivatives need them.
-        """
-        if self._last is None or parameters is not self._last[0]:
-            scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
-            most = np.maximum(scores.max(axis=0), 0.0)
-            if len(scores) == 1:  # one of the two exponentials is 1
-                odds = np.exp(-np.abs(scores[0])) + 1.0
-            else:
-                odds = np.exp(scores - most).sum(axis=0) + np.exp(-most)
-            self._last = parameters, scores, most + np.log(odds)
-        return self._last[1:]
+        """Return the log odds against the first class, and the log of the sum of the odds of all classes."""
+        scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
+        most = np.maximum(scores.max(axis=0), 0.0)
+        if len(scores) == 1:  # one of the two exponentials is 1
+            odds = np.exp(-np.abs(scores[0])) + 1.0
+        else:
+            odds = np.exp(scores - most).sum(axis=0) + np.exp(-most)
+        return scores, most + np.log(odds)
 
     def value(self, parameters: NDArray[np.float64]) -> float:
         """Return the penalized negative log likelihood."""

@@ -57,7 +57,7 @@ _STACK = (
     *DECISION,
 )
 # Only stored for a stack with boosted trees.
-_BOOSTED = (Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale"),)
+_BOOSTED = (Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale_"),)
 
 
 def _fields_of(stack: Any) -> tuple[Field, ...]:

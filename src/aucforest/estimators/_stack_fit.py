@@ -21,21 +21,8 @@ from aucforest.estimators._combination import Combination, combine, log_proba, r
 from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._exports import OnnxExport
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.out_of_bag import (
-    check_scorer,
-    is_roc_auc,
-    rows_to_tune_on,
-    score_out_of_bag,
-    warn_of_single_sample,
-)
-from aucforest.estimators.thresholds import (
-    TunedRule,
-    check_groups_of_rule,
-    find_positive,
-    is_tuned,
-    resolve_threshold,
-    warn_of_few_groups,
-)
+from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
+from aucforest.estimators.thresholds import TunedRule, is_tuned, warn_of_few_groups
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class
@@ -156,7 +143,7 @@ class StackFit(DecisionModel, OnnxExport):
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
     # The class scores of the boosted trees are the mean over trees times this number; only used with this member.
-    _boosted_scale: float
+    _boosted_scale_: float
 
     def _fit_members(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any, old: _Predicted | None = None
@@ -186,8 +173,7 @@ class StackFit(DecisionModel, OnnxExport):
             self.oob_decision_function_ = self._combine(training, linear, old)
             forest_proba = forest.oob_decision_function_
             del forest.oob_decision_function_  # its score stays, and files are smaller
-        if training.few_groups is not None:
-            warn_of_few_groups(training.few_groups)
+        warn_of_few_groups(training.few_groups)
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
         n_always = n_kept - int(np.count_nonzero(seen))
         warn_of_never_out(n_always, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_")
@@ -203,15 +189,6 @@ class StackFit(DecisionModel, OnnxExport):
                 self.oob_score_ = float(np.clip(self.oob_score_ + too_low, 0.0, 1.0))
                 if np.isnan(forest.oob_score_) and np.any(seen):
                     warn_of_single_sample(training.labels[training.weights > 0.0], self.classes_)
-
-    def _check_target(self, target: Target, cost: Any) -> Any:
-        """Return the threshold rule; raise ValueError if the labels do not allow a fit with this rule or scorer."""
-        find_positive(self.pos_label, target.classes)
-        rule = resolve_threshold(self.threshold, cost, len(target.classes), len(target.labels))
-        target.check_classes()
-        check_scorer(self, target)
-        check_groups_of_rule(rule, len(target.classes), target.few_groups)
-        return rule
 
     @property
     def _class_weight(self) -> Any:
@@ -332,7 +309,7 @@ class StackFit(DecisionModel, OnnxExport):
         fold[kept] = training.folds(kept)
         find_table = partial(self._validate_for, training=training, weights=training.weights)
         found = fit_boosted(self.members_["forest"], find_table, fold)
-        self.members_["boosted"], self._boosted_scale = found.model, found.scale
+        self.members_["boosted"], self._boosted_scale_ = found.model, found.scale
         return found.scores
 
     def _validate_for(
@@ -399,7 +376,7 @@ class StackFit(DecisionModel, OnnxExport):
             elif name == "residual":
                 scores.append(residual_score(member._predict_valid(valid), proba))
             elif name == "boosted":
-                scores.append(self._boosted_scale * member._predict_valid(valid))
+                scores.append(self._boosted_scale_ * member._predict_valid(valid))
             elif isinstance(member, AdditiveClassifier):
                 features = _as_matrix(valid)
                 if forest.target_rates_ is not None:

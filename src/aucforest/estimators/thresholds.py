@@ -125,8 +125,10 @@ def warn_of_positive(setting: str, model: Any) -> None:
         )
 
 
-def warn_of_few_groups(few: FewGroups) -> None:
-    """Warn that a class occurs in too few groups for choices by out-of-bag scores."""
+def warn_of_few_groups(few: FewGroups | None) -> None:
+    """Warn if a class occurs in too few groups for choices by out-of-bag scores."""
+    if few is None:
+        return
     warn(
         f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
         " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them"
