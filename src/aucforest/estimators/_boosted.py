@@ -47,8 +47,6 @@ _PARAMS: dict[str, Any] = {
     "shrinkage": None,
     "calibration": None,
 }
-# Parameters of the forest of the stack, so that both models read the same features.
-_SHARED_PARAMS = "categorical_features", "date_parts", "max_bins"
 # A series ends when the log loss of its fold was lowest _PATIENCE stages ago, or after _MOST_STAGES stages or
 # _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 300, 1200
@@ -132,14 +130,12 @@ def fit_boosted(
 
     `find_table` returns the training rows as the given model validates them.
     """
-    shared = {name: getattr(forest, name) for name in _SHARED_PARAMS}
-    # A thread fits a whole series.
     n_series = len(np.unique(fold[fold >= 0]))
-    shared["n_jobs"] = min(effective_n_jobs(forest.n_jobs), n_series)
-    encodings = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
-    model = AUCForestClassifier(
-        n_series, **_PARAMS, **shared, categorical_encoding=encodings, random_state=forest._seed % 2**32
-    )
+    # Both models read the same features.
+    shared = {name: getattr(forest, name) for name in ("categorical_features", "date_parts", "max_bins")}
+    model = AUCForestClassifier(n_series, **_PARAMS, **shared, random_state=forest._seed % 2**32)
+    model.categorical_encoding = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
+    model.n_jobs = min(effective_n_jobs(forest.n_jobs), n_series)  # a thread fits a whole series
     with model._fitting():
         table = find_table(model)
         seed = _prepare(model, table)

@@ -92,7 +92,7 @@ def effective_counts(
     return np.array(counts)
 
 
-def n_of_rarer(counts: NDArray[Any]) -> float:
+def rarer_class_size(counts: NDArray[Any]) -> float:
     """Return K**2 / (4 sum(1 / n_k)) for K classes, about the number of samples of the rarer class if K is 2."""
     return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
 
@@ -104,7 +104,7 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
         # Twice the proportion of rows that are not the first of their group; 1 if all groups have two rows.
         grouped = min(1.0, 2.0 - 2.0 * len(np.unique(sample.groups)) / len(sample.groups))
     below_1 = _PENALTY_BELOW_1 * (_PENALTY_BELOW_1_OF_GROUPS / _PENALTY_BELOW_1) ** grouped
-    return below_1 / n_of_rarer(counts), _PENALTY_OF_FEW / n_of_rarer(counts)
+    return below_1 / rarer_class_size(counts), _PENALTY_OF_FEW / rarer_class_size(counts)
 
 
 def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:

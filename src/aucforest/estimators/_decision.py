@@ -250,10 +250,8 @@ class DecisionModel(Model):
         proba = self.predict_proba(X)
         labels, weights = encode_labels(y, len(proba), self.classes_), check_weights_of(X, sample_weight)
         self._warn_of_positive(threshold)
-        best = TunedRule(threshold, labels, weights, self._positive).best(proba)
-        if np.isnan(best):
-            raise ValueError(f"threshold={threshold!r} needs samples of both classes in y")
-        self.threshold_ = best
+        rule = TunedRule(threshold, labels, weights, self._positive)
+        self.threshold_ = rule.require(rule.best(proba), oob=False)
         self.__dict__.pop("threshold_std_", None)
 
     def _params_to_store(self) -> dict[str, Any]:

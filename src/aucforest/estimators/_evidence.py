@@ -8,7 +8,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from aucforest.estimators._calibration import Calibration, CalibrationSample, n_of_rarer
+from aucforest.estimators._calibration import Calibration, CalibrationSample, rarer_class_size
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, add_shrunk
 from aucforest.fitting.growing import thread_map
@@ -159,20 +159,19 @@ class OutOfBagScores:
     @property
     def n_rows(self) -> float:
         """The effective number of rows or groups; with two classes about the number of rows of the rarer class."""
-        return n_of_rarer(self._counts_by_class())
+        return rarer_class_size(self._counts_by_class())
 
     def _halve(self, variants: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the half (0 or 1) of each of the next trees, given their variants.
 
         The trees of each pair alternate between the halves, whatever their encodings.
         """
-        halves = np.empty(len(variants), dtype=np.int64)
-        pairs, n_added = variants // self._n_encodings, self._n_added.reshape(-1, self._n_encodings).sum(axis=1)
-        for pair in np.unique(pairs):
-            indices = np.flatnonzero(pairs == pair)
-            halves[indices] = (n_added[pair] + np.arange(len(indices))) % _N_HALVES
+        halves, n_added = [], self._n_added.reshape(-1, self._n_encodings).sum(axis=1).tolist()
+        for pair in (variants // self._n_encodings).tolist():
+            halves.append(n_added[pair] % _N_HALVES)
+            n_added[pair] += 1
         np.add.at(self._n_added, variants, 1)
-        return halves
+        return np.array(halves)
 
     def add(self, first: int, trees: Sequence[Tree], variants: Sequence[int]) -> None:
         """Add consecutive trees, starting with the tree of index `first`, given the variant of each."""
@@ -217,29 +216,19 @@ class OutOfBagScores:
 
         The totals have `count_columns(n_classes)` columns. The AUC is NaN where it is not defined.
         """
-        seconds = _RANK_TIME * candidates[0].total.size * len(candidates)
-        # More tasks let threads end at about the same time; with fewer tasks they wait less often for the interpreter.
-        n_tasks = max(1, min(2 * self._n_threads, int(seconds / _LEAST_TASK)))
-        n_tasks -= n_tasks % self._n_threads if n_tasks > self._n_threads else 0
-        step = -(-len(candidates) // n_tasks)
-        tasks = [slice(start, start + step) for start in range(0, len(candidates), step)]
-        # The tasks share one array, because memory that threads free is returned to the system.
-        all_means = np.empty((len(candidates), *candidates[0].total.shape[::-1]))
 
-        def score(task: slice) -> NDArray[np.float64]:
-            some, means = candidates[task], all_means[task]
-            n_trees = np.stack([sums.n_trees for sums in some])
+        def score(sums: Sums) -> NDArray[np.float64]:
             # Rows that are not out of bag for any tree get the score 0 and the weight 0.
-            for mean, sums, divisor in zip(means, some, np.where(n_trees > 0, n_trees, 1)):
-                np.divide(sums.total.T, divisor, out=mean)
-                if calibration is not None:
-                    mean[:] = calibration.apply(np.ascontiguousarray(mean.T)).T
-            weights_of_each = np.where((n_trees > 0)[:, None], weights, 0.0)
+            is_out = sums.n_trees > 0
+            means = sums.total / np.where(is_out, sums.n_trees, 1)[:, None]
+            if calibration is not None:
+                means = calibration.apply(means)
+            columns, out_weights = np.ascontiguousarray(means.T), np.where(is_out, weights, 0.0)[None]
             if self._n_classes == 2:
-                return score_columns(self._truth == 1, means[:, 0], weights_of_each)
-            return score_matrices(self._truth, means, weights_of_each)
+                return score_columns(self._truth == 1, columns, out_weights)
+            return score_matrices(self._truth, columns[None], out_weights)
 
-        return np.concatenate(list(thread_map(self._n_jobs, seconds / n_tasks)(score, tasks)))
+        return np.concatenate(list(thread_map(self._n_jobs, _RANK_TIME * candidates[0].total.size)(score, candidates)))
 
     def _jackknife(self) -> NDArray[np.float64]:
         """Return the row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows): one part has weight 0.
@@ -274,7 +263,7 @@ class OutOfBagScores:
         total, n_trees, n_added = (array.sum(axis=0 if kind == "encoding" else 1) for array in by_pair)
         return total, n_trees, n_added
 
-    def of_alternatives(self, kind: Literal["pair", "encoding"]) -> NDArray[np.float64]:
+    def score_alternatives(self, kind: Literal["pair", "encoding"]) -> NDArray[np.float64]:
         """Return the AUC of the trees of each alternative, and its standard error; NaN if the AUC is not defined.
 
         The standard error (Hanley and McNeil 1982) is an approximation for more than two classes: K classes count as

@@ -34,7 +34,7 @@ from aucforest.estimators.thresholds import (
     TunedRule,
     find_positive,
     is_tuned,
-    tune_threshold,
+    threshold_spread,
     warn_of_few_groups,
 )
 from aucforest.fitting.bootstrap import HALVES, SampleRecord, half_of
@@ -284,11 +284,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.encodings_ = [] if self.target_rates_ is None else names
         if named.n_grown > 1:
             pairs = dict(zip(("criterion", "splitter"), zip(*named.pairs[: named.n_grown])))
-            found = None if scores is None else scores.of_alternatives("pair")
+            found = None if scores is None else scores.score_alternatives("pair")
             self.mixture_ = describe_alternatives(pairs, mixture.n_trees, found)
         if len(named.encodings) > 1:
             n_trees = np.bincount(encodings, minlength=len(named.encodings))
-            found = None if scores is None else scores.of_alternatives("encoding")
+            found = None if scores is None else scores.score_alternatives("encoding")
             self.encoding_mixture_ = describe_alternatives({"encoding": named.encodings}, n_trees, found)
         return trees
 
@@ -382,11 +382,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if is_rule_tuned:
             self._warn_of_positive(threshold)
             rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
-            sample = sample if sample is None or kept is None else kept[sample]
-            of_groups = Sums(*map(np.stack, zip(*groups))), sample
-            del groups  # which takes as much memory as `of_groups`
-            tuned = tune_threshold(rule, whole, of_groups, self._mean_of_trees, self._seed)
-            self.threshold_, self.threshold_std_ = tuned
+            self.threshold_ = rule.require(rule.best_of_sums(whole, self._mean_of_trees), oob=True)
+            group_sums = Sums(*map(np.stack, zip(*groups)))
+            del groups  # which takes as much memory as `group_sums`
+            if sample is not None:
+                rule = rule.for_sample(sample if kept is None else kept[sample])
+            self.threshold_std_ = threshold_spread(rule, group_sums, self._mean_of_trees, self._seed)
         return whole
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:

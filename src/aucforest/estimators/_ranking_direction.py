@@ -6,7 +6,6 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
@@ -14,17 +13,17 @@ from threadpoolctl import ThreadpoolController
 
 from aucforest._caller import warn
 from aucforest.losses.pairwise import Pairs, value_and_gradient
+from aucforest.metrics.validation import FloatArray
 
-Vector = NDArray[np.float64]
-Objective = Callable[[Vector], tuple[float, Vector]]
+Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 # Coefficients of a score, and the loss after each iteration.
-Direction = tuple[Vector, list[float]]
+Direction = tuple[FloatArray, list[float]]
 
 _LEAST_SLOPE = 1e-3  # of the log odds, so that they increase with the scores
 _STEP = math.sqrt(10.0)  # the maximum ratio of consecutive widths
 
 
-def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: int, tol: float) -> Direction:
+def follow_path(X: FloatArray, pairs: Pairs, *, eps: float, alpha: float, max_iter: int, tol: float) -> Direction:
     """Minimize the pairwise logistic loss with L-BFGS, then one minus the smoothed AUC with decreasing widths.
 
     The columns of `X` must have the weighted mean 0. Widths decrease from 1 to `eps`, in units of the standard
@@ -33,11 +32,11 @@ def follow_path(X: Vector, pairs: Pairs, *, eps: float, alpha: float, max_iter: 
     weights = np.full(len(X), 1.0 / len(X)) if pairs.weights is None else pairs.weights / pairs.weights.sum()
     losses: list[float] = []
 
-    def logistic(theta: Vector) -> tuple[float, Vector]:
+    def logistic(theta: FloatArray) -> tuple[float, FloatArray]:
         value, slopes = value_and_gradient(pairs, X @ theta, "logistic", 1.0)
         return value + 0.5 * alpha * float(theta @ theta), slopes @ X + alpha * theta
 
-    def smoothed(theta: Vector, width: float) -> tuple[float, Vector]:
+    def smoothed(theta: FloatArray, width: float) -> tuple[float, FloatArray]:
         score = X @ theta
         deviation = np.sqrt(weights @ score**2)
         score /= deviation
@@ -64,13 +63,13 @@ def thread_controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _lbfgs(objective: Objective, start: Vector, **arguments: Any) -> OptimizeResult:
+def _lbfgs(objective: Objective, start: FloatArray, **arguments: Any) -> OptimizeResult:
     """Return the result of L-BFGS with one thread of BLAS, because more threads are slower for its small matrices."""
     with thread_controller().limit(limits=1, user_api="blas"):
         return minimize(objective, start, jac=True, method="L-BFGS-B", **arguments)
 
 
-def _descend(objective: Objective, start: Vector, losses: list[float], max_iter: int, tol: float) -> Vector:
+def _descend(objective: Objective, start: FloatArray, losses: list[float], max_iter: int, tol: float) -> FloatArray:
     """Return the parameters found by L-BFGS; append the loss of each iteration to `losses`."""
     result = _lbfgs(
         objective,
@@ -83,7 +82,7 @@ def _descend(objective: Objective, start: Vector, losses: list[float], max_iter:
     return result.x
 
 
-def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:
+def calibrate(score: FloatArray, pairs: Pairs) -> tuple[float, float]:
     """Return the slope and the intercept of a logistic regression on the standardized score, with Platt's targets.
 
     The slope is bounded below by a positive number, so the ranking does not change.
@@ -93,7 +92,7 @@ def calibrate(score: Vector, pairs: Pairs) -> tuple[float, float]:
     target = np.where(pairs.positive, (of_positive + 1.0) / (of_positive + 2.0), 1.0 / (of_negative + 2.0))
     weights = weights / weights.sum()
 
-    def log_loss(parameters: Vector) -> tuple[float, Vector]:
+    def log_loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         margin = parameters[0] * score + parameters[1]
         residual = weights * (expit(margin) - target)
         value = weights @ (np.logaddexp(0.0, margin) - target * margin)

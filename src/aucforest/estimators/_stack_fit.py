@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._boosted import LEAST_ROWS, MOST_CLASSES, fit_boosted
-from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
+from aucforest.estimators._calibration import LEAST, effective_counts, rarer_class_size
 from aucforest.estimators._class_sample import class_factors, class_frequencies, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
 from aucforest.estimators._decision import DecisionModel
@@ -181,11 +181,12 @@ class StackFit(DecisionModel, OnnxExport):
         if self.oob_score:
             # The label of a row is predicted by a threshold that was not tuned on this row.
             tuned = TunedRule(rule, training.labels, training.sample_weight, self._positive)
-            rows = partial(safe_indexing, indexable_rows(X)), training.groups_of
-            self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, *rows)
+            take_rows = partial(safe_indexing, indexable_rows(X))
+            self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, take_rows, training.groups_of)
             if is_roc_auc(self.oob_score):
                 # All members predict rows that they were not fitted to. The bias is assumed to be that of the forest.
-                too_low = forest.oob_score_ - score_out_of_bag(forest, tuned, forest_proba, *rows)
+                forest_score = score_out_of_bag(forest, tuned, forest_proba, take_rows, training.groups_of)
+                too_low = forest.oob_score_ - forest_score
                 self.oob_score_ = float(np.clip(self.oob_score_ + too_low, 0.0, 1.0))
                 if np.isnan(forest.oob_score_) and np.any(seen):
                     warn_of_single_sample(training.labels[training.weights > 0.0], self.classes_)
@@ -283,7 +284,7 @@ class StackFit(DecisionModel, OnnxExport):
         # The weights are scaled to sum to the effective number of independent rows or groups (Kish 1965).
         by_group = np.bincount(groups, weights)
         weights *= by_group.sum() / np.sum(by_group**2)
-        n_rarer = n_of_rarer(effective_counts(labels, weights, groups))
+        n_rarer = rarer_class_size(effective_counts(labels, weights, groups))
         return combine([score[sample] for score in scores], labels, weights, self.penalty * (1.0 + _FEW / n_rarer))
 
     def _fit_residual(self, training: _Training) -> NDArray[np.float64]:
@@ -394,10 +395,8 @@ class StackFit(DecisionModel, OnnxExport):
         self._warn_of_positive(rule)
         proba = self.oob_decision_function_
         is_seen = np.isfinite(proba[:, 0])
-        best = self._rule_on_training(rule, labels, sample_weight).best(proba[is_seen], is_seen)
-        if np.isnan(best):
-            raise ValueError(f"threshold={rule!r} needs out-of-bag samples of both classes: increase n_estimators")
-        self.threshold_ = best
+        tuned = self._rule_on_training(rule, labels, sample_weight)
+        self.threshold_ = tuned.require(tuned.best(proba[is_seen], is_seen), oob=True)
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         if not hasattr(self, "oob_decision_function_"):

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from aucforest._sklearn import Interval, fit_context
 from aucforest.estimators._model_files import Field, Model, Part, are_finite, restore_fields, store_fields
-from aucforest.estimators._ranking_direction import Vector, calibrate, follow_path
+from aucforest.estimators._ranking_direction import calibrate, follow_path
 from aucforest.estimators._validation import check_weights_of
 from aucforest.fitting.target import code_classes, number_classes
 from aucforest.losses.pairwise import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
 from aucforest.metrics import roc_auc_score
-from aucforest.metrics.validation import unmask
+from aucforest.metrics.validation import FloatArray, unmask
 from aucforest.persistence.model_file import Arrays, StoredModel, require
 from aucforest.tables.columns import check_table, decode_labels
 from aucforest.tables.dates import find_dates, table_of
@@ -180,7 +180,7 @@ class LinearAUCClassifier(Model):
             self.loss_curve_ = list(curves) if n_classes > 2 else curves[0]
         return self
 
-    def _fit_pair(self, X: Vector, pairs: Pairs) -> tuple[Vector, float, list[float]]:
+    def _fit_pair(self, X: FloatArray, pairs: Pairs) -> tuple[FloatArray, float, list[float]]:
         """Return coefficients, intercept and loss curve of two classes."""
         scaler = StandardScaler().fit(X, sample_weight=pairs.weights)
         X = scaler.transform(X)
@@ -210,12 +210,12 @@ class LinearAUCClassifier(Model):
             f" {LARGEST_DISTANCE:g}: scale the column"
         )
 
-    def _margins(self, X: Any) -> Vector:
+    def _margins(self, X: Any) -> FloatArray:
         """Return the log odds of the second class of each pair, (n_samples, n_pairs)."""
         check_is_fitted(self)
         return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: Any) -> FloatArray:
         """Compute the score of each sample.
 
         Parameters
@@ -231,7 +231,7 @@ class LinearAUCClassifier(Model):
         margins = self._margins(X)
         return margins[:, 0] if len(self.classes_) == 2 else self._couple(margins)
 
-    def predict_proba(self, X: Any) -> Vector:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Predict class probabilities.
 
         Parameters
@@ -254,7 +254,7 @@ class LinearAUCClassifier(Model):
         decision = self.decision_function(X)
         return self.classes_[(decision > 0.0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 
-    def _couple(self, margins: Vector) -> Vector:
+    def _couple(self, margins: FloatArray) -> FloatArray:
         """Return log probabilities (n_samples, n_classes) from the log odds of the pairs."""
         n_classes = len(self.classes_)
         against = np.zeros((n_classes, n_classes, len(margins)))  # log odds of class j against class i

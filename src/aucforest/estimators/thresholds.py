@@ -185,6 +185,19 @@ class TunedRule:
         weights, scores = None if self.weights is None else self.weights[rows], proba[:, self.positive]
         return optimal_threshold(is_positive, scores, criterion=criterion, cost=cost, sample_weight=weights)
 
+    def best_of_sums(self, sums: Sums, mean_of_trees: MeanOfTrees) -> float:
+        """Return the best threshold for out-of-bag sums of all rows, or NaN if they have only one class."""
+        seen = sums.n_trees > 0
+        return self.best(mean_of_trees(sums.total[seen], sums.n_trees[seen, None]), seen)
+
+    def require(self, best: float, *, oob: bool) -> float:
+        """Return the best threshold; raise ValueError if it is NaN."""
+        if np.isnan(best):
+            samples = "out-of-bag samples of both classes: increase n_estimators"
+            samples = samples if oob else "samples of both classes in y"
+            raise ValueError(f"threshold={self.threshold!r} needs {samples}")
+        return best
+
     def for_sample(self, rows: NDArray[np.int64]) -> "TunedRule":
         """Return the rule for a sample of the rows, with weights that restore the class frequencies of all rows."""
         kept = self.labels if self.weights is None else self.labels[self.weights > 0]
@@ -193,33 +206,20 @@ class TunedRule:
         return TunedRule(self._rule_at(rows), self.labels[rows], weights, self.positive)
 
 
-def tune_threshold(
-    rule: TunedRule, sums: Sums, of_groups: tuple[Sums, NDArray[np.int64] | None], mean_of_trees: MeanOfTrees, seed: int
-) -> tuple[float, float]:
-    """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees.
+def threshold_spread(rule: TunedRule, sums: Sums, mean_of_trees: MeanOfTrees, seed: int) -> float:
+    """Return the standard deviation of a tuned threshold over resampled groups of trees.
 
-    `of_groups` are the sums over groups of trees, with the group as the first axis, and their rows, None for all rows.
+    The first axis of `sums` is the group.
     """
-
-    def best_of(rule: TunedRule, sums: Sums) -> float:
-        seen = sums.n_trees > 0
-        return rule.best(mean_of_trees(sums.total[seen], sums.n_trees[seen, None]), seen)
-
-    best = best_of(rule, sums)
-    if np.isnan(best):
-        raise ValueError(
-            f"threshold={rule.threshold!r} needs out-of-bag samples of both classes: increase n_estimators"
-        )
-    (total, n_trees), rows = of_groups
-    rule = rule if rows is None else rule.for_sample(rows)
+    total, n_trees = sums
     generator = np.random.default_rng([seed, RESAMPLED_TREES])
     resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), size=_N_RESAMPLES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the required precision may not be reached
         resampled = (Sums(np.tensordot(times, total, 1), times @ n_trees) for times in resamples)
-        thresholds = np.array([best_of(rule, sums) for sums in resampled])
+        thresholds = np.array([rule.best_of_sums(sums, mean_of_trees) for sums in resampled])
     thresholds = thresholds[np.isfinite(thresholds)]
-    return best, float(np.std(thresholds, ddof=1)) if len(total) > 1 and len(thresholds) > 1 else float("nan")
+    return float(np.std(thresholds, ddof=1)) if len(total) > 1 and len(thresholds) > 1 else float("nan")
 
 
 def cross_fit_labels(
