@@ -15,8 +15,8 @@ from aucforest.estimators._model_files import Model
 from aucforest.estimators._validation import check_weights_of, encode_labels
 from aucforest.estimators.out_of_bag import check_scorer
 from aucforest.estimators.thresholds import (
-    OF_FIT,
-    OF_ROWS,
+    FIT_COSTS,
+    ROW_COSTS,
     TunedRule,
     check_groups_of_rule,
     check_threshold,
@@ -258,5 +258,5 @@ class DecisionModel(Model):
         params = super()._params_to_store()
         if isinstance(self.threshold, dict) and np.ndim(self.threshold.get("cost", 0)) == 3:
             # Costs of the training rows are not stored. A new fit of the loaded model needs the costs of its rows.
-            params["threshold"] = self.threshold | {"cost": OF_FIT} if "alerts" in self.threshold else OF_ROWS
+            params["threshold"] = self.threshold | {"cost": FIT_COSTS} if "alerts" in self.threshold else ROW_COSTS
         return params

@@ -40,7 +40,7 @@ from aucforest.estimators.thresholds import (
 from aucforest.fitting.bootstrap import HALVES, SampleRecord, half_of
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_never_out
-from aucforest.fitting.spec import FitSpec, resolve_encodings, resolve_variants, tree_keys
+from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import encodings_of
@@ -186,34 +186,26 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
-        target, n_classes, evidence_bytes = table.target, len(table.target.classes), 0
-        scored = compared = np.empty(0, dtype=np.int64)
-        variants = resolve_variants(self.criterion, self.splitter)
-        is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
+        target, n_classes, n_trees = table.target, len(table.target.classes), self.n_estimators
+        rates = None if start.before is None else start.before.target_rates_
+        spec = FitSpec.resolve(
+            self._params(), target, table.names, table.n_features, start.seed, len(start.trees), table.dates, rates
+        )
+        is_chosen = len(spec.variant_names) > 1 or self.shrinkage == "auto" or self.calibration is not None
+        evidence_bytes, scored, compared = 0, spec.scored, spec.compared
         if self.bootstrap and target.is_evidence and is_chosen:
-            n_variants = len({*variants, *start.variants})
+            n_variants = len({*spec.variant_names, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
-            n_amounts = len(amounts_to_score(self.shrinkage))
-            n_variants *= len(resolve_encodings(self.categorical_encoding)) if table.may_have_rates else 1
-            evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
+            n_variants *= len(spec.encodings) if table.may_have_rates else 1
+            evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, len(amounts_to_score(self.shrinkage)))
         if self.bootstrap and is_roc_auc(self.oob_score):
-            compared = rows_to_compare(target.kept_labels, n_classes, self.n_estimators, start.seed)
-            evidence_bytes += bytes_of_pairs(len(compared), n_classes, self.n_estimators)
+            compared = rows_to_compare(target.kept_labels, n_classes, n_trees, start.seed)
+            evidence_bytes += bytes_of_pairs(len(compared), n_classes, n_trees)
         if self.sampling == HALVES:
-            evidence_bytes += 8 * (n_classes + 1) * self.n_estimators * n_rows_for(self.n_estimators, n_classes)
+            evidence_bytes += 8 * (n_classes + 1) * n_trees * n_rows_for(n_trees, n_classes)
         if is_tuned(self.threshold, n_classes):
             # The sums over groups of trees are in memory twice.
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
-        spec = FitSpec.resolve(
-            self._params(),
-            target,
-            table.names,
-            table.n_features,
-            start.seed,
-            n_trees_before=len(start.trees),
-            dates=table.dates,
-            rates=None if start.before is None else start.before.target_rates_,
-        )
         n_sums = self._n_sums(n_classes)
         return replace(spec, scored=scored, compared=compared, n_sums=n_sums, evidence_bytes=evidence_bytes)
 
@@ -269,16 +261,24 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             assigned = named.numbers(variants, encodings)
             if len(trees) < numbers.stop:
                 trees += table.grow({number: assigned[number] for number in range(len(trees), numbers.stop)})
-            if scores is not None:
-                scored = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
-                scores.add(numbers.start, trees[scored], assigned[scored])
-                if numbers.stop < self.n_estimators:
-                    self._weigh(mixture, encoding_mixture, scores, named)
-                    if numbers.start == 0 and not start.trees and encoding_mixture.drop():
-                        encodings = self._grow_again(table, named, encoding_mixture, trees, variants, encodings)
-                        scores.restart()
-                        scores.add(0, trees, named.numbers(variants, encodings))
-                        self._weigh(mixture, encoding_mixture, scores, named)
+            if scores is None:
+                continue
+            scored = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
+            scores.add(numbers.start, trees[scored], assigned[scored])
+            if numbers.stop == self.n_estimators:
+                break
+            self._weigh(mixture, encoding_mixture, scores, named)
+            if numbers.start == 0 and not start.trees and encoding_mixture.drop():
+                # Trees of dropped encodings are replaced by trees of other encodings.
+                kept = [encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings]
+                encodings = assign_encodings(encoding_mixture.weights, variants, kept)
+                assigned = named.numbers(variants, encodings)
+                again = {number: assigned[number] for number, encoding in enumerate(kept) if encoding is None}
+                for number, tree in zip(again, table.grow(again)):
+                    trees[number] = tree
+                scores.restart()
+                scores.add(0, trees, assigned)
+                self._weigh(mixture, encoding_mixture, scores, named)
         self.variants_ = [named.pairs[variant] for variant in variants]
         names = [named.encodings[encoding] for encoding in encodings]
         self.encodings_ = [] if self.target_rates_ is None else names
@@ -291,24 +291,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             found = None if scores is None else scores.score_alternatives("encoding")
             self.encoding_mixture_ = describe_alternatives({"encoding": named.encodings}, n_trees, found)
         return trees
-
-    @staticmethod
-    def _grow_again(
-        table: TrainingTable,
-        named: _Variants,
-        mixture: Mixture,
-        trees: list[Tree],
-        variants: list[int],
-        encodings: list[int],
-    ) -> list[int]:
-        """Replace the trees of dropped encodings by trees of other encodings; return the encodings of all trees."""
-        kept = [encoding if mixture.weights[encoding] > 0.0 else None for encoding in encodings]
-        encodings = assign_encodings(mixture.weights, variants, kept)
-        numbers = named.numbers(variants, encodings)
-        again = {index: numbers[index] for index, encoding in enumerate(kept) if encoding is None}
-        for index, tree in zip(again, table.grow(again)):
-            trees[index] = tree
-        return encodings
 
     @staticmethod
     def _weigh(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores, named: _Variants) -> None:
@@ -414,13 +396,17 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
         The current sampler repeats the bootstrap samples of all trees to find the out-of-bag rows.
         """
-        out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
-        for name, is_needed in {**out_of_bag, "calibration": by_class}.items():
+        is_needed = {
+            "oob_score": self.oob_score,
+            "threshold": is_tuned(self.threshold, n_classes),
+            "calibration": by_class,
+        }
+        for name in [name for name, needed in is_needed.items() if needed]:
             value = getattr(self, name)
-            if name in out_of_bag and is_needed and not self.bootstrap:
+            if name != "calibration" and not self.bootstrap:
                 raise ValueError(f"{name}={value!r} needs out-of-bag samples: set bootstrap=True")
-            if is_needed and len(records) > 1:
+            if len(records) > 1:
                 for record in records:
                     record.check_stream()
                 raise ValueError(

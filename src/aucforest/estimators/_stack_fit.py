@@ -243,10 +243,9 @@ class StackFit(DecisionModel, OnnxExport):
         is_seen = np.all([np.isfinite(score[:, 0]) for score in scores], axis=0)
         if len(scores) == 1 or not training.is_evidence(is_seen):
             if old is not None:
-                what = (
+                raise ValueError(
                     "too few of the new rows have an out-of-bag probability: pass more rows, or increase n_estimators"
                 )
-                raise ValueError(what)
             self.members_ = {"forest": forest}
             return proba
         combination = self._fit_combination(scores, training, np.flatnonzero(is_seen))

@@ -45,7 +45,7 @@ def _score_codes(metric: Any, estimator: Any, X: Any, y: NDArray[Any], sample_we
 
 
 # Names of scikit-learn scorers that depend on which of two classes is positive.
-_OF_POSITIVE = (
+_POSITIVE_SCORERS = (
     "average_precision", "f1", "jaccard", "neg_negative_likelihood_ratio", "positive_likelihood_ratio", "precision",
     "recall",
 )  # fmt: skip
@@ -101,7 +101,7 @@ class OutOfBagScorer:
         # With two classes, the positive class comes last and gets the label 1.
         self._order = positive_last(forest) if is_coded else np.arange(len(forest.classes_))
         self._classes: NDArray[Any] = np.argsort(self._order) if is_coded else forest.classes_
-        if isinstance(scoring, str) and (scoring in _OF_POSITIVE or find_at_k(scoring) is not None):
+        if isinstance(scoring, str) and (scoring in _POSITIVE_SCORERS or find_at_k(scoring) is not None):
             warn_of_positive(f"{parameter}={scoring!r}", forest)
 
     def score(

@@ -21,8 +21,8 @@ from aucforest.tree.random import RESAMPLED_TREES
 
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
-OF_ROWS = "cost"  # the rule that uses the costs of each row from the argument `cost` of `fit`
-OF_FIT = "fit"  # stands for the argument `cost` of `fit` in a rule with an alert budget
+ROW_COSTS = "cost"  # the rule that uses the costs of each row from the argument `cost` of `fit`
+FIT_COSTS = "fit"  # stands for the argument `cost` of `fit` in a rule with an alert budget
 
 # To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS, _N_RESAMPLES = 20, 50
@@ -37,7 +37,7 @@ def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classe
     """Validate and return the rule of a fit, with `cost` in it if the rule takes the argument `cost` of `fit`."""
     if not takes_costs(threshold):
         if cost is not None:
-            either = f"{OF_ROWS!r} or {{'alerts': k, 'cost': {OF_FIT!r}}}"
+            either = f"{ROW_COSTS!r} or {{'alerts': k, 'cost': {FIT_COSTS!r}}}"
             raise ValueError(f"cost needs threshold={either}, but threshold is {threshold!r}")
         check_threshold(threshold, n_classes, n_rows)
         return threshold
@@ -60,8 +60,8 @@ def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classe
 def takes_costs(threshold: Any) -> bool:
     """Return whether a rule takes its costs from the argument `cost` of `fit`."""
     if not isinstance(threshold, dict):
-        return bool(threshold == OF_ROWS)
-    return "alerts" in threshold and isinstance(threshold.get("cost"), str) and threshold["cost"] == OF_FIT
+        return bool(threshold == ROW_COSTS)
+    return "alerts" in threshold and isinstance(threshold.get("cost"), str) and threshold["cost"] == FIT_COSTS
 
 
 def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
@@ -87,7 +87,7 @@ def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
 
 def is_tuned(threshold: Any, n_classes: int) -> bool:
     """Return whether a rule is tuned on out-of-bag predictions."""
-    return n_classes == 2 and (threshold in (*TUNED, OF_ROWS) or isinstance(threshold, dict))
+    return n_classes == 2 and (threshold in (*TUNED, ROW_COSTS) or isinstance(threshold, dict))
 
 
 def has_bound(threshold: Any) -> bool:
