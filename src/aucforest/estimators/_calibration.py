@@ -118,6 +118,12 @@ def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -
     return bool(spread >= _LEAST_SPREAD)
 
 
+def _extrapolation_factor(parts: Sequence[Sums], n_trees: int) -> float:
+    """Return how much further 1 / n_trees is from the mean of all trees than this is from the means of the halves."""
+    whole, first, second = (1.0 / sums.n_trees.mean() for sums in parts)
+    return float((whole - 1.0 / n_trees) / (0.5 * (first + second) - whole))
+
+
 def calibrate(
     sample: CalibrationSample,
     frequencies: NDArray[np.float64],
@@ -163,9 +169,7 @@ def calibrate(
     std = float(np.sqrt(np.linalg.inv(scaled.derivatives(whole)[1])[0, 0]))
     run = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
     half = 0.5 * sum(run(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
-    inverse = [1.0 / sums.n_trees.mean() for sums in parts]
-    further = (inverse[0] - 1.0 / n_trees) / (0.5 * (inverse[1] + inverse[2]) - inverse[0])
-    parameters = whole + further * (whole - half)
+    parameters = whole + _extrapolation_factor(parts, n_trees) * (whole - half)
     slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)
     differences = np.concatenate(([0.0], parameters[1:]))
     intercepts[is_sampled] = offsets + (1.0 - slope) * centre + (differences - differences.mean())

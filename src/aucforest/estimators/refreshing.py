@@ -151,12 +151,13 @@ def refresh(
     if hasattr(model, "text_formats_"):
         new.text_formats_ = model.text_formats_
     seen = np.isfinite(new.oob_decision_function_[:, 0])
+    labels, old_proba, new_proba = labels[seen], proba[seen], new.oob_decision_function_[seen]
     weights = None if weights is None else weights[seen]
-    given = labels[seen], new.oob_decision_function_[seen], proba[seen], weights
-    numbers = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][seen]
-    losses = log_loss(*given[:2], weights), log_loss(labels[seen], proba[seen], weights)
+    group_indices = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][seen]
+    roc_auc = _compare(labels, new_proba, old_proba, weights, group_indices, level)
+    losses = log_loss(labels, new_proba, weights), log_loss(labels, old_proba, weights)
     old_weight = float(new.weights_[0]) if "old" in new.members_ else 0.0
-    return Refresh(new, old_weight, _compare(*given, numbers, level), losses)
+    return Refresh(new, old_weight, roc_auc, losses)
 
 
 def _check_rows(
