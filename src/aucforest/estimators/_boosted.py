@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from aucforest._progress import progress_bar
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.thresholds import find_positive
 from aucforest.fitting.boosted import BoostedTree, Booster, BoostingRows, boosted_classes, sum_steps
 from aucforest.fitting.bootstrap import SampleRecord
 from aucforest.fitting.encodings import encode_sample
@@ -208,11 +207,10 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
         model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes + tree_bytes))
     except ValueError as error:
         raise ValueError(f"the boosted trees of the stack: {error}; or set boosted=False") from error
-    model._seed, model._sample_records = start.seed, [SampleRecord.of(None, n_rows)]
-    model._groups = model.calibration_ = model.threshold_ = None
+    model._set_sampling(ungrouped.target, start.seed, [SampleRecord.of(spec.sampler, n_rows)])
+    model.calibration_ = model.threshold_ = None
     model.shrinkage_ = 0.0
     model.class_prior_ = class_frequencies(target.labels, target.sample_weight, n_classes)
-    model.pos_label_ = find_positive(None, target.classes)
     return start.seed
 
 

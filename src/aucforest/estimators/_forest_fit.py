@@ -144,7 +144,6 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
         rule = self._check_target(target, target.cost)
         warn_of_few_groups(target.few_groups)
-        self.pos_label_ = find_positive(self.pos_label, target.classes)
         before = start.before
         if before is not None:
             before._check_table(table)
@@ -158,12 +157,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             before._check_coding(coding, encodings)
         # If trees were sampled in different ways, what was chosen for the existing trees stays.
         kept = before if len(records) > 1 else None
-        self._seed, self._sample_records, self._groups = start.seed, records, target.groups
-        self.calibration_ = None
-        if self.calibration is not None:
-            # Without out-of-bag samples, the calibration of the existing trees is better than no calibration.
-            no_fit = odds_formula(spec.sampler, n_classes)
-            self.calibration_ = no_fit if kept is None else kept._calibration_of_training()
+        self._set_sampling(target, start.seed, records)
+        # Without out-of-bag samples, the calibration of the existing trees is better than no calibration.
+        no_fit = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
+        self.calibration_ = None if self.calibration is None else no_fit
         # The class frequencies of the population for which probabilities are predicted.
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
@@ -183,6 +180,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         sums = self._set_threshold(rule, rows)
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums, rule)
+
+    def _set_sampling(self, target: Target, seed: int, records: list[SampleRecord]) -> None:
+        """Set the positive class and the attributes by which the bootstrap samples can be sampled again."""
+        self.pos_label_ = find_positive(self.pos_label, target.classes)
+        self._seed, self._sample_records, self._groups = seed, records, target.groups
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
