@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.utils import gen_batches
 
 from aucforest.estimators._combination import log_proba
 from aucforest.fitting.bootstrap import BootstrapSampler
@@ -52,10 +51,11 @@ class Calibration(NamedTuple):
             return softmax(self.slope * log_proba(proba, LEAST) + self.intercepts, axis=1)
         calibrated = np.empty(proba.shape)
 
-        def calibrate_rows(rows: slice) -> None:
+        def calibrate_rows(start: int) -> None:
+            rows = slice(start, start + n_rows)
             calibrated[rows] = self.apply(proba[rows])
 
-        for _ in thread_map(n_jobs)(calibrate_rows, gen_batches(len(proba), n_rows)):
+        for _ in thread_map(n_jobs)(calibrate_rows, range(0, len(proba), n_rows)):
             pass
         return calibrated
 

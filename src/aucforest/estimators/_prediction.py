@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest.estimators._calibration import Calibration
@@ -80,7 +79,7 @@ class TreePrediction(FeatureModel):
         n_threads = effective_n_jobs(self._n_jobs)
         # All tasks have about the same number of rows.
         step = -(-n_rows // (n_threads * -(-n_rows // (n_threads * most))))
-        for _ in thread_map(self._n_jobs)(function, gen_batches(n_rows, step)):
+        for _ in thread_map(self._n_jobs)(function, [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]):
             pass
 
     def _map_blocks(self, packed: PackedTrees, X: Any, function: Callable[[slice, NDArray[Any]], object]) -> None:
