@@ -26,7 +26,7 @@ from aucforest.estimators._evidence import (
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
 from aucforest.estimators._mixture import ENCODING_STRENGTH, STRENGTH, Mixture, assign_encodings, describe_alternatives
-from aucforest.estimators.out_of_bag import is_roc_auc, score_out_of_bag, warn_of_single_sample
+from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
     N_GROUPS,
@@ -373,6 +373,9 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
                 rule = rule.for_sample(sample if kept is None else kept[sample])
             self.threshold_std_ = threshold_spread(rule, group_sums, self._mean_of_trees, self._seed)
         return whole
+
+    def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        self._set_threshold(threshold, rows_to_tune_on(self, threshold, X, y, sample_weight))
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
         """Set the out-of-bag probabilities, NaN for rows that are never out of bag, and the out-of-bag score."""
