@@ -132,13 +132,6 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
 class StackFit(DecisionModel, OnnxExport):
     """Base class of the stack, with the steps of `fit` and the scores of the members."""
 
-    forest: AUCForestClassifier | None
-    residual: bool
-    boosted: bool
-    penalty: float
-    linear: Any
-    oob_score: Any
-    n_jobs: int | None
     members_: dict[str, Any]
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
