@@ -145,9 +145,9 @@ def fit_boosted(
         fits = [(*_fit_series(rows, growth, fold, seed, forest), growth.encoding) for growth in growths]
         _, series, encoding = min(fits, key=itemgetter(0))
         scores = np.full((len(table.target.labels), n_classes), np.nan)
-        for k, of_fold in series.items():
+        for k, trees_of_fold in series.items():
             held_out = np.flatnonzero(fold == k)
-            scores[rows.indices[held_out]] = sum_steps(of_fold, rows.values(held_out), n_classes)
+            scores[rows.indices[held_out]] = sum_steps(trees_of_fold, rows.values(held_out), n_classes)
         trees = [*chain(*series.values())]
         bound = max(float(np.abs(boosted.steps).max()) for boosted in trees) or 1.0
         model.trees_ = [_with_values(boosted, bound, n_classes) for boosted in trees]

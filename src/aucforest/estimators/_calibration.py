@@ -84,11 +84,11 @@ def effective_counts(
     """Return the effective number of samples, or groups, of each class (Kish 1965)."""
     counts = []
     for k in range(int(labels.max()) + 1):
-        of_class = weights[labels == k]
+        weights_of_class = weights[labels == k]
         if groups is not None:
-            of_class = np.bincount(groups[labels == k], of_class)
-            of_class = of_class[of_class > 0.0]
-        counts.append(of_class.sum() ** 2 / np.sum(of_class**2))
+            weights_of_class = np.bincount(groups[labels == k], weights_of_class)
+            weights_of_class = weights_of_class[weights_of_class > 0.0]
+        counts.append(weights_of_class.sum() ** 2 / np.sum(weights_of_class**2))
     return np.array(counts)
 
 

@@ -83,8 +83,8 @@ def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
     """Return the bytes for scoring rows: of the sums, of the numbers of trees, and of the means that are scored."""
     # The sum over both halves, the means of the two halves, and the mean over both.
-    of_whole = (1 + _N_HALVES + 1) * count_columns(n_classes) * n_amounts
-    return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + of_whole)
+    n_sums_of_whole = (1 + _N_HALVES + 1) * count_columns(n_classes) * n_amounts
+    return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + n_sums_of_whole)
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:

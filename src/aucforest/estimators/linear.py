@@ -346,8 +346,8 @@ def _calibrate(score: FloatArray, pairs: Pairs) -> tuple[float, float]:
     The slope is bounded below by a positive number, so the ranking does not change.
     """
     weights = np.ones(score.size) if pairs.weights is None else pairs.weights
-    of_positive, of_negative = weights @ pairs.positive, weights @ ~pairs.positive
-    target = np.where(pairs.positive, (of_positive + 1.0) / (of_positive + 2.0), 1.0 / (of_negative + 2.0))
+    positive_weight, negative_weight = weights @ pairs.positive, weights @ ~pairs.positive
+    target = np.where(pairs.positive, (positive_weight + 1.0) / (positive_weight + 2.0), 1.0 / (negative_weight + 2.0))
     weights = weights / weights.sum()
 
     def log_loss(parameters: FloatArray) -> tuple[float, FloatArray]:
@@ -356,7 +356,7 @@ def _calibrate(score: FloatArray, pairs: Pairs) -> tuple[float, float]:
         value = weights @ (np.logaddexp(0.0, margin) - target * margin)
         return float(value), np.array([residual @ score, residual.sum()])
 
-    start = np.array([1.0, np.log(of_positive / of_negative)])
+    start = np.array([1.0, np.log(positive_weight / negative_weight)])
     options = {"gtol": 1e-10, "ftol": 0.0, "maxiter": 200}
     result = _lbfgs(log_loss, start, bounds=[(_LEAST_SLOPE, None), (None, None)], options=options)
     return float(result.x[0]), float(result.x[1])
