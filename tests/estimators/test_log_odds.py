@@ -60,7 +60,7 @@ def test_all_subsets_of_boosted_trees(n_classes):
     """Their scores are linear in the mean over trees."""
     stack = small_stack(20, stack={"random_state": 0}).fit(*make_table(200, 4, n_classes))
     stack.weights_, stack.intercepts_ = np.array([0.0, 0.0, 0.7, 0.0]), np.linspace(-1.0, 1.0, n_classes)
-    boosted, scale = stack.members_["boosted"], 0.7 * stack._boosted_scale_
+    boosted, scale = stack.members_["boosted"], 0.7 * stack._boosted_scale
     boosted.trees_ = boosted.trees_[::20]
     found, way = explain(stack, NEW[:2]), [((t + 1) / 2, weight / 2) for t, weight in zip(*roots_legendre(4))]
     for row in range(2):
@@ -248,8 +248,8 @@ def test_members_of_two_classes_add_up():
     forest, residual, boosted, linear = stack.members_.values()
     (of_linear, mean), of_trees = linear.effects(X), explain(boosted, X, scale="probability")
     of_boosted, base = (
-        2.0 * stack._boosted_scale_ * of_trees.values,
-        stack._boosted_scale_ * (2.0 * of_trees.base_values - 1.0),
+        2.0 * stack._boosted_scale * of_trees.values,
+        stack._boosted_scale * (2.0 * of_trees.base_values - 1.0),
     )
     of_members = explain(forest, X).values, explain(residual, X).values, of_boosted, of_linear[1] - of_linear[0]
     expected_values = sum(weight * values for weight, values in zip(stack.weights_, of_members, strict=True))

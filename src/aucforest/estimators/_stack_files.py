@@ -56,7 +56,7 @@ _STACK = (
     Field("intercept_", by_class, _are_bounded, attribute="intercepts_"),
     *DECISION,
 )
-_SCALE = Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale_")
+_SCALE = Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale")
 
 
 def _fields_of(stack: Any) -> tuple[Field, ...]:

@@ -136,7 +136,7 @@ class StackFit(DecisionModel, OnnxExport):
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
     # The class scores of the boosted trees are the mean over trees times this number; only used with this member.
-    _boosted_scale_: float
+    _boosted_scale: float
 
     def _fit_members(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, cost: Any, old: _Predicted | None = None
@@ -147,6 +147,7 @@ class StackFit(DecisionModel, OnnxExport):
         the penalty pulls the weights towards this member alone.
         """
         X = as_csr(X) if issparse(X) else X
+        self.__dict__.pop("_boosted_scale", None)  # of an earlier fit
         with warnings.catch_warnings():
             # The stack warns itself instead.
             for message in (".* no out-of-bag probability ", "groups: only ", "oob_score_ is NaN: only one "):
@@ -302,7 +303,7 @@ class StackFit(DecisionModel, OnnxExport):
         fold[kept] = training.folds(kept)
         find_table = partial(self._validate_for, training=training, weights=training.weights)
         found = fit_boosted(self.members_["forest"], find_table, fold)
-        self.members_["boosted"], self._boosted_scale_ = found.model, found.scale
+        self.members_["boosted"], self._boosted_scale = found.model, found.scale
         return found.scores
 
     def _validate_for(
@@ -369,7 +370,7 @@ class StackFit(DecisionModel, OnnxExport):
             elif name == "residual":
                 scores.append(residual_score(member._predict_valid(valid), proba))
             elif name == "boosted":
-                scores.append(self._boosted_scale_ * member._predict_valid(valid))
+                scores.append(self._boosted_scale * member._predict_valid(valid))
             elif isinstance(member, AdditiveClassifier):
                 features = _as_matrix(valid)
                 if forest.target_rates_ is not None:

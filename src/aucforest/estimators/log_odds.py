@@ -242,7 +242,7 @@ def _scores_of_stack(stack: Any, numbers: Mapping[str, Divided]) -> Divided:
         logs = [part.log(SMALLEST) for part in parts]
         scores["residual"] = _weighted_sum((1.0, -1.0, -1.0), logs, np.zeros(len(stack.classes_)))
     if "boosted" in numbers:
-        scores["boosted"] = _weighted_sum([stack._boosted_scale_], [numbers["boosted"]], np.zeros(len(stack.classes_)))
+        scores["boosted"] = _weighted_sum([stack._boosted_scale], [numbers["boosted"]], np.zeros(len(stack.classes_)))
     scores |= {name: proba[name].log(SMALLEST) for name in ("linear", "old") if name in proba}
     return _weighted_sum([weights[name] for name in scores], list(scores.values()), stack.intercepts_)
 

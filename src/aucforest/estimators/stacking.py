@@ -259,5 +259,5 @@ class AUCStackingClassifier(StackFit):
         residual = self.members_["residual"]._onnx_model if "residual" in weights else None
         boosted = None
         if "boosted" in weights:
-            boosted = self.members_["boosted"]._onnx_model._replace(scale=self._boosted_scale_)
+            boosted = self.members_["boosted"]._onnx_model._replace(scale=self._boosted_scale)
         return Stack(self._forest._onnx_model, residual, boosted, linear, weights, self.intercepts_, SMALLEST)
