@@ -402,12 +402,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         The current sampler repeats the bootstrap samples of all trees to find the out-of-bag rows.
         """
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
-        is_needed = {
-            "oob_score": self.oob_score,
-            "threshold": is_tuned(self.threshold, n_classes),
-            "calibration": by_class,
-        }
-        for name in [name for name, needed in is_needed.items() if needed]:
+        needs = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes), "calibration": by_class}
+        for name in [name for name, is_needed in needs.items() if is_needed]:
             value = getattr(self, name)
             if name != "calibration" and not self.bootstrap:
                 raise ValueError(f"{name}={value!r} needs out-of-bag samples: set bootstrap=True")
