@@ -221,7 +221,7 @@ def test_a_fit_that_fails_leaves_all_as_it_was(article, fitted, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(linear, "calibrate", fail)
+    monkeypatch.setattr(linear, "_calibrate", fail)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert vars(model) == before

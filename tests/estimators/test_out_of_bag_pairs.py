@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.estimators._evidence import PRIOR
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.estimators.out_of_bag_pairs import extrapolate, noise_share, pairs_of
+from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, extrapolate, noise_share
 from aucforest.inspection import OOBCurveDisplay
 from tests.estimators.data import make_table, small_forest
 from tests.reference import pairs as reference
@@ -28,7 +28,7 @@ def by_hand(forest, table, labels, weight=None):
         is_out &= weight > 0.0
     proba = [tree.predict_proba(table).tolist() for tree in forest.estimators_]
     weights = np.ones(len(labels)) if weight is None else weight
-    half = pairs_of(forest, rows, 1)._half.tolist()
+    half = OutOfBagPairs(forest, rows, 1)._half.tolist()
     return reference.score(is_out.tolist(), proba, rows.labels.tolist(), weights.tolist(), half)
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import replace
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -10,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest import AUCTreeClassifier
-from aucforest.estimators import _paths
-from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, Workspace, add_shrunk, join_small, path_indicator
+from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, Workspace, add_shrunk, path_indicator
 from tests.estimators.data import make_table
 from tests.persistence.trees import make_tree
 from tests.reference import shrinkage as reference
@@ -49,8 +47,8 @@ def sum_shrunk(tree, leaves, is_out, amounts, n_columns):
     return np.where(is_out[:, None, None], np.stack(by_amount, axis=2)[leaves, -n_columns:], 0.0)
 
 
-@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4, 20]), st.booleans(), st.sampled_from([1, 300, 2**14]))
-def test_add_shrunk(seed, n_classes, last_alone, most_joined):
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2, 4, 20]), st.booleans())
+def test_add_shrunk(seed, n_classes, last_alone):
     """Frequencies of 20 classes, most of which are 0, are stored in a sparse matrix, unless a tree is one leaf."""
     rng = np.random.default_rng(seed)
     amounts, n_rows = np.array([0.0, 0.3, 7.0, 1e4]), int(rng.choice([0, 1, 9, 33]))
@@ -63,14 +61,9 @@ def test_add_shrunk(seed, n_classes, last_alone, most_joined):
     all_counts, variants = rng.integers(3, size=(3, n_rows)).astype(np.uint16), rng.integers(2, size=3)
     n_columns, has_variants = 1 if last_alone else n_classes, bool(rng.integers(2))
     sums = make_sums(n_rows, n_columns, len(amounts), n_variants=2, has_variants=has_variants)
-    with mock.patch.object(_paths, "_MOST_JOINED", most_joined):
-        joined = join_small(trees)
-    n_frequencies = sum(tree.n_nodes * n_classes for tree in trees)
-    is_joined = n_frequencies <= most_joined and len({type(tree.frequencies) for tree in trees}) == 1
-    assert [len(one.first) - 1 for one in joined] == ([3] if is_joined else [1, 1, 1])
     for start, stop in itertools.pairwise((0, n_rows // 3, n_rows)):
         columns, counts = np.ascontiguousarray(rows[start:stop].T), all_counts[:, start:stop]
-        add_shrunk(joined, variants, OutOfBagRows(start, columns, counts), amounts, weighted_index, sums)
+        add_shrunk(trees, variants, OutOfBagRows(start, columns, counts), amounts, weighted_index, sums)
     if n_rows > 0:
         of_trees = zip(trees, all_counts)
         expected = [
@@ -111,9 +104,9 @@ def test_rows_of_codes_descend():
     table[:, [0, 2]] = np.abs(np.floor(4 * table[:, [0, 2]]) % 12)
     model = AUCTreeClassifier(categorical_features=[0, 2], random_state=0).fit(table, labels)
     codes, counts = model._validate_X(table, reset=False), np.tile(np.arange(150, dtype=np.uint16) % 2, (2, 1))
-    joined, sums = join_small([model.tree_, model.tree_]), make_sums(150, 2, 1)
+    sums = make_sums(150, 2, 1)
     columns = OutOfBagRows(0, np.ascontiguousarray(codes.T), counts)
-    add_shrunk(joined, np.zeros(2, dtype=np.int64), columns, np.zeros(1), 0, sums)
+    add_shrunk([model.tree_] * 2, [0, 0], columns, np.zeros(1), 0, sums)
     assert len(model.tree_.sets) > 3
     np.testing.assert_allclose(0.5 * sums.whole[::2, :, 0], model.predict_proba(table)[::2], atol=1e-15)
     assert not np.any(sums.whole[1::2])
@@ -121,8 +114,8 @@ def test_rows_of_codes_descend():
 
 def test_buffers_do_not_grow_with_the_depth():
     """All rows but one go right at every node of a chain, and at the end they are alone."""
-    joined, rows, sums = join_small([make_chain(1000)]), np.arange(1000.0), make_sums(1000, 1, 1)
+    rows, sums = np.arange(1000.0), make_sums(1000, 1, 1)
     columns, amounts = OutOfBagRows(0, rows[None], np.zeros((1, 1000), dtype=np.uint16)), np.array([5.0])
-    add_shrunk(joined, np.zeros(1, dtype=np.int64), columns, amounts, 0, sums)
+    add_shrunk([make_chain(1000)], [0], columns, amounts, 0, sums)
     assert len(Workspace.of(1000, 1, amounts, 0).branches) == 10
     np.testing.assert_allclose(sums.whole, 0.75)

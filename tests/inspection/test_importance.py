@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, lo
 from sklearn.utils import check_random_state
 
 from aucforest.estimators.out_of_bag import training_rows
-from aucforest.estimators.out_of_bag_pairs import pairs_of
+from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs
 from aucforest.inspection import importance, oob_permutation_importance
 from aucforest.metrics import compare_auc, hand_till_score
 from tests.estimators.data import make_table, small_forest
@@ -69,7 +69,7 @@ def test_importances_equal_those_by_loops(data, params, weight, scoring):
     kept_weight = None if weight is None else weight[kept]
     baseline = by_row = score(y[kept], proba, kept_weight)
     if scoring == "roc_auc":
-        baseline = pairs_of(forest, training_rows(forest, X, y, weight), None).correct(by_row, 25, kept, proba)
+        baseline = OutOfBagPairs(forest, training_rows(forest, X, y, weight), None).correct(by_row, 25, kept, proba)
     assert result.baseline_score == pytest.approx(baseline, rel=1e-12)
     assert result.n_scored == len(kept)
     for feature in (0, 3):

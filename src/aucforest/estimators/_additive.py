@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucforest.estimators._category_ridge import fit_category_ridge
 from aucforest.estimators._class_sample import class_factors, sample_classes
-from aucforest.estimators._ranking_direction import thread_controller
+from aucforest.estimators.linear import thread_controller
 from aucforest.tree.random import STACK_SAMPLE
 
 # Numbers are scaled by their median and quartiles, and their splines have knots at these three quantiles.

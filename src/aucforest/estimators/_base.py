@@ -65,23 +65,7 @@ class TreeBasedClassifier(TreeExports):
             raise TypeError(sentence)
         return super().__new__(cls)
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters by name.
-
-        Returns
-        -------
-        self : estimator
-
-        Raises
-        ------
-        ValueError
-            If there is no such parameter.
-        """
+    def set_params(self, **params: Any) -> Self:  # the docstring of `BaseEstimator` is inherited
         if sentence := describe_foreign(type(self), params):
             raise ValueError(sentence)
         super().set_params(**params)

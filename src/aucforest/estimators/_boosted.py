@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from aucforest._progress import progress_bar
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.thresholds import find_positive
 from aucforest.fitting.boosted import BoostedTree, Booster, BoostingRows, boosted_classes, sum_steps
 from aucforest.fitting.bootstrap import SampleRecord
 from aucforest.fitting.encodings import encode_sample
@@ -47,8 +46,6 @@ _PARAMS: dict[str, Any] = {
     "shrinkage": None,
     "calibration": None,
 }
-# Parameters of the forest of the stack, so that both models read the same features.
-_SHARED_PARAMS = "categorical_features", "date_parts", "max_bins"
 # A series ends when the log loss of its fold was lowest _PATIENCE stages ago, or after _MOST_STAGES stages or
 # _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 300, 1200
@@ -65,11 +62,6 @@ class BoostedTrees(NamedTuple):
     model: AUCForestClassifier
     scale: float  # the class scores are the mean over trees times this number
     scores: NDArray[np.float64]  # (n_rows, n_classes), of training rows by trees that were not fitted to them
-
-
-class _Series(NamedTuple):
-    trees: list[BoostedTree]
-    losses: list[float]  # of the held-out rows after each stage
 
 
 class _Rows:
@@ -137,14 +129,12 @@ def fit_boosted(
 
     `find_table` returns the training rows as the given model validates them.
     """
-    shared = {name: getattr(forest, name) for name in _SHARED_PARAMS}
-    # A thread fits a whole series.
     n_series = len(np.unique(fold[fold >= 0]))
-    shared["n_jobs"] = min(effective_n_jobs(forest.n_jobs), n_series)
-    encodings = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
-    model = AUCForestClassifier(
-        n_series, **_PARAMS, **shared, categorical_encoding=encodings, random_state=forest._seed % 2**32
-    )
+    # Both models read the same features.
+    shared = {name: getattr(forest, name) for name in ("categorical_features", "date_parts", "max_bins")}
+    model = AUCForestClassifier(n_series, **_PARAMS, **shared, random_state=forest._seed % 2**32)
+    model.categorical_encoding = SETS if forest.target_rates_ is None else [RATES, INTERACTIONS]
+    model.n_jobs = min(effective_n_jobs(forest.n_jobs), n_series)  # a thread fits a whole series
     with model._fitting():
         table = find_table(model)
         seed = _prepare(model, table)
@@ -155,9 +145,9 @@ def fit_boosted(
         fits = [(*_fit_series(rows, growth, fold, seed, forest), growth.encoding) for growth in growths]
         _, series, encoding = min(fits, key=itemgetter(0))
         scores = np.full((len(table.target.labels), n_classes), np.nan)
-        for k, of_fold in series.items():
+        for k, trees_of_fold in series.items():
             held_out = np.flatnonzero(fold == k)
-            scores[rows.indices[held_out]] = sum_steps(of_fold, rows.values(held_out), n_classes)
+            scores[rows.indices[held_out]] = sum_steps(trees_of_fold, rows.values(held_out), n_classes)
         trees = [*chain(*series.values())]
         bound = max(float(np.abs(boosted.steps).max()) for boosted in trees) or 1.0
         model.trees_ = [_with_values(boosted, bound, n_classes) for boosted in trees]
@@ -174,7 +164,7 @@ def _fit_series(
     n_each, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
     n_most = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
 
-    def fit(k: int) -> _Series:
+    def fit(k: int) -> tuple[list[BoostedTree], list[float]]:
         keys = tree_keys(seed, range(k * n_most * n_each, (k + 1) * n_most * n_each))
         booster, losses = Booster(*rows.take(growth, fold == k, keys[0])), []
         for first in range(0, len(keys), n_each):
@@ -185,7 +175,7 @@ def _fit_series(
             if len(losses) - int(np.argmin(losses)) > _PATIENCE:
                 break
         progress.update(n_most - len(losses))  # stages that are not needed
-        return _Series(booster.trees, losses)
+        return booster.trees, losses
 
     try:
         with progress_bar(total=n_most * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
@@ -193,10 +183,10 @@ def _fit_series(
     finally:
         # Threads that still grow trees stop when the fit is interrupted.
         stopped.set()
-    n_common = min(len(one.losses) for one in series)
-    losses = np.sum([one.losses[:n_common] for one in series], axis=0)
-    n_stages = 1 + int(np.argmin(losses))
-    return float(losses.min()), {k: one.trees[: n_stages * n_each] for k, one in zip(folds, series)}
+    n_common = min(len(losses) for _, losses in series)
+    total = np.sum([losses[:n_common] for _, losses in series], axis=0)
+    n_stages = 1 + int(np.argmin(total))
+    return float(total.min()), {k: trees[: n_stages * n_each] for k, (trees, _) in zip(folds, series)}
 
 
 def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
@@ -217,11 +207,10 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
         model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes + tree_bytes))
     except ValueError as error:
         raise ValueError(f"the boosted trees of the stack: {error}; or set boosted=False") from error
-    model._seed, model._sample_records = start.seed, [SampleRecord.of(None, n_rows)]
-    model._groups = model.calibration_ = model.threshold_ = None
+    model._set_sampling(ungrouped.target, start.seed, [SampleRecord.of(spec.sampler, n_rows)])
+    model.calibration_ = model.threshold_ = None
     model.shrinkage_ = 0.0
     model.class_prior_ = class_frequencies(target.labels, target.sample_weight, n_classes)
-    model.pos_label_ = find_positive(None, target.classes)
     return start.seed
 
 

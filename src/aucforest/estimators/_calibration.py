@@ -84,15 +84,15 @@ def effective_counts(
     """Return the effective number of samples, or groups, of each class (Kish 1965)."""
     counts = []
     for k in range(int(labels.max()) + 1):
-        of_class = weights[labels == k]
+        weights_of_class = weights[labels == k]
         if groups is not None:
-            of_class = np.bincount(groups[labels == k], of_class)
-            of_class = of_class[of_class > 0.0]
-        counts.append(of_class.sum() ** 2 / np.sum(of_class**2))
+            weights_of_class = np.bincount(groups[labels == k], weights_of_class)
+            weights_of_class = weights_of_class[weights_of_class > 0.0]
+        counts.append(weights_of_class.sum() ** 2 / np.sum(weights_of_class**2))
     return np.array(counts)
 
 
-def n_of_rarer(counts: NDArray[Any]) -> float:
+def rarer_class_size(counts: NDArray[Any]) -> float:
     """Return K**2 / (4 sum(1 / n_k)) for K classes, about the number of samples of the rarer class if K is 2."""
     return float(len(counts) ** 2 / (4.0 * np.sum(1.0 / counts)))
 
@@ -104,7 +104,7 @@ def _slope_penalties(sample: CalibrationSample, counts: NDArray[np.float64]) -> 
         # Twice the proportion of rows that are not the first of their group; 1 if all groups have two rows.
         grouped = min(1.0, 2.0 - 2.0 * len(np.unique(sample.groups)) / len(sample.groups))
     below_1 = _PENALTY_BELOW_1 * (_PENALTY_BELOW_1_OF_GROUPS / _PENALTY_BELOW_1) ** grouped
-    return below_1 / n_of_rarer(counts), _PENALTY_OF_FEW / n_of_rarer(counts)
+    return below_1 / rarer_class_size(counts), _PENALTY_OF_FEW / rarer_class_size(counts)
 
 
 def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -> bool:
@@ -116,6 +116,12 @@ def _has_evidence(parts: Sequence[Sums], labels: NDArray[Any], n_classes: int) -
     whole, rows = parts[0], is_seen[0]
     spread = np.max(np.ptp(whole.total[rows] / whole.n_trees[rows, None], axis=0))
     return bool(spread >= _LEAST_SPREAD)
+
+
+def _extrapolation_factor(parts: Sequence[Sums], n_trees: int) -> float:
+    """Return how much further 1 / n_trees is from the mean of all trees than this is from the means of the halves."""
+    whole, first, second = (1.0 / sums.n_trees.mean() for sums in parts)
+    return float((whole - 1.0 / n_trees) / (0.5 * (first + second) - whole))
 
 
 def calibrate(
@@ -163,9 +169,7 @@ def calibrate(
     std = float(np.sqrt(np.linalg.inv(scaled.derivatives(whole)[1])[0, 0]))
     run = thread_map(n_jobs, 3e-8 * parts[0].total.size)  # the approximate seconds
     half = 0.5 * sum(run(lambda part: likelihood(part, scale).minimize(whole), (1, 2)))
-    inverse = [1.0 / sums.n_trees.mean() for sums in parts]
-    further = (inverse[0] - 1.0 / n_trees) / (0.5 * (inverse[1] + inverse[2]) - inverse[0])
-    parameters = whole + further * (whole - half)
+    parameters = whole + _extrapolation_factor(parts, n_trees) * (whole - half)
     slope, intercepts = float(np.exp(parameters[0])), np.full(len(frequencies), -np.inf)
     differences = np.concatenate(([0.0], parameters[1:]))
     intercepts[is_sampled] = offsets + (1.0 - slope) * centre + (differences - differences.mean())
@@ -191,7 +195,6 @@ class _Likelihood:
         # The first class is the reference. With two classes, leaving it out halves the work.
         self._log_odds, self._base = logs[1:] - logs[0], base[1:] - base[0]
         self._is_label = np.equal(labels, np.arange(1, n_classes)[:, None]).astype(np.float64)
-        self._last: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
         # The matrix of a quadratic form: squared log slope plus squared differences of the intercepts from their mean.
         self._quadratic = np.eye(n_classes)
         self._quadratic[1:, 1:] -= 1.0 / n_classes
@@ -204,19 +207,14 @@ class _Likelihood:
         return penalty
 
     def _scores(self, parameters: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the log odds against the first class, and the log of the sum of the odds of all classes.
-
-        The results are cached for the next call, because both the value and the derivatives need them.
-        """
-        if self._last is None or parameters is not self._last[0]:
-            scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
-            most = np.maximum(scores.max(axis=0), 0.0)
-            if len(scores) == 1:  # one of the two exponentials is 1
-                odds = np.exp(-np.abs(scores[0])) + 1.0
-            else:
-                odds = np.exp(scores - most).sum(axis=0) + np.exp(-most)
-            self._last = parameters, scores, most + np.log(odds)
-        return self._last[1:]
+        """Return the log odds against the first class, and the log of the sum of the odds of all classes."""
+        scores = np.exp(parameters[0]) * self._log_odds + (self._base + parameters[1:])[:, None]
+        most = np.maximum(scores.max(axis=0), 0.0)
+        if len(scores) == 1:  # one of the two exponentials is 1
+            odds = np.exp(-np.abs(scores[0])) + 1.0
+        else:
+            odds = np.exp(scores - most).sum(axis=0) + np.exp(-most)
+        return scores, most + np.log(odds)
 
     def value(self, parameters: NDArray[np.float64]) -> float:
         """Return the penalized negative log likelihood."""

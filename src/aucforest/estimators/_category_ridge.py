@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_matrix
 from scipy.special import expit, logsumexp, softmax
 
-Array = NDArray[np.float64]
+from aucforest.metrics.validation import FloatArray
 
 # A prior of this many coefficients of size 1 per column, because few categories alone do not determine the penalty.
 _PRIOR = 2.0
@@ -32,16 +32,18 @@ _LEAST_CURVATURE = 1e-6
 class _Curvature(NamedTuple):
     """The second derivatives of the loss at given coefficients, only for the most important pairs of coefficients."""
 
-    proba: Array  # (n_rows, 1 or n_classes)
-    category_curvature: Array  # (n_categories, 1 or n_classes), without the penalty
-    diagonal: Array  # (n_coefficients, 1 or n_classes), with the penalty
+    proba: FloatArray  # (n_rows, 1 or n_classes)
+    category_curvature: FloatArray  # (n_categories, 1 or n_classes), without the penalty
+    diagonal: FloatArray  # (n_coefficients, 1 or n_classes), with the penalty
     pair_factors: list[Any]  # the Cholesky factor of the second derivatives of pairs for each class
 
 
 class _Loss:
     """The penalized log loss as a function of the coefficients of a constant, the dense columns and the categories."""
 
-    def __init__(self, dense: Array, indicators: csr_matrix, labels: NDArray[np.int64], weights: Array) -> None:
+    def __init__(
+        self, dense: FloatArray, indicators: csr_matrix, labels: NDArray[np.int64], weights: FloatArray
+    ) -> None:
         self.dense = np.column_stack((np.ones(len(dense)), dense))
         self.indicators, self.transposed, self.weights = indicators, indicators.T.tocsr(), weights[:, None]
         n_classes = int(labels.max()) + 1
@@ -53,32 +55,32 @@ class _Loss:
         self.frequent = np.argsort(-indicators.sum(axis=0).A1, kind="stable")[:n_frequent]
         self.frequent_indicators = indicators[:, self.frequent]
 
-    def with_penalty(self, category_penalty: Array) -> Self:
+    def with_penalty(self, category_penalty: FloatArray) -> Self:
         """Set the penalty of each category, and return self."""
         self.penalty = np.vstack((self.dense_penalty, category_penalty[:, None]))
         return self
 
-    def scores(self, coef: Array) -> Array:
+    def scores(self, coef: FloatArray) -> FloatArray:
         return self.dense @ coef[: self.n_dense] + self.indicators @ coef[self.n_dense :]
 
-    def sums(self, values: Array) -> Array:
+    def sums(self, values: FloatArray) -> FloatArray:
         """Return the sum over rows of each column times the values, (n_coefficients, 1 or n_classes)."""
         return np.vstack((self.dense.T @ values, self.transposed @ values))
 
-    def value(self, coef: Array) -> float:
+    def value(self, coef: FloatArray) -> float:
         scores = self.scores(coef)
         total = np.logaddexp(0.0, scores) if self.n_scores == 1 else logsumexp(scores, axis=1, keepdims=True)
         losses = total - np.sum(self.is_class * scores, axis=1, keepdims=True)
         return float(np.sum(self.weights * losses) + 0.5 * np.sum(self.penalty * coef**2))
 
-    def proba(self, coef: Array) -> Array:
+    def proba(self, coef: FloatArray) -> FloatArray:
         scores = self.scores(coef)
         return expit(scores) if self.n_scores == 1 else softmax(scores, axis=1)
 
-    def gradient(self, coef: Array, proba: Array) -> Array:
+    def gradient(self, coef: FloatArray, proba: FloatArray) -> FloatArray:
         return self.sums(self.weights * (proba - self.is_class)) + self.penalty * coef
 
-    def curvature(self, coef: Array) -> _Curvature:
+    def curvature(self, coef: FloatArray) -> _Curvature:
         proba = self.proba(coef)
         weights = self.weights * proba * (1.0 - proba)
         category_curvature = self.transposed @ weights
@@ -87,7 +89,7 @@ class _Loss:
         pair_factors = [self.pairs(weight[:, None]) for weight in weights.T] if self.n_dense <= _MOST_PAIRED else []
         return _Curvature(proba, category_curvature, diagonal, pair_factors)
 
-    def pairs(self, weight: Array) -> Any:
+    def pairs(self, weight: FloatArray) -> Any:
         """Return the Cholesky factor of the second derivatives of pairs, given the row weights of one class."""
         weighted, scaled = weight * self.dense, self.frequent_indicators.T.tocsr()
         scaled.data = weight[scaled.indices, 0]
@@ -98,7 +100,7 @@ class _Loss:
         penalty[0] = _LEAST_CURVATURE
         return cho_factor(product + np.diag(penalty))
 
-    def product(self, curvature: _Curvature, coef: Array) -> Array:
+    def product(self, curvature: _Curvature, coef: FloatArray) -> FloatArray:
         """Return the product of the full matrix of second derivatives with coefficients."""
         slopes = curvature.proba * self.scores(coef)
         if self.n_scores == 1:
@@ -107,7 +109,7 @@ class _Loss:
             slopes -= curvature.proba * slopes.sum(axis=1, keepdims=True)
         return self.sums(self.weights * slopes) + self.penalty * coef
 
-    def divided(self, curvature: _Curvature, gradient: Array) -> Array:
+    def divided(self, curvature: _Curvature, gradient: FloatArray) -> FloatArray:
         """Return the approximate Newton direction: the gradient divided by the second derivatives in `curvature`."""
         result = gradient / curvature.diagonal
         paired = np.concatenate((np.arange(self.n_dense), self.n_dense + self.frequent))
@@ -116,7 +118,7 @@ class _Loss:
         return result
 
 
-def _newton_step(loss: _Loss, curvature: _Curvature, gradient: Array) -> tuple[Array, float]:
+def _newton_step(loss: _Loss, curvature: _Curvature, gradient: FloatArray) -> tuple[FloatArray, float]:
     """Return a Newton step by conjugate gradients, and its approximate squared length in standard errors."""
     step, left = np.zeros_like(gradient), -gradient
     divided = loss.divided(curvature, left)
@@ -135,7 +137,7 @@ def _newton_step(loss: _Loss, curvature: _Curvature, gradient: Array) -> tuple[A
     return step, first
 
 
-def _minimize(loss: _Loss, coef: Array, precision: float) -> tuple[Array, _Curvature]:
+def _minimize(loss: _Loss, coef: FloatArray, precision: float) -> tuple[FloatArray, _Curvature]:
     """Minimize the loss by Newton's method; return the coefficients, and the curvature before the last step."""
     value = loss.value(coef)
     for _ in range(_MOST_STEPS):
@@ -152,7 +154,7 @@ def _minimize(loss: _Loss, coef: Array, precision: float) -> tuple[Array, _Curva
     return coef, curvature
 
 
-def _choose(coef: Array, curvature: Array, penalties: Array, column: NDArray[np.int64]) -> Array:
+def _choose(coef: FloatArray, curvature: FloatArray, penalties: FloatArray, column: NDArray[np.int64]) -> FloatArray:
     """Return updated penalties of columns, given the coefficients of categories and their curvature."""
     n_scores = coef.shape[1]
     known = curvature / (curvature + penalties[column, None])
@@ -163,8 +165,8 @@ def _choose(coef: Array, curvature: Array, penalties: Array, column: NDArray[np.
 
 
 def fit_category_ridge(
-    dense: Array, indicators: csr_matrix, column: NDArray[np.int64], labels: NDArray[np.int64], weights: Array
-) -> tuple[Array, Array, Array]:
+    dense: FloatArray, indicators: csr_matrix, column: NDArray[np.int64], labels: NDArray[np.int64], weights: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Fit to dense columns and the indicators of categories; `column` is the index of the column of each category.
 
     All labels from 0 to the maximum must occur. The result is the coefficients (1 or n_classes, n_dense + n_categories)

@@ -6,26 +6,30 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._caller import warn
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators._model_files import Model
-from aucforest.estimators._validation import check_weights_of
+from aucforest.estimators._validation import check_weights_of, encode_labels
+from aucforest.estimators.out_of_bag import check_scorer
 from aucforest.estimators.thresholds import (
-    OF_FIT,
-    OF_ROWS,
+    FIT_COSTS,
+    ROW_COSTS,
     TunedRule,
+    check_groups_of_rule,
     check_threshold,
     depends_on_prevalence,
+    find_positive,
     has_bound,
     is_tuned,
+    resolve_threshold,
     warn_of_positive,
 )
+from aucforest.fitting.target import Target
 from aucforest.metrics.at_k import ROUNDING
-from aucforest.metrics.validation import class_codes, positive_last
+from aucforest.metrics.validation import positive_last
 
 
 class DecisionModel(Model):
@@ -207,6 +211,16 @@ class DecisionModel(Model):
             weights = factors if weights is None else weights * factors
         return TunedRule(threshold, labels, weights, self._positive)
 
+    def _check_target(self, target: Target, cost: Any) -> Any:
+        """Return the threshold rule; raise ValueError if the labels do not allow a fit with this rule or scorer."""
+        n_classes = len(target.classes)
+        find_positive(self.pos_label, target.classes)
+        rule = resolve_threshold(self.threshold, cost, n_classes, len(target.labels))
+        target.check_classes()
+        check_scorer(self, target)
+        check_groups_of_rule(rule, n_classes, target.few_groups)
+        return rule
+
     @property
     def _positive(self) -> int:
         """The index of the positive class."""
@@ -234,19 +248,15 @@ class DecisionModel(Model):
     def _tune_on(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         """Tune the threshold on the probabilities of samples outside the training data."""
         proba = self.predict_proba(X)
-        named: dict[str, Any] = {"name": "y", "of": "X", "unknown_is": "no class of the model"}
-        labels = class_codes(np.asarray(column_or_1d(y)), len(proba), labels=self.classes_, **named)[0]
-        weights = check_weights_of(X, sample_weight)
+        labels, weights = encode_labels(y, len(proba), self.classes_), check_weights_of(X, sample_weight)
         self._warn_of_positive(threshold)
-        best = TunedRule(threshold, labels, weights, self._positive).best(proba)
-        if np.isnan(best):
-            raise ValueError(f"threshold={threshold!r} needs samples of both classes in y")
-        self.threshold_ = best
+        rule = TunedRule(threshold, labels, weights, self._positive)
+        self.threshold_ = rule.require(rule.best(proba), oob=False)
         self.__dict__.pop("threshold_std_", None)
 
     def _params_to_store(self) -> dict[str, Any]:
         params = super()._params_to_store()
         if isinstance(self.threshold, dict) and np.ndim(self.threshold.get("cost", 0)) == 3:
             # Costs of the training rows are not stored. A new fit of the loaded model needs the costs of its rows.
-            params["threshold"] = self.threshold | {"cost": OF_FIT} if "alerts" in self.threshold else OF_ROWS
+            params["threshold"] = self.threshold | {"cost": FIT_COSTS} if "alerts" in self.threshold else ROW_COSTS
         return params

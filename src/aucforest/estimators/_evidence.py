@@ -1,16 +1,16 @@
 """Out-of-bag predictions of the first trees of a forest, used to choose mixture, shrinkage and calibration."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, product
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from aucforest.estimators._calibration import Calibration, CalibrationSample, n_of_rarer
+from aucforest.estimators._calibration import Calibration, CalibrationSample, rarer_class_size
 from aucforest.estimators._class_sample import sample_classes
-from aucforest.estimators._paths import JoinedTrees, OutOfBagRows, ShrunkSums, add_shrunk, join_small
+from aucforest.estimators._paths import OutOfBagRows, ShrunkSums, add_shrunk
 from aucforest.fitting.growing import thread_map
 from aucforest.fitting.out_of_bag import N_PARTS, Sums, TrainingRows, parts_of_rows
 from aucforest.metrics.ranking import score_columns
@@ -83,8 +83,8 @@ def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
 def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
     """Return the bytes for scoring rows: of the sums, of the numbers of trees, and of the means that are scored."""
     # The sum over both halves, the means of the two halves, and the mean over both.
-    of_whole = (1 + _N_HALVES + 1) * count_columns(n_classes) * n_amounts
-    return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + of_whole)
+    n_sums_of_whole = (1 + _N_HALVES + 1) * count_columns(n_classes) * n_amounts
+    return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + n_sums_of_whole)
 
 
 def rows_to_score(labels: NDArray[np.uint16], n_classes: int, n_variants: int, seed: int) -> NDArray[np.int64]:
@@ -159,49 +159,44 @@ class OutOfBagScores:
     @property
     def n_rows(self) -> float:
         """The effective number of rows or groups; with two classes about the number of rows of the rarer class."""
-        return n_of_rarer(self._counts_by_class())
+        return rarer_class_size(self._counts_by_class())
 
     def _halve(self, variants: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the half (0 or 1) of each of the next trees, given their variants.
 
         The trees of each pair alternate between the halves, whatever their encodings.
         """
-        halves = np.empty(len(variants), dtype=np.int64)
-        pairs, n_added = variants // self._n_encodings, self._n_added.reshape(-1, self._n_encodings).sum(axis=1)
-        for pair in np.unique(pairs):
-            indices = np.flatnonzero(pairs == pair)
-            halves[indices] = (n_added[pair] + np.arange(len(indices))) % _N_HALVES
+        halves, n_added = [], self._n_added.reshape(-1, self._n_encodings).sum(axis=1).tolist()
+        for pair in (variants // self._n_encodings).tolist():
+            halves.append(n_added[pair] % _N_HALVES)
+            n_added[pair] += 1
         np.add.at(self._n_added, variants, 1)
-        return halves
+        return np.array(halves)
 
-    def add(self, first: int, trees: Sequence[Tree], variants: Iterable[int]) -> None:
+    def add(self, first: int, trees: Sequence[Tree], variants: Sequence[int]) -> None:
         """Add consecutive trees, starting with the tree of index `first`, given the variant of each."""
         if not trees:
             return
-        all_variants = np.array(list(variants), dtype=np.int64)
-        halves, amounts = self._halve(all_variants), self._unit * self._amounts
-        weighted_index = int(np.searchsorted(self._amounts, WEIGHED_BY))
-        parts: list[list[tuple[int, NDArray[np.int64], list[JoinedTrees]]]] = [[] for _ in range(_N_HALVES)]
-        for half, encoding in product(range(_N_HALVES), range(self._n_encodings)):
-            indices = np.flatnonzero((halves == half) & (all_variants % self._n_encodings == encoding))
-            if len(indices) > 0:
-                parts[half].append((encoding, indices, join_small([trees[index] for index in indices.tolist()])))
+        all_variants = np.array(variants)
+        halves, encodings = self._halve(all_variants), all_variants % self._n_encodings
+        amounts, weighted_index = self._unit * self._amounts, int(np.searchsorted(self._amounts, WEIGHED_BY))
 
         def add_half(half: int, rows: slice) -> None:
-            for encoding, indices, joined in parts[half]:
-                counts = self._bags.counts_at(self._rows[rows], (first + indices).tolist(), 1)
-                whole, by_variant, n_trees = (array[half] for array in self._sums)
-                sums = ShrunkSums(whole[encoding], by_variant, n_trees)
+            whole, by_variant, n_trees = (array[half] for array in self._sums)
+            for encoding in np.unique(encodings[halves == half]).tolist():
+                indices = np.flatnonzero((halves == half) & (encodings == encoding)).tolist()
+                counts = self._bags.counts_at(self._rows[rows], [first + index for index in indices], 1)
+                chosen, sums = [trees[index] for index in indices], ShrunkSums(whole[encoding], by_variant, n_trees)
                 for block, X in self._blocks(rows):
                     given = OutOfBagRows(block.start, X, counts[:, block.start - rows.start : block.stop - rows.start])
-                    add_shrunk(joined, all_variants[indices], given, amounts, weighted_index, sums)
+                    add_shrunk(chosen, all_variants[indices].tolist(), given, amounts, weighted_index, sums)
 
         # One thread adds all trees of a half to a row, in order, so that rounding errors do not depend on n_jobs.
         n_rows, n_columns = len(self._truth), self._sums.whole.shape[3]
         seconds = _ROW_TIME * (1.0 + _COLUMN_SHARE * n_columns) * n_rows * len(trees)
         n_parts = max(1, min(-(-self._n_threads // _N_HALVES), int(seconds / _LEAST_TASK) // _N_HALVES, n_rows))
-        bounds = np.linspace(0, n_rows, n_parts + 1).astype(np.int64)
-        tasks = [(half, slice(*pair)) for pair in pairwise(bounds.tolist()) for half in range(_N_HALVES)]
+        bounds = np.linspace(0, n_rows, n_parts + 1).astype(np.int64).tolist()
+        tasks = [(half, slice(*pair)) for pair in pairwise(bounds) for half in range(_N_HALVES)]
         for _ in thread_map(self._n_jobs, seconds / len(tasks))(lambda task: add_half(*task), tasks):
             pass
 
@@ -221,29 +216,19 @@ class OutOfBagScores:
 
         The totals have `count_columns(n_classes)` columns. The AUC is NaN where it is not defined.
         """
-        seconds = _RANK_TIME * candidates[0].total.size * len(candidates)
-        # More tasks let threads end at about the same time; with fewer tasks they wait less often for the interpreter.
-        n_tasks = max(1, min(2 * self._n_threads, int(seconds / _LEAST_TASK)))
-        n_tasks -= n_tasks % self._n_threads if n_tasks > self._n_threads else 0
-        step = -(-len(candidates) // n_tasks)
-        tasks = [slice(start, start + step) for start in range(0, len(candidates), step)]
-        # The tasks share one array, because memory that threads free is returned to the system.
-        all_means = np.empty((len(candidates), *candidates[0].total.shape[::-1]))
 
-        def score(task: slice) -> NDArray[np.float64]:
-            some, means = candidates[task], all_means[task]
-            n_trees = np.stack([sums.n_trees for sums in some])
+        def score(sums: Sums) -> NDArray[np.float64]:
             # Rows that are not out of bag for any tree get the score 0 and the weight 0.
-            for mean, sums, divisor in zip(means, some, np.where(n_trees > 0, n_trees, 1)):
-                np.divide(sums.total.T, divisor, out=mean)
-                if calibration is not None:
-                    mean[:] = calibration.apply(np.ascontiguousarray(mean.T)).T
-            weights_of_each = np.where((n_trees > 0)[:, None], weights, 0.0)
+            is_out = sums.n_trees > 0
+            means = sums.total / np.where(is_out, sums.n_trees, 1)[:, None]
+            if calibration is not None:
+                means = calibration.apply(means)
+            columns, out_weights = np.ascontiguousarray(means.T), np.where(is_out, weights, 0.0)[None]
             if self._n_classes == 2:
-                return score_columns(self._truth == 1, means[:, 0], weights_of_each)
-            return score_matrices(self._truth, means, weights_of_each)
+                return score_columns(self._truth == 1, columns, out_weights)
+            return score_matrices(self._truth, columns[None], out_weights)
 
-        return np.concatenate(list(thread_map(self._n_jobs, seconds / n_tasks)(score, tasks)))
+        return np.concatenate(list(thread_map(self._n_jobs, _RANK_TIME * candidates[0].total.size)(score, candidates)))
 
     def _jackknife(self) -> NDArray[np.float64]:
         """Return the row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows): one part has weight 0.
@@ -278,7 +263,7 @@ class OutOfBagScores:
         total, n_trees, n_added = (array.sum(axis=0 if kind == "encoding" else 1) for array in by_pair)
         return total, n_trees, n_added
 
-    def of_alternatives(self, kind: Literal["pair", "encoding"]) -> NDArray[np.float64]:
+    def score_alternatives(self, kind: Literal["pair", "encoding"]) -> NDArray[np.float64]:
         """Return the AUC of the trees of each alternative, and its standard error; NaN if the AUC is not defined.
 
         The standard error (Hanley and McNeil 1982) is an approximation for more than two classes: K classes count as

@@ -26,23 +26,21 @@ from aucforest.estimators._evidence import (
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
 from aucforest.estimators._mixture import ENCODING_STRENGTH, STRENGTH, Mixture, assign_encodings, describe_alternatives
-from aucforest.estimators.out_of_bag import check_scorer, is_roc_auc, score_out_of_bag, warn_of_single_sample
-from aucforest.estimators.out_of_bag_pairs import bytes_of_pairs, pairs_of, rows_to_compare
+from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
+from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
     N_GROUPS,
     SPREAD_ROWS,
     TunedRule,
-    check_groups_of_rule,
     find_positive,
     is_tuned,
-    resolve_threshold,
-    tune_threshold,
+    threshold_spread,
     warn_of_few_groups,
 )
 from aucforest.fitting.bootstrap import HALVES, SampleRecord, half_of
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_bag, warn_of_never_out
-from aucforest.fitting.spec import FitSpec, resolve_encodings, resolve_variants, tree_keys
+from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import encodings_of
@@ -142,8 +140,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Grow the trees, then choose shrinkage, calibration and threshold by out-of-bag predictions."""
         target, n_classes = table.target, len(table.target.classes)
-        rule = self._check_target(target, can_call=table.sum_rows is None)
-        self.pos_label_ = find_positive(self.pos_label, target.classes)
+        if callable(self.oob_score) and table.sum_rows is not None:
+            raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
+        rule = self._check_target(target, target.cost)
+        warn_of_few_groups(target.few_groups)
         before = start.before
         if before is not None:
             before._check_table(table)
@@ -157,12 +157,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             before._check_coding(coding, encodings)
         # If trees were sampled in different ways, what was chosen for the existing trees stays.
         kept = before if len(records) > 1 else None
-        self._seed, self._sample_records, self._groups = start.seed, records, target.groups
-        self.calibration_ = None
-        if self.calibration is not None:
-            # Without out-of-bag samples, the calibration of the existing trees is better than no calibration.
-            no_fit = odds_formula(spec.sampler, n_classes)
-            self.calibration_ = no_fit if kept is None else kept._calibration_of_training()
+        self._set_sampling(target, start.seed, records)
+        # Without out-of-bag samples, the calibration of the existing trees is better than no calibration.
+        no_fit = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
+        self.calibration_ = None if self.calibration is None else no_fit
         # The class frequencies of the population for which probabilities are predicted.
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
@@ -183,49 +181,33 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if self.oob_score and rows is not None and sums is not None:
             self._score_out_of_bag(rows, sums, rule)
 
-    def _check_target(self, target: Target, *, can_call: bool) -> Any:
-        """Return the threshold rule; raise ValueError if the labels do not allow a fit with this rule or scorer."""
-        n_classes = len(target.classes)
-        rule = resolve_threshold(self.threshold, target.cost, n_classes, len(target.labels))
-        if callable(self.oob_score) and not can_call:
-            raise ValueError("oob_score: pass the name of a scorer, as a callable needs all samples in memory")
-        target.check_classes()
-        check_scorer(self, target)
-        check_groups_of_rule(rule, n_classes, target.few_groups)
-        if target.few_groups is not None:
-            warn_of_few_groups(target.few_groups)
-        return rule
+    def _set_sampling(self, target: Target, seed: int, records: list[SampleRecord]) -> None:
+        """Set the positive class and the attributes by which the bootstrap samples can be sampled again."""
+        self.pos_label_ = find_positive(self.pos_label, target.classes)
+        self._seed, self._sample_records, self._groups = seed, records, target.groups
 
     def _resolve(self, table: TrainingTable, start: Start) -> FitSpec:
         """Resolve the parameters against the labels and features."""
-        target, n_classes, evidence_bytes = table.target, len(table.target.classes), 0
-        scored = compared = np.empty(0, dtype=np.int64)
-        variants = resolve_variants(self.criterion, self.splitter)
-        is_chosen = len(variants) > 1 or self.shrinkage == "auto" or self.calibration is not None
+        target, n_classes, n_trees = table.target, len(table.target.classes), self.n_estimators
+        rates = None if start.before is None else start.before.target_rates_
+        spec = FitSpec.resolve(
+            self._params(), target, table.names, table.n_features, start.seed, len(start.trees), table.dates, rates
+        )
+        is_chosen = len(spec.variant_names) > 1 or self.shrinkage == "auto" or self.calibration is not None
+        evidence_bytes, scored, compared = 0, spec.scored, spec.compared
         if self.bootstrap and target.is_evidence and is_chosen:
-            n_variants = len({*variants, *start.variants})
+            n_variants = len({*spec.variant_names, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
-            n_amounts = len(amounts_to_score(self.shrinkage))
-            n_variants *= len(resolve_encodings(self.categorical_encoding)) if table.may_have_rates else 1
-            evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts)
+            n_variants *= len(spec.encodings) if table.may_have_rates else 1
+            evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, len(amounts_to_score(self.shrinkage)))
         if self.bootstrap and is_roc_auc(self.oob_score):
-            compared = rows_to_compare(target.kept_labels, n_classes, self.n_estimators, start.seed)
-            evidence_bytes += bytes_of_pairs(len(compared), n_classes, self.n_estimators)
+            compared = rows_to_compare(target.kept_labels, n_classes, n_trees, start.seed)
+            evidence_bytes += bytes_of_pairs(len(compared), n_classes, n_trees)
         if self.sampling == HALVES:
-            evidence_bytes += 8 * (n_classes + 1) * self.n_estimators * n_rows_for(self.n_estimators, n_classes)
+            evidence_bytes += 8 * (n_classes + 1) * n_trees * n_rows_for(n_trees, n_classes)
         if is_tuned(self.threshold, n_classes):
             # The sums over groups of trees are in memory twice.
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
-        spec = FitSpec.resolve(
-            self._params(),
-            target,
-            table.names,
-            table.n_features,
-            start.seed,
-            n_trees_before=len(start.trees),
-            dates=table.dates,
-            rates=None if start.before is None else start.before.target_rates_,
-        )
         n_sums = self._n_sums(n_classes)
         return replace(spec, scored=scored, compared=compared, n_sums=n_sums, evidence_bytes=evidence_bytes)
 
@@ -281,46 +263,36 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             assigned = named.numbers(variants, encodings)
             if len(trees) < numbers.stop:
                 trees += table.grow({number: assigned[number] for number in range(len(trees), numbers.stop)})
-            if scores is not None:
-                scored = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
-                scores.add(numbers.start, trees[scored], assigned[scored])
-                if numbers.stop < self.n_estimators:
-                    self._weigh(mixture, encoding_mixture, scores, named)
-                    if numbers.start == 0 and not start.trees and encoding_mixture.drop():
-                        encodings = self._grow_again(table, named, encoding_mixture, trees, variants, encodings)
-                        scores.restart()
-                        scores.add(0, trees, named.numbers(variants, encodings))
-                        self._weigh(mixture, encoding_mixture, scores, named)
+            if scores is None:
+                continue
+            scored = slice(numbers.start, min(numbers.stop, scores.n_scored_trees))
+            scores.add(numbers.start, trees[scored], assigned[scored])
+            if numbers.stop == self.n_estimators:
+                break
+            self._weigh(mixture, encoding_mixture, scores, named)
+            if numbers.start == 0 and not start.trees and encoding_mixture.drop():
+                # Trees of dropped encodings are replaced by trees of other encodings.
+                kept = [encoding if encoding_mixture.weights[encoding] > 0.0 else None for encoding in encodings]
+                encodings = assign_encodings(encoding_mixture.weights, variants, kept)
+                assigned = named.numbers(variants, encodings)
+                again = {number: assigned[number] for number, encoding in enumerate(kept) if encoding is None}
+                for number, tree in zip(again, table.grow(again)):
+                    trees[number] = tree
+                scores.restart()
+                scores.add(0, trees, assigned)
+                self._weigh(mixture, encoding_mixture, scores, named)
         self.variants_ = [named.pairs[variant] for variant in variants]
         names = [named.encodings[encoding] for encoding in encodings]
         self.encodings_ = [] if self.target_rates_ is None else names
         if named.n_grown > 1:
             pairs = dict(zip(("criterion", "splitter"), zip(*named.pairs[: named.n_grown])))
-            found = None if scores is None else scores.of_alternatives("pair")
+            found = None if scores is None else scores.score_alternatives("pair")
             self.mixture_ = describe_alternatives(pairs, mixture.n_trees, found)
         if len(named.encodings) > 1:
             n_trees = np.bincount(encodings, minlength=len(named.encodings))
-            found = None if scores is None else scores.of_alternatives("encoding")
+            found = None if scores is None else scores.score_alternatives("encoding")
             self.encoding_mixture_ = describe_alternatives({"encoding": named.encodings}, n_trees, found)
         return trees
-
-    @staticmethod
-    def _grow_again(
-        table: TrainingTable,
-        named: _Variants,
-        mixture: Mixture,
-        trees: list[Tree],
-        variants: list[int],
-        encodings: list[int],
-    ) -> list[int]:
-        """Replace the trees of dropped encodings by trees of other encodings; return the encodings of all trees."""
-        kept = [encoding if mixture.weights[encoding] > 0.0 else None for encoding in encodings]
-        encodings = assign_encodings(mixture.weights, variants, kept)
-        numbers = named.numbers(variants, encodings)
-        again = {index: numbers[index] for index, encoding in enumerate(kept) if encoding is None}
-        for index, tree in zip(again, table.grow(again)):
-            trees[index] = tree
-        return encodings
 
     @staticmethod
     def _weigh(mixture: Mixture, encoding_mixture: Mixture, scores: OutOfBagScores, named: _Variants) -> None:
@@ -394,12 +366,16 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if is_rule_tuned:
             self._warn_of_positive(threshold)
             rule = self._rule_on_training(threshold, rows.labels, rows.sample_weight)
-            sample = sample if sample is None or kept is None else kept[sample]
-            of_groups = Sums(*map(np.stack, zip(*groups))), sample
-            del groups  # which takes as much memory as `of_groups`
-            tuned = tune_threshold(rule, whole, of_groups, self._mean_of_trees, self._seed)
-            self.threshold_, self.threshold_std_ = tuned
+            self.threshold_ = rule.require(rule.best_of_sums(whole, self._mean_of_trees), oob=True)
+            group_sums = Sums(*map(np.stack, zip(*groups)))
+            del groups  # which takes as much memory as `group_sums`
+            if sample is not None:
+                rule = rule.for_sample(sample if kept is None else kept[sample])
+            self.threshold_std_ = threshold_spread(rule, group_sums, self._mean_of_trees, self._seed)
         return whole
+
+    def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        self._set_threshold(threshold, rows_to_tune_on(self, threshold, X, y, sample_weight))
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
         """Set the out-of-bag probabilities, NaN for rows that are never out of bag, and the out-of-bag score."""
@@ -414,7 +390,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
         score = score_out_of_bag(self, rule, proba, rows.without_rates, rows.bags.groups_of)
         if np.isfinite(score) and is_roc_auc(self.oob_score):
-            pairs = pairs_of(self, rows, self.n_jobs)
+            pairs = OutOfBagPairs(self, rows, self.n_jobs)
             score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
             if np.isnan(score):
                 warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_)
@@ -425,13 +401,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
 
         The current sampler repeats the bootstrap samples of all trees to find the out-of-bag rows.
         """
-        out_of_bag = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes)}
         by_class = self.calibration is not None and any(len(record.sizes) > 1 for record in records)
-        for name, is_needed in {**out_of_bag, "calibration": by_class}.items():
+        needs = {"oob_score": self.oob_score, "threshold": is_tuned(self.threshold, n_classes), "calibration": by_class}
+        for name in [name for name, is_needed in needs.items() if is_needed]:
             value = getattr(self, name)
-            if name in out_of_bag and is_needed and not self.bootstrap:
+            if name != "calibration" and not self.bootstrap:
                 raise ValueError(f"{name}={value!r} needs out-of-bag samples: set bootstrap=True")
-            if is_needed and len(records) > 1:
+            if len(records) > 1:
                 for record in records:
                     record.check_stream()
                 raise ValueError(

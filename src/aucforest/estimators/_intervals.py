@@ -29,24 +29,24 @@ def estimate_dispersion(by_tree: Sequence[Sums], halves: Sequence[int]) -> float
     `halves` contains the index of the half-sample of each tree. The variances between and within half-samples are from
     an unbalanced analysis of variance with random effects (Searle, Casella, McCulloch 1992, section 3.6).
     """
-    of_tree = np.stack([sums.total for sums in by_tree])  # (n_trees, n_rows, n_classes)
-    total, counts = np.zeros((N_HALVES, *of_tree.shape[1:])), np.zeros((N_HALVES, of_tree.shape[1], 1))
+    tree_totals = np.stack([sums.total for sums in by_tree])  # (n_trees, n_rows, n_classes)
+    half_totals, counts = np.zeros((N_HALVES, *tree_totals.shape[1:])), np.zeros((N_HALVES, tree_totals.shape[1], 1))
     for half, sums in zip(halves, by_tree):
-        total[half] += sums.total
+        half_totals[half] += sums.total
         counts[half] += sums.n_trees[:, None]
     n_trees, n_halves = counts.sum(axis=0), np.count_nonzero(counts, axis=0)
     rows = ((n_halves > 1) & (n_trees > n_halves))[:, 0]  # out of bag for two half-samples or more
-    total, counts, n_trees, n_halves = total[:, rows], counts[:, rows], n_trees[rows], n_halves[rows]
-    mean, squares = total.sum(axis=0) / n_trees, np.sum(total**2 / np.maximum(counts, 1.0), axis=0)
-    within = (np.sum(of_tree[:, rows] ** 2, axis=0) - squares) / (n_trees - n_halves)
+    half_totals, counts, n_trees, n_halves = half_totals[:, rows], counts[:, rows], n_trees[rows], n_halves[rows]
+    mean, squares = half_totals.sum(axis=0) / n_trees, np.sum(half_totals**2 / np.maximum(counts, 1.0), axis=0)
+    within = (np.sum(tree_totals[:, rows] ** 2, axis=0) - squares) / (n_trees - n_halves)
     between = (squares - n_trees * mean**2) / (n_halves - 1)
     trees_of_half = (n_trees - np.sum(counts**2, axis=0) / n_trees) / (n_halves - 1)
     # Rows with larger variances get smaller weights, because otherwise they would dominate the estimate.
     deviation = np.sqrt(np.maximum(mean * (1.0 - mean), LEAST))
     variance = max(float(np.sum((between - within) / trees_of_half / deviation)), 0.0)
-    of_trees = max(float(np.sum(within / deviation)), 0.0)
+    tree_variance = max(float(np.sum(within / deviation)), 0.0)
     # The variance over training sets, plus the variance of the mean over these half-samples and these trees.
-    variance += variance * np.sum(np.bincount(halves) ** 2) / len(halves) ** 2 + of_trees / len(halves)
+    variance += variance * np.sum(np.bincount(halves) ** 2) / len(halves) ** 2 + tree_variance / len(halves)
     return float(variance / deviation.sum())
 
 

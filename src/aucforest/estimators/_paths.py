@@ -13,10 +13,6 @@ from aucforest.tree.tree import Tree, find_parents
 
 # Indices are unsigned where speed matters, because kernels must check whether a signed index counts from the end.
 _ONE = np.uint64(1)
-# Maximum number of class frequencies of trees that are joined for one call of the kernel. Joining copies the trees, so
-# it is only faster for small trees: the Python code of a call takes as long as some hundred nodes in the kernel, and
-# other threads wait for it.
-_MOST_JOINED = 2**19
 _NONE = np.empty(0, dtype=np.int32)
 _NONE.setflags(write=False)
 
@@ -56,43 +52,6 @@ class _Frequencies(NamedTuple):
         if isinstance(stored, np.ndarray):
             return cls(tree.n_classes, stored.reshape(-1), _NONE, _NONE)
         return cls(tree.n_classes, stored.data, stored.indices, stored.indptr)
-
-
-class JoinedTrees(NamedTuple):
-    """The concatenated nodes of several trees; the index of a node is relative to the first node of its tree."""
-
-    start: int  # the index of the first tree in the sequence that was joined
-    nodes: TreeNodes
-    frequencies: _Frequencies
-    first: NDArray[np.int64]  # (n_trees + 1,), the first node of each tree, and the number of all nodes
-    first_set: NDArray[np.int64]  # (n_trees + 1,), the same for the nodes that split by a set of categories
-
-
-def _join(trees: Sequence[Tree], start: int) -> JoinedTrees:
-    """Join trees, starting with the tree of index `start`; the frequencies must be dense or sparse in all trees."""
-    first, first_set = np.zeros((2, len(trees) + 1), dtype=np.int64)
-    np.cumsum([tree.n_nodes for tree in trees], out=first[1:])
-    np.cumsum([len(tree.set_nodes) for tree in trees], out=first_set[1:])
-    each, stored = [TreeNodes.of(tree) for tree in trees], [_Frequencies.of(tree) for tree in trees]
-    nodes, frequencies = each[0], stored[0]
-    if len(trees) > 1:
-        nodes = TreeNodes._make(map(np.concatenate, zip(*each)))
-        n_before = np.cumsum([0, *(len(one.values) for one in stored)], dtype=np.int32)
-        starts = [one.starts[:-1] + before for one, before in zip(stored, n_before)]
-        if len(frequencies.starts) > 0:
-            starts.append(n_before[-1:])
-        values, classes = (np.concatenate(arrays) for arrays in list(zip(*stored))[1:3])
-        frequencies = _Frequencies(trees[0].n_classes, values, classes, np.concatenate(starts))
-        for array in (*nodes, *frequencies[1:]):
-            array.setflags(write=False)  # like arrays of trees, or kernels would be compiled again
-    return JoinedTrees(start, nodes, frequencies, first, first_set)
-
-
-def join_small(trees: Sequence[Tree]) -> list[JoinedTrees]:
-    """Join trees if they have the same storage type and at most `_MOST_JOINED` frequencies, else one by one."""
-    is_small = sum(tree.n_nodes * tree.n_classes for tree in trees) <= _MOST_JOINED
-    size = len(trees) if is_small and len({type(tree.frequencies) for tree in trees}) == 1 else 1
-    return [_join(trees[start : start + size], start) for start in range(0, len(trees), size)]
 
 
 class OutOfBagRows(NamedTuple):
@@ -170,46 +129,16 @@ def _split_rows(nodes, node, X, rows, right):
 
 
 @bare_device
-def _shrink_child(frequencies, node, child, branch, to, work):
+def _shrink_child(frequencies, child, branch, to, work):
     """Write the class frequencies and the shrunk predictions of a child of a branch to the branch `to`."""
-    if len(frequencies.starts) > 0:
-        _shrink_sparse_child(frequencies, node, child, branch, to, work)
-        return
-    value, of_child = work.values[branch], work.values[len(work.values) - 1]
+    value, child_value = work.values[branch], work.values[len(work.values) - 1]
     above, below, to_value = work.shrunk[branch], work.shrunk[to], work.values[to]
-    _read_value(frequencies, child, of_child)
-    for k in range(np.uint64(len(of_child))):
-        difference = of_child[k] - value[k]
-        to_value[k] = of_child[k]
+    _read_value(frequencies, child, child_value)
+    for k in range(np.uint64(len(child_value))):
+        difference = child_value[k] - value[k]
+        to_value[k] = child_value[k]
         for i in range(len(work.amounts)):
             below[k, i] = above[k, i] + difference * work.factors[i]
-
-
-@bare_device
-def _shrink_sparse_child(frequencies, node, child, branch, to, work):
-    """Do the work of `_shrink_child` for sparse class frequencies, where only classes of the node can change.
-
-    The classes of a node are in ascending order, and the classes of a child are a subset of them.
-    """
-    value, shrunk = work.values[to], work.shrunk[to]
-    for k in range(np.uint64(len(value) if to != branch else 0)):
-        value[k] = work.values[branch, k]
-        for i in range(len(work.amounts)):
-            shrunk[k, i] = work.shrunk[branch, k, i]
-    starts, classes, first = frequencies.starts, frequencies.classes, frequencies.n_classes - len(value)
-    at, stop = np.uint64(starts[child]), np.uint64(starts[child + _ONE])
-    for index in range(np.uint64(starts[node]), np.uint64(starts[node + _ONE])):
-        label, frequency = classes[index], 0.0
-        if at < stop and classes[at] == label:
-            frequency = frequencies.values[at]
-            at += _ONE
-        if label < first:
-            continue
-        column = np.uint64(label - first)
-        difference = frequency - value[column]
-        value[column] = frequency
-        for i in range(len(work.amounts)):
-            shrunk[column, i] += difference * work.factors[i]
 
 
 @bare_device
@@ -243,7 +172,7 @@ def _start_tree(frequencies, counts, work, n_trees):
     return np.int64(0) if n_rows > np.uint64(0) else np.int64(-1)
 
 
-@bare_device
+@bare_kernel
 def _add_tree(nodes, frequencies, X, counts, work, sums):
     """Add the out-of-bag predictions of one tree; see `add_shrunk`. The out-of-bag rows descend the tree together.
 
@@ -264,47 +193,20 @@ def _add_tree(nodes, frequencies, X, counts, work, sums):
         larger = left + np.uint64(stop - middle > middle - start)
         if start < middle < stop:
             to, smaller = branch + 1, left + left + _ONE - larger
-            _shrink_child(frequencies, node, smaller, branch, to, work)
+            _shrink_child(frequencies, smaller, branch, to, work)
             branches[to, 0], branches[to, 1], branches[to, 2] = smaller, start, stop
             if smaller == left:
                 branches[to, 2] = branches[branch, 1] = middle
             else:
                 branches[to, 1] = branches[branch, 2] = middle
-        _shrink_child(frequencies, node, larger, branch, branch, work)
+        _shrink_child(frequencies, larger, branch, branch, work)
         branches[branch, 0] = larger
         branch += np.int64(start < middle < stop)
 
 
-@bare_kernel
-def _add_shrunk(joined, variants, rows, work, sums):
-    """Do the work of `add_shrunk` for one group of joined trees."""
-    nodes, stored, some = joined.nodes, joined.frequencies, slice(rows.first, rows.first + rows.counts.shape[1])
-    is_dense = len(stored.starts) == 0
-    for tree in range(len(joined.first) - 1):
-        first, first_set, after_set = joined.first[tree], joined.first_set[tree], joined.first_set[tree + 1]
-        variant = variants[joined.start + tree]
-        own_nodes = TreeNodes(
-            nodes.feature[first:],
-            nodes.threshold[first:],
-            nodes.missing_left[first:],
-            nodes.left_child[first:],
-            nodes.weight[first:],
-            nodes.set_nodes[first_set:after_set],
-            nodes.sets[first_set:],
-        )
-        own_frequencies = _Frequencies(
-            stored.n_classes,
-            stored.values[first * stored.n_classes if is_dense else 0 :],
-            stored.classes,
-            stored.starts[0 if is_dense else first :],
-        )
-        row_sums = ShrunkSums(sums.whole[some], sums.by_variant[variant, some], sums.n_trees[variant, some])
-        _add_tree(own_nodes, own_frequencies, rows.X, rows.counts[joined.start + tree], work, row_sums)
-
-
 def add_shrunk(
-    joined: Sequence[JoinedTrees],
-    variants: NDArray[np.int64],
+    trees: Sequence[Tree],
+    variants: Sequence[int],
     rows: OutOfBagRows,
     amounts: NDArray[np.float64],
     weighted_index: int,
@@ -316,6 +218,7 @@ def add_shrunk(
     by every amount.
     """
     work = Workspace.of(rows.X.shape[1], sums.whole.shape[1], amounts, weighted_index)
-    rows = rows._replace(counts=np.ascontiguousarray(rows.counts))
-    for one in joined:
-        _add_shrunk(one, variants, rows, work, sums)
+    some = slice(rows.first, rows.first + rows.X.shape[1])
+    for tree, variant, counts in zip(trees, variants, np.ascontiguousarray(rows.counts)):
+        tree_sums = ShrunkSums(sums.whole[some], sums.by_variant[variant, some], sums.n_trees[variant, some])
+        _add_tree(TreeNodes.of(tree), _Frequencies.of(tree), rows.X, counts, work, tree_sums)

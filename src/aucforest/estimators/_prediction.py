@@ -75,8 +75,8 @@ class TreePrediction(FeatureModel):
 
     def _map_rows(self, n_rows: int, row_bytes: int, function: Callable[[slice], object]) -> None:
         """Call a function for slices of rows; a slice passes all trees in order, so sums do not depend on n_jobs."""
-        most, n_threads = max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), effective_n_jobs(self._n_jobs)
-        most = min(most, _MOST_ROWS)
+        most = min(max(_LEAST_ROWS, _TASK_BYTES // max(row_bytes, 1)), _MOST_ROWS)
+        n_threads = effective_n_jobs(self._n_jobs)
         # All tasks have about the same number of rows.
         step = -(-n_rows // (n_threads * -(-n_rows // (n_threads * most))))
         for _ in thread_map(self._n_jobs)(function, [slice(i, min(i + step, n_rows)) for i in range(0, n_rows, step)]):

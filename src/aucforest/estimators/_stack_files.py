@@ -56,12 +56,11 @@ _STACK = (
     Field("intercept_", by_class, _are_bounded, attribute="intercepts_"),
     *DECISION,
 )
-# Only stored for a stack with boosted trees.
-_BOOSTED = (Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale"),)
+_SCALE = Field("boosted_scale", accepts=_is_scale, attribute="_boosted_scale")
 
 
 def _fields_of(stack: Any) -> tuple[Field, ...]:
-    return _STACK + _BOOSTED if "boosted" in stack.members_ else _STACK
+    return (*_STACK, _SCALE) if "boosted" in stack.members_ else _STACK
 
 
 def _additive_fields(forest: Any) -> tuple[Field, ...]:

@@ -15,27 +15,14 @@ from sklearn.utils.validation import has_fit_parameter
 from aucforest._sklearn import num_samples, safe_indexing
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._boosted import LEAST_ROWS, MOST_CLASSES, fit_boosted
-from aucforest.estimators._calibration import LEAST, effective_counts, n_of_rarer
+from aucforest.estimators._calibration import LEAST, effective_counts, rarer_class_size
 from aucforest.estimators._class_sample import class_factors, class_frequencies, sample_classes
 from aucforest.estimators._combination import Combination, combine, log_proba, residual_score
 from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._exports import OnnxExport
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.estimators.out_of_bag import (
-    check_scorer,
-    is_roc_auc,
-    rows_to_tune_on,
-    score_out_of_bag,
-    warn_of_single_sample,
-)
-from aucforest.estimators.thresholds import (
-    TunedRule,
-    check_groups_of_rule,
-    find_positive,
-    is_tuned,
-    resolve_threshold,
-    warn_of_few_groups,
-)
+from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
+from aucforest.estimators.thresholds import TunedRule, is_tuned, warn_of_few_groups
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.out_of_bag import parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import weights_by_class
@@ -145,13 +132,6 @@ def predict_linear(linear: Any, X: Any, n_classes: int) -> NDArray[np.float64]:
 class StackFit(DecisionModel, OnnxExport):
     """Base class of the stack, with the steps of `fit` and the scores of the members."""
 
-    forest: AUCForestClassifier | None
-    residual: bool
-    boosted: bool
-    penalty: float
-    linear: Any
-    oob_score: Any
-    n_jobs: int | None
     members_: dict[str, Any]
     weights_: NDArray[np.float64]
     intercepts_: NDArray[np.float64]
@@ -167,6 +147,7 @@ class StackFit(DecisionModel, OnnxExport):
         the penalty pulls the weights towards this member alone.
         """
         X = as_csr(X) if issparse(X) else X
+        self.__dict__.pop("_boosted_scale", None)  # of an earlier fit
         with warnings.catch_warnings():
             # The stack warns itself instead.
             for message in (".* no out-of-bag probability ", "groups: only ", "oob_score_ is NaN: only one "):
@@ -186,8 +167,7 @@ class StackFit(DecisionModel, OnnxExport):
             self.oob_decision_function_ = self._combine(training, linear, old)
             forest_proba = forest.oob_decision_function_
             del forest.oob_decision_function_  # its score stays, and files are smaller
-        if training.few_groups is not None:
-            warn_of_few_groups(training.few_groups)
+        warn_of_few_groups(training.few_groups)
         n_kept, seen = int(np.count_nonzero(training.weights)), np.isfinite(self.oob_decision_function_[:, 0])
         n_always = n_kept - int(np.count_nonzero(seen))
         warn_of_never_out(n_always, n_kept, forest.n_estimators, "oob_score_ and the choice of weights_")
@@ -195,23 +175,15 @@ class StackFit(DecisionModel, OnnxExport):
         if self.oob_score:
             # The label of a row is predicted by a threshold that was not tuned on this row.
             tuned = TunedRule(rule, training.labels, training.sample_weight, self._positive)
-            rows = partial(safe_indexing, indexable_rows(X)), training.groups_of
-            self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, *rows)
+            take_rows = partial(safe_indexing, indexable_rows(X))
+            self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, take_rows, training.groups_of)
             if is_roc_auc(self.oob_score):
                 # All members predict rows that they were not fitted to. The bias is assumed to be that of the forest.
-                too_low = forest.oob_score_ - score_out_of_bag(forest, tuned, forest_proba, *rows)
+                forest_score = score_out_of_bag(forest, tuned, forest_proba, take_rows, training.groups_of)
+                too_low = forest.oob_score_ - forest_score
                 self.oob_score_ = float(np.clip(self.oob_score_ + too_low, 0.0, 1.0))
                 if np.isnan(forest.oob_score_) and np.any(seen):
                     warn_of_single_sample(training.labels[training.weights > 0.0], self.classes_)
-
-    def _check_target(self, target: Target, cost: Any) -> Any:
-        """Return the threshold rule; raise ValueError if the labels do not allow a fit with this rule or scorer."""
-        find_positive(self.pos_label, target.classes)
-        rule = resolve_threshold(self.threshold, cost, len(target.classes), len(target.labels))
-        target.check_classes()
-        check_scorer(self, target)
-        check_groups_of_rule(rule, len(target.classes), target.few_groups)
-        return rule
 
     @property
     def _class_weight(self) -> Any:
@@ -265,10 +237,9 @@ class StackFit(DecisionModel, OnnxExport):
         is_seen = np.all([np.isfinite(score[:, 0]) for score in scores], axis=0)
         if len(scores) == 1 or not training.is_evidence(is_seen):
             if old is not None:
-                what = (
+                raise ValueError(
                     "too few of the new rows have an out-of-bag probability: pass more rows, or increase n_estimators"
                 )
-                raise ValueError(what)
             self.members_ = {"forest": forest}
             return proba
         combination = self._fit_combination(scores, training, np.flatnonzero(is_seen))
@@ -306,7 +277,7 @@ class StackFit(DecisionModel, OnnxExport):
         # The weights are scaled to sum to the effective number of independent rows or groups (Kish 1965).
         by_group = np.bincount(groups, weights)
         weights *= by_group.sum() / np.sum(by_group**2)
-        n_rarer = n_of_rarer(effective_counts(labels, weights, groups))
+        n_rarer = rarer_class_size(effective_counts(labels, weights, groups))
         return combine([score[sample] for score in scores], labels, weights, self.penalty * (1.0 + _FEW / n_rarer))
 
     def _fit_residual(self, training: _Training) -> NDArray[np.float64]:
@@ -417,10 +388,8 @@ class StackFit(DecisionModel, OnnxExport):
         self._warn_of_positive(rule)
         proba = self.oob_decision_function_
         is_seen = np.isfinite(proba[:, 0])
-        best = self._rule_on_training(rule, labels, sample_weight).best(proba[is_seen], is_seen)
-        if np.isnan(best):
-            raise ValueError(f"threshold={rule!r} needs out-of-bag samples of both classes: increase n_estimators")
-        self.threshold_ = best
+        tuned = self._rule_on_training(rule, labels, sample_weight)
+        self.threshold_ = tuned.require(tuned.best(proba[is_seen], is_seen), oob=True)
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
         if not hasattr(self, "oob_decision_function_"):

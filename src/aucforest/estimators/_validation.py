@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.utils import Tags
+from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, validate_data
 
 from aucforest._sklearn import check_sample_weight
 from aucforest.estimators._model_files import Model
-from aucforest.metrics.validation import unmask
+from aucforest.metrics.validation import class_codes, unmask
 from aucforest.tables.columns import (
     Categories,
     as_table,
@@ -46,6 +46,15 @@ def check_weights_of(X: Any, sample_weight: Any) -> NDArray[np.float64] | None:
     if sample_weight is None:
         return None
     return check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+
+
+def encode_labels(
+    y: Any, n_rows: int, classes: NDArray[Any], unknown_is: str = "no class of the model"
+) -> NDArray[np.int64]:
+    """Return the class index of the label of each row of X; raise ValueError for another length or unknown labels."""
+    labels = np.asarray(column_or_1d(y))
+    codes, _ = class_codes(labels, n_rows, labels=classes, name="y", of="X", unknown_is=unknown_is)
+    return codes.astype(np.int64)
 
 
 class FeatureModel(Model):

@@ -16,8 +16,7 @@ from aucforest.estimators._forest_files import FOREST_PART, TREES_PART
 from aucforest.estimators._forest_fit import ForestFit
 from aucforest.estimators._intervals import bounds_of
 from aucforest.estimators._paths import path_indicator
-from aucforest.estimators.out_of_bag import rows_to_tune_on
-from aucforest.estimators.thresholds import OF_ROWS, RULES
+from aucforest.estimators.thresholds import ROW_COSTS, RULES
 from aucforest.estimators.tree import AUCTreeClassifier
 from aucforest.fitting.bootstrap import HALVES, SCHEMES
 from aucforest.fitting.spec import SPLITTERS, criterion_name, tree_keys
@@ -322,7 +321,7 @@ class AUCForestClassifier(ForestFit):
         "class_weight": [dict, StrOptions({"balanced", "balanced_subsample"}), None],
         "shrinkage": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left"), None],
         "pos_label": [Real, str, "boolean", None],
-        "threshold": [StrOptions({*RULES, OF_ROWS}), dict, Interval(Real, 0.0, 1.0, closed="both"), None],
+        "threshold": [StrOptions({*RULES, ROW_COSTS}), dict, Interval(Real, 0.0, 1.0, closed="both"), None],
         "categorical_encoding": [StrOptions({"auto", *ENCODINGS}), list, tuple],
         "oob_score": ["boolean", _ScorerNames(set(get_scorer_names())), callable],
         "warm_start": ["boolean"],
@@ -438,9 +437,6 @@ class AUCForestClassifier(ForestFit):
         with self._fitting():
             self._fit_rows(self._validate_rows(X, y, sample_weight, groups, cost), start)
         return self
-
-    def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
-        self._set_threshold(threshold, rows_to_tune_on(self, threshold, X, y, sample_weight))
 
     @property
     def estimators_(self) -> list[AUCTreeClassifier]:

@@ -1,26 +1,36 @@
 """A linear classifier that maximizes ROC AUC."""
 
+import math
+from collections.abc import Callable
+from functools import cache, partial
 from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
 
+from aucforest._caller import warn
 from aucforest._sklearn import Interval, fit_context
 from aucforest.estimators._model_files import Field, Model, Part, are_finite, restore_fields, store_fields
-from aucforest.estimators._ranking_direction import Vector, calibrate, follow_path
 from aucforest.estimators._validation import check_weights_of
 from aucforest.fitting.target import code_classes, number_classes
-from aucforest.losses.pairwise import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs
+from aucforest.losses.pairwise import LARGEST_DISTANCE, LEAST_EPS, Pairs, check_pairs, value_and_gradient
 from aucforest.metrics import roc_auc_score
-from aucforest.metrics.validation import unmask
+from aucforest.metrics.validation import FloatArray, unmask
 from aucforest.persistence.model_file import Arrays, StoredModel, require
 from aucforest.tables.columns import check_table, decode_labels
 from aucforest.tables.dates import find_dates, table_of
+
+Objective = Callable[[FloatArray], tuple[float, FloatArray]]
+_LEAST_SLOPE = 1e-3  # of the log odds, so that they increase with the scores
+_STEP = math.sqrt(10.0)  # the maximum ratio of consecutive widths
 
 
 def _n_pairs(model: Any) -> int:
@@ -180,17 +190,17 @@ class LinearAUCClassifier(Model):
             self.loss_curve_ = list(curves) if n_classes > 2 else curves[0]
         return self
 
-    def _fit_pair(self, X: Vector, pairs: Pairs) -> tuple[Vector, float, list[float]]:
+    def _fit_pair(self, X: FloatArray, pairs: Pairs) -> tuple[FloatArray, float, list[float]]:
         """Return coefficients, intercept and loss curve of two classes."""
         scaler = StandardScaler().fit(X, sample_weight=pairs.weights)
         X = scaler.transform(X)
         eps, max_iter = self.eps or 0.1, self.max_iter or 200
-        theta, losses = follow_path(X, pairs, eps=eps, alpha=self.alpha, max_iter=max_iter, tol=self.tol)
+        theta, losses = _follow_path(X, pairs, eps=eps, alpha=self.alpha, max_iter=max_iter, tol=self.tol)
         score = X @ theta
         if roc_auc_score(pairs.positive, score, sample_weight=pairs.weights) < 0.5:
             theta, score = -theta, -score  # after outliers the solver may end with an AUC below 1/2
         deviation = np.sqrt(np.average(score**2, weights=pairs.weights)) or 1.0
-        slope, intercept = calibrate(score / deviation, pairs)
+        slope, intercept = _calibrate(score / deviation, pairs)
         coef = slope / deviation * theta / scaler.scale_
         return coef, intercept - float(coef @ scaler.mean_), losses
 
@@ -210,12 +220,12 @@ class LinearAUCClassifier(Model):
             f" {LARGEST_DISTANCE:g}: scale the column"
         )
 
-    def _margins(self, X: Any) -> Vector:
+    def _margins(self, X: Any) -> FloatArray:
         """Return the log odds of the second class of each pair, (n_samples, n_pairs)."""
         check_is_fitted(self)
         return self._validate(X, reset=False) @ self.coef_.T + self.intercept_
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: Any) -> FloatArray:
         """Compute the score of each sample.
 
         Parameters
@@ -231,7 +241,7 @@ class LinearAUCClassifier(Model):
         margins = self._margins(X)
         return margins[:, 0] if len(self.classes_) == 2 else self._couple(margins)
 
-    def predict_proba(self, X: Any) -> Vector:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Predict class probabilities.
 
         Parameters
@@ -254,7 +264,7 @@ class LinearAUCClassifier(Model):
         decision = self.decision_function(X)
         return self.classes_[(decision > 0.0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)]
 
-    def _couple(self, margins: Vector) -> Vector:
+    def _couple(self, margins: FloatArray) -> FloatArray:
         """Return log probabilities (n_samples, n_classes) from the log odds of the pairs."""
         n_classes = len(self.classes_)
         against = np.zeros((n_classes, n_classes, len(margins)))  # log odds of class j against class i
@@ -265,3 +275,88 @@ class LinearAUCClassifier(Model):
         # term 1 comes from the diagonal of `against`, which is 0.
         log_proba = -np.logaddexp.reduce(against, axis=1)
         return np.transpose(log_proba - np.logaddexp.reduce(log_proba, axis=0))
+
+
+def _follow_path(
+    X: FloatArray, pairs: Pairs, *, eps: float, alpha: float, max_iter: int, tol: float
+) -> tuple[FloatArray, list[float]]:
+    """Minimize the pairwise logistic loss with L-BFGS, then one minus the smoothed AUC with decreasing widths.
+
+    Returns the coefficients, and the loss after each iteration.
+
+    The columns of `X` must have the weighted mean 0. Widths decrease from 1 to `eps`, in units of the standard
+    deviation of the score, so neither the smoothed AUC nor its penalty depends on the length of theta.
+    """
+    weights = np.full(len(X), 1.0 / len(X)) if pairs.weights is None else pairs.weights / pairs.weights.sum()
+    losses: list[float] = []
+
+    def logistic(theta: FloatArray) -> tuple[float, FloatArray]:
+        value, slopes = value_and_gradient(pairs, X @ theta, "logistic", 1.0)
+        return value + 0.5 * alpha * float(theta @ theta), slopes @ X + alpha * theta
+
+    def smoothed(theta: FloatArray, width: float) -> tuple[float, FloatArray]:
+        score = X @ theta
+        deviation = np.sqrt(weights @ score**2)
+        score /= deviation
+        theta = theta / deviation
+        value, slopes = value_and_gradient(pairs, score, "sigmoid", width)
+        # The component of the gradient that only changes the length of theta is removed.
+        along = slopes @ score + alpha * (theta @ theta)
+        gradient = ((slopes - along * weights * score) @ X + alpha * theta) / deviation
+        return value + 0.5 * alpha * float(theta @ theta), gradient
+
+    theta = _descend(logistic, np.zeros(X.shape[1]), losses, max_iter, tol)
+    n_widths = 1 + math.ceil(max(0.0, math.log(1.0 / eps, _STEP)))
+    for width in np.geomspace(max(1.0, eps), eps, n_widths):
+        deviation = np.sqrt(weights @ (X @ theta) ** 2)
+        if not deviation > 0.0:
+            break  # no feature separates the classes
+        theta = _descend(partial(smoothed, width=width), theta / deviation, losses, max_iter, tol)
+    return theta, losses
+
+
+@cache
+def thread_controller() -> ThreadpoolController:
+    """Return the controller of the threads of loaded libraries, cached because creating it takes milliseconds."""
+    return ThreadpoolController()
+
+
+def _lbfgs(objective: Objective, start: FloatArray, **arguments: Any) -> OptimizeResult:
+    """Return the result of L-BFGS with one thread of BLAS, because more threads are slower for its small matrices."""
+    with thread_controller().limit(limits=1, user_api="blas"):
+        return minimize(objective, start, jac=True, method="L-BFGS-B", **arguments)
+
+
+def _descend(objective: Objective, start: FloatArray, losses: list[float], max_iter: int, tol: float) -> FloatArray:
+    """Return the parameters found by L-BFGS; append the loss of each iteration to `losses`."""
+    result = _lbfgs(
+        objective,
+        start,
+        callback=lambda intermediate_result: losses.append(float(intermediate_result.fun)),
+        options={"maxiter": max_iter, "gtol": tol, "ftol": 64 * np.finfo(np.float64).eps},
+    )
+    if result.nit >= max_iter:
+        warn(f"L-BFGS did not converge in max_iter={max_iter} iterations", ConvergenceWarning)
+    return result.x
+
+
+def _calibrate(score: FloatArray, pairs: Pairs) -> tuple[float, float]:
+    """Return the slope and the intercept of a logistic regression on the standardized score, with Platt's targets.
+
+    The slope is bounded below by a positive number, so the ranking does not change.
+    """
+    weights = np.ones(score.size) if pairs.weights is None else pairs.weights
+    positive_weight, negative_weight = weights @ pairs.positive, weights @ ~pairs.positive
+    target = np.where(pairs.positive, (positive_weight + 1.0) / (positive_weight + 2.0), 1.0 / (negative_weight + 2.0))
+    weights = weights / weights.sum()
+
+    def log_loss(parameters: FloatArray) -> tuple[float, FloatArray]:
+        margin = parameters[0] * score + parameters[1]
+        residual = weights * (expit(margin) - target)
+        value = weights @ (np.logaddexp(0.0, margin) - target * margin)
+        return float(value), np.array([residual @ score, residual.sum()])
+
+    start = np.array([1.0, np.log(positive_weight / negative_weight)])
+    options = {"gtol": 1e-10, "ftol": 0.0, "maxiter": 200}
+    result = _lbfgs(log_loss, start, bounds=[(_LEAST_SLOPE, None), (None, None)], options=options)
+    return float(result.x[0]), float(result.x[1])

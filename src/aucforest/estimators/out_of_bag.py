@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import get_scorer
-from sklearn.utils import column_or_1d
 
 from aucforest._caller import warn
-from aucforest.estimators._validation import check_weights_of
+from aucforest.estimators._validation import check_weights_of, encode_labels
 from aucforest.estimators.thresholds import (
     TunedRule,
     check_groups_of_rule,
@@ -46,7 +45,7 @@ def _score_codes(metric: Any, estimator: Any, X: Any, y: NDArray[Any], sample_we
 
 
 # Names of scikit-learn scorers that depend on which of two classes is positive.
-_OF_POSITIVE = (
+_POSITIVE_SCORERS = (
     "average_precision", "f1", "jaccard", "neg_negative_likelihood_ratio", "positive_likelihood_ratio", "precision",
     "recall",
 )  # fmt: skip
@@ -102,7 +101,7 @@ class OutOfBagScorer:
         # With two classes, the positive class comes last and gets the label 1.
         self._order = positive_last(forest) if is_coded else np.arange(len(forest.classes_))
         self._classes: NDArray[Any] = np.argsort(self._order) if is_coded else forest.classes_
-        if isinstance(scoring, str) and (scoring in _OF_POSITIVE or find_at_k(scoring) is not None):
+        if isinstance(scoring, str) and (scoring in _POSITIVE_SCORERS or find_at_k(scoring) is not None):
             warn_of_positive(f"{parameter}={scoring!r}", forest)
 
     def score(
@@ -200,10 +199,7 @@ def training_rows(
     if not forest.bootstrap:
         raise ValueError("out-of-bag samples need a forest with bootstrap=True")
     X = forest._validate_X(X, reset=False)  # without target rates, which must leave out the row itself
-    given = np.asarray(column_or_1d(y))
-    if len(given) != len(X):
-        raise ValueError(f"y has {len(given)} samples, but X has {len(X)}")
-    labels = class_codes(given, len(given), labels=forest.classes_)[0].astype(np.uint16)
+    labels = encode_labels(y, len(X), forest.classes_).astype(np.uint16)
     weight = check_weights_of(X, sample_weight)
     kept = np.arange(len(X)) if weight is None else np.flatnonzero(weight)
     params = forest.get_params(deep=False)

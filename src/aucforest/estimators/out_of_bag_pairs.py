@@ -120,11 +120,6 @@ def bytes_of_pairs(n_rows: int, n_classes: int, n_trees: int) -> int:
     return 2 * 8 * n_rows * n_trees * (1 + count_columns(n_classes))
 
 
-def pairs_of(forest: Any, training: TrainingRows, n_jobs: int | None) -> "OutOfBagPairs":
-    """Return the pairs of a fitted forest, given its training data."""
-    return OutOfBagPairs(training, forest._in_groups(), len(forest.classes_), forest._seed, n_jobs)
-
-
 def _mean_over_classes(found: NDArray[np.float64]) -> tuple[float, float]:
     """Return the means over pairs of classes of the ROC AUC and of 1 / (number of trees)."""
     score, per_tree = (found[:, [0, 2]] / found[:, 1:2]).mean(axis=0).tolist()
@@ -134,19 +129,13 @@ def _mean_over_classes(found: NDArray[np.float64]) -> tuple[float, float]:
 class OutOfBagPairs:
     """Out-of-bag predictions of single trees for a sample of rows, which correct the out-of-bag ROC AUC.
 
-    For more than two classes this is Hand and Till's mean over pairs of classes. `groups` are consecutive groups of
-    trees that together make up the forest.
+    For more than two classes this is Hand and Till's mean over pairs of classes. `training` are the training data of a
+    fitted forest.
     """
 
-    def __init__(
-        self,
-        training: TrainingRows,
-        groups: Iterable[tuple[range, PackedTrees]],
-        n_classes: int,
-        seed: int,
-        n_jobs: int | None,
-    ) -> None:
-        self._n_classes, self._n_jobs, n_trees = n_classes, n_jobs, len(training.bags.keys)
+    def __init__(self, forest: Any, training: TrainingRows, n_jobs: int | None) -> None:
+        n_classes, seed, n_trees = len(forest.classes_), forest._seed, len(forest.trees_)
+        self._n_classes, self._n_jobs = n_classes, n_jobs
         kept = training.bags.all_kept
         rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
         # Each half gets a random one of two consecutive trees, so the first trees have the halves of a smaller forest.
@@ -155,7 +144,7 @@ class OutOfBagPairs:
         self._is_out = np.empty((n_trees, len(rows)))
         self._proba = np.empty((count_columns(n_classes), n_trees, len(rows)))
         if len(rows) > 0:
-            self._predict(training, groups, rows)
+            self._predict(training, forest._in_groups(), rows)
         # From here on, rows are sorted by class.
         order = np.argsort(training.labels[rows], kind="stable")
         self._is_out, self._proba = (np.ascontiguousarray(each[..., order]) for each in (self._is_out, self._proba))

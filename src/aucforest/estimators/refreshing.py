@@ -1,6 +1,5 @@
 """Refreshing a fitted model with new rows: a new fit is combined with the old model, if the old model still helps."""
 
-from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -8,11 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from aucforest._sklearn import num_samples
-from aucforest.estimators._validation import check_weights_of
+from aucforest.estimators._validation import check_weights_of, encode_labels
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.estimators.stacking import AUCStackingClassifier
@@ -22,7 +20,6 @@ from aucforest.metrics.classification import log_loss
 from aucforest.metrics.confidence import compare_auc
 from aucforest.metrics.intervals import require_level, t_quantile
 from aucforest.metrics.roc import class_roc_auc
-from aucforest.metrics.validation import class_codes
 
 
 class Difference(NamedTuple):
@@ -154,22 +151,21 @@ def refresh(
     if hasattr(model, "text_formats_"):
         new.text_formats_ = model.text_formats_
     seen = np.isfinite(new.oob_decision_function_[:, 0])
+    labels, old_proba, new_proba = labels[seen], proba[seen], new.oob_decision_function_[seen]
     weights = None if weights is None else weights[seen]
-    given = labels[seen], new.oob_decision_function_[seen], proba[seen], weights
-    numbers = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][seen]
-    losses = log_loss(*given[:2], weights), log_loss(labels[seen], proba[seen], weights)
+    group_indices = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1][seen]
+    roc_auc = _compare(labels, new_proba, old_proba, weights, group_indices, level)
+    losses = log_loss(labels, new_proba, weights), log_loss(labels, old_proba, weights)
     old_weight = float(new.weights_[0]) if "old" in new.members_ else 0.0
-    return Refresh(new, old_weight, _compare(*given, numbers, level), losses)
+    return Refresh(new, old_weight, roc_auc, losses)
 
 
 def _check_rows(
     model: Any, X: Any, y: Any, sample_weight: NDArray[np.float64] | None, groups: NDArray[Any] | None
 ) -> NDArray[np.int64]:
     """Return the class indices of new rows; raise ValueError for other classes, or too few or already used rows."""
-    y = np.asarray(column_or_1d(y))
-    named: dict[str, Any] = {"name": "y", "of": "X", "unknown_is": "no class of the old model"}
-    labels = class_codes(y, num_samples(X), labels=model.classes_, **named)[0].astype(np.int64)
-    kept = np.ones(len(y), dtype=bool) if sample_weight is None else sample_weight > 0.0
+    labels = encode_labels(y, num_samples(X), model.classes_, "no class of the old model")
+    kept = np.ones(len(labels), dtype=bool) if sample_weight is None else sample_weight > 0.0
     units, what = (np.flatnonzero(kept), "rows") if groups is None else (groups[kept], "groups")
     for k, label in enumerate(model.classes_.tolist()):
         n_units = len(np.unique(units[labels[kept] == k]))
@@ -179,20 +175,19 @@ def _check_rows(
                 " keep the old model until there are more"
             )
     while model is not None:
-        is_seen = False
-        with suppress(ValueError):
-            is_seen = bool(training_rows(getattr(model, "_forest", model), X, y, sample_weight, same_weights=False))
-        if is_seen:
+        try:
+            training_rows(getattr(model, "_forest", model), X, y, sample_weight, same_weights=False)
+        except ValueError:
+            model = getattr(model, "members_", {}).get("old")
+        else:
             raise ValueError("these are the rows that the old model was fitted to: pass new ones")
-        model = getattr(model, "members_", {}).get("old")
     return labels
 
 
 def _unfitted(model: Any) -> AUCStackingClassifier:
     """Return an unfitted stack with the parameters of a model; for a forest, without other members."""
-    params = {
-        name: model._params_to_store()[name] for name in ("pos_label", "threshold")
-    }  # without the costs of the old rows
+    stored = model._params_to_store()  # without the costs of the old rows
+    params = {name: stored[name] for name in ("pos_label", "threshold")}
     if isinstance(model, AUCStackingClassifier):
         return clone(model).set_params(**params)
     forest = clone(model).set_params(warm_start=False)

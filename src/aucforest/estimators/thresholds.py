@@ -21,8 +21,8 @@ from aucforest.tree.random import RESAMPLED_TREES
 
 TUNED = ("gmean", "youden", "f1")
 RULES = ("prevalence", *TUNED)
-OF_ROWS = "cost"  # the rule that uses the costs of each row from the argument `cost` of `fit`
-OF_FIT = "fit"  # stands for the argument `cost` of `fit` in a rule with an alert budget
+ROW_COSTS = "cost"  # the rule that uses the costs of each row from the argument `cost` of `fit`
+FIT_COSTS = "fit"  # stands for the argument `cost` of `fit` in a rule with an alert budget
 
 # To estimate the standard deviation of a threshold, N_GROUPS groups of trees are resampled _N_RESAMPLES times.
 N_GROUPS, _N_RESAMPLES = 20, 50
@@ -37,7 +37,7 @@ def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classe
     """Validate and return the rule of a fit, with `cost` in it if the rule takes the argument `cost` of `fit`."""
     if not takes_costs(threshold):
         if cost is not None:
-            either = f"{OF_ROWS!r} or {{'alerts': k, 'cost': {OF_FIT!r}}}"
+            either = f"{ROW_COSTS!r} or {{'alerts': k, 'cost': {FIT_COSTS!r}}}"
             raise ValueError(f"cost needs threshold={either}, but threshold is {threshold!r}")
         check_threshold(threshold, n_classes, n_rows)
         return threshold
@@ -60,8 +60,8 @@ def resolve_threshold(threshold: Any, cost: NDArray[np.float64] | None, n_classe
 def takes_costs(threshold: Any) -> bool:
     """Return whether a rule takes its costs from the argument `cost` of `fit`."""
     if not isinstance(threshold, dict):
-        return bool(threshold == OF_ROWS)
-    return "alerts" in threshold and isinstance(threshold.get("cost"), str) and threshold["cost"] == OF_FIT
+        return bool(threshold == ROW_COSTS)
+    return "alerts" in threshold and isinstance(threshold.get("cost"), str) and threshold["cost"] == FIT_COSTS
 
 
 def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
@@ -87,7 +87,7 @@ def check_threshold(threshold: Any, n_classes: int, n_rows: int | None) -> None:
 
 def is_tuned(threshold: Any, n_classes: int) -> bool:
     """Return whether a rule is tuned on out-of-bag predictions."""
-    return n_classes == 2 and (threshold in (*TUNED, OF_ROWS) or isinstance(threshold, dict))
+    return n_classes == 2 and (threshold in (*TUNED, ROW_COSTS) or isinstance(threshold, dict))
 
 
 def has_bound(threshold: Any) -> bool:
@@ -125,8 +125,10 @@ def warn_of_positive(setting: str, model: Any) -> None:
         )
 
 
-def warn_of_few_groups(few: FewGroups) -> None:
-    """Warn that a class occurs in too few groups for choices by out-of-bag scores."""
+def warn_of_few_groups(few: FewGroups | None) -> None:
+    """Warn if a class occurs in too few groups for choices by out-of-bag scores."""
+    if few is None:
+        return
     warn(
         f"groups: only {few.n_groups} groups have samples of class {few.label!r}, fewer than {LEAST_GROUPS}: out-of-bag"
         " probabilities of it are too low, and no shrinkage, mixture of criteria or calibration is chosen by them"
@@ -183,6 +185,19 @@ class TunedRule:
         weights, scores = None if self.weights is None else self.weights[rows], proba[:, self.positive]
         return optimal_threshold(is_positive, scores, criterion=criterion, cost=cost, sample_weight=weights)
 
+    def best_of_sums(self, sums: Sums, mean_of_trees: MeanOfTrees) -> float:
+        """Return the best threshold for out-of-bag sums of all rows, or NaN if they have only one class."""
+        seen = sums.n_trees > 0
+        return self.best(mean_of_trees(sums.total[seen], sums.n_trees[seen, None]), seen)
+
+    def require(self, best: float, *, oob: bool) -> float:
+        """Return the best threshold; raise ValueError if it is NaN."""
+        if np.isnan(best):
+            samples = "out-of-bag samples of both classes: increase n_estimators"
+            samples = samples if oob else "samples of both classes in y"
+            raise ValueError(f"threshold={self.threshold!r} needs {samples}")
+        return best
+
     def for_sample(self, rows: NDArray[np.int64]) -> "TunedRule":
         """Return the rule for a sample of the rows, with weights that restore the class frequencies of all rows."""
         kept = self.labels if self.weights is None else self.labels[self.weights > 0]
@@ -191,33 +206,20 @@ class TunedRule:
         return TunedRule(self._rule_at(rows), self.labels[rows], weights, self.positive)
 
 
-def tune_threshold(
-    rule: TunedRule, sums: Sums, of_groups: tuple[Sums, NDArray[np.int64] | None], mean_of_trees: MeanOfTrees, seed: int
-) -> tuple[float, float]:
-    """Return a tuned threshold for two classes, and its standard deviation over resampled groups of trees.
+def threshold_spread(rule: TunedRule, sums: Sums, mean_of_trees: MeanOfTrees, seed: int) -> float:
+    """Return the standard deviation of a tuned threshold over resampled groups of trees.
 
-    `of_groups` are the sums over groups of trees, with the group as the first axis, and their rows, None for all rows.
+    The first axis of `sums` is the group.
     """
-
-    def best_of(rule: TunedRule, sums: Sums) -> float:
-        seen = sums.n_trees > 0
-        return rule.best(mean_of_trees(sums.total[seen], sums.n_trees[seen, None]), seen)
-
-    best = best_of(rule, sums)
-    if np.isnan(best):
-        raise ValueError(
-            f"threshold={rule.threshold!r} needs out-of-bag samples of both classes: increase n_estimators"
-        )
-    (total, n_trees), rows = of_groups
-    rule = rule if rows is None else rule.for_sample(rows)
+    total, n_trees = sums
     generator = np.random.default_rng([seed, RESAMPLED_TREES])
     resamples = generator.multinomial(len(total), np.full(len(total), 1 / len(total)), size=_N_RESAMPLES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the required precision may not be reached
         resampled = (Sums(np.tensordot(times, total, 1), times @ n_trees) for times in resamples)
-        thresholds = np.array([best_of(rule, sums) for sums in resampled])
+        thresholds = np.array([rule.best_of_sums(sums, mean_of_trees) for sums in resampled])
     thresholds = thresholds[np.isfinite(thresholds)]
-    return best, float(np.std(thresholds, ddof=1)) if len(total) > 1 and len(thresholds) > 1 else float("nan")
+    return float(np.std(thresholds, ddof=1)) if len(total) > 1 and len(thresholds) > 1 else float("nan")
 
 
 def cross_fit_labels(

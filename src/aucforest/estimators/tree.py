@@ -105,10 +105,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
     class frequency finds the best of all such splits. If constraints on the children rule out this split, the best
     allowed split in this order is used. With more classes, the categories are ordered by the first principal component
     of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best split can then be
-    missed. In simulated nodes of 3 to 8 categories and classes it was missed in 18 % of the nodes with "auc", 1 % with
-    "gini", 10 % with "entropy" and 24 % with "hellinger". The loss of gain was 1.1, 0.1, 0.9 and 1.1 % on average,
-    and up to 50 % in a single node (:doc:`details </mathematics/trees>`). Categories that were not in the node, or not
-    in the training data, go to the same side as missing values.
+    missed, for about 1 % of the gain on average (:doc:`details </mathematics/trees>`). Categories that were not in the
+    node, or not in the training data, go to the same side as missing values.
 
     A custom criterion is a function ``f(left_totals, node_totals) -> score`` compiled by ``numba.njit``. Both arguments
     are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child

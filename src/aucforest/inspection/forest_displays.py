@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from aucforest._display import Display
 from aucforest._sklearn import safe_indexing
 from aucforest.estimators.out_of_bag import OutOfBagScorer, is_roc_auc, training_rows
-from aucforest.estimators.out_of_bag_pairs import pairs_of
+from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.models import check_count, check_forest, name_of_score
 from aucforest.tables.rows import indexable_rows
@@ -183,7 +183,7 @@ class OOBCurveDisplay(Display):
         scorer = OutOfBagScorer(forest, scoring)
         X = indexable_rows(X)
         rows = training_rows(forest, X, y, sample_weight)
-        pairs, points = pairs_of(forest, rows, forest.n_jobs) if is_roc_auc(scoring) else None, []
+        pairs, points = OutOfBagPairs(forest, rows, forest.n_jobs) if is_roc_auc(scoring) else None, []
         for n_trees, seen, proba in first_trees(forest, rows, n_points):
             score = scorer.score(safe_indexing(X, seen), rows.labels[seen], proba, rows.weights_of(seen))
             points.append((n_trees, score if pairs is None else pairs.correct(score, n_trees, seen, proba)))

@@ -16,7 +16,7 @@ from aucforest._optional import import_optional
 from aucforest._progress import progress_bar
 from aucforest._sklearn import safe_indexing
 from aucforest.estimators.out_of_bag import OutOfBagScorer, Scorer, is_roc_auc, training_rows
-from aucforest.estimators.out_of_bag_pairs import pairs_of
+from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs
 from aucforest.fitting.bootstrap import BLOCK_ROWS
 from aucforest.fitting.growing import ParallelMap, thread_map
 from aucforest.fitting.out_of_bag import RatedRows, TrainingRows, sum_out_of_bag, warn_of_never_out
@@ -276,7 +276,7 @@ def oob_permutation_importance(
         result = measure_importance(parts, proba, permuted(), n_repeats, names, thread_map(n_jobs))
     baseline_score = result.baseline_score
     if is_roc_auc(scoring):
-        pairs = pairs_of(forest, rows, n_jobs)
+        pairs = OutOfBagPairs(forest, rows, n_jobs)
         baseline_score = pairs.correct(baseline_score, len(forest.trees_), indices, proba)
     return replace(result, baseline_score=baseline_score, scoring=name_of_score(scoring))
 

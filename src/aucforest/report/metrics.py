@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import entr
 
-from aucforest.estimators.out_of_bag_pairs import pairs_of
+from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs
 from aucforest.estimators.thresholds import takes_costs
 from aucforest.fitting.out_of_bag import TrainingRows
 from aucforest.inspection.forest_displays import first_trees
@@ -249,7 +249,7 @@ def cost_matrix(model: Any) -> FloatArray | None:
 
 def auc_by_trees(forest: Any, training: TrainingRows) -> FloatArray:
     """Return up to 12 rows: number of trees, out-of-bag ROC AUC and its bounds (NaN for more than two classes)."""
-    points, pairs = [], pairs_of(forest, training, forest.n_jobs)
+    points, pairs = [], OutOfBagPairs(forest, training, forest.n_jobs)
     for n_trees, seen, proba in first_trees(forest, training, _MOST_TREE_POINTS):
         labels = training.labels[seen]
         if np.unique(labels).size < len(forest.classes_):

@@ -7,19 +7,19 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info
 
 from aucforest import LinearAUCClassifier
-from aucforest.estimators import _ranking_direction
+from aucforest.estimators import linear
 from aucforest.losses.pairwise import value_and_gradient
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_every_stage_has_its_gradient_and_its_penalty(monkeypatch, weighted):
-    objectives, lbfgs = [], _ranking_direction._lbfgs
+    objectives, lbfgs = [], linear._lbfgs
 
     def spy(objective, start, **arguments):
         objectives.append(objective)
         return lbfgs(objective, start, **arguments)
 
-    monkeypatch.setattr(_ranking_direction, "_lbfgs", spy)
+    monkeypatch.setattr(linear, "_lbfgs", spy)
     X, y = make_classification(n_samples=60, n_features=4, random_state=0)
     weights = np.random.default_rng(0).exponential(size=60) if weighted else None
     for alpha in (0.0, 0.3):
@@ -45,7 +45,7 @@ def test_widths_fall_in_steps(monkeypatch, eps, n_widths):
             widths.append([loss, width])
         return value_and_gradient(pairs, scores, loss, width)
 
-    monkeypatch.setattr(_ranking_direction, "value_and_gradient", spy)
+    monkeypatch.setattr(linear, "value_and_gradient", spy)
     X, y = make_classification(n_samples=100, flip_y=0.2, random_state=0)
     LinearAUCClassifier(eps=eps).fit(X, y)
     assert [loss for loss, _ in widths] == ["logistic"] + n_widths * ["sigmoid"]
@@ -64,6 +64,6 @@ def test_tiny_matrices_are_not_handed_to_threads():
         during.extend(blas_threads())
         return float(theta @ theta), 2.0 * theta
 
-    _ranking_direction._lbfgs(objective, np.ones(2))
+    linear._lbfgs(objective, np.ones(2))
     assert set(during) == {1}
     assert blas_threads() == before
