@@ -117,18 +117,6 @@ def test_every_category_has_a_coefficient_however_rare():
     assert np.abs(of_categories[counts == 1]).mean() < 0.7 * np.abs(of_categories[counts > 5]).mean()
 
 
-def test_an_unseen_category_is_like_a_coefficient_of_0():
-    table, y, _ = with_categories()
-    model = AdditiveClassifier((0,)).fit(table, y)
-    unseen = np.column_stack(([1000.0, 2.5, -1.0, 1e9], np.zeros(4)))
-    splines = np.maximum(model._scaled(unseen)[:, model.knot_indices_] - model.knots_, 0.0)
-    dense = np.column_stack((model._scaled(unseen), splines))
-    expected = expit(dense @ model.column_weights_[0, : dense.shape[1]] + model.intercepts_)
-    np.testing.assert_allclose(model.predict_proba(unseen)[:, 1], expected)
-    # where no training sample is without a category, neither has a missing one a coefficient
-    np.testing.assert_allclose(model.predict_proba(np.array([[np.nan, 0.0]]))[:, 1], expected[0])
-
-
 def test_many_categories_take_little_memory():
     """A matrix of all rows and categories would take 8 GB."""
     table, y, _ = with_categories(20_000, 10**5)

@@ -15,10 +15,8 @@ from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.out_of_bag import Sums
 from aucforest.metrics import roc_auc_score
 from aucforest.persistence import model_file
-from tests.estimators.data import digest, make_table, small_forest
+from tests.estimators.data import UNSCORED, digest, make_table, small_forest
 from tests.reference import calibration as reference
-
-UNSCORED = "ignore:.* no out-of-bag probability"
 
 
 def simulate(n_classes, n_rows=4000, *, slope=1.7, n_trees=10, seed=0):
@@ -46,30 +44,6 @@ def test_the_formula_divides_odds_by_rates(sizes, n_sampled):
     np.testing.assert_allclose(calibration.apply(proba), expected / expected.sum(axis=1, keepdims=True))
     assert np.isnan(calibration.slope_std)
     assert calibration.n_samples == 0
-
-
-def test_equal_rates_need_no_formula():
-    labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
-    assert odds_formula(None, 2) is None
-    assert odds_formula(BootstrapSampler.of_all(100, 50), 2) is None
-    assert odds_formula(BootstrapSampler.of_strata(labels, np.array([45, 5])), 2) is None
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_fit_finds_what_made_the_labels(n_classes, weighted):
-    sample, proba = simulate(n_classes, 40_000)
-    if weighted:
-        sample = sample._replace(weights=np.random.default_rng(1).choice([0.1, 0.2, 0.3], len(proba)))
-    frequencies = frequencies_of(sample)
-    fitted = calibrate(sample, frequencies, None, 300)
-    assert fitted.slope == pytest.approx(1.7, abs=4 * fitted.slope_std)
-    assert fitted.slope_std < 0.06
-    assert fitted.n_samples == 40_000
-    np.testing.assert_allclose(fitted.intercepts - fitted.intercepts[0], np.linspace(0, -2, n_classes), atol=0.12)
-    # The likelihood is greatest where the means are the class frequencies, but for the penalty.
-    mean = np.average(fitted.apply(proba), axis=0, weights=sample.weights)
-    np.testing.assert_allclose(mean, frequencies, atol=2e-4)
 
 
 def test_two_classes_are_a_logistic_regression():

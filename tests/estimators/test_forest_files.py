@@ -1,13 +1,12 @@
 """What files hold of forests: every option and every threshold comes back."""
 
-import numba
 import numpy as np
 import pandas as pd
 import pytest
 
 from aucforest import AUCTreeClassifier, LinearAUCClassifier
-from tests.estimators.data import make_table, small_forest, small_tree
-from tests.estimators.test_model_files import assert_same_model, assert_same_predictions, saved
+from tests.estimators.data import assert_same, make_table, own_auc, small_forest, small_tree
+from tests.estimators.test_model_files import assert_same_predictions, saved
 
 N_ROWS = 60
 RANDOM = np.random.default_rng(0)
@@ -74,11 +73,6 @@ TABLES = {
 }  # fmt: skip
 
 
-@numba.njit
-def difference(left, total):
-    return abs(left[0] / total[0] - left[1] / total[1]) if total[0] * total[1] > 0 else 0.0
-
-
 RULES = [
     None, "prevalence", "gmean", "youden", "f1", 0.0, 0.3, 1.0,
     *({"cost": [[0.0, a, b], [c, 0.0, d], [a, b, 0.0]]} for a, b, c, d in ((3, 1, 1, 2), (0, 0, 1, 1), (1e307,) * 4)),
@@ -86,7 +80,7 @@ RULES = [
 
 
 COMMON = [
-    {}, {"criterion": "gini"}, {"criterion": difference}, {"splitter": "random"}, {"max_bins": None},
+    {}, {"criterion": "gini"}, {"criterion": own_auc}, {"splitter": "random"}, {"max_bins": None},
     {"max_leaf_nodes": 3}, {"monotonic_cst": "all"}, {"bootstrap": False}, {"sampling": "rates"},
     {"sampling": "balanced", "calibration": "auto"}, {"class_weight": "balanced"}, {"categorical_features": [0, 1]},
     {"oob_score": True, "threshold": "f1", "sampling": "balanced", "n_estimators": 20},
@@ -119,7 +113,7 @@ def made(options, y, n_features):
 def assert_comes_back(model, X, folder):
     own = callable(getattr(model, "criterion", None))
     loaded = saved(model, folder)
-    assert_same_model(model.set_params(criterion=None) if own else model, loaded)
+    assert_same(model.set_params(criterion=None) if own else model, loaded)
     assert_same_predictions(model, loaded, X)
     for tree in getattr(loaded, "trees_", []):
         tree.validate()

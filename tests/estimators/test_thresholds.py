@@ -1,26 +1,19 @@
 """Labels from probabilities: rules that are tuned out of bag against all cuts there are, and those that are not."""
 
 import pickle
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import sklearn
 from sklearn.base import clone
-from sklearn.metrics import make_scorer
-from sklearn.model_selection import cross_validate
 
 from aucforest import load
 from aucforest.metrics.thresholds import decide
-from tests.estimators.data import make_table, small_forest
+from tests.estimators.data import UNSCORED, WEIGHT, X3, Y3, make_rare, small_forest
 from tests.persistence.trees import assert_same_trees
 from tests.reference.metrics import cheapest_within, decision_counts, threshold_within, total_cost
 
-X, SCORE = make_table(n_rows=300, seed=2)
-Y = np.where((SCORE == 1) & (np.arange(300) % 3 == 0), "rare", "common")
-X3, Y3 = make_table(n_rows=300, n_classes=3, seed=1)
-WEIGHT = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 300)
+X, Y = make_rare(300, seed=2)
 
 COST = {"cost": [[-1, 2], [9, 0.5]]}
 GAINS = {
@@ -32,7 +25,6 @@ GAINS = {
 BOUNDS = [{"alerts": 0.1}, {"alerts": 40}, {"precision": 0.15}, {"recall": 0.8}, {"fpr": 0.2}]
 BUDGET = {"alerts": 0.1} | COST
 RULES = ["gmean", "youden", "f1", COST, *BOUNDS, BUDGET]
-UNSCORED = "ignore:.* no out-of-bag probability"
 
 
 def best_by_hand(rule, is_positive, scores, weights):
@@ -121,9 +113,7 @@ def test_costs_of_rows(weight, tmp_path):
         assert (loaded.threshold_, loaded.threshold) == (forest.threshold_, "cost")
         # Costs of the rows are not in the file, so trees are not added by another rule.
         loaded.set_params(warm_start=True, n_estimators=40)
-        with pytest.raises(
-            ValueError, match=r"^threshold='cost' needs the costs of errors for each sample: fit\(X, y, "
-        ):
+        with pytest.raises(ValueError, match=r"^threshold='cost' needs the costs of errors for each sample: fit\(X"):
             loaded.fit(X, Y, weight)
         assert len(loaded) == 30
     grown = loaded.fit(X, Y, weight, cost=costs)
@@ -154,28 +144,6 @@ def _check_a_budget(forest, costs, weight, tmp_path):
             loaded.set_threshold(loaded.threshold, X, Y, weight)
 
 
-def test_costs_of_rows_are_split_with_them():
-    costs = np.zeros((300, 2, 2))
-    costs[:, 0, 1], costs[:, 1, 0] = np.random.default_rng(1).exponential([1.0, 20.0], (300, 2)).T
-
-    def mean_cost(y, labels, cost):
-        wrong = y != labels
-        return float(
-            cost[wrong, (y[wrong] == "rare").astype(int), (labels[wrong] == "rare").astype(int)].sum() / len(y)
-        )
-
-    with sklearn.config_context(enable_metadata_routing=True):
-        forest = small_forest(20, threshold="cost").set_fit_request(cost=True)
-        scoring = make_scorer(mean_cost, greater_is_better=False).set_score_request(cost=True)
-        found = cross_validate(
-            forest, X, Y, params={"cost": costs}, cv=3, scoring=scoring, return_estimator=True, return_indices=True
-        )
-    for fitted, train, test, score in zip(found["estimator"], *found["indices"].values(), found["test_score"]):
-        alone = small_forest(20, threshold={"cost": costs[train]}).fit(X[train], Y[train])
-        assert fitted.threshold_ == alone.threshold_
-        assert score == -mean_cost(Y[test], alone.predict(X[test]), costs[test])
-
-
 @pytest.mark.parametrize(
     ("threshold", "cost", "labels", "sentence"),
     [
@@ -196,24 +164,21 @@ def test_bad_costs_of_rows(threshold, cost, labels, sentence):
     assert not hasattr(forest, "trees_")
 
 
-@pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_threshold_of_other_samples(rule):
-    table, score = make_table(n_rows=200, seed=5)
-    y = np.where((score == 1) & (np.arange(200) % 3 == 0), "rare", "common")
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_a_threshold_of_other_samples(bootstrap):
+    table, y = make_rare(200, seed=5)
     weights = WEIGHT[:200]
-    forest = small_forest(20, threshold="gmean", bootstrap=True).fit(X, Y)
-    assert forest.set_threshold(rule, table, y, weights, oob=False) is forest
+    forest = small_forest(20, threshold="gmean" if bootstrap else None, bootstrap=bootstrap).fit(X, Y)
     scores = forest.predict_proba(table)[:, 1]
-    if rule == {"alerts": 40}:  # a number is one of these samples
-        best = threshold_within("alerts", 40 / np.count_nonzero(weights), y == "rare", scores, weights)
-    else:
-        best = best_by_hand(rule, y == "rare", scores, weights)
-    assert forest.threshold_ == best
-    assert forest.threshold == rule
-    assert not hasattr(forest, "threshold_std_")
-    other = small_forest(20, bootstrap=False).fit(X, Y)
-    assert other.set_threshold(rule, table, y, weights, oob=False).threshold_ >= 0.0
-    assert other.set_threshold("prevalence", oob=False).threshold_ == np.mean(Y == "rare")
+    for rule in RULES:
+        assert forest.set_threshold(rule, table, y, weights, oob=False) is forest
+        if rule == {"alerts": 40}:  # a number is one of these samples
+            best = threshold_within("alerts", 40 / np.count_nonzero(weights), y == "rare", scores, weights)
+        else:
+            best = best_by_hand(rule, y == "rare", scores, weights)
+        assert (forest.threshold, forest.threshold_) == (rule, best)
+        assert not hasattr(forest, "threshold_std_")
+    assert forest.set_threshold("prevalence", oob=False).threshold_ == np.mean(Y == "rare")
 
 
 def test_other_samples_that_are_none():
@@ -329,14 +294,8 @@ BAD = [
     ({"threshold": {"cost": np.ones((5, 2, 2)) - np.eye(2)}}, "^threshold: cost has 5 matrices, but there are 300"),
     ({"threshold": {"cost": [[0, np.nan], [1, 0]]}}, "^threshold: cost must be a 2 x 2 matrix of finite numbers"),
     ({"threshold": {"cost": [[0, -1], [1, 0]]}}, r"^threshold: cost\[i\]\[j\] of an error must be"),
-    (
-        {"threshold": {"fpr": 0.1}, "bootstrap": False},
-        "^threshold={'fpr': 0.1} needs out-of-bag samples: set bootstrap",
-    ),
-    (
-        {"threshold": "f1", "sampling": "subsample", "max_samples": 1.0},
-        "^threshold='f1' needs out-of-bag samples of bo",
-    ),
+    ({"threshold": {"fpr": 0.1}, "bootstrap": False}, "^threshold={'fpr': 0.1} needs out-of-bag samples: set"),
+    ({"threshold": "f1", "sampling": "subsample", "max_samples": 1.0}, "^threshold='f1' needs out-of-bag samples of"),
 ]
 
 
@@ -359,9 +318,7 @@ def test_a_warm_start_tunes_anew():
     forest = small_forest(10, threshold="f1", warm_start=True).fit(X, Y)
     forest.set_params(n_estimators=30).fit(X, Y)
     assert forest.threshold_ == small_forest(30, threshold="f1").fit(X, Y).threshold_
-    with pytest.raises(
-        ValueError, match=r"^warm_start: threshold='f1' needs the same bootstrap .*, not 300 of 300 samples, 150"
-    ):
+    with pytest.raises(ValueError, match=r"^warm_start: threshold='f1' needs the same bootstrap .*, not 300 of 300"):
         forest.set_params(n_estimators=40, max_samples=0.5).fit(X, Y)
     assert len(forest) == 30
     cost = small_forest(3, threshold={"cost": 1 - np.eye(3)}, warm_start=True, calibration=None).fit(X3, Y3)
@@ -405,19 +362,6 @@ def test_positive_classes_that_are_none():
     with pytest.raises(ValueError, match=r"^pos_label=1 needs two classes, but y has 3$"):
         small_forest(5, pos_label=1).fit(X3, Y3)
     assert small_forest(5).fit(X3, Y3).pos_label_ is None
-
-
-@pytest.mark.parametrize("threshold", ["f1", {"alerts": 0.05}])
-def test_a_positive_class_that_is_hardly_meant_is_named(threshold):
-    X, _ = make_table(n_rows=300, missing=0.0)
-    rare = X[:, 0] > np.quantile(X[:, 0], 0.8)
-    with pytest.warns(UserWarning, match=r"the positive class is 'genuine', .* set pos_label='fraud'"):
-        small_forest(20, threshold=threshold).fit(X, np.where(rare, "fraud", "genuine"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        small_forest(20, threshold=threshold).fit(X, rare)
-        small_forest(20, threshold=threshold, pos_label="genuine").fit(X, np.where(rare, "fraud", "genuine"))
-        small_forest(20, threshold="gmean").fit(X, np.where(rare, "fraud", "genuine"))
 
 
 def test_alerts_beyond_the_rows_of_positive_weight_are_all_rows():

@@ -13,16 +13,6 @@ from aucforest.tree.binning import bin_matrix
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 
 
-def make_tied_rows(seed, n_classes, n_rows=200):
-    """Draw small data full of ties: few whole values, some missing, one constant; classes lean on the features."""
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, rng.integers(2, 8, 4), (n_rows, 4)).astype(float)
-    lean = 0.5 * (X[:, 0] - X[:, 3]) + rng.normal(0, 1.5, n_rows)
-    X[rng.random(X.shape) < 0.15] = np.nan
-    X[:, rng.integers(4)] = rng.choice([np.nan, 3.0])
-    return X, np.clip(np.floor(lean + n_classes / 2), 0, n_classes - 1).astype(np.uint16)
-
-
 def prepare(X, labels, weights=None, by_set=None, sampler="all", max_bins=255, **params):
     """Return what a forest with these parameters grows its trees by, and the rows."""
     n_classes = int(labels.max()) + 1

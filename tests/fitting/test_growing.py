@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -15,8 +14,6 @@ from aucforest.fitting import growing as _growing
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.growing import (
     estimate_seconds,
-    grow_batch,
-    grow_rows,
     map_in_threads,
     thread_map,
     tree_weights,
@@ -195,38 +192,6 @@ def test_a_tree_depends_on_its_key_only(class_weight):
     alone = [grow_trees(growth, part, [key])[0] for key in keys[::-1]]
     assert digest(SimpleNamespace(trees_=alone)) == expected[::-1]
     assert grow_trees(growth, part, []) == []
-
-
-def test_trees_of_a_call_are_valid_and_share_no_node():
-    growth, part = training(np.linspace(0.1, 3, 101), n_sampled=101)
-    trees = grow_batch(growth, part, lambda: False, [], tree_keys(0, range(9)))
-    for tree in trees:
-        tree.validate()
-        assert tree.n_features == 5
-        assert tree.feature.base is trees[0].feature.base
-    assert trees[0].feature.base.size == sum(tree.n_nodes for tree in trees)
-    assert not np.shares_memory(trees[0].threshold, trees[1].threshold)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"class_weight": "balanced_subsample"},
-        {"max_leaf_nodes": 5},
-        {"criterion": numba.njit(lambda left, totals: left.max() / left.sum())},
-        {},
-    ],
-    ids=["balanced", "best first", "function", "default"],
-)
-def test_calls_are_of_as_many_trees_as_can_share_one(params, monkeypatch):
-    growth, part = training(n_sampled=101, **params)
-    monkeypatch.setattr(_growing, "rows_per_call", lambda n_classes: 4 * 101 + 100)
-    calls = []
-    monkeypatch.setattr(_growing, "grow_rows", lambda *given: calls.append(given[3]) or grow_rows(*given))
-    keys = tree_keys(0, range(10))
-    trees = grow_batch(growth, part, lambda: len(calls) == 3, [], keys)
-    assert [len(called) for called in calls] == ([1, 1, 1] if params else [4, 4, 2])
-    assert len(trees) == sum(map(len, calls))
 
 
 def test_trees_of_large_sets_grow_one_by_one():
