@@ -41,21 +41,13 @@ BAD_TABLES = {
     "one dimension": (X[:, 0], ValueError, "Expected 2D array, got 1D array instead"),
     "three dimensions": (X[None], ValueError, "Found array with dim 3, while dim <= 2 is required"),
     "complex": (X + 1j, ValueError, "^Complex data not supported: X and y must be real$"),
-    "strings": (
-        np.c_[X.astype(object), WORDS],
-        ValueError,
-        "^X: column 5 is not numeric .*'low'.*encode it as num",
-    ),
+    "strings": (np.c_[X.astype(object), WORDS], ValueError, "^X: column 5 is not numeric .*'low'.*encode it"),
     "a list of strings": ([["x"]] * len(X), ValueError, "^X: column 0 is not numeric .*'x'"),
     "objects": (np.full((len(X), 1), {}), TypeError, "^X: column 0 has a dict in row 0: the argument"),
     "pandas Series": (frame()["a"], ValueError, r"^X must have two dimensions but is a pandas Series: .* X.to_frame"),
     "polars Series": (pl.Series("a", X[:, 0]), ValueError, "^X must have two dimensions but is a polars Series: "),
     "lazy frame": (pl.LazyFrame(X), TypeError, r"^X is a polars LazyFrame, .*: pass X.collect\(\)$"),
-    "duplicate columns": (
-        frame().set_axis(list("abcba"), axis=1),
-        ValueError,
-        "^X has 2 columns named 'a': column na",
-    ),
+    "duplicate columns": (frame().set_axis(list("abcba"), axis=1), ValueError, "^X has 2 columns named 'a'"),
     "pandas objects": (frame(c=[0, pd.NA] * 120), TypeError, "^X: column 'c' is not numeric .*'NAType'"),
     "pandas periods": (frame(d=pd.Period("2024", "Y")), TypeError, "^X: column 'd' is not numeric .*'Period'"),
 }

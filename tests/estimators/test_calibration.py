@@ -280,15 +280,6 @@ def test_sums_do_not_depend_on_the_threads_of_blas():
     np.testing.assert_array_equal(found[0].intercepts, found[1].intercepts)
 
 
-def test_a_strong_shrinkage_is_repaired():
-    X, y = make_table(n_rows=3000)
-    losses = []
-    for amount in (5.0, 1000.0):
-        forest = small_forest(60, shrinkage=amount).fit(X[:1000], y[:1000])
-        losses.append(-np.mean(np.log(forest.predict_proba(X[1000:])[np.arange(2000), y[1000:]])))
-    assert losses[1] < losses[0] + 0.03
-
-
 def test_a_class_whose_frequency_is_0_in_floating_point():
     X, y = make_table(n_rows=200)
     assert small_forest(20).fit(X, y, np.where(y == 1, 1e190, 1e-190)).calibration_ is None

@@ -21,7 +21,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import partial_dependence
 from sklearn.metrics import get_scorer, roc_auc_score
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import cross_validate
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -365,12 +365,6 @@ def test_partial_dependence_is_the_mean_prediction(make):
         np.testing.assert_allclose(found["individual"][0, :, i], model.predict_proba(table)[:, 1])
     np.testing.assert_allclose(found["average"][0], found["individual"][0].mean(axis=0))
     assert found["average"][0, -1] > found["average"][0, 0] + 0.2
-
-
-def test_grid_searches():
-    found = GridSearchCV(small_forest(5), {"max_depth": [1, 4]}, scoring="roc_auc", cv=3).fit(X, Y)
-    assert found.best_params_["max_depth"] == found.best_estimator_.max_depth == 4
-    np.testing.assert_array_equal(found.predict_proba(X), found.best_estimator_.predict_proba(X))
 
 
 def test_pipelines_of_columns():

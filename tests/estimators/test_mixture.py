@@ -11,6 +11,7 @@ from sklearn.datasets import make_classification
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core
 from aucforest.estimators._evidence import SCORED_TREES
+from aucforest.estimators._mixture import Mixture
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.spec import BUILT_IN, SPLITTERS
 from tests.estimators.data import digest, make_table, own_auc
@@ -208,3 +209,8 @@ def test_a_tree_of_the_forest_knows_its_variant():
     tree = forest.estimators_[10]
     assert (tree.criterion, tree.splitter) == ("gini", "random")
     assert (forest.estimators_[0].criterion, forest.estimators_[0].splitter) == ("auc", "best")
+
+
+def test_stages_end_where_variants_are_evaluated():
+    stages = [Mixture(n).stages(300, with_evidence=evidence) for n, evidence in ((8, True), (8, False), (1, True))]
+    assert stages == [[range(32), range(32, 96), range(96, 300)], [range(300)], [range(300)]]

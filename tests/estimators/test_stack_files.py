@@ -16,15 +16,7 @@ from tests.persistence.trees import change_bytes
 
 from .data import assert_same, make_table, own_auc, small_forest
 from .stacks import DATA, fitted
-from .test_model_files import (
-    array,
-    assert_same_predictions,
-    at,
-    check_refused,
-    check_that_it_works,
-    read,
-    saved,
-)
+from .test_model_files import array, assert_same_predictions, at, check_refused, check_that_it_works, read, saved
 
 
 @pytest.mark.parametrize("name", DATA)
@@ -231,18 +223,6 @@ def test_a_refitted_stack_without_boosted_trees_has_no_scale_in_its_file(tmp_pat
     X, y = make_table()
     stack = AUCStackingClassifier(small_forest(30)).fit(X, y).set_params(boosted=False).fit(X, y)
     assert_same_predictions(stack, saved(stack, tmp_path), X)
-
-
-def test_many_classes_with_weights_and_groups(tmp_path):
-    X, _ = make_table(1000, 3)
-    y = np.arange(1000) % 17
-    X[:, 0] += y
-    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 1000)
-    stack = AUCStackingClassifier(small_forest(30)).fit(X, y, weight, np.arange(1000) // 2)
-    assert stack.weights_[2] > 0.1
-    loaded = saved(stack, tmp_path)
-    assert_same(stack, loaded)
-    assert_same_predictions(stack, loaded, X)
 
 
 @pytest.mark.parametrize("member", ["residual", "boosted"])

@@ -43,8 +43,7 @@ def fitted():
 
 @pytest.mark.slow  # the checks of forests are those of the members
 @parametrize_with_checks(
-    [AUCStackingClassifier(AUCForestClassifier(4))],
-    expected_failed_checks=lambda stack: inherent(stack.forest),
+    [AUCStackingClassifier(AUCForestClassifier(4))], expected_failed_checks=lambda stack: inherent(stack.forest)
 )
 @pytest.mark.filterwarnings("ignore:.* no out-of-bag probability", "ignore:(ROC AUC|Hand and Till's M) is not defined")
 def test_scikit_learn(estimator, check):

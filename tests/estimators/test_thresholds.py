@@ -92,56 +92,41 @@ def test_many_rows_have_the_spread_of_some_of_them(monkeypatch):
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
-def test_costs_of_rows(weight, tmp_path):
+@pytest.mark.parametrize("alerts", [{}, {"alerts": 0.08}], ids=["any", "few"])
+def test_costs_of_rows(alerts, weight, tmp_path):
+    """The cheapest threshold of all, or of those with few alerts; costs are in the rule or an argument of fit."""
     costs = np.zeros((300, 2, 2))
     costs[:, 0, 1], costs[:, 1, 0] = np.random.default_rng(1).exponential([1.0, 20.0], (300, 2)).T
-    forest = small_forest(30, oob_score=True).fit(X, Y, weight).set_threshold({"cost": costs}, X, Y, weight)
-    _check_a_budget(forest, costs, weight, tmp_path)
+    rule, rule_of_file = alerts | {"cost": costs}, alerts | {"cost": "fit"} if alerts else "cost"
+    forest = small_forest(30, oob_score=True, threshold=rule).fit(X, Y, weight)
     seen = ~np.isnan(forest.oob_decision_function_[:, 1])
     scores, known = forest.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
     total = {cut: total_cost(cut, Y[seen] == "rare", scores, costs[seen], known) for cut in (*scores, np.inf)}
-    assert forest.threshold_ == max(cut for cut in total if total[cut] <= min(total.values()) + 1e-9)
-    assert 0.0 < forest.threshold_ < 1.0
-    fitted = clone(forest).fit(X, Y, weight)
-    assert (fitted.threshold_, fitted.threshold_std_) == (forest.threshold_, forest.threshold_std_)
-    routed = clone(forest).set_params(threshold="cost").fit(X, Y, weight, cost=costs)
-    assert (routed.threshold_, routed.threshold_std_) == (forest.threshold_, forest.threshold_std_)
-    assert routed.oob_score_ == fitted.oob_score_
-    for model in (forest, routed):
+    best = max(cut for cut in total if total[cut] <= min(total.values()) + 1e-9)
+    assert 0.0 < best < 1.0
+    if alerts:
+        assert cheapest_within(0.08, Y[seen] == "rare", scores, costs[seen], known) == forest.threshold_ > best
+    else:
+        assert forest.threshold_ == best
+    routed = clone(forest).set_params(threshold=rule_of_file).fit(X, Y, weight, cost=costs)
+    assert routed.oob_score_ == forest.oob_score_
+    later = small_forest(30).fit(X, Y, weight).set_threshold(rule, X, Y, weight)
+    for model in (later, routed):
+        assert (model.threshold_, model.threshold_std_) == (forest.threshold_, forest.threshold_std_)
         model.save(tmp_path / "model")
-        loaded = load(tmp_path / "model")
-        assert (loaded.threshold_, loaded.threshold) == (forest.threshold_, "cost")
+        loaded = load(tmp_path / "model").set_params(warm_start=True, n_estimators=40)
+        assert (loaded.threshold_, loaded.threshold) == (forest.threshold_, rule_of_file)
         # Costs of the rows are not in the file, so trees are not added by another rule.
-        loaded.set_params(warm_start=True, n_estimators=40)
-        with pytest.raises(ValueError, match=r"^threshold='cost' needs the costs of errors for each sample: fit\(X"):
+        with pytest.raises(ValueError, match=f"^threshold={rule_of_file!r} needs the costs of errors for each sample"):
             loaded.fit(X, Y, weight)
+        with pytest.raises(ValueError, match=r"'cost': array}$"):
+            loaded.set_threshold(rule_of_file, X, Y, weight)
         assert len(loaded) == 30
     grown = loaded.fit(X, Y, weight, cost=costs)
-    assert grown.threshold_ == clone(fitted).set_params(n_estimators=40).fit(X, Y, weight).threshold_
-    with pytest.raises(ValueError, match="threshold: cost has 299 matrices, but there are 300"):
-        forest.set_threshold({"cost": costs[1:]}, X, Y, weight)
-    with pytest.raises(ValueError, match=r"^threshold: cost has 10 matrices, but there are 300 samples$"):
-        forest.set_threshold({"cost": np.zeros((10, 2, 2))}, X, Y, weight)
-
-
-def _check_a_budget(forest, costs, weight, tmp_path):
-    """Compare the cheapest threshold with few alerts with all thresholds, in a fit and in a file."""
-    seen = ~np.isnan(forest.oob_decision_function_[:, 1])
-    scores, known = forest.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
-    within = clone(forest).set_params(threshold={"alerts": 0.08, "cost": costs}).fit(X, Y, weight)
-    assert within.threshold_ == cheapest_within(0.08, Y[seen] == "rare", scores, costs[seen], known)
-    assert within.threshold_ > forest.threshold_
-    routed = clone(forest).set_params(threshold={"alerts": 0.08, "cost": "fit"}).fit(X, Y, weight, cost=costs)
-    assert (routed.threshold_, routed.threshold_std_) == (within.threshold_, within.threshold_std_)
-    assert routed.oob_score_ == within.oob_score_
-    for model in (within, routed):
-        model.save(tmp_path / "budget")
-        loaded = load(tmp_path / "budget")
-        assert (loaded.threshold_, loaded.threshold) == (within.threshold_, {"alerts": 0.08, "cost": "fit"})
-        with pytest.raises(ValueError, match=r"^threshold={'alerts': 0.08, 'cost': 'fit'} needs the costs of errors"):
-            loaded.fit(X, Y, weight)
-        with pytest.raises(ValueError, match=r"here pass {'alerts': k, 'cost': array}$"):
-            loaded.set_threshold(loaded.threshold, X, Y, weight)
+    assert grown.threshold_ == clone(forest).set_params(n_estimators=40).fit(X, Y, weight).threshold_
+    for n_costs in (299, 10):
+        with pytest.raises(ValueError, match=f"^threshold: cost has {n_costs} matrices, but there are 300 samples$"):
+            forest.set_threshold({"cost": costs[:n_costs]}, X, Y, weight)
 
 
 @pytest.mark.parametrize(

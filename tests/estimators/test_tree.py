@@ -151,13 +151,6 @@ def test_a_row_of_weight_zero_is_absent(make, values, class_weight):
         np.testing.assert_array_equal(proba, model.fit(X[kept], Y[kept]).predict_proba(X))
 
 
-@both
-def test_a_class_of_weight_zero_keeps_its_column(make):
-    model = make().fit(X, Y, np.where(Y == 1, 0.0, 1.0))
-    np.testing.assert_array_equal(model.classes_, [0, 1, 2])
-    np.testing.assert_array_equal(model.predict_proba(X)[:, 1], np.zeros(240))
-
-
 @pytest.mark.parametrize("criterion", CRITERIA)
 @pytest.mark.parametrize("max_bins", [20, None])
 def test_an_integer_weight_is_copies(criterion, max_bins):
@@ -297,14 +290,6 @@ def test_constraints_by_name(make):
 def test_wrong_constraints(make, signs, data, sentence):
     with pytest.raises(ValueError, match=sentence):
         make(monotonic_cst=signs).fit(*data)
-
-
-@pytest.mark.slow
-@both
-def test_probabilities_are_monotone_beside_categories(make):
-    model = make(monotonic_cst={"a": 1, "b": 1}).fit(WITH_CATEGORIES, Y_OPTIONS)
-    moved = WITH_CATEGORIES.loc[np.repeat(np.arange(9), 20)].assign(a=np.tile(np.linspace(-3, 3, 20), 9))
-    assert np.all(np.diff(model.predict_proba(moved)[:, 1].reshape(9, 20)) >= 0)
 
 
 @both

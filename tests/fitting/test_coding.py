@@ -18,14 +18,7 @@ from aucforest.tables.target_rates import RateTable
 from aucforest.tree import binning
 from aucforest.tree.binning import BinValues
 from tests.estimators.data import assert_same_fit, make_table
-from tests.fitting.tables import (
-    RATED,
-    features_and_labels,
-    interactions_of,
-    make_forest,
-    make_many,
-    make_rows,
-)
+from tests.fitting.tables import RATED, features_and_labels, interactions_of, make_forest, make_many, make_rows
 
 N_ROWS = 700
 X, Y = make_table(n_rows=N_ROWS, missing=0.1)

@@ -51,8 +51,17 @@ def test_trees_split_what_their_encoding_reads(forest):
 
 
 def test_features_that_are_not_kept_are_found_again(forest, monkeypatch):
+    sizes, find_features = [], encodings._find_features
+
+    def find(growth, tables):
+        found = find_features(growth, tables)
+        sizes.append(2 * sum(kept.values.lower.nbytes for kept in growth.tree_features.values()))
+        return found
+
+    monkeypatch.setattr(encodings, "_find_features", find)
     monkeypatch.setattr(encodings, "_MOST_KEPT", 4 * (2 * 8 * 255 * 9))  # features with 9 columns of bins, four times
     again = AUCForestClassifier(24, random_state=0, n_jobs=1).fit(*make_table())
+    assert 0 < max(sizes) <= encodings._MOST_KEPT
     assert_same_trees(again.trees_, forest.trees_)
 
 

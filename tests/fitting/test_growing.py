@@ -12,13 +12,7 @@ from joblib import parallel_config
 
 from aucforest.fitting import growing as _growing
 from aucforest.fitting.bootstrap import BootstrapSampler
-from aucforest.fitting.growing import (
-    estimate_seconds,
-    map_in_threads,
-    thread_map,
-    tree_weights,
-    trees_per_call,
-)
+from aucforest.fitting.growing import estimate_seconds, map_in_threads, thread_map, tree_weights, trees_per_call
 from aucforest.fitting.spec import combine_weights, resolve_params, tree_keys
 from aucforest.tree.growing import rows_per_call
 from tests.estimators.data import digest, make_table, small_forest

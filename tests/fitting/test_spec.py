@@ -5,12 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from aucforest.fitting.spec import (
-    FitSpec,
-    resolve_max_features,
-    resolve_params,
-    weights_by_class,
-)
+from aucforest.fitting.spec import FitSpec, resolve_max_features, resolve_params, weights_by_class
 from aucforest.fitting.target import Target
 from tests.fitting.tables import make_forest
 

@@ -1,5 +1,7 @@
 """The choice of target rates, their totals and those of training rows, against their definitions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -94,6 +96,8 @@ def test_digits_are_read_back():
     assert digits.n_rows == 4
     assert digits.decode(codes, 1).tolist() == [0, 69_999, -1, 256]
     assert digits.decode(codes, 3).tolist() == [199, -1, 0, 155]
+    # what is no category is missing, so that kernels read no cell that does not exist
+    assert replace(digits, n_categories={1: 256}).decode(codes, 1).tolist() == [0, -1, -1, -1]
     # 255 categories need the number of one byte that is left for missing values, 256 two bytes
     assert [Digits(0, {0: n}).n_rows for n in (255, 256, 65_535, 65_536)] == [1, 2, 2, 3]
 
