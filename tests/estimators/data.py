@@ -6,6 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
+from aucforest.metrics import optimal_threshold
 from aucforest.tree.tree import Tree
 
 
@@ -53,6 +54,16 @@ def small_tree(**params):
 
 
 both = pytest.mark.parametrize("make", [small_tree, small_forest])
+
+
+def best_threshold(rule, is_positive, scores, weights=None, *, n_rows=None):
+    """Return the best threshold by a rule of a model; a number of alerts is one of `n_rows` rows."""
+    given = {} if isinstance(rule, str) else dict(rule)
+    cost = given.pop("cost", None)
+    if given.get("alerts", 0) > 1:
+        given["alerts"] /= len(scores) if n_rows is None else n_rows
+    criterion = rule if isinstance(rule, str) else given or "cost"
+    return optimal_threshold(is_positive, scores, criterion=criterion, cost=cost, sample_weight=weights)
 
 
 def digest(model):

@@ -220,14 +220,12 @@ WIDE = np.zeros((2 * len(X), 2 * X.shape[1]))
 WIDE[::2, ::2] = X
 
 SHAPES = {
-    "list": X.tolist(),
     "Fortran order": np.asfortranarray(X),
     "slice": WIDE[::2, ::2],
     "backwards": X[::-1].copy()[::-1],
     "float32": X.astype(np.float32),
     "float32 slice": WIDE.astype(np.float32)[::2, ::2],
     "long double": X.astype(np.longdouble),
-    "objects": X.astype(object),
     "pandas": frame(),
     "pandas nullable": frame().astype("Float64"),
     "polars": pl.DataFrame(X, schema=NAMES),

@@ -19,8 +19,8 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.inspection import oob_permutation_importance
 from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
-from tests.estimators.data import WEIGHT, X3, Y3, make_table, small_forest, walk
-from tests.reference.metrics import decision_counts, hand_till
+from tests.estimators.data import WEIGHT, X3, Y3, best_threshold, make_table, small_forest, walk
+from tests.reference.metrics import hand_till
 
 X, Y = make_table(n_rows=300, seed=2)
 NAMES = np.array(["a", "b", "c"])
@@ -68,11 +68,7 @@ def cross_fitted(y, scores, weight):
     parts, labels = parts_of_rows(y.astype(np.uint16), None), np.empty(len(y), dtype=int)
     for part in range(10):
         rest = parts != part
-        gains = {}
-        for cut in [*np.unique(scores[rest]), np.inf]:
-            tp, fp, fn, tn = decision_counts(cut, y[rest] == 1, scores[rest], None if weight is None else weight[rest])
-            gains[cut] = np.sqrt(tp / (tp + fn) * tn / (fp + tn))
-        best = max(cut for cut, gain in gains.items() if gain >= max(gains.values()) - 1e-12)
+        best = best_threshold("gmean", y[rest], scores[rest], None if weight is None else weight[rest])
         labels[~rest] = scores[~rest] >= best
     return labels
 

@@ -72,14 +72,6 @@ def test_columns_of_one_kind(columns):
     check(TABLE, columns=columns)
 
 
-def test_one_label_against_the_others():
-    X, y = features_and_labels(THREE)
-    expected = make_forest().fit(X, y == "b")
-    for positive in ("b", pa.scalar("b")):
-        got = fit_out_of_core(make_forest(), THREE, "label", drop=["weight"], positive=positive)
-        assert_same_fit(got, expected)
-
-
 def fit_both(table, params, weight=None, groups=None, source=None):
     """Fit a forest with target rates in memory, and to a source of the same rows out of core."""
     X, y = features_and_labels(table, ["customer"])
@@ -428,15 +420,6 @@ def test_words_are_words_in_types_that_know_nothing_from_text():
     assert np.array_equal(got["probability_1"], forest.predict_proba(table.select(["text", "number"]))[:, 1])
 
 
-def test_a_forest_that_knows_no_names():
-    X = np.column_stack([np.arange(100) % 7, np.arange(100)]).astype(object)
-    X[:, 0] = [f"c{value}" for value in X[:, 0]]
-    forest = AUCForestClassifier(5, random_state=0, categorical_features=[0]).fit(X, np.arange(100) % 3 == 0)
-    table = pa.table({"any": X[:, 0].tolist(), "name": X[:, 1].tolist()})
-    got = pa.Table.from_batches(predict_out_of_core(forest, table))
-    assert np.array_equal(got["probability_True"], forest.predict_proba(X)[:, 1])
-
-
 @pytest.mark.parametrize("date_format", [None, "%d.%m.%Y"])
 def test_days_of_a_csv_are_the_same_categories_in_every_table(date_format, tmp_path):
     day = np.datetime64("2024-03-25") + np.arange(120) % 10
@@ -454,28 +437,7 @@ def test_days_of_a_csv_are_the_same_categories_in_every_table(date_format, tmp_p
 
 
 def test_predictions_that_are_refused(forest):
-    with pytest.raises(ValueError, match="the Table lacks feature columns seen in fit: 'few'"):
-        predict_out_of_core(forest, NEW.drop_columns("few"))
     with pytest.raises(ValueError, match="has no column 'wight'; did you mean 'weight'"):
         predict_out_of_core(forest, NEW, keep=["wight"])
-    with pytest.raises(ValueError, match="the result would have two columns named 'prediction'"):
-        predict_out_of_core(forest, NEW.rename_columns({"weight": "prediction"}), keep=["prediction"])
     with pytest.raises(TypeError, match="can be read only once"):
         predict_out_of_core(forest, NEW.to_reader())
-
-
-def test_rare_text_in_a_column_of_numbers_is_missing_with_a_warning(tmp_path):
-    """In a file of text. In other tables it is an error, because their types say what they hold."""
-    frame = pa.table({"a": [*range(40)], "b": ["x", "y"] * 20})
-    forest = AUCForestClassifier(5, random_state=0).fit(frame, np.arange(40) % 2)
-    text = frame.set_column(0, "a", pa.array([str(value) if value else "n/k" for value in range(40)]))
-    pyarrow.csv.write_csv(text, tmp_path / "t.csv")
-    with pytest.warns(UserWarning, match=r"column 'a': 1 of 40 values is no number \('n/k'\), read as missing"):
-        got = pa.Table.from_batches(predict_out_of_core(forest, tmp_path / "t.csv"))
-    missing = frame.set_column(0, "a", pa.array([None, *range(1, 40)], pa.float64()))
-    assert np.array_equal(got["probability_1"], forest.predict_proba(missing)[:, 1])
-    for source, index in ((text, "the Table, row 1"), (tmp_path / "t.csv", "t.csv, line 2")):
-        with pytest.raises(ValueError, match=f"{index}: column 'a' has the value 'n/k', which is not a number"):
-            list(predict_out_of_core(forest, source, stray_text="text"))
-    with pytest.raises(ValueError, match="stray_text"):
-        predict_out_of_core(forest, frame, stray_text="missing")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from aucforest.estimators import _prediction
 from tests.estimators.data import both, digest, make_table, small_forest, small_tree, walk
 
 X, Y = make_table(missing=0.1)
@@ -40,20 +39,6 @@ def test_rows_do_not_see_each_other(make):
     np.testing.assert_array_equal(model.predict_proba(many), np.tile(model.predict_proba(X), (25, 1)))
     np.testing.assert_array_equal(model.apply(many), np.concatenate([model.apply(X)] * 25))
     np.testing.assert_array_equal(model.predict_proba(X[7:8]), model.predict_proba(X)[7:8])
-
-
-@pytest.mark.parametrize(("n_jobs", "expected"), [(1, [34, 34, 32]), (2, [25, 25, 25, 25]), (3, [34, 34, 32])])
-def test_threads_get_equal_numbers_of_rows(monkeypatch, n_jobs, expected):
-    monkeypatch.setattr(_prediction, "_LEAST_ROWS", 40)
-    monkeypatch.setattr(_prediction, "_MOST_ROWS", 40)
-    model, table, found = small_forest(n_jobs=n_jobs).fit(X, Y), X[:100], {}
-
-    def note(rows, block):
-        np.testing.assert_array_equal(block, table[rows])
-        found[rows.start] = len(block)
-
-    model._map_blocks(model._pack(), table, note)
-    assert [found[start] for start in sorted(found)] == expected
 
 
 @both
@@ -97,15 +82,6 @@ def test_copies_predict_alike(make, how, tmp_path):
     np.testing.assert_array_equal(other.predict_proba(X), before)
     np.testing.assert_array_equal(other.apply(X), model.apply(X))
     np.testing.assert_array_equal(other.classes_, model.classes_)
-
-
-@both
-def test_a_pickle_holds_the_nodes_once(make):
-    model = make().fit(X, Y)
-    assert model._cache == {}
-    model.predict(X)
-    assert list(model._cache) == ["packed"]
-    assert pickle.loads(pickle.dumps(model))._cache == {}
 
 
 def test_large_forests_predict_what_single_rows_do():

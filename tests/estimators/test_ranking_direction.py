@@ -3,11 +3,37 @@
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_info
 
 from aucforest import LinearAUCClassifier
 from aucforest.estimators import _ranking_direction
 from aucforest.losses.pairwise import value_and_gradient
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_stage_has_its_gradient_and_its_penalty(monkeypatch, weighted):
+    objectives, lbfgs = [], _ranking_direction._lbfgs
+
+    def spy(objective, start, **arguments):
+        objectives.append(objective)
+        return lbfgs(objective, start, **arguments)
+
+    monkeypatch.setattr(_ranking_direction, "_lbfgs", spy)
+    X, y = make_classification(n_samples=60, n_features=4, random_state=0)
+    weights = np.random.default_rng(0).exponential(size=60) if weighted else None
+    for alpha in (0.0, 0.3):
+        LinearAUCClassifier(alpha=alpha).fit(X, y, sample_weight=weights)
+    theta = np.random.default_rng(1).normal(size=4)
+    free, penalised = objectives[:4], objectives[5:9]  # the fifth is the calibration's
+    for stage in range(4):
+        value, gradient = penalised[stage](theta)
+        steps = 1e-5 * np.eye(4)
+        slopes = [(penalised[stage](theta + step)[0] - penalised[stage](theta - step)[0]) / 2e-5 for step in steps]
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-8)
+        score = StandardScaler().fit(X, sample_weight=weights).transform(X) @ theta
+        length = 1.0 if stage == 0 else np.average(score**2, weights=weights)
+        assert value - free[stage](theta)[0] == pytest.approx(0.15 * (theta @ theta) / length, rel=1e-10)
 
 
 @pytest.mark.parametrize(("eps", "n_widths"), [(2.0, 1), (1.0, 1), (0.1, 3), (0.02, 5)])

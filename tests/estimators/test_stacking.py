@@ -22,13 +22,11 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier
-from aucforest.estimators.thresholds import TunedRule
-from tests.estimators.data import GROUPS, WEIGHT, X3, Y3, assert_same, digest, make_table, small_forest
+from tests.estimators.data import GROUPS, WEIGHT, X3, Y3, assert_same, best_threshold, digest, make_table, small_forest
 from tests.estimators.stacks import fitted_state, small_stack
 from tests.estimators.test_forest import inherent
 from tests.estimators.test_out_of_bag import MANY, TWO, check
 from tests.persistence.trees import assert_same_trees
-from tests.reference.metrics import total_cost
 
 X, Y = make_table(n_rows=300, missing=0.05)
 FILLED = np.nan_to_num(X)
@@ -280,7 +278,9 @@ def test_monotonic_constraints_stay():
 def test_tuned_thresholds(rule, weight):
     stack = small_stack(20, stack={"threshold": rule}).fit(X, Y, weight)
     seen = np.isfinite(stack.oob_decision_function_[:, 0])
-    assert stack.threshold_ == TunedRule(rule, Y, weight, 1).best(stack.oob_decision_function_[seen], seen)
+    scores, known = stack.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
+    n_rows = 300 if weight is None else np.count_nonzero(weight)
+    assert stack.threshold_ == best_threshold(rule, Y[seen], scores, known, n_rows=n_rows)
     np.testing.assert_array_equal(stack.predict(X), (stack.predict_proba(X)[:, 1] >= stack.threshold_).astype(int))
 
 
@@ -288,9 +288,7 @@ def test_costs_of_samples():
     costs = np.zeros((300, 2, 2))
     costs[:, 0, 1], costs[:, 1, 0] = np.random.default_rng(1).exponential([1.0, 4.0], (300, 2)).T
     stack = small_stack(20, stack={"threshold": "cost"}).fit(X, Y, cost=costs)
-    scores = stack.oob_decision_function_[:, 1]
-    total = {cut: total_cost(cut, Y == 1, scores, costs) for cut in (*scores, np.inf)}
-    assert total_cost(stack.threshold_, Y == 1, scores, costs) == pytest.approx(min(total.values()))
+    assert stack.threshold_ == best_threshold({"cost": costs}, Y, stack.oob_decision_function_[:, 1])
     with pytest.raises(ValueError, match=r"^threshold='cost' needs the costs of errors for each sample: fit\(X, y, "):
         small_stack(4, stack={"threshold": "cost"}).fit(X, Y)
 

@@ -9,37 +9,15 @@ from sklearn.base import clone
 
 from aucforest import load
 from aucforest.metrics.thresholds import decide
-from tests.estimators.data import UNSCORED, WEIGHT, X3, Y3, make_rare, small_forest
+from tests.estimators.data import UNSCORED, WEIGHT, X3, Y3, best_threshold, make_rare, small_forest
 from tests.persistence.trees import assert_same_trees
-from tests.reference.metrics import cheapest_within, decision_counts, threshold_within, total_cost
 
 X, Y = make_rare(300, seed=2)
 
 COST = {"cost": [[-1, 2], [9, 0.5]]}
-GAINS = {
-    "gmean": lambda tp, fp, fn, tn: np.sqrt(tp / (tp + fn) * tn / (tn + fp)),
-    "youden": lambda tp, fp, fn, tn: tp / (tp + fn) - fp / (tn + fp),
-    "f1": lambda tp, fp, fn, tn: 2 * tp / (2 * tp + fp + fn),
-    "cost": lambda tp, fp, fn, tn: -(-1 * tn + 2 * fp + 9 * fn + 0.5 * tp),
-}
 BOUNDS = [{"alerts": 0.1}, {"alerts": 40}, {"precision": 0.15}, {"recall": 0.8}, {"fpr": 0.2}]
 BUDGET = {"alerts": 0.1} | COST
 RULES = ["gmean", "youden", "f1", COST, *BOUNDS, BUDGET]
-
-
-def best_by_hand(rule, is_positive, scores, weights):
-    """Return the greatest of the best of all cuts."""
-    if rule in BOUNDS:
-        ((name, bound),) = rule.items()
-        if bound == 40:  # of the training rows, though some may not be out of bag
-            bound = 40 / (len(Y) if np.all(weights == 1.0) else np.count_nonzero(WEIGHT))
-        return threshold_within(name, bound, is_positive, scores, weights)
-    if rule == BUDGET:
-        return cheapest_within(0.1, is_positive, scores, [COST["cost"]] * len(scores), weights)
-    gain = GAINS[rule if isinstance(rule, str) else "cost"]
-    cuts = [*np.unique(scores), np.inf]
-    gains = [gain(*decision_counts(cut, is_positive, scores, weights)) for cut in cuts]
-    return max(cut for cut, gain in zip(cuts, gains) if gain >= max(gains) - 1e-12)
 
 
 @pytest.mark.filterwarnings(UNSCORED)
@@ -54,9 +32,10 @@ def best_by_hand(rule, is_positive, scores, weights):
 def test_rules_that_are_tuned(rule, params, weight):
     forest = small_forest(threshold=rule, oob_score=True, **{"n_estimators": 30, **params}).fit(X, Y, weight)
     seen = ~np.isnan(forest.oob_decision_function_[:, 1])
-    scores, weights = forest.oob_decision_function_[seen, 1], np.ones(300) if weight is None else weight
-    assert forest.threshold_ == best_by_hand(rule, Y[seen] == "rare", scores, weights[seen])
-    assert forest.threshold_ in [*scores, np.inf]
+    scores, known = forest.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
+    # alerts are of the training rows, though some may not be out of bag
+    n_rows = 300 if weight is None else np.count_nonzero(weight)
+    assert forest.threshold_ == best_threshold(rule, Y[seen] == "rare", scores, known, n_rows=n_rows)
     assert forest.threshold_std_ > 0
     proba = forest.predict_proba(X)[:, 1]
     np.testing.assert_array_equal(forest.predict(X), np.where(proba >= forest.threshold_, "rare", "common"))
@@ -101,13 +80,8 @@ def test_costs_of_rows(alerts, weight, tmp_path):
     forest = small_forest(30, oob_score=True, threshold=rule).fit(X, Y, weight)
     seen = ~np.isnan(forest.oob_decision_function_[:, 1])
     scores, known = forest.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
-    total = {cut: total_cost(cut, Y[seen] == "rare", scores, costs[seen], known) for cut in (*scores, np.inf)}
-    best = max(cut for cut in total if total[cut] <= min(total.values()) + 1e-9)
-    assert 0.0 < best < 1.0
-    if alerts:
-        assert cheapest_within(0.08, Y[seen] == "rare", scores, costs[seen], known) == forest.threshold_ > best
-    else:
-        assert forest.threshold_ == best
+    best = best_threshold(alerts | {"cost": costs[seen]}, Y[seen] == "rare", scores, known)
+    assert 0.0 < forest.threshold_ == best < 1.0
     routed = clone(forest).set_params(threshold=rule_of_file).fit(X, Y, weight, cost=costs)
     assert routed.oob_score_ == forest.oob_score_
     later = small_forest(30).fit(X, Y, weight).set_threshold(rule, X, Y, weight)
@@ -157,10 +131,7 @@ def test_a_threshold_of_other_samples(bootstrap):
     scores = forest.predict_proba(table)[:, 1]
     for rule in RULES:
         assert forest.set_threshold(rule, table, y, weights, oob=False) is forest
-        if rule == {"alerts": 40}:  # a number is one of these samples
-            best = threshold_within("alerts", 40 / np.count_nonzero(weights), y == "rare", scores, weights)
-        else:
-            best = best_by_hand(rule, y == "rare", scores, weights)
+        best = best_threshold(rule, y == "rare", scores, weights, n_rows=np.count_nonzero(weights))
         assert (forest.threshold, forest.threshold_) == (rule, best)
         assert not hasattr(forest, "threshold_std_")
     assert forest.set_threshold("prevalence", oob=False).threshold_ == np.mean(Y == "rare")
@@ -203,12 +174,6 @@ def test_the_spread_of_one_tree_is_unknown():
     assert np.isnan(forest.threshold_std_)
     assert 0 <= forest.threshold_ <= 1
     assert small_forest(2, threshold="f1").fit(X, Y).threshold_std_ >= 0
-
-
-def test_nothing_is_worth_a_false_alarm():
-    forest = small_forest(30, threshold={"cost": [[0, 1], [0, 0]]}).fit(X, Y)
-    assert forest.threshold_ == np.inf
-    assert set(forest.predict(X)) == {"common"}
 
 
 @pytest.mark.parametrize("weight", [None, WEIGHT], ids=["alike", "weighted"])
@@ -322,7 +287,7 @@ def test_the_positive_class_may_be_the_first(rule):
     for is_out_of_bag, scores in ((True, forest.oob_decision_function_[:, 0]), (False, forest.predict_proba(X)[:, 0])):
         if rule in RULES:
             seen = np.isfinite(scores)
-            expected = best_by_hand(rule, is_positive[seen], scores[seen], np.ones(seen.sum()))
+            expected = best_threshold(rule, is_positive[seen], scores[seen], n_rows=300)
             forest.set_threshold(given, X, y, oob=is_out_of_bag)
         assert forest.threshold_ == pytest.approx(expected, rel=1e-15)
     assert 0.0 < forest.oob_score_ < 1.0 or rule == BUDGET  # which leaves few alerts

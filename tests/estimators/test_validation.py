@@ -90,16 +90,6 @@ def test_all_forms_grow_the_same_forest(tmp_path):
     np.testing.assert_array_equal(pa.Table.from_batches(batches).to_pandas().to_numpy(), expected_proba())
 
 
-def test_parts_are_as_good_as_columns_made_by_hand():
-    """The same values in the same order give the same forest."""
-    booked = X["booked"].dt
-    by_hand = pd.DataFrame({"month": booked.month, "amount": X["amount"], "weekday": booked.day_of_week})
-    dated = forest_of(X[["booked", "amount"]], date_parts=["month", "day of week"])
-    np.testing.assert_array_equal(
-        dated.predict_proba(X[["booked", "amount"]]), forest_of(by_hand).predict_proba(by_hand)
-    )
-
-
 def test_model_files(tmp_path):
     fitted_forest().save(tmp_path / "forest")
     loaded = aucforest.load(tmp_path / "forest")
@@ -146,12 +136,6 @@ def test_dates_in_a_numeric_column(rows):
     forest = AUCForestClassifier(2, random_state=0).fit(X[["amount"]], Y)
     with pytest.raises(ValueError, match=r"^X: column 'amount' holds dates \(.*\), but was numeric in fit$"):
         forest.predict_proba(rows)
-
-
-def test_numbers_in_a_column_of_dates():
-    for rows in (X.assign(booked=3.5), pl.DataFrame(ARROW).with_columns(booked=pl.lit(3.5))):
-        with pytest.raises(ValueError, match=r"^X: column 'booked' had dates in fit, but holds Float64 now: pass"):
-            fitted_forest().predict_proba(rows)
 
 
 def test_dates_can_be_refused():
