@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from aucforest import AUCForestClassifier, AUCTreeClassifier
 from aucforest.metrics import optimal_threshold
 from aucforest.tree.tree import Tree
+from tests.reference.tree import walk  # noqa: F401  for tests of other folders
 
 
 @numba.njit
@@ -70,19 +71,6 @@ def digest(model):
     """Return the bytes of every array of every tree."""
     arrays = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples", "weight", "value", "sets")
     return [[getattr(tree, name).tobytes() for name in arrays] for tree in model.trees_]
-
-
-def walk(tree, row):
-    """Return the nodes that a row of values passes, by one comparison after the other."""
-    nodes, sets = [0], dict(zip(tree.set_nodes.tolist(), tree.sets.tolist()))
-    while tree.left_child[nodes[-1]] >= 0:
-        node = nodes[-1]
-        value = row[tree.feature[node]]
-        goes_left = bool(tree.missing_left[node]) if np.isnan(value) else value <= tree.threshold[node]
-        if node in sets and not np.isnan(value):
-            goes_left = bool(sets[node][int(value) // 64] >> int(value) % 64 & 1)
-        nodes.append(int(tree.left_child[node]) + (0 if goes_left else 1))
-    return nodes
 
 
 def everything(model, table):

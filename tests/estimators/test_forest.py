@@ -27,18 +27,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from aucforest import AUCForestClassifier, AUCStackingClassifier, AUCTreeClassifier
-from tests.estimators.data import (
-    UNSCORED,
-    X4,
-    Y4,
-    assert_same,
-    digest,
-    everything,
-    make_table,
-    own_auc,
-    small_forest,
-    walk,
-)
+from tests.estimators.data import UNSCORED, X4, Y4, assert_same, digest, everything, make_table, own_auc, small_forest
+from tests.reference.tree import walk
 
 X, Y = make_table(n_rows=240, missing=0.1)
 FILLED = np.nan_to_num(X)

@@ -14,8 +14,9 @@ from aucforest import AUCForestClassifier
 from aucforest.estimators._evidence import PRIOR
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.inspection import oob_permutation_importance
-from tests.estimators.data import UNSCORED, assert_same, digest, everything, make_table, small_forest, walk
+from tests.estimators.data import UNSCORED, assert_same, digest, everything, make_table, small_forest
 from tests.estimators.test_model_files import at, check_refused, read
+from tests.reference.tree import walk
 
 X, Y = make_table()
 

@@ -263,14 +263,6 @@ def test_members_of_two_classes_add_up():
     np.testing.assert_allclose(found.base_values, base, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["two classes", "three classes"])
-def test_a_stack_that_is_its_forest_has_the_values_of_the_forest(name):
-    stack, X = fitted(name)
-    alone = copy(stack)
-    alone.weights_, alone.intercepts_ = np.eye(4)[0], np.zeros(len(stack.classes_))
-    np.testing.assert_allclose(explain(alone, X).values, explain(stack.members_["forest"], X).values, atol=1e-9)
-
-
 def test_stacks_that_cannot_be_explained(tmp_path):
     stack, X = fitted("two classes")
     with pytest.raises(ValueError, match=r"^scale='probability' is for forests and trees, but the model is a stack: "):

@@ -19,8 +19,9 @@ from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.inspection import oob_permutation_importance
 from aucforest.metrics import lift_at_k, precision_at_k, recall_at_k
-from tests.estimators.data import WEIGHT, X3, Y3, best_threshold, make_table, small_forest, walk
+from tests.estimators.data import WEIGHT, X3, Y3, best_threshold, make_table, small_forest
 from tests.reference.metrics import hand_till
+from tests.reference.tree import walk
 
 X, Y = make_table(n_rows=300, seed=2)
 NAMES = np.array(["a", "b", "c"])

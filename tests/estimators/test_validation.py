@@ -12,7 +12,6 @@ import pytest
 
 import aucforest
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
-from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.estimators._model_files import ModelFormatError
 from aucforest.fitting.coding import TIME_BINS
 from aucforest.inspection import explain, export_text, forest_summary, oob_permutation_importance
@@ -71,23 +70,6 @@ def test_columns_and_features():
     assert AUCTreeClassifier().fit(X, Y).split_features_.tolist() == NAMES
     assert fitted_forest().encode(X).columns.tolist() == NAMES
     assert fitted_forest().to_sklearn().feature_names_in_.tolist() == NAMES
-
-
-def test_all_forms_grow_the_same_forest(tmp_path):
-    pyarrow.parquet.write_table(ARROW.append_column("y", pa.array(Y)), tmp_path / "rows.parquet")
-    others = [
-        forest_of(pl.DataFrame(ARROW)),
-        forest_of(ARROW),
-        forest_of(X.assign(booked=X["booked"].astype(object))),
-        fit_out_of_core(AUCForestClassifier(20, random_state=0), tmp_path / "rows.parquet", "y"),
-    ]
-    for other in others:
-        np.testing.assert_array_equal(other.predict_proba(X), expected_proba())
-        assert other.dates_ == fitted_forest().dates_
-    for rows in (pl.DataFrame(ARROW), ARROW, ARROW.to_pandas(types_mapper=pd.ArrowDtype)):
-        np.testing.assert_array_equal(fitted_forest().predict_proba(rows), expected_proba())
-    batches = predict_out_of_core(fitted_forest(), tmp_path / "rows.parquet", proba=True)
-    np.testing.assert_array_equal(pa.Table.from_batches(batches).to_pandas().to_numpy(), expected_proba())
 
 
 def test_model_files(tmp_path):

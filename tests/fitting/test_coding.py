@@ -106,6 +106,9 @@ def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most
         rare = CATEGORIES[whole][CATEGORIES[whole] >= 254]
         found = whole[CATEGORIES[whole] >= 254]
         assert np.array_equal(found, np.flatnonzero(np.isin(CATEGORIES, rare)))
+        # rows of frequent categories are sampled one by one
+        frequent, counts = np.unique(CATEGORIES[whole][CATEGORIES[whole] < 254], return_counts=True)
+        assert np.any(counts < [np.count_nonzero(category == CATEGORIES) for category in frequent])
 
 
 def test_totals_are_sums_over_parts(monkeypatch):

