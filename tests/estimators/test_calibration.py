@@ -46,6 +46,12 @@ def test_the_formula_divides_odds_by_rates(sizes, n_sampled):
     assert calibration.n_samples == 0
 
 
+def test_equal_rates_need_no_formula():
+    labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
+    assert odds_formula(BootstrapSampler.of_all(100, 50), 2) is None
+    assert odds_formula(BootstrapSampler.of_strata(labels, np.array([45, 5])), 2) is None
+
+
 def test_two_classes_are_a_logistic_regression():
     sample, proba = simulate(2, 40_000, seed=3)
     fitted = calibrate(sample, frequencies_of(sample), None, 300)

@@ -77,20 +77,6 @@ def test_a_threshold_that_fails_late_changes_nothing():
         small_forest(bootstrap=False).fit(X, Y).set_threshold("f1", X, Y)
 
 
-def test_thresholds_after_the_fit():
-    labels = (Y == "rare").astype(int)
-    stack = small_stack(20, stack={"threshold": "f1"}).fit(X, labels)
-    tuned = stack.threshold_
-    for fixed, expected in (("prevalence", stack.class_prior_[1]), (0.3, 0.3), (None, None)):
-        assert stack.set_threshold(fixed).threshold_ == expected
-        assert stack.threshold == fixed
-    assert stack.set_threshold("f1", X, labels).threshold_ == tuned
-    proba = stack.predict_proba(X)[:, 1]
-    assert stack.set_threshold("gmean", X, labels, oob=False).threshold_ == optimal_threshold(
-        labels, proba, criterion="gmean"
-    )
-
-
 def of_prevalence(proba, prior, prevalence):
     """Return probabilities for other class frequencies by Bayes' rule, sample by sample and class by class."""
     odds = [[p * new / old for p, new, old in zip(row, prevalence, prior)] for row in proba.tolist()]

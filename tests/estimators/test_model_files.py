@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import skops.io
 from hypothesis import HealthCheck, given, settings
@@ -130,24 +128,6 @@ def test_categories_that_could_not_be_saved_are_refused_by_the_fit():
     table[:, 0] = [(value,) for value in (np.arange(len(X)) % 3).tolist()]
     with pytest.raises(TypeError, match=r"^X: column 0 is categorical, .*: \(0,\) is none of text, numbers, booleans"):
         small_tree(categorical_features=[0]).fit(table, y)
-
-
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
-def test_categories_of_dates_and_durations_come_back(zone, tmp_path):
-    X, y = make_table()
-    steps = np.digitize(X[:, 0], [-1, -0.3, 0.3, 1])
-    frame = pd.DataFrame(X[:, 1:], columns=list("bcde"))
-    days = pd.Timestamp("2024-03-30", tz=zone) + pd.to_timedelta(steps, "D")
-    frame = frame.assign(day=days, wait=pd.to_timedelta(steps, "h"))
-    model = small_forest(categorical_features=["day", "wait"]).fit(frame, y)
-    assert sum(len(tree.sets) for tree in model.trees_) > 0
-    loaded = saved(model, tmp_path)
-    assert_same(model, loaded)
-    assert_same_predictions(model, loaded, frame)
-    arrow = pa.Table.from_pandas(frame)
-    np.testing.assert_array_equal(loaded.predict_proba(arrow), model.predict_proba(frame))
-    np.testing.assert_array_equal(np.asarray(loaded.encode(pl.DataFrame(arrow))), np.asarray(model.encode(frame)))
-    assert ("'2024-03-30'" in export_text(loaded)) == (zone is None)
 
 
 def test_files_of_version_1_load():

@@ -281,6 +281,8 @@ def test_tuned_thresholds(rule, weight):
     scores, known = stack.oob_decision_function_[seen, 1], None if weight is None else weight[seen]
     n_rows = 300 if weight is None else np.count_nonzero(weight)
     assert stack.threshold_ == best_threshold(rule, Y[seen], scores, known, n_rows=n_rows)
+    other = copy.copy(stack).set_threshold("gmean", X, Y, oob=False)
+    assert other.threshold_ == best_threshold("gmean", Y, stack.predict_proba(X)[:, 1])
     np.testing.assert_array_equal(stack.predict(X), (stack.predict_proba(X)[:, 1] >= stack.threshold_).astype(int))
 
 

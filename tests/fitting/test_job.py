@@ -20,11 +20,8 @@ from aucforest.tree.binning import BinValues
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from tests.persistence.trees import assert_same_trees, make_tree
 
-ROOT = Path(__file__).parents[2]
 MANIFEST = {"criterion": "auc", "max_features": 1, "seed": 7, "class_weight": {True: 0.5, "rare": None}}
 CATEGORIES = np.array(["a", "é", "c"], dtype=object)
-
-
 SHAPE = feature_kinds({}, 3), 2
 
 
