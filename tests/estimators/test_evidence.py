@@ -143,13 +143,8 @@ def choice_by_hand(table, labels, weight, n_classes, params):
 def test_the_choice(n_classes, seed):
     table, labels = make_table(n_rows=150, n_classes=n_classes, seed=seed, missing=0.1)
     weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.0], 150) if seed % 2 else None
-    n_trees = [12, SCORED_TREES + 20][seed % 2]
-    params = {
-        "n_estimators": n_trees,
-        "criterion": "auc",
-        "max_features": None,
-        "sampling": ["bootstrap", "balanced"][seed // 2],
-    }
+    params = {"n_estimators": [12, SCORED_TREES + 20][seed % 2], "sampling": ["bootstrap", "balanced"][seed // 2]}
+    params |= {"criterion": "auc", "max_features": None}
     forest = small_forest(**params).fit(table, labels, weight)
     assert forest.shrinkage_ == choice_by_hand(table, labels, weight, n_classes, params)
 

@@ -232,7 +232,6 @@ MISSING[7] = None
         (MISSING, {}, "groups has a missing value in row 7: give every sample a group"),
         (np.where(GROUPS[9] == GROUPS, np.nan, GROUPS), {}, "groups has a missing value in row [0-9]:"),
         (pd.Series(MISSING, dtype="Int64"), {}, "groups has a missing value in row 7:"),
-        (pd.Series(MISSING).astype("string"), {}, "groups has a missing value in row 7:"),
         (pd.to_datetime(pd.Series(MISSING)), {}, "groups has a missing value in row 7:"),
         (np.where(GROUPS[7] == GROUPS, np.datetime64("NaT"), np.datetime64(0, "D")), {}, "missing value in row [0-7]:"),
         (np.ones((300, 2)), {}, r"groups must be one-dimensional, but has the shape \(300, 2\)"),

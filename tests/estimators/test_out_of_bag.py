@@ -1,5 +1,7 @@
 """Out-of-bag scores by scikit-learn's scorers: what they would say of the out-of-bag probabilities."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -47,11 +49,9 @@ TWO = {
     "f1": of_labels(f1_score),
     make_scorer(fbeta_score, beta=2): lambda y, p, labels, w: fbeta_score(y, labels, beta=2, sample_weight=w),
     make_scorer(roc_auc_score, response_method="predict_proba"): positive(roc_auc_score),
-    "precision_at_0.1": positive(lambda y, score, **weight: precision_at_k(y, score, 0.1, **weight)),
-    "lift_at_20": positive(lambda y, score, **weight: lift_at_k(y, score, 20, **weight)),
-    make_scorer(recall_at_k, k=0.1, response_method="predict_proba"): positive(
-        lambda y, score, **weight: recall_at_k(y, score, 0.1, **weight)
-    ),
+    "precision_at_0.1": positive(partial(precision_at_k, k=0.1)),
+    "lift_at_20": positive(partial(lift_at_k, k=20)),
+    make_scorer(recall_at_k, k=0.1, response_method="predict_proba"): positive(partial(recall_at_k, k=0.1)),
     **BOTH,
 }
 MANY = {

@@ -231,11 +231,7 @@ BAD = [
     ({"threshold": "best"}, "'threshold' parameter .* Got 'best' instead"),
     ({"threshold": 1.5}, "'threshold' parameter .* Got 1.5 instead"),
     ({"threshold": np.nan}, "'threshold' parameter .* Got nan instead"),
-    (
-        {"threshold": {"costs": 1}},
-        r"^threshold must be a dict with a single key, one of 'cost', 'alerts', 'precision', 'recall', 'fpr', or the "
-        r"keys 'alerts', 'cost', but has the keys \['costs'\]$",
-    ),
+    ({"threshold": {"costs": 1}}, r"^threshold must be a dict with .* 'alerts', 'cost', but has the keys \['costs'\]$"),
     ({"threshold": {"fpr": 0.1} | COST}, r"has the keys \['fpr', 'cost'\]$"),
     ({"threshold": {"alerts": 5, "cost": 1}}, "^threshold: cost must be a 2 x 2 matrix"),
     ({"threshold": {"recall": 2}}, r"^threshold: recall must be in \(0, 1\], but is 2$"),

@@ -22,7 +22,7 @@ from tests.persistence.trees import assert_same_trees, make_tree
 
 MANIFEST = {"criterion": "auc", "max_features": 1, "seed": 7, "class_weight": {True: 0.5, "rare": None}}
 CATEGORIES = np.array(["a", "é", "c"], dtype=object)
-SHAPE = feature_kinds({}, 3), 2
+SHAPE, SETS = (feature_kinds({}, 3), 2), feature_kinds(dict.fromkeys(range(3), CATEGORIES), 3)
 
 
 def variants_of(numbers):
@@ -294,12 +294,7 @@ def test_trees_of_other_variants_stay_where_they_are(tmp_path):
         ([0], MANIFEST, SHAPE, "numbers must be int64 of shape"),
         ([0, 1], MANIFEST, (feature_kinds({}, 1), 2), "a feature is not in"),
         ([0, 1], MANIFEST, (feature_kinds({}, 3), 3), "tree.total must be"),
-        (
-            [0, 1],
-            MANIFEST,
-            (feature_kinds(dict.fromkeys(range(3), CATEGORIES), 3), 2),
-            "categorical split is on a numeric",
-        ),
+        ([0, 1], MANIFEST, (SETS, 2), "categorical split is on a numeric"),
     ],
 )
 def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest, shape, sentence):

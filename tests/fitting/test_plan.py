@@ -206,14 +206,9 @@ def test_distinct_rows_of_trees():
 def test_a_quantity_as_target_is_refused_before_trees_grow(monkeypatch):
     monkeypatch.setattr(_memory, "machine_memory", lambda: 2**29)
     monkeypatch.setattr(in_memory, "grow_batches", lambda *_, **__: pytest.fail("it grew"))
-    sentence = (
-        r"growing 300 trees on 40,000 samples, 5 features and 40,000 classes would take about .* GiB, more than half of"
-    )
+    sentence = r"on 40,000 samples, 5 features and 40,000 classes would take about .* y looks like a regression target"
     table = np.random.default_rng(0).normal(size=(40_000, 5))
-    with (
-        pytest.raises(ValueError, match=sentence + ".* y looks like a regression target"),
-        pytest.warns(UserWarning, match="The number of unique classes"),
-    ):
+    with pytest.raises(ValueError, match=sentence), pytest.warns(UserWarning, match="The number of unique classes"):
         small_forest(300).fit(table, np.arange(40_000))
 
 
