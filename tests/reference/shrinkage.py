@@ -1,17 +1,19 @@
 """Hierarchical shrinkage by its definition, node by node from the root."""
 
-from tests.reference.paths import path
+
+def path_to(left_child, node) -> list[int]:
+    """Return the nodes from the root to a node."""
+    path = [node]
+    while path[0] != 0:
+        path.insert(0, next(i for i, left in enumerate(left_child) if left >= 0 and path[0] in (left, left + 1)))
+    return path
 
 
 def shrink(left_child, weight, value, amount) -> list[list[float]]:
     """Return h_root = p_root, h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent) for all nodes."""
-
-    def shrunk(node):
-        *above, node = path(left_child, [left + 1 for left in left_child], node)
-        if not above:
-            return list(value[node])
-        parent = above[-1]
+    shrunk = {0: list(value[0])}
+    for parent, left in enumerate(left_child):  # parents come before their children
         keep = 1 / (1 + amount / weight[parent])
-        return [h + (p - q) * keep for h, p, q in zip(shrunk(parent), value[node], value[parent])]
-
-    return [shrunk(node) for node in range(len(left_child))]
+        for child in (left, left + 1) if left >= 0 else ():
+            shrunk[child] = [h + (p - q) * keep for h, p, q in zip(shrunk[parent], value[child], value[parent])]
+    return [shrunk[node] for node in range(len(left_child))]
