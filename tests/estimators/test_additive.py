@@ -48,7 +48,7 @@ def columns(train, rows):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("weight", [None, np.random.default_rng(0).uniform(0.1, 3.0, 300)], ids=["alike", "weighted"])
-def test_it_is_a_logistic_regression_on_columns_by_loops(n_classes, weight):
+def test_predictions_equal_logistic_regression_on_columns_by_loops(n_classes, weight):
     """A column times the root of 1 / p has the penalty p."""
     y = LABELS[n_classes]
     model = AdditiveClassifier(CATEGORICAL).fit(X, y, weight)
@@ -68,7 +68,7 @@ def test_it_is_a_logistic_regression_on_columns_by_loops(n_classes, weight):
         np.testing.assert_allclose(expit(scores[:, 1] - scores[:, 0]), model.predict_proba(NEW)[:, 1])
 
 
-def test_without_categories_it_is_that_of_scikit_learn():
+def test_without_categories_coefficients_equal_those_of_scikit_learn():
     """To the last bit."""
     table = np.nan_to_num(X[:, [0, 2, 6]])
     model = AdditiveClassifier().fit(table, LABELS[2])

@@ -68,7 +68,7 @@ def test_two_classes_are_a_logistic_regression():
 
 @pytest.mark.parametrize(("n_classes", "slope"), [(2, 0.4), (3, 2.5)])
 @pytest.mark.parametrize("rates", [None, [1.0, 3.0, 0.5]], ids=["as they are", "sampled at rates"])
-def test_the_reference(n_classes, slope, rates):
+def test_calibration_equals_the_reference(n_classes, slope, rates):
     """Halves of different trees, extrapolated; few samples, so that the penalty counts."""
     rng = np.random.default_rng(n_classes)
     sample, proba = simulate(n_classes, 60, slope=slope, seed=4)
@@ -145,7 +145,7 @@ def test_a_default_forest_is_calibrated(n_classes):
     ],
     ids=str,
 )
-def test_it_is_the_reference_of_the_out_of_bag_samples(params):
+def test_calibration_of_a_forest_equals_the_reference_on_its_out_of_bag_samples(params):
     """Of the halves of the trees that evidence is taken from, for the shrinkage of the forest."""
     X, y = make_table(n_rows=200, n_classes=3)
     weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0], 200)

@@ -20,7 +20,7 @@ def simulate(n_models, n_classes, n_rows=60, seed=0):
 @pytest.mark.parametrize("n_models", [1, 2, 3])
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("penalty", [0.5, 30.0])
-def test_the_reference(n_models, n_classes, penalty):
+def test_combination_equals_the_reference(n_models, n_classes, penalty):
     scores, labels, weights = simulate(n_models, n_classes, seed=n_models)
     found = combine(scores, labels, weights, penalty)
     coef, intercept = reference.combine(scores, labels, weights, penalty)

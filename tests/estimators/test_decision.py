@@ -174,7 +174,7 @@ def test_a_warm_start_begins_with_the_class_frequencies_of_the_training():
     ],
     ids=str,
 )
-def test_prevalences_that_are_none(fitted, given, sentence):
+def test_invalid_prevalences_are_refused(fitted, given, sentence):
     for model in fitted:
         with pytest.raises(ValueError, match=f"^prevalence {sentence}"):
             model.set_prevalence(given)

@@ -42,7 +42,7 @@ def test_amounts_that_are_given(amount, bootstrap, table, labels):
 
 
 @pytest.mark.parametrize("amount", [-1, np.nan, np.inf, "prior", [1.0]])
-def test_amounts_that_are_none(amount):
+def test_invalid_amounts_are_refused(amount):
     with pytest.raises(ValueError, match=r"'shrinkage' parameter .* Got "):
         small_forest(shrinkage=amount).fit(X, Y)
 
@@ -140,7 +140,7 @@ def choice_by_hand(table, labels, weight, n_classes, params):
 
 @pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (2, 1), (3, 2)])
-def test_the_choice(n_classes, seed):
+def test_the_chosen_amount_equals_that_by_definition(n_classes, seed):
     table, labels = make_table(n_rows=150, n_classes=n_classes, seed=seed, missing=0.1)
     weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.0], 150) if seed % 2 else None
     params = {"n_estimators": [12, SCORED_TREES + 20][seed % 2], "sampling": ["bootstrap", "balanced"][seed // 2]}

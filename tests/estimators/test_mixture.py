@@ -40,7 +40,7 @@ def mixed(n_estimators=120, **params):
         ({"criterion": "chi2"}, "The 'criterion' parameter of AUCForestClassifier must be"),
     ],
 )
-def test_names_that_are_none(params, sentence):
+def test_unknown_names_are_refused(params, sentence):
     with pytest.raises(ValueError, match=sentence):
         mixed(**params).fit(X, Y)
 

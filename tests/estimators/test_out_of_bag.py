@@ -94,17 +94,17 @@ def check(forest, table, y, weight, by_hand):
 
 @pytest.mark.parametrize("scoring", TWO, ids=str)
 @pytest.mark.parametrize(("weight", "threshold"), [(None, None), (WEIGHT, "gmean")], ids=["alike", "weighted"])
-def test_two_classes(scoring, weight, threshold):
+def test_scores_of_two_classes_equal_the_metric(scoring, weight, threshold):
     check(small_forest(4, oob_score=scoring, threshold=threshold), X, Y, weight, TWO[scoring])
 
 
 @pytest.mark.parametrize("scoring", MANY, ids=str)
-def test_many_classes_with_names(scoring):
+def test_scores_of_many_classes_equal_the_metric(scoring):
     weight = None if scoring == "roc_auc_ovo" else WEIGHT
     check(small_forest(4, oob_score=scoring), X3, NAMES[Y3], weight, MANY[scoring])
 
 
-def test_callables():
+def test_callable_scorers_see_out_of_bag_predictions():
     seen = []
 
     def scorer(estimator, table, y):
@@ -160,7 +160,7 @@ def test_a_positive_class_that_is_hardly_meant_is_named(params):
         small_forest(60, **given).fit(X, y)
 
 
-def test_metadata_routing():
+def test_scorers_take_weights_with_metadata_routing():
     with config_context(enable_metadata_routing=True):
         forest = small_forest(60, oob_score="neg_log_loss").fit(X, Y, 1 + WEIGHT)
     assert forest.oob_score_ == pytest.approx(-log_loss(Y, forest.oob_decision_function_, sample_weight=1 + WEIGHT))

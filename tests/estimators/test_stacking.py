@@ -95,7 +95,7 @@ def test_results_do_not_depend_on_n_jobs():
 
 
 @pytest.mark.parametrize(("effect", "gain"), [(1.5, 0.02), pytest.param(0.0, -0.02, marks=pytest.mark.slow)])
-def test_simulated_classes(effect, gain):
+def test_stacks_rank_simulated_classes_better_than_their_forests(effect, gain):
     """A sum of effects is clearly better ranked; noise is not ranked worse; probabilities are not worse."""
     found = []
     for seed in range(5):
@@ -129,7 +129,7 @@ def test_interactions_with_little_noise_need_the_residual_forest():
 # Data
 
 
-def test_labels(fitted):
+def test_labels_of_text_give_the_same_stack(fitted):
     stack = small_stack(20).fit(X, np.array(["no", "yes"])[Y])
     assert stack.classes_.tolist() == ["no", "yes"]
     assert_same(fitted_state(stack, X), fitted_state(fitted, X))
@@ -173,7 +173,7 @@ def make_frame():
 FRAME, ANSWERS = make_frame()
 
 
-def test_frames():
+def test_frames_of_every_library_give_the_same_stack():
     """Categories, dates and missing values, the same from every library."""
     first = small_stack().fit(FRAME, ANSWERS)
     assert first.feature_names_in_.tolist() == ["a", "b", "c", "kind", "day"]
@@ -364,7 +364,7 @@ def test_parameters_are_nested():
     assert search.best_estimator_.members_["residual"].max_depth == search.best_params_["forest__max_depth"]
 
 
-def test_pickles():
+def test_pickles_and_copies_are_the_same():
     stack = small_stack(20, stack={"threshold": "gmean", "oob_score": True}).fit(FRAME, ANSWERS)
     for other in (pickle.loads(pickle.dumps(stack)), copy.deepcopy(stack), copy.copy(stack).set_params(n_jobs=2)):
         assert_same(fitted_state(stack, FRAME), fitted_state(other, FRAME))

@@ -196,7 +196,7 @@ def test_prevalence(weight):
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.2, 1, None])
-def test_numbers(threshold):
+def test_thresholds_that_are_numbers(threshold):
     forest = small_forest(30, threshold=threshold).fit(X, Y)
     assert forest.threshold_ == threshold
     proba = forest.predict_proba(X)[:, 1]

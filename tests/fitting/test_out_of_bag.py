@@ -40,7 +40,7 @@ def slow_out_of_bag(model, table, labels, weights=None):
     ],
     ids=str,
 )
-def test_out_of_bag(params, weighted):
+def test_out_of_bag_probabilities_equal_those_of_each_tree_alone(params, weighted):
     # Draws are made block by block of 4096 rows.
     table, labels = np.tile(X4, (15, 1)), np.tile(Y4, 15)
     weights = np.random.default_rng(0).choice([0, 0.5, 1, 3], len(labels)) if weighted else None
