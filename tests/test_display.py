@@ -4,7 +4,6 @@ import sys
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 
 from aucforest._display import Display, HtmlTable
 
@@ -31,12 +30,6 @@ def test_axes_are_new_or_given():
     assert given.ax_ is axes
     assert given.figure_ is axes[0].figure
     plt.close("all")
-
-
-def test_without_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"^plotting needs matplotlib: pip install aucforest\[plot\]$"):
-        TwoPanels().plot()
 
 
 def test_a_table_in_a_notebook(monkeypatch):

@@ -19,7 +19,8 @@ from aucforest.distributed import ClusterError, DaskAUCForestClassifier, _on_clu
 from aucforest.distributed._executor import DaskExecutor
 from aucforest.distributed._plan import Workers
 from aucforest.fitting.job import JobFolder
-from tests.fitting.forests import assert_same, chunked, make_frame, make_rows
+from tests.estimators.data import assert_same_fit
+from tests.fitting.forests import chunked, make_frame, make_rows
 from tests.fitting.tables import RATED, interactions_of, make_many
 
 X, Y = make_rows()
@@ -55,7 +56,7 @@ def plans(monkeypatch):
 @pytest.mark.parametrize(("strategy", "n_parts"), [("auto", 1), ("gather", 7)])
 def test_forests_are_equal(client, local, n_parts, strategy):
     forest = DaskAUCForestClassifier(**OPTIONS, strategy=strategy).fit(*chunked(n_parts, X, Y))
-    assert_same(local, forest)
+    assert_same_fit(local, forest)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_forests_are_equal(client, local, n_parts, strategy):
 def test_forests_with_other_parameters_and_weights_are_equal(client, options, weights):
     local = AUCForestClassifier(**{"n_estimators": 40, "random_state": 1, "max_depth": 4} | options).fit(X, Y, weights)
     forest = DaskAUCForestClassifier(**local.get_params()).fit(*chunked(3, X, Y, weights))
-    assert_same(local, forest)
+    assert_same_fit(local, forest)
 
 
 def test_large_trees_are_sent_in_groups(client, monkeypatch):
@@ -82,7 +83,7 @@ def test_large_trees_are_sent_in_groups(client, monkeypatch):
     local = AUCForestClassifier(40, **options).fit(X, Y)
     monkeypatch.setattr(_on_cluster, "_GROUP_BYTES", 5000)
     assert len(_on_cluster.cut_trees(local._pack(), 40)) > 5
-    assert_same(local, DaskAUCForestClassifier(40, **options).fit(*chunked(3, X, Y)))
+    assert_same_fit(local, DaskAUCForestClassifier(40, **options).fit(*chunked(3, X, Y)))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_forests_with_target_rates_are_equal(client, n_parts, options, weight, n
     rows = dd.from_pandas(frame, npartitions=n_parts)
     parts = rows[list(X.columns)]
     forest.fit(parts, rows.label, None if weight is None else rows[weight])
-    assert_same(local, forest)
+    assert_same_fit(local, forest)
     assert forest.encodings_ == local.encodings_
     assert bool(interactions_of(forest)) == (options.get("categorical_encoding") != "rates")
     np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(X))
@@ -119,7 +120,7 @@ def test_target_rates_of_a_matrix_with_an_empty_partition(client):
     weights = np.repeat([0.0, 1.0, 0.5], 300)
     options = OPTIONS | {"categorical_features": [0], "oob_score": True, "n_estimators": 40}
     local = AUCForestClassifier(**options).fit(X, y, weights)
-    assert_same(local, DaskAUCForestClassifier(**options).fit(*chunked(6, X, y, weights)))
+    assert_same_fit(local, DaskAUCForestClassifier(**options).fit(*chunked(6, X, y, weights)))
 
 
 def test_a_fit_with_target_rates_is_resumed(client, tmp_path):
@@ -128,7 +129,7 @@ def test_a_fit_with_target_rates_is_resumed(client, tmp_path):
     options = RATED | {"random_state": 0, "checkpoint_dir": tmp_path / "trees"}
     DaskAUCForestClassifier(**options | {"n_estimators": 5}).fit(rows[list(X.columns)], rows.label)
     forest = DaskAUCForestClassifier(**options).fit(rows[list(X.columns)], rows.label)
-    assert_same(AUCForestClassifier(**RATED, random_state=0).fit(X, frame.label), forest)
+    assert_same_fit(AUCForestClassifier(**RATED, random_state=0).fit(X, frame.label), forest)
     with pytest.raises(ValueError, match="categorical_encoding is 'auto' there, but 'rates' here"):
         DaskAUCForestClassifier(**options, categorical_encoding="rates").fit(rows[list(X.columns)], rows.label)
 
@@ -157,7 +158,7 @@ def test_frames_with_unknown_divisions_and_categories_and_empty_partitions(clien
     local = AUCForestClassifier(**OPTIONS).fit(rows[columns].astype({"colour": object}), rows.label)
     forest = DaskAUCForestClassifier(categorical_features=["colour", "city", "open"], **OPTIONS)
     forest.fit(kept[columns], kept.label)
-    assert_same(local, forest)
+    assert_same_fit(local, forest)
     assert forest.classes_.dtype == bool
     proba = forest.predict_proba(kept[columns]).compute()
     np.testing.assert_array_equal(proba, local.predict_proba(rows[columns]))
@@ -186,7 +187,7 @@ def test_parquet_files(client, tmp_path):
     assert frame.y.optimize().npartitions < frame[columns].optimize().npartitions
     forest = DaskAUCForestClassifier(**OPTIONS)
     forest.fit(frame.drop(columns=["y", "w", "other"]), frame["y"], frame["w"])
-    assert_same(AUCForestClassifier(**OPTIONS).fit(rows[columns], rows.y, WEIGHTS), forest)
+    assert_same_fit(AUCForestClassifier(**OPTIONS).fit(rows[columns], rows.y, WEIGHTS), forest)
     proba = forest.predict_proba(frame[columns])[:, 1]
     exact = aucforest.metrics.roc_auc_score(Y == "rare", proba.compute(), sample_weight=WEIGHTS)
     assert auc_sketch(frame["y"] == "rare", proba, frame["w"]).score() == pytest.approx(exact, abs=1e-3)
@@ -197,7 +198,7 @@ def test_labels_can_be_numbers_and_a_class_in_a_single_partition(client):
     y = np.where(Y == "rare", 7, 3)
     y[:5] = 5
     forest = DaskAUCForestClassifier(**OPTIONS).fit(*chunked(4, X, y))
-    assert_same(AUCForestClassifier(**OPTIONS).fit(X, y), forest)
+    assert_same_fit(AUCForestClassifier(**OPTIONS).fit(X, y), forest)
 
 
 def test_prediction_and_scores(client, local):
@@ -219,7 +220,7 @@ def test_warm_start_adds_trees(client):
     forest = DaskAUCForestClassifier(4, random_state=0, warm_start=True).fit(rows, labels)
     forest.set_params(n_estimators=6).fit(rows, labels)
     local = AUCForestClassifier(4, random_state=0, warm_start=True).fit(X, Y)
-    assert_same(local.set_params(n_estimators=6).fit(X, Y), forest)
+    assert_same_fit(local.set_params(n_estimators=6).fit(X, Y), forest)
 
 
 def test_a_fit_is_resumed_with_either_strategy(client, local, tmp_path, monkeypatch):
@@ -233,7 +234,7 @@ def test_a_fit_is_resumed_with_either_strategy(client, local, tmp_path, monkeypa
 
     monkeypatch.setattr(JobFolder, "save", note)
     for n_parts in (5, 3):
-        assert_same(local, DaskAUCForestClassifier(**options).fit(*chunked(n_parts, X, Y)))
+        assert_same_fit(local, DaskAUCForestClassifier(**options).fit(*chunked(n_parts, X, Y)))
         assert sorted(saved) == [3, 4, 5]
     for other, match in [
         ({"max_depth": 3}, "max_depth is None there, but 3 here"),
@@ -253,11 +254,11 @@ def test_clones_have_the_client_but_pickles_do_not(client, forest, local, tmp_pa
     assert not hasattr(twin, "trees_")
     restored = pickle.loads(pickle.dumps(forest))
     assert restored.client is None
-    assert_same(local, restored)
+    assert_same_fit(local, restored)
     assert type(forest.to_local()) is AUCForestClassifier
     assert forest.to_local().get_params() == local.get_params()
     forest.save(tmp_path / "forest.safetensors")
-    assert_same(local, aucforest.load(tmp_path / "forest.safetensors"))
+    assert_same_fit(local, aucforest.load(tmp_path / "forest.safetensors"))
 
 
 def test_no_method_computes_a_collection_without_saying_so(local):
@@ -433,7 +434,7 @@ def test_costs_of_samples_can_be_a_parameter(client):
     costs = np.random.default_rng(0).exponential([[0.0, 1.0], [20.0, 0.0]], (len(Y), 2, 2))
     local = AUCForestClassifier(20, random_state=0, threshold="cost").fit(X, Y, cost=costs)
     parts, options = chunked(3, X, Y), {"n_estimators": 20, "random_state": 0}
-    assert_same(local, DaskAUCForestClassifier(**options, threshold={"cost": costs}).fit(*parts))
+    assert_same_fit(local, DaskAUCForestClassifier(**options, threshold={"cost": costs}).fit(*parts))
     with pytest.raises(
         ValueError, match=r"^threshold='cost' needs .* or threshold={'cost': array} if the data are not"
     ):
@@ -446,7 +447,7 @@ def test_forests_with_dates_are_equal(client):
     frame = frame[["size"]].assign(booked=pd.Series(booked).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
     parts, y = dd.from_pandas(frame, npartitions=3), dd.from_pandas(labels, npartitions=3)
     local, forest = AUCForestClassifier(**OPTIONS).fit(frame, labels), DaskAUCForestClassifier(**OPTIONS).fit(parts, y)
-    assert_same(local, forest)
+    assert_same_fit(local, forest)
     assert (forest.n_features_in_, forest.dates_) == (2, local.dates_)
     np.testing.assert_array_equal(forest.predict_proba(parts).compute(), local.predict_proba(frame))
     pd.testing.assert_frame_equal(forest.encode(parts).compute(), local.encode(frame))

@@ -18,7 +18,8 @@ from tornado.ioloop import PeriodicCallback
 from aucforest import AUCForestClassifier
 from aucforest.distributed import ClusterError, DaskAUCForestClassifier
 from aucforest.distributed._executor import DaskExecutor
-from tests.fitting.forests import assert_same, chunked, make_rows
+from tests.estimators.data import assert_same_fit
+from tests.fitting.forests import chunked, make_rows
 
 pytestmark = pytest.mark.slow
 
@@ -149,7 +150,7 @@ def at(monkeypatch):
 def test_a_worker_dies_in_each_phase(hardy, local, at, tmp_path, phases, options):
     waiting = at(*phases, instead=lambda name: (die_once, str(tmp_path / name)))
     with kept_up(hardy.cluster):
-        assert_same(local, fit(hardy, **options))
+        assert_same_fit(local, fit(hardy, **options))
     assert not waiting
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(phases)
 
@@ -164,7 +165,7 @@ def test_all_workers_die(hardy, local, at):
 
     at("grow", do=threading.Timer(0.1, kill_all).start)
     with kept_up(hardy.cluster):
-        assert_same(local, fit(hardy))
+        assert_same_fit(local, fit(hardy))
     assert not set(pids) & set(hardy.run(os.getpid).values())
 
 
@@ -174,7 +175,7 @@ def test_a_worker_freezes(hardy, local, at):
     pid = min(hardy.run(os.getpid).values())
     at("grow", do=lambda: os.kill(pid, signal.SIGSTOP))
     before = hardy.run_on_scheduler(set_worker_ttl, 5)
-    assert_same(local, fit(hardy))
+    assert_same_fit(local, fit(hardy))
     hardy.run_on_scheduler(set_worker_ttl, before)
     assert pid not in hardy.run(os.getpid).values()
 
@@ -228,7 +229,7 @@ def test_workers_come_and_go(local, at, monkeypatch):
             return found
 
         monkeypatch.setattr(DaskExecutor, "gather", change)
-        assert_same(local, fit(client))
+        assert_same_fit(local, fit(client))
         assert len(client.ncores()) == 1
         assert first not in client.ncores()
         # Finally, the scheduler is closed, too.
@@ -295,6 +296,6 @@ def test_a_fit_is_resumed_after_its_process_was_killed(hardy, local, tmp_path, m
         return submit(self, function, *args, **options)
 
     monkeypatch.setattr(DaskExecutor, "submit", note)
-    assert_same(local, fit(hardy, checkpoint_dir=tmp_path / "trees"))
+    assert_same_fit(local, fit(hardy, checkpoint_dir=tmp_path / "trees"))
     assert n_saved > 0
     assert len(grown) == OPTIONS["n_estimators"] - n_saved

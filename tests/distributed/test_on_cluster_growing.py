@@ -11,7 +11,8 @@ from joblib import parallel_config
 from aucforest import AUCForestClassifier
 from aucforest.distributed._executor import DaskExecutor, watch_task
 from aucforest.distributed._on_cluster import cut_tasks
-from tests.fitting.forests import assert_same, make_rows
+from tests.estimators.data import assert_same_fit
+from tests.fitting.forests import make_rows
 
 
 @given(st.integers(0, 2000), st.integers(1, 64), st.floats(1e-4, 100.0))
@@ -66,4 +67,4 @@ def test_trees_grow_on_the_workers_by_joblib(client):
     forest = AUCForestClassifier(8, oob_score=True, random_state=0)
     with parallel_config(backend="dask"), pytest.warns(UserWarning, match="every one of the 8 trees"):
         forest.fit(X, y)
-    assert_same(local, forest)
+    assert_same_fit(local, forest)

@@ -2,14 +2,25 @@
 
 import numba
 import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
+from aucforest.metrics import optimal_threshold
+from aucforest.tree.tree import Tree
+from tests.reference.tree import walk  # noqa: F401  for tests of other folders
 
 
 @numba.njit
 def own_auc(left, node):
-    """The AUC of a cut, less 1/2."""
-    return 0.5 * abs(left[0] / node[0] - left[1] / node[1]) if node[0] > 0 and node[1] > 0 else 0.0
+    """The mean over pairs of classes of the AUC of a split, less 1/2."""
+    score, n_pairs = 0.0, 0
+    for i in range(len(node)):
+        for j in range(i):
+            if node[i] > 0 and node[j] > 0:
+                score += 0.5 * abs(left[i] / node[i] - left[j] / node[j])
+                n_pairs += 1
+    return score / n_pairs if n_pairs > 0 else 0.0
 
 
 def make_table(n_rows=240, n_features=5, n_classes=2, *, seed=0, missing=0.0):
@@ -22,6 +33,19 @@ def make_table(n_rows=240, n_features=5, n_classes=2, *, seed=0, missing=0.0):
     return X, y
 
 
+def make_rare(n_rows, *, seed=0):
+    """Return X and labels of text, of which about a sixth is rare."""
+    X, y = make_table(n_rows, seed=seed)
+    return X, np.where((y == 1) & (np.arange(n_rows) % 3 == 0), "rare", "common")
+
+
+X3, Y3 = make_table(n_rows=300, n_classes=3, seed=1)
+X4, Y4 = make_table(n_rows=300, n_classes=4, seed=1)
+WEIGHT = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 300)
+GROUPS = np.random.default_rng(1).integers(60, size=300)
+UNSCORED = "ignore:.* no out-of-bag probability"
+
+
 def small_forest(n_estimators=6, **params):
     return AUCForestClassifier(n_estimators, **{"random_state": 0, **params})
 
@@ -30,23 +54,23 @@ def small_tree(**params):
     return AUCTreeClassifier(**{"random_state": 0, "max_features": 2, **params})
 
 
+both = pytest.mark.parametrize("make", [small_tree, small_forest])
+
+
+def best_threshold(rule, is_positive, scores, weights=None, *, n_rows=None):
+    """Return the best threshold by a rule of a model; a number of alerts is one of `n_rows` rows."""
+    given = {} if isinstance(rule, str) else dict(rule)
+    cost = given.pop("cost", None)
+    if given.get("alerts", 0) > 1:
+        given["alerts"] /= len(scores) if n_rows is None else n_rows
+    criterion = rule if isinstance(rule, str) else given or "cost"
+    return optimal_threshold(is_positive, scores, criterion=criterion, cost=cost, sample_weight=weights)
+
+
 def digest(model):
     """Return the bytes of every array of every tree."""
     arrays = ("feature", "threshold", "missing_left", "left_child", "gain", "n_samples", "weight", "value", "sets")
     return [[getattr(tree, name).tobytes() for name in arrays] for tree in model.trees_]
-
-
-def walk(tree, row):
-    """Return the nodes that a row of values passes, by one comparison after the other."""
-    nodes, sets = [0], dict(zip(tree.set_nodes.tolist(), tree.sets.tolist()))
-    while tree.left_child[nodes[-1]] >= 0:
-        node = nodes[-1]
-        value = row[tree.feature[node]]
-        goes_left = bool(tree.missing_left[node]) if np.isnan(value) else value <= tree.threshold[node]
-        if node in sets and not np.isnan(value):
-            goes_left = bool(sets[node][int(value) // 64] >> int(value) % 64 & 1)
-        nodes.append(int(tree.left_child[node]) + (0 if goes_left else 1))
-    return nodes
 
 
 def everything(model, table):
@@ -55,6 +79,34 @@ def everything(model, table):
 
 
 def assert_same(one, other):
-    assert one[0] == other[0]
-    for mine, yours in zip(one[1:], other[1:], strict=True):
-        np.testing.assert_array_equal(mine, yours)
+    """Assert that two values are the same to the last bit, types included: of models, what they know."""
+    assert type(one) is type(other) or {type(one), type(other)} <= {float, np.float64}
+    if isinstance(one, BaseEstimator):
+        one, other = known(one), known(other)
+    elif isinstance(one, Tree):
+        assert type(one.frequencies) is type(other.frequencies)
+        one, other = ({**vars(tree), "frequencies": tree.value} for tree in (one, other))
+        one, other = ({name: some[name] for name in sorted(some) if name != "depth"} for some in (one, other))
+    if isinstance(one, dict):
+        assert list(one) == list(other)
+        one, other = list(one.values()), list(other.values())
+    if isinstance(one, list | tuple):
+        assert len(one) == len(other)
+        for mine, yours in zip(one, other):
+            assert_same(mine, yours)
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        assert one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
+    else:
+        assert np.array(one).tobytes() == np.array(other).tobytes() if isinstance(one, float) else one == other
+
+
+def known(model, *, is_fitted=False):
+    """Return what a model knows, or has only since its fit, without what it makes anew when it is needed."""
+    names = [name for name in sorted(vars(model)) if name != "_cached"]
+    return {name: vars(model)[name] for name in names if not is_fitted or name[0] == "_" or name[-1] == "_"}
+
+
+def assert_same_fit(one, other):
+    """Assert that two models have learned the same, whatever their parameters."""
+    assert_same(known(one, is_fitted=True), known(other, is_fitted=True))

@@ -9,28 +9,17 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-import numba
 import numpy as np
 
 from aucforest import AUCForestClassifier, AUCTreeClassifier
 from aucforest.fitting.target_rates import MOST_IN_SETS
 
+from .data import own_auc
+
 FILE = Path(__file__).parents[1] / "data" / "golden_forests.npz"
 # So many nodes of a case are recorded as they are, all nodes by a checksum.
 N_PLAIN = 90
 FIELDS = ("tree", "feature", "threshold", "missing_left", "gain", "n_samples", "weight", "value", "goes_left")
-
-
-@numba.njit
-def own(left, node):
-    """Half the mean over the pairs of classes present of how far apart a cut sends them: the AUC, less 1/2."""
-    score, n_pairs = 0.0, 0
-    for i in range(len(node)):
-        for j in range(i):
-            if node[i] > 0 and node[j] > 0:
-                score += 0.5 * abs(left[i] / node[i] - left[j] / node[j])
-                n_pairs += 1
-    return score / n_pairs if n_pairs > 0 else 0.0
 
 
 class Case(NamedTuple):
@@ -120,7 +109,7 @@ def _add_criteria():
     turn = count()
     weights = (None, "floats", "integers", "multiples")
     for criterion, splitter, n_classes in product(
-        ("auc", "gini", "entropy", "hellinger", own), ("best", "random"), (2, 3, 8, 26)
+        ("auc", "gini", "entropy", "hellinger", own_auc), ("best", "random"), (2, 3, 8, 26)
     ):
         i = next(turn)
         kind, weight = list(KINDS)[i % 3], weights[(i + i // 4) % 4]
@@ -167,14 +156,14 @@ def _add_bounds():
     add("least gain, best first", min_gain=0.04, max_leaf_nodes=4, max_features=None, criterion="gini")
     signs = [1, -1, 0, 0, 1, 0]
     missing = {"missing": "some"}
-    for criterion in ("auc", "gini", "entropy", own):
+    for criterion in ("auc", "gini", "entropy", own_auc):
         name = criterion if isinstance(criterion, str) else "own"
         add(f"monotonic, {name}", table=missing, monotonic_cst=signs, criterion=criterion)
     add("monotonic, floats", "floats", table=missing, monotonic_cst=signs, min_samples_leaf=4)
     add("monotonic, drawn", table=missing, monotonic_cst=signs, splitter="random")
     add("monotonic, best first", monotonic_cst=signs, max_leaf_nodes=15, criterion="hellinger")
     add("monotonic, beside sets", table={"kind": "both"}, monotonic_cst=[1, 0, -1, 0, 0])
-    add("best first, own, sets", table={"kind": "sets", "n_classes": 3}, criterion=own, max_leaf_nodes=15)
+    add("best first, own, sets", table={"kind": "sets", "n_classes": 3}, criterion=own_auc, max_leaf_nodes=15)
 
 
 def _add_columns():

@@ -23,11 +23,6 @@ def fitted_state(model, table):
     return model.weights_, model.intercepts_, model.oob_decision_function_, model.predict_proba(table)
 
 
-def assert_same(one, other):
-    for mine, yours in zip(one, other, strict=True):
-        np.testing.assert_array_equal(mine, yours)
-
-
 def with_dates():
     """Return a frame with dates, all of whose parts are exact as float32, and labels by month and number."""
     X, _ = make_table(240, 2)

@@ -48,7 +48,7 @@ def columns(train, rows):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("weight", [None, np.random.default_rng(0).uniform(0.1, 3.0, 300)], ids=["alike", "weighted"])
-def test_it_is_a_logistic_regression_on_columns_by_loops(n_classes, weight):
+def test_predictions_equal_logistic_regression_on_columns_by_loops(n_classes, weight):
     """A column times the root of 1 / p has the penalty p."""
     y = LABELS[n_classes]
     model = AdditiveClassifier(CATEGORICAL).fit(X, y, weight)
@@ -68,7 +68,7 @@ def test_it_is_a_logistic_regression_on_columns_by_loops(n_classes, weight):
         np.testing.assert_allclose(expit(scores[:, 1] - scores[:, 0]), model.predict_proba(NEW)[:, 1])
 
 
-def test_without_categories_it_is_that_of_scikit_learn():
+def test_without_categories_coefficients_equal_those_of_scikit_learn():
     """To the last bit."""
     table = np.nan_to_num(X[:, [0, 2, 6]])
     model = AdditiveClassifier().fit(table, LABELS[2])
@@ -115,18 +115,6 @@ def test_every_category_has_a_coefficient_however_rare():
     assert np.corrcoef(of_categories, effect[codes.astype(int)])[0, 1] > 0.6
     # shrunk the more, the rarer a category is
     assert np.abs(of_categories[counts == 1]).mean() < 0.7 * np.abs(of_categories[counts > 5]).mean()
-
-
-def test_an_unseen_category_is_like_a_coefficient_of_0():
-    table, y, _ = with_categories()
-    model = AdditiveClassifier((0,)).fit(table, y)
-    unseen = np.column_stack(([1000.0, 2.5, -1.0, 1e9], np.zeros(4)))
-    splines = np.maximum(model._scaled(unseen)[:, model.knot_indices_] - model.knots_, 0.0)
-    dense = np.column_stack((model._scaled(unseen), splines))
-    expected = expit(dense @ model.column_weights_[0, : dense.shape[1]] + model.intercepts_)
-    np.testing.assert_allclose(model.predict_proba(unseen)[:, 1], expected)
-    # where no training sample is without a category, neither has a missing one a coefficient
-    np.testing.assert_allclose(model.predict_proba(np.array([[np.nan, 0.0]]))[:, 1], expected[0])
 
 
 def test_many_categories_take_little_memory():

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -16,13 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from aucforest import load
 from aucforest.estimators import _prediction
 from aucforest.fitting import in_memory
-from tests.estimators.data import digest, make_table, small_forest, small_tree
+from tests.estimators.data import both, digest, make_table, small_forest
 
 X, Y = make_table(missing=0.1)
 ONES = np.ones(len(Y))
 NAMES = list("abcde")
-
-both = pytest.mark.parametrize("make", [small_tree, small_forest])
 
 
 def with_value(values, at, value):
@@ -44,25 +41,13 @@ BAD_TABLES = {
     "one dimension": (X[:, 0], ValueError, "Expected 2D array, got 1D array instead"),
     "three dimensions": (X[None], ValueError, "Found array with dim 3, while dim <= 2 is required"),
     "complex": (X + 1j, ValueError, "^Complex data not supported: X and y must be real$"),
-    "strings": (
-        np.c_[X.astype(object), WORDS],
-        ValueError,
-        "^X: column 5 is not numeric .*'low'.*add it to categorical_features or encode it as numbers$",
-    ),
+    "strings": (np.c_[X.astype(object), WORDS], ValueError, "^X: column 5 is not numeric .*'low'.*encode it"),
     "a list of strings": ([["x"]] * len(X), ValueError, "^X: column 0 is not numeric .*'x'"),
     "objects": (np.full((len(X), 1), {}), TypeError, "^X: column 0 has a dict in row 0: the argument"),
-    "pandas Series": (
-        frame()["a"],
-        ValueError,
-        r"^X must have two dimensions but is a pandas Series: .* X.to_frame\(\)$",
-    ),
+    "pandas Series": (frame()["a"], ValueError, r"^X must have two dimensions but is a pandas Series: .* X.to_frame"),
     "polars Series": (pl.Series("a", X[:, 0]), ValueError, "^X must have two dimensions but is a polars Series: "),
     "lazy frame": (pl.LazyFrame(X), TypeError, r"^X is a polars LazyFrame, .*: pass X.collect\(\)$"),
-    "duplicate columns": (
-        frame().set_axis(list("abcba"), axis=1),
-        ValueError,
-        "^X has 2 columns named 'a': column names must be unique$",
-    ),
+    "duplicate columns": (frame().set_axis(list("abcba"), axis=1), ValueError, "^X has 2 columns named 'a'"),
     "pandas objects": (frame(c=[0, pd.NA] * 120), TypeError, "^X: column 'c' is not numeric .*'NAType'"),
     "pandas periods": (frame(d=pd.Period("2024", "Y")), TypeError, "^X: column 'd' is not numeric .*'Period'"),
 }
@@ -72,7 +57,6 @@ BYTES = "^y has bytes as labels, such as b'(yes|no)': decode them to str$"
 
 BAD_LABELS = {
     "one class": (np.zeros(240), ValueError, "^y has only one class, 0.0; a classifier needs at least 2 classes$"),
-    "one string": (np.full(240, "no"), ValueError, "^y has only one class, 'no'; a classifier needs"),
     "short": (Y[:-1], ValueError, r"inconsistent numbers of samples: \[240, 239\]"),
     "two columns": (np.c_[Y, Y], ValueError, r"y should be a 1d array, got an array of shape \(240, 2\) instead"),
     "continuous": (np.linspace(0, 1, 240), ValueError, "Unknown label type: continuous"),
@@ -83,7 +67,6 @@ BAD_LABELS = {
     "pandas NA": (pd.Series([0, None] * 120, dtype="Int64"), ValueError, "Input y contains NaN"),
     "mixed": (np.array(["no", 1] * 120, dtype=object), TypeError, NO_ORDER),
     "bytes": (np.where(Y == 1, b"yes", b"no"), TypeError, BYTES),
-    "bytes as objects": (np.where(Y == 1, b"yes", b"no").astype(object), TypeError, BYTES),
     "complex": (Y + 1j, ValueError, "^Complex data not supported: X and y must be real$"),
     "none": (None, ValueError, "requires y to be passed, but the target y is None"),
     "many": (np.resize(np.arange(70_000), 140_000), ValueError, "^y has 70000 classes, more than the 65535 supported$"),
@@ -100,7 +83,6 @@ BAD_WEIGHTS = {
         "^(Sample weights must contain at least one non-zero number.|sample_weight is zero for all samples)$",
     ),
     "NaN": (with_value(ONES, 3, np.nan), "Input sample_weight contains NaN"),
-    "infinite": (with_value(ONES, 3, np.inf), "Input sample_weight contains infinity"),
     "one class": (Y == 1, "^y has only one class, 1; a classifier needs at least 2 classes$"),
     "tiny": (with_value(ONES, 3, 1e-300), RANGE + "1e-300 for a row$"),
     "huge": (with_value(ONES, 3, 1e300), RANGE + r"1e\+300 for a row$"),
@@ -121,9 +103,7 @@ BAD_PARAMS = {
 }
 
 BAD_CLASS_WEIGHTS = {
-    "negative": ({0: 1, 1: -2}, "^class_weight of class 1 must be positive and finite, but is -2.0$"),
     "zero": ({0: 0, 1: 1}, "^class_weight of class 0 must be positive and finite, but is 0.0$"),
-    "NaN": ({0: 1, 1: np.nan}, "^class_weight of class 1 must be positive and finite, but is nan$"),
     "infinite": ({0: 1, 1: np.inf}, "^class_weight of class 1 must be positive and finite, but is inf$"),
     "unknown classes": ({5: 1}, r"The classes, \[0, 1\], are not in class_weight"),
     "tiny": ({0: 1e-250, 1: 1}, RANGE + "1e-250 for a row$"),
@@ -173,48 +153,38 @@ def test_bad_parameter(make, name):
     refuse(make(**{name.strip(): value}), ValueError, f"^The '{name.strip()}' parameter of .*{message}", X, Y)
 
 
-@both
-def test_weights_whose_product_leaves_the_range(make):
-    refuse(make(class_weight={0: 1e300, 1: 1}), ValueError, RANGE + "inf for a row$", X, Y, sample_weight=1e100 * ONES)
-
-
 def methods(model):
     return model.predict, model.predict_proba, model.predict_log_proba, model.apply, model.decision_path
 
 
-@pytest.mark.parametrize("at", range(5))
-def test_bad_table_at_prediction(at):
-    method = methods(small_forest().fit(X, Y))[at]
-    with pytest.raises(ValueError, match=r"^X has 4 features, but AUC\w+Classifier is expecting 5 features as input.$"):
-        method(X[:, :4])
-    with pytest.raises(ValueError, match="Reshape your data"):
-        method(X[0])
-    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
-        method(X[:0])
-    with pytest.raises(ValueError, match=r"^X has 4 features, but"):
-        method(scipy.sparse.csr_matrix(X[:, :4]))
-    method = methods(small_forest().fit(frame(), Y))[at]
-    with pytest.raises(
-        ValueError, match=r"^The feature names should match(.|\n)*unseen at fit time:\n- f\n(.|\n)*- e\n"
-    ):
-        method(frame().rename(columns={"e": "f"}))
-    with pytest.raises(ValueError, match="must be in the same order as they were in fit"):
-        method(frame()[NAMES[::-1]])
-    with pytest.raises(ValueError, match=r"^X must have two dimensions but is a pandas Series"):
-        method(frame()["a"])
-    with pytest.raises(ValueError, match=r"^X has 2 columns named 'a'"):
-        method(frame().rename(columns={"e": "a"}))
-    with pytest.raises(ValueError, match=r"^X: column 'b' is not numeric"):
-        method(frame(b=WORDS))
-    with pytest.raises(ValueError, match=r"^X: column 'b' holds dates"):
-        method(frame(b=DAY))
+FEW = r"^X has 4 features, but AUC\w+Classifier is expecting 5 features as input.$"
+BAD_NEW_TABLES = {
+    "few columns": (X[:, :4], FEW),
+    "few columns, sparse": (csr_array(X[:, :4]), FEW),
+    "one row": (X[0], "Reshape your data"),
+    "no rows": (X[:0], r"0 sample\(s\)"),
+    "another name": (frame().rename(columns={"e": "f"}), r"^The feature names should match(.|\n)*- f\n(.|\n)*- e\n"),
+    "another order": (frame()[NAMES[::-1]], "must be in the same order as they were in fit"),
+    "pandas Series": (frame()["a"], r"^X must have two dimensions but is a pandas Series"),
+    "duplicate columns": (frame().rename(columns={"e": "a"}), r"^X has 2 columns named 'a'"),
+    "strings": (frame(b=WORDS), r"^X: column 'b' is not numeric"),
+    "dates": (frame(b=DAY), r"^X: column 'b' holds dates"),
+}
+
+
+@cases(BAD_NEW_TABLES)
+def test_bad_table_at_prediction(a, b):
+    model = small_forest().fit(frame() if isinstance(a, pd.DataFrame | pd.Series) else X, Y)
+    for method in methods(model):
+        with pytest.raises(ValueError, match=b):
+            method(a)
 
 
 @both
-@pytest.mark.parametrize("at", range(5))
-def test_not_fitted(make, at):
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        methods(make())[at](X)
+def test_not_fitted(make):
+    for method in methods(make()):
+        with pytest.raises(NotFittedError, match="is not fitted yet"):
+            method(X)
     assert not hasattr(make(), "feature_importances_")
 
 
@@ -246,26 +216,17 @@ def test_a_refit_forgets_the_last(make):
     assert model.classes_.dtype == bool
 
 
-def read_only(values, folder, name):
-    np.save(folder / name, values)
-    return np.load(folder / name, mmap_mode="r")
-
-
 WIDE = np.zeros((2 * len(X), 2 * X.shape[1]))
 WIDE[::2, ::2] = X
 
 SHAPES = {
-    "list": X.tolist(),
     "Fortran order": np.asfortranarray(X),
     "slice": WIDE[::2, ::2],
     "backwards": X[::-1].copy()[::-1],
     "float32": X.astype(np.float32),
-    "float32, Fortran order": np.asfortranarray(X, dtype=np.float32),
     "float32 slice": WIDE.astype(np.float32)[::2, ::2],
     "long double": X.astype(np.longdouble),
-    "objects": X.astype(object),
     "pandas": frame(),
-    "pandas float32": frame().astype(np.float32),
     "pandas nullable": frame().astype("Float64"),
     "polars": pl.DataFrame(X, schema=NAMES),
     "polars null": pl.DataFrame(X, schema=NAMES).fill_nan(None),
@@ -283,22 +244,6 @@ def test_tables_of_every_shape_give_the_same_trees(shape):
     assert hasattr(model, "feature_names_in_") == shape.startswith(("pandas", "polars"))
 
 
-@pytest.mark.parametrize("values", [X, np.asfortranarray(X, dtype=np.float32)], ids=["float64", "float32"])
-def test_read_only_memory_maps(values, tmp_path):
-    weights = np.linspace(0.5, 2, len(X))
-    table, labels = read_only(values, tmp_path, "x.npy"), read_only(Y, tmp_path, "y.npy")
-    model = small_forest().fit(table, labels, read_only(weights, tmp_path, "w.npy"))
-    expected = small_forest().fit(X, Y, weights)
-    assert digest(model) == digest(expected)
-    np.testing.assert_array_equal(model.predict_proba(table), expected.predict_proba(X))
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16, bool])
-def test_numbers_of_every_type(dtype):
-    table = np.nan_to_num(X * 3).clip(0).astype(dtype)
-    assert digest(small_forest().fit(table, Y)) == digest(small_forest().fit(table.astype(float), Y))
-
-
 @both
 @pytest.mark.parametrize("order", "CF")
 def test_float32_is_not_copied(make, order):
@@ -312,6 +257,12 @@ def test_float32_is_not_copied(make, order):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < many.nbytes
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16, bool])
+def test_numbers_of_every_type(dtype):
+    table = np.nan_to_num(X * 3).clip(0).astype(dtype)
+    assert digest(small_forest().fit(table, Y)) == digest(small_forest().fit(table.astype(float), Y))
 
 
 LABELS = {
@@ -335,23 +286,6 @@ def test_labels_of_every_type(kind, box):
     assert model.classes_.tolist() == names[: codes.max() + 1]
     assert model.predict(X).tolist() == [names[code] for code in expected.predict(X)]
     assert model.score(X, model.predict(X)) == 1.0
-
-
-def test_infinite_values_are_values():
-    table = np.repeat([[-np.inf], [-1.0], [1e308], [np.inf]], 3, axis=0)
-    labels = np.repeat([0, 1, 0, 1], 3)
-    tree = small_tree().fit(table, labels)
-    np.testing.assert_array_equal(tree.predict(table), labels)
-    # Both sides of a cut beside infinity are told apart.
-    assert np.isfinite(tree.tree_.threshold[~tree.tree_.is_leaf]).sum() >= 1
-
-
-def test_missing_values_go_where_they_were_seen():
-    table = np.array([[0.0], [1.0], [2.0], [np.nan], [np.nan]])
-    for labels in ([0, 0, 1, 1, 1], [0, 0, 1, 0, 0]):
-        np.testing.assert_array_equal(small_tree().fit(table, labels).predict(table), labels)
-    unseen = small_tree().fit(table[:3], [0, 0, 1])
-    np.testing.assert_array_equal(unseen.predict([[np.nan]]), [0])
 
 
 @both
@@ -412,21 +346,3 @@ def test_threads_that_predict_first_at_the_same_time(tmp_path):
             model = load(tmp_path / "model")
             for found in threads.map(lambda _, model=model: model.predict_proba(table), range(4)):
                 np.testing.assert_array_equal(found, expected)
-
-
-@both
-def test_a_parameter_out_of_range_keeps_the_last_fit(make):
-    model = make().fit(X, Y)
-    before = model.predict_proba(X)
-    with pytest.raises(ValueError, match="max_bins"):
-        model.set_params(max_bins=0).fit(X, Y)
-    np.testing.assert_array_equal(model.predict_proba(X), before)
-
-
-@both
-def test_inputs_are_not_changed(make):
-    table, labels, weights = X.copy(), Y.copy(), np.linspace(0, 1, len(X))
-    given = weights.copy()
-    make().fit(table, labels, weights).predict(table)
-    for after, before in ((table, X), (labels, Y), (weights, given)):
-        np.testing.assert_array_equal(after, before)

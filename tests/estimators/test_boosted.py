@@ -80,9 +80,8 @@ def test_scores_do_not_depend_on_labels_of_the_same_fold(monkeypatch):
     assert not np.array_equal(one.scores[fold == 1], two.scores[fold == 1])
 
 
-@pytest.mark.parametrize("is_rated", [False, True])
-def test_threads_do_not_matter(is_rated):
-    X, y = make_rated(400) if is_rated else make_rows()
+def test_threads_do_not_matter_for_target_rates():
+    X, y = make_rated(400)
     one, two = (fit(X, y, folds(len(y)), n_jobs=n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one.scores, two.scores)
     assert one.scale == two.scale
@@ -126,13 +125,6 @@ def test_target_rates_are_those_of_the_forest(sampling, monkeypatch):
     fit(X, (random.random(1500) < rates[shop]).astype(int), folds(1500), sampling=sampling)
     inside, held_out = np.mean(means, axis=0)
     assert inside == pytest.approx(held_out, rel=0.1)
-
-
-def test_a_stack_takes_groups():
-    X, y = make_rated(400)
-    groups = np.arange(400) // 4
-    stack = AUCStackingClassifier(small_forest(20), random_state=0, residual=False, linear=None)
-    assert list(stack.fit(X, y, groups=groups).members_) == ["forest", "boosted"]
 
 
 @pytest.mark.parametrize("least", [1e-150, 1e-120])

@@ -8,20 +8,18 @@ from sklearn.metrics import roc_auc_score
 from aucforest import AUCForestClassifier
 from aucforest.estimators import _evidence
 from aucforest.estimators._calibration import LEAST
-from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES, OutOfBagScores
+from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
 from aucforest.estimators._forest_fit import _Variants
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.tables.target_rates import SETS
-from tests.estimators.data import digest, make_table, small_forest
+from tests.estimators.data import UNSCORED, assert_same_fit, digest, make_table, small_forest
 from tests.reference import shrinkage as reference
 from tests.reference.metrics import hand_till
 
 X, Y = make_table(n_rows=240, missing=0.1)
 X3, Y3 = make_table(n_rows=240, n_classes=3, seed=1)
 WEIGHT = np.random.default_rng(0).choice([0.25, 0.7, 1.9], 240)
-
-UNSCORED = "ignore:.* no out-of-bag probability"
 
 
 def by_hand(forest, table, amount):
@@ -44,7 +42,7 @@ def test_amounts_that_are_given(amount, bootstrap, table, labels):
 
 
 @pytest.mark.parametrize("amount", [-1, np.nan, np.inf, "prior", [1.0]])
-def test_amounts_that_are_none(amount):
+def test_invalid_amounts_are_refused(amount):
     with pytest.raises(ValueError, match=r"'shrinkage' parameter .* Got "):
         small_forest(shrinkage=amount).fit(X, Y)
 
@@ -142,16 +140,11 @@ def choice_by_hand(table, labels, weight, n_classes, params):
 
 @pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize(("n_classes", "seed"), [(2, 0), (2, 1), (3, 2)])
-def test_the_choice(n_classes, seed):
+def test_the_chosen_amount_equals_that_by_definition(n_classes, seed):
     table, labels = make_table(n_rows=150, n_classes=n_classes, seed=seed, missing=0.1)
     weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 2.0], 150) if seed % 2 else None
-    n_trees = [12, SCORED_TREES + 20][seed % 2]
-    params = {
-        "n_estimators": n_trees,
-        "criterion": "auc",
-        "max_features": None,
-        "sampling": ["bootstrap", "balanced"][seed // 2],
-    }
+    params = {"n_estimators": [12, SCORED_TREES + 20][seed % 2], "sampling": ["bootstrap", "balanced"][seed // 2]}
+    params |= {"criterion": "auc", "max_features": None}
     forest = small_forest(**params).fit(table, labels, weight)
     assert forest.shrinkage_ == choice_by_hand(table, labels, weight, n_classes, params)
 
@@ -182,25 +175,11 @@ def test_sums_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
     table, labels = make_table(n_rows=9000, n_classes=3, seed=0, missing=0.0 if kind == "sparse" else 0.1)
     weight = np.arange(9000) % 3 if kind == "weights" else None
     table[table < 0.5] = 0.0
-    given, all_sums, add = csr_array(table) if kind == "sparse" else table, [], OutOfBagScores.add
-
-    def note(scores, *arguments):
-        add(scores, *arguments)
-        all_sums.append([array.copy() for array in scores._sums])
-
-    monkeypatch.setattr(OutOfBagScores, "add", note)
-    forests = []
-    for n_jobs in (1, 2, 5):
-        forests.append(AUCForestClassifier(20, max_depth=4, n_jobs=n_jobs, random_state=0).fit(given, labels, weight))
-    n_calls = len(all_sums) // 3
-    for call in range(n_calls):
-        one, *others = all_sums[call::n_calls]
-        for other in others:
-            assert all(map(np.array_equal, one, other))
-    one, *others = forests
+    given = csr_array(table) if kind == "sparse" else table
+    params = {"max_depth": 4, "random_state": 0, "oob_score": True}
+    one, *others = (AUCForestClassifier(40, n_jobs=n, **params).fit(given, labels, weight) for n in (1, 2, 5))
     for other in others:
-        assert digest(other) == digest(one)
-        assert other.shrinkage_ == one.shrinkage_
+        assert_same_fit(one, other)
 
 
 def test_a_warm_start_chooses_anew():

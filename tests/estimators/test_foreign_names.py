@@ -4,10 +4,7 @@ import pytest
 
 from aucforest import AUCForestClassifier
 from aucforest.estimators import _foreign_names
-from tests.estimators.data import small_forest, small_tree
-
-both = pytest.mark.parametrize("make", [small_tree, small_forest])
-
+from tests.estimators.data import both, small_forest, small_tree
 
 FOREIGN = {
     "min_impurity_decrease": "use min_gain, see its documentation",

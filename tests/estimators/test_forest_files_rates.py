@@ -11,8 +11,9 @@ import aucforest
 from aucforest import AUCForestClassifier, AUCStackingClassifier, ModelFormatError
 from aucforest.persistence.model_file import write_model
 
+from .data import assert_same
 from .rated import make_interaction, make_rated
-from .test_model_files import array, assert_same_model, assert_same_predictions, at, check_refused, read, saved
+from .test_model_files import array, assert_same_predictions, at, check_refused, read, saved
 
 ENCODINGS = ["auto", "sets", "rates", "interactions", ["sets", "rates"]]
 
@@ -44,7 +45,7 @@ def test_a_forest_comes_back_to_the_last_bit(encoding, n_classes, tmp_path):
     forest = rated_forest(categorical_encoding=encoding).fit(X, y)
     loaded = saved(forest, tmp_path)
     assert (loaded.target_rates_ is None) == (encoding == "sets") == (len(loaded.encodings_) == 0)
-    assert_same_model(forest, loaded)
+    assert_same(forest, loaded)
     assert_same_predictions(forest, loaded, X)
     assert_same_predictions(forest[3], saved(forest[3], tmp_path), X)
     loaded.save(tmp_path / "again")
@@ -54,11 +55,11 @@ def test_a_forest_comes_back_to_the_last_bit(encoding, n_classes, tmp_path):
 
 def test_interactions_weights_and_unequal_sampling_come_back(interaction, tmp_path):
     forest, X, y = interaction
-    assert_same_model(forest, saved(forest, tmp_path))
+    assert_same(forest, saved(forest, tmp_path))
     weights = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     for params, sample_weight in (({}, weights), ({"sampling": {0: 0.2, 1: 1.0}}, None)):
         other = rated_forest(**params).fit(X, y, sample_weight)
-        assert_same_model(other, saved(other, tmp_path))
+        assert_same(other, saved(other, tmp_path))
         assert_same_predictions(other, saved(other, tmp_path), X)
 
 
@@ -93,7 +94,7 @@ def test_many_categories_are_arrays(kind, tmp_path):
     y = np.arange(n) % 3 == 0
     forest = AUCForestClassifier(2, max_depth=2, random_state=0, categorical_features=["one"]).fit(X, y)
     loaded = saved(forest, tmp_path)
-    assert_same_model(forest, loaded)
+    assert_same(forest, loaded)
     assert_same_predictions(forest, loaded, X)
     arrays, metadata = read(tmp_path / "model")
     is_plain = metadata["categories"][0][1]["values"] is not None
@@ -141,11 +142,9 @@ def order(*indices):
 
 HOSTILE = {
     "a number": (table(0, 0, 1), "rates of feature 1, which has no categories"),
-    "a feature beyond": (table(0, 0, 99), "rates of feature 99, which has no categories"),
     "a feature that is a float": (table(0, 0, 0.0), "rates are no numbers"),
     "another table's feature": (table(0, 0, 2), "must be .* of shape"),
     "with itself": (table(1, 1, 0), "rates of feature 0 and feature 0"),
-    "with a rate": (table(1, 1, 3), "rates of feature 0 and feature 3"),
     "with nothing": (table(1, 1, -2), "rates of feature 0 and feature -2"),
     "alone with parts": (table(1, 1, -1), "another number of parts"),
     "with many categories": (
@@ -153,26 +152,19 @@ HOSTILE = {
         "another number of parts",
     ),
     "more parts": (table(1, 2, 3), "another number of parts"),
-    "no parts": (table(0, 2, 0), "another number of parts"),
     "no smoothing": (table(0, 3, 0.0), "smoothing of rates is not positive and finite"),
-    "smoothing of text": (table(0, 3, "1"), "smoothing of rates is not positive and finite"),
     "an item too few": (at("rates", "tables", 0, put=[0, -1, 1]), "rates are no numbers"),
     "no tables": (at("rates", "tables", put=[]), "there are no rates, or too many"),
-    "tables of text": (at("rates", "tables", put="tables"), "rates have no tables and classes"),
     "classes of text": (at("rates", "classes", put="1"), "rates have no tables and classes"),
     "unknown": (at("rates", "more", put=1), "rates have no tables and classes"),
     "rates of text": (at("rates", put="all"), "rates must be dict"),
     "the first class": (at("rates", "classes", put=[0]), "classes of rates are unknown"),
-    "both classes": (at("rates", "classes", put=[0, 1]), "classes of rates are unknown"),
     "a class beyond": (at("rates", "classes", put=[2]), "classes of rates are unknown"),
-    "a class that is a float": (at("rates", "classes", put=[1.0]), "classes of rates are unknown"),
     "an interaction first": (order(1, 0, 2), "the tables of rates are not in order"),
     "the same table twice": (order(0, 1, 1), "the tables of rates are not in order"),
-    "the same column twice": (order(0, 1, 0), "the tables of rates are not in order"),
     "a table too few": (lambda arrays, metadata: metadata["rates"]["tables"].pop(), "tree.*features|feature"),
     "no totals": (lambda arrays, metadata: arrays.pop("rates.1.totals"), "rates.1.totals is missing"),
     "a total too few": (values("rates.1.totals", lambda totals: totals[1:]), "rates.1.totals must be"),
-    "totals of three": (values("rates.0.totals", lambda totals: np.hstack((totals, totals[:, :1]))), "totals must be"),
     "negative totals": (values("rates.0.totals", lambda totals: -totals.astype(np.int64)), "negative or too large"),
     "great totals": (values("rates.0.totals", lambda totals: np.full(totals.shape, 2**61)), "negative or too large"),
     "totals that are floats": (values("rates.0.totals", lambda totals: totals * 1.0), "rates.0.totals must be"),
@@ -180,18 +172,15 @@ HOSTILE = {
     "no edge": (values("rates.1.edges", lambda edges: edges[:0]), "no edges of feature 1, which is a number"),
     "an edge of a column alone": (array("rates.0.edges", [0.5]), "another number of parts"),
     "frequencies of more": (array("rates.frequencies", [0.5, 0.6]), "the frequencies of rates are not those"),
-    "frequencies of three": (array("rates.frequencies", [0.5, 0.5, 0.0]), "rates.frequencies must be"),
     "negative factor": (array("rates.factors", [1.0, -1.0]), "factors of rates are not positive"),
     "infinite factor": (array("rates.factors", [1.0, np.inf]), "factors of rates are not positive"),
     "no factor": (array("rates.factors", [0.0, 0.0]), "factors of rates are not positive"),
     "an unknown encoding": (at("encodings", 0, put="codes"), "encodings are unknown"),
     "encodings twice": (at("encodings", 0, put="rates"), "encodings are unknown"),
-    "encodings that are numbers": (at("encodings", 0, put=1), "encodings are unknown"),
     "no encodings": (lambda arrays, metadata: metadata.pop("encodings"), "encodings must be|encodings is missing"),
     "an encoding beyond": (values("encodings", lambda indices: indices + 3), "the encodings of trees are unknown"),
     "an encoding too few": (values("encodings", lambda indices: indices[1:]), "encodings must be int64"),
     "a mixture of one": (at("encoding_mixture", put=["sets"]), "encoding_mixture has no names"),
-    "a mixture of others": (at("encoding_mixture", put=["sets", "other"]), "encoding_mixture has no names"),
     "scores above 1": (values("encoding_mixture_scores", lambda scores: scores + 1), "encoding_mixture has no scores"),
     "many trees": (values("encoding_mixture_n_trees", lambda n: n + 99), "encoding_mixture has no numbers of trees"),
 }  # fmt: skip
@@ -206,7 +195,7 @@ def test_stacks_come_back(tmp_path):
     X, y = make_rated()
     stack = AUCStackingClassifier(rated_forest(), random_state=0).fit(X, y)
     loaded = saved(stack, tmp_path)
-    assert_same_model(stack, loaded)
+    assert_same(stack, loaded)
     assert_same_predictions(stack, loaded, X)
     assert list(loaded.members_) == ["forest", "residual", "boosted", "linear"]
     arrays, metadata = read(tmp_path / "model")
@@ -234,12 +223,8 @@ def test_the_additive_model_of_a_stack_may_read_categories_beyond_those_of_sets(
 def test_warm_starts_need_the_same_features(interaction):
     forest, X, y = interaction
     other = copy.deepcopy(forest).set_params(warm_start=True, n_estimators=20, categorical_encoding="rates")
-    with pytest.raises(
-        ValueError, match=r"^warm_start: the existing trees read columns of many categories in another way: pass"
-    ):
+    with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in another"):
         other.fit(X, y)
     before = rated_forest(categorical_encoding="sets").fit(X, y)
-    with pytest.raises(
-        ValueError, match=r"^warm_start: the existing trees read columns of many categories in another way: pass"
-    ):
+    with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in another"):
         before.set_params(warm_start=True, n_estimators=20, categorical_encoding="auto").fit(X, y)

@@ -197,9 +197,7 @@ def test_large_numbers_are_scaled_or_refused(unit):
     assert auc(model, pd.DataFrame(X, columns=list("abcd")), y) > 0.8
     largest = pd.DataFrame(np.full((2, 4), [[9e99], [-9e99]]), columns=list("abcd"))
     assert np.isfinite(model.predict_proba(largest)).all()
-    with pytest.raises(
-        ValueError, match=r"^X: column 'c' has the value 1e\+308 in row 1, .* must be below 1e\+100: scale"
-    ):
+    with pytest.raises(ValueError, match=r"^X: column 'c' has the value 1e\+308 in row 1, .* must be below 1e\+100"):
         model.predict(largest.assign(c=[1.0, 1e308]))
 
 

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import skops.io
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors import safe_open
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 import aucforest
@@ -21,8 +18,7 @@ from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifie
 from aucforest._compile import Compiled
 from aucforest.inspection import export_text
 from aucforest.persistence.model_file import read_model, write_model
-from aucforest.tree.tree import Tree
-from tests.estimators.data import make_table, small_forest, small_tree
+from tests.estimators.data import assert_same, make_table, own_auc, small_forest, small_tree
 from tests.persistence.trees import change_bytes
 
 DATA = Path(__file__).parents[1] / "data"
@@ -37,40 +33,6 @@ def make_frame(n_rows=240, seed=0):
     frame["code"] = rng.choice([3, 5, 8, 13], n_rows)
     frame.loc[::7, "letter"] = None
     return frame, y
-
-
-def assert_same_value(one, other):
-    """Assert that two fitted values are the same to the last bit, types included."""
-    assert type(one) is type(other) or {type(one), type(other)} <= {float, np.float64}
-    if isinstance(one, BaseEstimator):
-        one, other = knows(one), knows(other)
-    if isinstance(one, Tree):
-        assert type(one.frequencies) is type(other.frequencies)
-        one, other = ({**vars(some), "frequencies": some.value} for some in (one, other))
-        one, other = ({name: value for name, value in some.items() if name != "depth"} for some in (one, other))
-    if isinstance(one, dict):
-        assert list(one) == list(other)
-        one, other = list(one.values()), list(other.values())
-    if isinstance(one, list | tuple):
-        assert len(one) == len(other)
-        for mine, yours in zip(one, other):
-            assert_same_value(mine, yours)
-    elif isinstance(one, np.ndarray):
-        assert one.dtype == other.dtype
-        assert one.tolist() == other.tolist() if one.dtype == object else one.tobytes() == other.tobytes()
-    else:
-        assert np.array(one).tobytes() == np.array(other).tobytes() if isinstance(one, float) else one == other
-
-
-def knows(model):
-    """Return what a model knows; what is made anew at need aside."""
-    return {name: value for name, value in sorted(vars(model).items()) if name != "_cached"}
-
-
-def assert_same_model(one, other):
-    """Assert that two models know the same."""
-    assert type(one) is type(other)
-    assert_same_value(knows(one), knows(other))
 
 
 def assert_same_predictions(one, other, X):
@@ -94,18 +56,10 @@ def test_what_needs_trees_alone_works_on_a_loaded_forest(tmp_path):
     assert export_text(forest.estimators_[3]) == export_text(loaded.estimators_[3])
     for model in (forest, loaded):
         model.set_threshold("f1", frame, y)
-    assert_same_model(forest, loaded)
+    assert_same(forest, loaded)
     for model in (forest, loaded):
         model.set_params(warm_start=True, n_estimators=40).fit(frame, y)
-    assert_same_model(forest, loaded)
-
-
-def test_a_file_does_not_change_with_its_model(tmp_path):
-    X, y = make_table()
-    forest = small_forest().fit(X, y)
-    forest.save(tmp_path / "one")
-    aucforest.load(tmp_path / "one").save(tmp_path / "other")
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+    assert_same(forest, loaded)
 
 
 def test_a_model_is_not_tied_to_its_file(tmp_path):
@@ -118,13 +72,9 @@ def test_a_model_is_not_tied_to_its_file(tmp_path):
     assert_same_predictions(forest, loaded, X)
 
 
-def gain_of_left(left_totals, node_totals):
-    return abs(left_totals[0] / node_totals[0] - left_totals[1] / node_totals[1])
-
-
 def test_parameters_that_are_no_plain_values_are_left_out_with_a_warning(tmp_path):
     X, y = make_table()
-    forest = small_forest(random_state=np.random.RandomState(0)).fit(X, y).set_params(criterion=gain_of_left)
+    forest = small_forest(random_state=np.random.RandomState(0)).fit(X, y).set_params(criterion=own_auc)
     with pytest.warns(UserWarning, match="cannot be stored: set it again") as warned:
         forest.save(tmp_path / "model")
     assert [str(warning.message).split("=")[0] for warning in warned] == ["criterion", "random_state"]
@@ -176,28 +126,8 @@ def test_categories_that_could_not_be_saved_are_refused_by_the_fit():
     X, y = make_table()
     table = X.astype(object)
     table[:, 0] = [(value,) for value in (np.arange(len(X)) % 3).tolist()]
-    with pytest.raises(
-        TypeError, match=r"^X: column 0 is categorical, .*: \(0,\) is none of text, numbers, booleans, dates"
-    ):
+    with pytest.raises(TypeError, match=r"^X: column 0 is categorical, .*: \(0,\) is none of text, numbers, booleans"):
         small_tree(categorical_features=[0]).fit(table, y)
-
-
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
-def test_categories_of_dates_and_durations_come_back(zone, tmp_path):
-    X, y = make_table()
-    steps = np.digitize(X[:, 0], [-1, -0.3, 0.3, 1])
-    frame = pd.DataFrame(X[:, 1:], columns=list("bcde"))
-    days = pd.Timestamp("2024-03-30", tz=zone) + pd.to_timedelta(steps, "D")
-    frame = frame.assign(day=days, wait=pd.to_timedelta(steps, "h"))
-    model = small_forest(categorical_features=["day", "wait"]).fit(frame, y)
-    assert sum(len(tree.sets) for tree in model.trees_) > 0
-    loaded = saved(model, tmp_path)
-    assert_same_model(model, loaded)
-    assert_same_predictions(model, loaded, frame)
-    arrow = pa.Table.from_pandas(frame)
-    np.testing.assert_array_equal(loaded.predict_proba(arrow), model.predict_proba(frame))
-    np.testing.assert_array_equal(np.asarray(loaded.encode(pl.DataFrame(arrow))), np.asarray(model.encode(frame)))
-    assert ("'2024-03-30'" in export_text(loaded)) == (zone is None)
 
 
 def test_files_of_version_1_load():
@@ -213,15 +143,15 @@ def test_files_of_version_1_load():
 def test_a_loaded_model_is_pickled_and_fitted_again(tmp_path):
     X, y = make_table()
     forest = small_forest().fit(X, y)
-    assert_same_model(forest, pickle.loads(pickle.dumps(saved(forest, tmp_path))))
+    assert_same(forest, pickle.loads(pickle.dumps(saved(forest, tmp_path))))
     used = saved(forest, tmp_path)
     used.predict(X)
-    assert_same_model(forest, pickle.loads(pickle.dumps(used)))
+    assert_same(forest, pickle.loads(pickle.dumps(used)))
     assert len(pickle.dumps(used)) <= 1.01 * len(pickle.dumps(forest))
     with pytest.raises(ValueError, match="only one class"):
         used.fit(X, np.zeros(len(X)))
-    assert_same_model(forest, used)
-    assert_same_model(forest, saved(forest, tmp_path).fit(X, y))
+    assert_same(forest, used)
+    assert_same(forest, saved(forest, tmp_path).fit(X, y))
 
 
 @pytest.mark.parametrize("model", [small_forest(oob_score=True, n_estimators=20), small_tree(), LinearAUCClassifier()])
@@ -229,13 +159,13 @@ def test_pickle_and_skops(model):
     frame, y = make_frame()
     frame = frame.drop(columns="letter").fillna(0.0) if isinstance(model, LinearAUCClassifier) else frame
     model.fit(frame, y)
-    assert_same_model(model, pickle.loads(pickle.dumps(model)))
+    assert_same(model, pickle.loads(pickle.dumps(model)))
     assert_same_predictions(model, pickle.loads(pickle.dumps(model)), frame)
     content = skops.io.dumps(model)
     trusted = skops.io.get_untrusted_types(data=content)
     assert all(name.startswith("aucforest.") for name in trusted)
     loaded = skops.io.loads(content, trusted=trusted)
-    assert_same_model(model, loaded)
+    assert_same(model, loaded)
     assert_same_predictions(model, loaded, frame)
 
 
@@ -313,72 +243,53 @@ LABELS, NO_LABELS = {"kind": "object", "length": 0}, {"kind": "object", "length"
 NUMBERS = {"kind": "int8", "length": 0, "values": [1, 2, 3, 4]}
 HOSTILE = {
     "unknown estimator": ("tree", at("estimator", put="AUCTree"), "estimator must be one of .*, but is 'AUCTree'"),
-    "code for an estimator": ("tree", at("estimator", put="os.system"), "estimator must be one of"),
     "no estimator": ("tree", lambda arrays, metadata: metadata.pop("estimator"), "estimator is missing"),
     "another estimator": ("tree", at("estimator", put="LinearAUCClassifier"), "has no parameter"),
     "unknown metadata": ("tree", at("extra", put=1), "extra is unknown"),
     "unknown array": ("tree", array("extra", 1.0), "extra is unknown"),
     "unknown parameter": ("tree", at("parameters", "depth", put=1), "AUCTreeClassifier has no parameter 'depth'"),
-    "private parameter": ("tree", at("parameters", "__class__", put=1), "no parameter '__class__'"),
     "parameter left out": ("tree", at("left_out", put=["trees_"]), "no parameter 'trees_'"),
     "left out a list": ("tree", at("left_out", put=[[]]), "unhashable"),
     "absurd number": ("forest", at("parameters", "n_estimators", put=-5), "'n_estimators' parameter"),
-    "absurd type": ("forest", at("parameters", "max_depth", put="deep"), "'max_depth' parameter"),
-    "absurd threshold": ("forest", at("parameters", "threshold", put=2.0), "'threshold' parameter"),
     "unknown criterion": ("forest", at("parameters", "criterion", put="own"), "'criterion' parameter"),
-    "unknown scorer": ("forest", at("parameters", "oob_score", put="own"), "'oob_score' parameter"),
     "nested parameter": ("forest", at("parameters", "n_jobs", put={"pairs": [[{}, 1]]}), "invalid encoding"),
     "parameters a list": ("forest", at("parameters", put=[]), "parameters must be dict"),
     "no features": ("tree", at("n_features", put=0), "n_features is 0"),
     "fewer features": ("three", at("n_features", put=3), "a feature is not in"),
-    "features a bool": ("tree", at("n_features", put=True), "n_features must be int"),
     "one class": ("tree", at("classes", "values", put=[1]), "there are 1 classes"),
-    "falling classes": ("tree", at("classes", "values", put=[1, 0]), "the classes are not sorted"),
     "equal classes": ("tree", at("classes", "values", put=[1, 1]), "the classes are not sorted"),
     "classes without order": ("tree", at("classes", put={**LABELS, "values": ["a", 1]}), "'<' not supported"),
     "more classes": ("tree", at("classes", "values", put=[0, 1, 2]), "tree.total must be"),
     "too many classes": ("tree", at("classes", "values", put=list(range(2**16))), "there are 65536 classes"),
     "a name too few": ("tree", at("feature_names", "values", put=["a", "b", "c"]), "feature_names are not 4 strings"),
-    "numbers for names": ("tree", at("feature_names", "values", put=[1, 2, 3, 4]), "feature_names are not 4 strings"),
-    "numbers of names": ("tree", at("feature_names", put=NUMBERS), "feature_names are not 4 strings"),
     "categories a number": ("tree", at("categories", put=[1]), "categories are not in pairs"),
     "categories of text": ("tree", at("categories", put=[["2", NO_LABELS]]), "categories are not in pairs"),
     "categories beyond": ("tree", at("categories", put=[[4, NO_LABELS]]), "categories of feature 4"),
     "categories before": ("tree", at("categories", put=[[-1, NO_LABELS]]), "categories of feature -1"),
     "categories forgotten": ("tree", at("categories", put=[]), "a categorical split is on a numeric feature"),
     "of 0.1": ("forest", without_variants, "written by aucforest before 0.2: load and save it with aucforest 0.2"),
-    "seed a float": ("forest", at("seed", put=0.5), "seed must be int"),
     "negative seed": ("forest", at("seed", put=-1), "seed is -1"),
     "drawn a number": ("forest", at("drawn", put=[1]), "drawn is invalid"),
-    "drawn texts": ("forest", at("drawn", put=[["a", [], True, ""]]), "drawn has invalid numbers of rows"),
     "drawn negative": ("forest", at("drawn", put=[[10, [-1], True, ""]]), "drawn has invalid numbers of rows"),
     "drawn anyhow": ("forest", at("drawn", put=[[10, [1], 1, ""]]), "drawn does not say whether"),
     "NaN priors": ("forest", array("class_prior_", [np.nan, 1.0]), "class_prior_ has invalid values"),
-    "one prior": ("forest", array("class_prior_", [1.0]), "class_prior_ must be"),
     "priors that sum to 2": ("forest", array("class_prior_", [1.0, 1.0]), "class_prior_ has invalid values"),
     "NaN shrinkage": ("forest", array("shrinkage_", np.nan), "shrinkage_ has invalid values"),
     "a threshold of 2": ("forest", array("threshold_", 2.0), "threshold_ has invalid values"),
     "a negative threshold": ("forest", array("threshold_", -np.inf), "threshold_ has invalid values"),
-    "shares of two": ("forest", array("threshold_", [0.5, 0.5]), "threshold_ has invalid values"),
     "a number for three": ("three", array("threshold_", 0.5), "threshold_ has invalid values"),
-    "infinite shares": ("three", array("threshold_", [0.5, 0.5, np.inf]), "threshold_ has invalid values"),
     "costs of two": ("three", array("threshold_", np.ones((2, 2))), "threshold_ has invalid values"),
-    "whole threshold": ("forest", array("threshold_", 1), "threshold_ must be float64"),
     "a probability of 2": ("forest", lambda arrays, _: arrays["oob_decision_function_"].fill(2.0), "function_ has inv"),
     "probabilities of one": ("forest", array("oob_decision_function_", np.ones((5, 1))), "oob_decision_function_ must"),
     "scores": ("forest", array("oob_score_", [0.5]), "oob_score_ must be"),
     "no slope": ("forest", array("calibration", [0.0, 0.1, 9.0, 0.0, 0.0]), "the slope of the calibration"),
-    "NaN slope": ("forest", array("calibration", [np.nan, 0.1, 9.0, 0.0, 0.0]), "the slope of the calibration"),
     "NaN intercept": ("forest", array("calibration", [1.0, 0.1, 9.0, 0.0, np.nan]), "calibration is not finite"),
     "no class left": ("forest", array("calibration", [1.0, 0.1, 9.0, -np.inf, -np.inf]), "calibration is not finite"),
     "a negative error": ("forest", array("calibration", [1.0, -0.1, 9.0, 0.0, 0.0]), "the evidence of the calibration"),
-    "NaN samples": ("forest", array("calibration", [1.0, 0.1, np.nan, 0.0, 0.0]), "the evidence of the calibration"),
     "no trees": ("tree", lambda arrays, _: arrays.pop("tree.feature"), "the array tree.feature is missing"),
     "a cycle": ("tree", lambda arrays, _: arrays["tree.pair"].fill(0), "does not come after its parent"),
     "a loss too few": ("linear", array("loss_curve_", [0.5]), "n_iter_ does not fit"),
-    "negative iterations": ("linear", array("n_iter_", [-1, 1, 0]), "n_iter_ has invalid values"),
     "NaN coefficients": ("linear", lambda arrays, _: arrays["coef_"].fill(np.nan), "coef_ has invalid values"),
-    "infinite intercepts": ("linear", lambda arrays, _: arrays["intercept_"].fill(np.inf), "intercept_ has invalid"),
     "coefficients of two": ("linear", lambda arrays, _: arrays.update(coef_=arrays["coef_"][:1]), "coef_ must be"),
 }  # fmt: skip
 
@@ -464,4 +375,4 @@ def test_linear_classifiers_of_two_solvers_load(tmp_path):
     stored._metadata["parameters"] |= {"solver": "sga", "n_pairs": 500, "learning_rate": 0.5, "decay": 1e-4}
     stored._metadata["parameters"]["random_state"] = 0
     write_model(tmp_path / "model", stored._arrays, stored._metadata)
-    assert_same_model(model, aucforest.load(tmp_path / "model"))
+    assert_same(model, aucforest.load(tmp_path / "model"))

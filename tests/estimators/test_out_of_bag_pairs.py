@@ -44,11 +44,6 @@ def test_score_is_the_reference(table, labels, kind):
     assert curve.scores[-1] == forest.oob_score_
 
 
-def test_score_does_not_depend_on_threads():
-    forests = [small_forest(30, oob_score=True, n_jobs=n_jobs).fit(X3, Y3) for n_jobs in (1, 2)]
-    assert forests[0].oob_score_ == forests[1].oob_score_
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_constant_features_have_one_half(n_classes):
     labels = np.arange(300) % 10 % n_classes

@@ -19,9 +19,9 @@ from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.fitting import on_disk, target_rates
 from aucforest.metrics import roc_auc_score
 from aucforest.tables import files, text_files
+from tests.estimators.data import assert_same_fit
 from tests.fitting.tables import (
     RATED,
-    assert_same_forests,
     copy_rows,
     features_and_labels,
     interactions_of,
@@ -48,17 +48,14 @@ def check(table, params=(), weight=None, columns=None, **options):
     expected = make_forest(**dict(params)).fit(X, y, weights)
     drop += [] if weight == "weight" else ["weight"]
     got = fit_out_of_core(make_forest(**dict(params)), table, "label", sample_weight=weight, drop=drop, **options)
-    assert_same_forests(got, expected)
+    assert_same_fit(got, expected)
 
 
 @pytest.mark.parametrize(
     ("params", "weight"),
     [
         ({}, None),
-        ({}, "weight"),
         ({"sampling": "stratified", "class_weight": "balanced"}, "weight"),
-        ({"bootstrap": False, "max_depth": 4, "n_estimators": 2}, None),
-        ({"max_bins": 20, "n_jobs": 1}, None),
         ({"max_bins": None}, "weight"),
         ({"monotonic_cst": {"double": 1}}, None),
         ({"categorical_features": ["few", "coded", "flag", "text"]}, None),
@@ -75,14 +72,6 @@ def test_columns_of_one_kind(columns):
     check(TABLE, columns=columns)
 
 
-def test_one_label_against_the_others():
-    X, y = features_and_labels(THREE)
-    expected = make_forest().fit(X, y == "b")
-    for positive in ("b", pa.scalar("b")):
-        got = fit_out_of_core(make_forest(), THREE, "label", drop=["weight"], positive=positive)
-        assert_same_forests(got, expected)
-
-
 def fit_both(table, params, weight=None, groups=None, source=None):
     """Fit a forest with target rates in memory, and to a source of the same rows out of core."""
     X, y = features_and_labels(table, ["customer"])
@@ -91,7 +80,7 @@ def fit_both(table, params, weight=None, groups=None, source=None):
     drop = [name for name in ("weight", "customer") if name not in (weight, groups)]
     options = {"sample_weight": weight, "groups": groups, "drop": drop}
     got = fit_out_of_core(make_forest(**RATED | params), table if source is None else source, "label", **options)
-    assert_same_forests(got, expected)
+    assert_same_fit(got, expected)
     assert np.array_equal(got.predict_proba(X), expected.predict_proba(X))
     return got
 
@@ -100,12 +89,10 @@ def fit_both(table, params, weight=None, groups=None, source=None):
     ("params", "weight", "groups", "n_classes"),
     [
         ({"oob_score": True}, None, None, 2),
-        ({"oob_score": True, "threshold": "f1"}, "weight", None, 2),
         ({"oob_score": True, "threshold": "f1"}, "weight", "customer", 2),
         ({"oob_score": "average_precision"}, "weight", None, 3),
         ({"oob_score": True, "sampling": "balanced", "class_weight": "balanced"}, "weight", None, 3),
         ({"bootstrap": False, "n_estimators": 6}, "weight", None, 2),
-        ({"n_estimators": 9}, "weight", "customer", 2),
         ({"max_bins": None, "max_samples": 0.4}, None, "customer", 2),
     ],
 )
@@ -144,7 +131,7 @@ def test_a_warm_start_adds_trees_with_the_same_target_rates():
     fit_out_of_core(forest, table, "label")
     fit_out_of_core(forest.set_params(n_estimators=40), table, "label")
     X, y = table.drop_columns("label"), np.array(table["label"].to_pylist())
-    assert_same_forests(forest, make_forest(**params).fit(X, y))
+    assert_same_fit(forest, make_forest(**params).fit(X, y))
     forest.set_params(n_estimators=41, categorical_encoding="sets")
     with pytest.raises(ValueError, match=r"^warm_start: the existing trees read columns of many categories in "):
         fit_out_of_core(forest, table, "label")
@@ -164,7 +151,7 @@ def test_sources(folder):
         if isinstance(source, pl.DataFrame):
             expected = make_forest().fit(*features_and_labels(TABLE, ["coded"]))
         got = fit_out_of_core(make_forest(), source, "label", drop=["weight"])
-        assert_same_forests(got, expected)
+        assert_same_fit(got, expected)
 
 
 def written(table, folder):
@@ -200,8 +187,8 @@ def test_the_forest_of_a_csv_is_that_of_parquet_and_of_memory(monkeypatch, tmp_p
     options = {"drop": ["weight"], "positive": positive, "stray_text": "text"}
     for source in (comma, parquet):
         got = fit_out_of_core(make_forest(**params), source, "label", **options, folder=tmp_path / source.suffix)
-        assert_same_forests(got, expected)
-    assert_same_forests(
+        assert_same_fit(got, expected)
+    assert_same_fit(
         fit_out_of_core(make_forest(**params), comma, "label", **options, folder=tmp_path / ".csv"), expected
     )
     tables = [pa.Table.from_batches(predict_out_of_core(expected, source, keep=["few"])) for source in (comma, parquet)]
@@ -222,7 +209,7 @@ def test_whole_groups_are_sampled(monkeypatch, tmp_path, weight, copied):
     pq.write_table(table, tmp_path / "rows.parquet")
     drop = [] if weight == "weight" else ["weight"]
     options = {"sample_weight": weight, "groups": "customer", "drop": drop, "folder": tmp_path / "job"}
-    assert_same_forests(fit_out_of_core(make_forest(**params), tmp_path / "rows.parquet", "label", **options), expected)
+    assert_same_fit(fit_out_of_core(make_forest(**params), tmp_path / "rows.parquet", "label", **options), expected)
 
 
 def test_the_spread_of_a_threshold_is_that_of_the_same_rows(monkeypatch):
@@ -235,7 +222,7 @@ def test_costs_of_rows_are_a_parameter():
     X, y = features_and_labels(TABLE)
     expected = make_forest(n_estimators=30, threshold="cost").fit(X, y, cost=costs)
     forest = make_forest(n_estimators=30, threshold={"cost": costs})
-    assert_same_forests(fit_out_of_core(forest, TABLE, "label", drop=["weight"]), expected)
+    assert_same_fit(fit_out_of_core(forest, TABLE, "label", drop=["weight"]), expected)
 
 
 def test_groups_that_are_not_groups(tmp_path):
@@ -277,7 +264,7 @@ def test_warm_start_adds_trees(folder):
     fit_out_of_core(forest, folder, "label", drop=["weight"])
     fit_out_of_core(forest.set_params(n_estimators=6), folder, "label", drop=["weight"])
     expected = make_forest(warm_start=True).fit(*features_and_labels(TABLE))
-    assert_same_forests(forest, expected)
+    assert_same_fit(forest, expected)
 
 
 def changed(**columns):
@@ -346,17 +333,6 @@ def test_a_source_that_changes(monkeypatch):
     ]:
         with pytest.raises(ValueError, match=f"the Query {match}"):
             fit_out_of_core(make_forest(), Query(*tables), "label", drop=["weight"])
-
-
-def test_an_interrupted_fit_leaves_all_as_it_was(monkeypatch):
-    def interrupt(*arguments):
-        raise KeyboardInterrupt
-
-    forest = make_forest(n_estimators=2)
-    monkeypatch.setattr(on_disk, "grow_batches", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        fit_out_of_core(forest, TABLE, "label", drop=["weight"])
-    assert not hasattr(forest, "trees_")
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
@@ -428,9 +404,7 @@ def test_files_are_written_whole_or_not_at_all(forest, tmp_path):
     assert pq.read_table(tmp_path / "out.parquet").equals(expected)
     text = pa.array(["1.5"] * 900 + ["x"] * 100)
     pq.write_table(NEW.set_column(0, "double", text), tmp_path / "new.parquet")
-    with pytest.raises(
-        ValueError, match=r"new.parquet, row 901: column 'double' has the value 'x', which is not a number"
-    ):
+    with pytest.raises(ValueError, match=r"new.parquet, row 901: column 'double' has the value 'x', which is not a"):
         predict_out_of_core(forest, tmp_path / "new.parquet", out=tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").equals(expected)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.parquet", "out.parquet"]
@@ -444,15 +418,6 @@ def test_words_are_words_in_types_that_know_nothing_from_text():
     got = pa.Table.from_batches(predict_out_of_core(forest, table))
     assert forest.categories_[0].tolist() == ["", "NA", "x"]
     assert np.array_equal(got["probability_1"], forest.predict_proba(table.select(["text", "number"]))[:, 1])
-
-
-def test_a_forest_that_knows_no_names():
-    X = np.column_stack([np.arange(100) % 7, np.arange(100)]).astype(object)
-    X[:, 0] = [f"c{value}" for value in X[:, 0]]
-    forest = AUCForestClassifier(5, random_state=0, categorical_features=[0]).fit(X, np.arange(100) % 3 == 0)
-    table = pa.table({"any": X[:, 0].tolist(), "name": X[:, 1].tolist()})
-    got = pa.Table.from_batches(predict_out_of_core(forest, table))
-    assert np.array_equal(got["probability_True"], forest.predict_proba(X)[:, 1])
 
 
 @pytest.mark.parametrize("date_format", [None, "%d.%m.%Y"])
@@ -472,28 +437,7 @@ def test_days_of_a_csv_are_the_same_categories_in_every_table(date_format, tmp_p
 
 
 def test_predictions_that_are_refused(forest):
-    with pytest.raises(ValueError, match="the Table lacks feature columns seen in fit: 'few'"):
-        predict_out_of_core(forest, NEW.drop_columns("few"))
     with pytest.raises(ValueError, match="has no column 'wight'; did you mean 'weight'"):
         predict_out_of_core(forest, NEW, keep=["wight"])
-    with pytest.raises(ValueError, match="the result would have two columns named 'prediction'"):
-        predict_out_of_core(forest, NEW.rename_columns({"weight": "prediction"}), keep=["prediction"])
     with pytest.raises(TypeError, match="can be read only once"):
         predict_out_of_core(forest, NEW.to_reader())
-
-
-def test_rare_text_in_a_column_of_numbers_is_missing_with_a_warning(tmp_path):
-    """In a file of text. In other tables it is an error, because their types say what they hold."""
-    frame = pa.table({"a": [*range(40)], "b": ["x", "y"] * 20})
-    forest = AUCForestClassifier(5, random_state=0).fit(frame, np.arange(40) % 2)
-    text = frame.set_column(0, "a", pa.array([str(value) if value else "n/k" for value in range(40)]))
-    pyarrow.csv.write_csv(text, tmp_path / "t.csv")
-    with pytest.warns(UserWarning, match=r"column 'a': 1 of 40 values is no number \('n/k'\), read as missing"):
-        got = pa.Table.from_batches(predict_out_of_core(forest, tmp_path / "t.csv"))
-    missing = frame.set_column(0, "a", pa.array([None, *range(1, 40)], pa.float64()))
-    assert np.array_equal(got["probability_1"], forest.predict_proba(missing)[:, 1])
-    for source, index in ((text, "the Table, row 1"), (tmp_path / "t.csv", "t.csv, line 2")):
-        with pytest.raises(ValueError, match=f"{index}: column 'a' has the value 'n/k', which is not a number"):
-            list(predict_out_of_core(forest, source, stray_text="text"))
-    with pytest.raises(ValueError, match="stray_text"):
-        predict_out_of_core(forest, frame, stray_text="missing")

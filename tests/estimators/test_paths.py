@@ -20,7 +20,7 @@ from tests.tree.chains import make_chain
 
 @pytest.mark.parametrize("n_splits", [0, 1, 2, 30])
 @pytest.mark.parametrize("seed", range(3))
-def test_paths(n_splits, seed):
+def test_paths_equal_the_reference(n_splits, seed):
     tree = make_tree(seed, n_splits)
     left, right = tree.left_child.tolist(), tree.right_child.tolist()
     leaves = np.random.default_rng(seed).permutation(np.flatnonzero(tree.is_leaf).repeat(2))

@@ -160,14 +160,10 @@ def test_rows_are_compared_by_weights_that_were_fitted_without_them(old, monkeyp
     np.testing.assert_array_equal(refreshed.weights_, coef)
 
 
-def test_groups_make_wider_intervals_and_classes_are_three(old):
-    X, y = draw(100, AFTER, 8)
-    copies, groups = np.repeat(np.arange(100), 5), np.repeat(np.arange(100), 5)
-    alone = refresh(old, X[copies], y[copies], groups=groups).roc_auc
-    assert alone.high - alone.low > 0.05
-    X3, y3 = make_table(400, n_classes=3, seed=1)
-    of_three = refresh(small_forest(20).fit(X3[:200], y3[:200]), X3[200:], y3[200:])
-    assert of_three.roc_auc.low < of_three.roc_auc.new - of_three.roc_auc.old < of_three.roc_auc.high
+def test_intervals_of_three_classes():
+    X, y = make_table(400, n_classes=3, seed=1)
+    found = refresh(small_forest(20).fit(X[:200], y[:200]), X[200:], y[200:]).roc_auc
+    assert found.low < found.new - found.old < found.high
 
 
 def test_new_categories_are_known_to_the_new_model():
@@ -184,9 +180,7 @@ def test_new_categories_are_known_to_the_new_model():
 
 def test_what_cannot_refresh(old):
     X, y = draw(200, AFTER, 1)
-    with pytest.raises(
-        TypeError, match=r"^refresh needs an AUCForestClassifier or an AUCStackingClassifier, got Linear"
-    ):
+    with pytest.raises(TypeError, match=r"^refresh needs an AUCForestClassifier or an AUCStackingClassifier, got"):
         refresh(LinearAUCClassifier().fit(X, y), X, y)
     with pytest.raises(ValueError, match=r"^these are the rows that the old model was fitted to: pass new ones$"):
         refresh(old, *OLD)

@@ -14,25 +14,16 @@ from aucforest import AUCStackingClassifier
 from aucforest.persistence.model_file import write_model
 from tests.persistence.trees import change_bytes
 
-from .data import make_table, own_auc, small_forest
+from .data import assert_same, make_table, own_auc, small_forest
 from .stacks import DATA, fitted
-from .test_model_files import (
-    array,
-    assert_same_model,
-    assert_same_predictions,
-    at,
-    check_refused,
-    check_that_it_works,
-    read,
-    saved,
-)
+from .test_model_files import array, assert_same_predictions, at, check_refused, check_that_it_works, read, saved
 
 
 @pytest.mark.parametrize("name", DATA)
 def test_a_stack_comes_back_to_the_last_bit(name, tmp_path):
     stack, X = fitted(name)
     loaded = saved(stack, tmp_path)
-    assert_same_model(stack, loaded)
+    assert_same(stack, loaded)
     assert_same_predictions(stack, loaded, X)
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
@@ -46,7 +37,7 @@ def test_members_that_are_left_out(params, tmp_path):
     X, y = make_table()
     stack = AUCStackingClassifier(small_forest(30), **params).fit(X, y)
     stack.weights_[-1] = 0.0
-    assert_same_model(stack, saved(stack, tmp_path))
+    assert_same(stack, saved(stack, tmp_path))
     assert_same_predictions(stack, saved(stack, tmp_path), X)
 
 
@@ -55,7 +46,7 @@ def test_parameters_come_back(tmp_path):
     forest = small_forest(7, max_depth=3, monotonic_cst={"a": 1})
     changed = copy.copy(stack).set_params(forest=forest, linear=None, residual=False, penalty=2.5, n_jobs=2)
     loaded = saved(changed, tmp_path)
-    assert_same_model(changed, loaded)
+    assert_same(changed, loaded)
     assert_same_predictions(stack, loaded, X)
     assert saved(copy.copy(stack).set_params(forest=None), tmp_path).forest is None
 
@@ -126,45 +117,32 @@ def put(value):
 HOSTILE = {
     "no forest": (without("forest"), "forest is missing"),
     "no residual": (without("residual"), "coef_ must be float64 of shape"),
-    "no linear": (without("linear"), "coef_ must be float64 of shape"),
     "another class within": (at("forest", "estimator", put="AUCTreeClassifier"), "estimator must be one of AUCForest"),
-    "a stack within": (at("forest", "estimator", put="AUCStackingClassifier"), "estimator must be one of AUCForest"),
     "a forest that is none": (at("forest", put=[]), "forest must be dict"),
     "unknown within": (at("residual", "extra", put=1), "extra is unknown"),
-    "unknown of the additive model": (at("linear", "extra", put=1), "extra is unknown"),
     "an unknown member": (array("other/coef_", 1.0), "other/coef_ is unknown"),
     "unknown parameter": (at("parameters", "forest__depth", put=1), "AUCForestClassifier has no parameter 'depth'"),
-    "nested twice": (at("parameters", "forest__forest__x", put=1), "has no parameter 'forest__x'"),
     "absurd parameter": (at("parameters", "forest__n_estimators", put=-1), "'n_estimators' parameter of AUCForest"),
     "a forest of text": (at("parameters", "forest", put="big"), "forest is stored twice"),
-    "absurd penalty": (at("parameters", "penalty", put=-1.0), "'penalty' parameter of AUCStacking"),
     "numbers left out": (at("left_out", put=[5]), "left_out are not names"),
     "no boosted trees": (without("boosted"), "coef_ must be float64 of shape"),
     "no scale": (lambda arrays, metadata: arrays.pop("boosted_scale"), "the array boosted_scale is missing"),
-    "a scale of 0": (array("boosted_scale", 0.0), "boosted_scale has invalid values"),
     "a NaN scale": (array("boosted_scale", np.nan), "boosted_scale has invalid values"),
-    "a giant scale": (array("boosted_scale", 1e305), "boosted_scale has invalid values"),
     "a scale for giant scores": (
         lambda arrays, _: arrays.update(boosted_scale=np.array(1e200), coef_=np.full(4, 1e200)),
         "boosted_scale has invalid values",
     ),
     "scales of classes": (array("boosted_scale", np.ones(2)), "boosted_scale must be float64 of shape"),
-    "another class of boosted trees": (at("boosted", "estimator", put="AUCTreeClassifier"), "estimator must be one of"),
-    "other classes of boosted trees": (at("boosted", "classes", "values", put=[0, 7]), "classes_ of the stack and"),
     "other classes": (at("residual", "classes", "values", put=[0, 7]), "classes_ of the stack and"),
-    "other classes of the stack": (at("classes", "values", put=[0, 7]), "classes_ of the stack and"),
     "other features": (at("n_features", put=3), "feature_names are not 3 strings"),
     "other names": (at("residual", "feature_names", "values", put=list("abcd")), "feature_names_in_ of the stack and"),
     "no names": (lambda arrays, metadata: metadata["forest"].pop("feature_names"), "feature_names_in_ of the stack"),
     "negative weight": (changed("coef_", put(-1.0)), "coef_ has invalid values"),
     "giant weight": (changed("coef_", put(1e305)), "coef_ has invalid values"),
     "NaN intercept": (changed("intercept_", put(np.nan)), "intercept_ has invalid values"),
-    "intercepts of three": (array("intercept_", np.zeros(3)), "intercept_ must be float64"),
     "infinite centre": (changed("linear/centre_", put(np.inf)), "centre_ has invalid values"),
     "scale of 0": (changed("linear/scale_", put(0.0)), "scale_ has invalid values"),
-    "scales of more": (array("linear/scale_", np.ones(4)), "scale_ must be float64 of shape"),
     "a great knot": (changed("linear/knots_", put(-6.0)), "knots_ has invalid values"),
-    "NaN knot": (changed("linear/knots_", put(np.nan)), "knots_ has invalid values"),
     "a knot too few": (changed("linear/knots_", lambda knots: knots[1:]), "knots_ must be float64 of shape"),
     "knots beyond": (changed("linear/knot_places_", put(2)), "knot_places_ has invalid values"),
     "missing beyond": (changed("linear/missing_", put(4)), "missing_ has invalid values"),
@@ -172,11 +150,9 @@ HOSTILE = {
     "codes of numbers": (changed("linear/code_features_", put(0)), "codes_ has invalid values"),
     "an unknown code": (changed("linear/codes_", put(5.0)), "codes_ has invalid values"),
     "a code between": (changed("linear/codes_", put(0.5)), "codes_ has invalid values"),
-    "codes in disorder": (changed("linear/codes_", lambda codes: codes[[1, 0, *range(2, len(codes))]]), "codes_ has"),
     "a code twice": (changed("linear/codes_", lambda codes: codes[[0, 0, *range(2, len(codes))]]), "codes_ has inv"),
     "penalty of 0": (changed("linear/penalties_", put(0.0)), "penalties_ has invalid values"),
     "a penalty too few": (changed("linear/penalties_", lambda values: values[1:]), "penalties_ must be float64"),
-    "a coefficient too few": (changed("linear/coef_", lambda coef: coef[:, 1:]), "coef_ must be float64 of shape"),
     "coefficients of three": (changed("linear/coef_", lambda coef: np.vstack((coef,) * 3)), "coef_ must be float64"),
     "NaN coefficient": (changed("linear/coef_", put(np.nan)), "coef_ has invalid values"),
     "infinite intercept": (changed("linear/intercept_", put(np.inf)), "intercept_ has invalid values"),
@@ -205,7 +181,7 @@ def test_many_categories_come_back_to_the_last_bit(tmp_path):
     linear = stack.members_["linear"]
     assert len(linear.codes_) == len(stack.categories_[1]) > 300
     loaded = saved(stack, tmp_path)
-    assert_same_model(stack, loaded)
+    assert_same(stack, loaded)
     assert_same_predictions(stack, loaded, X)
 
 
@@ -228,7 +204,7 @@ def test_in_older_files_all_categories_beyond_254_had_the_code_254(tmp_path):
     before[:, 1] = np.where(encoded[:, 1] == 7, np.nan, np.minimum(encoded[:, 1], 254))
     linear = stack.members_["linear"]
     np.testing.assert_allclose(loaded.predict_proba(encoded), linear.predict_proba(before), rtol=1e-12)
-    assert_same_model(aucforest.load(tmp_path / "before"), saved(aucforest.load(tmp_path / "before"), tmp_path))
+    assert_same(aucforest.load(tmp_path / "before"), saved(aucforest.load(tmp_path / "before"), tmp_path))
 
 
 def test_older_files_have_no_boosted_trees(contents, tmp_path):
@@ -247,18 +223,6 @@ def test_a_refitted_stack_without_boosted_trees_has_no_scale_in_its_file(tmp_pat
     X, y = make_table()
     stack = AUCStackingClassifier(small_forest(30)).fit(X, y).set_params(boosted=False).fit(X, y)
     assert_same_predictions(stack, saved(stack, tmp_path), X)
-
-
-def test_many_classes_with_weights_and_groups(tmp_path):
-    X, _ = make_table(1000, 3)
-    y = np.arange(1000) % 17
-    X[:, 0] += y
-    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], 1000)
-    stack = AUCStackingClassifier(small_forest(30)).fit(X, y, weight, np.arange(1000) // 2)
-    assert stack.weights_[2] > 0.1
-    loaded = saved(stack, tmp_path)
-    assert_same_model(stack, loaded)
-    assert_same_predictions(stack, loaded, X)
 
 
 @pytest.mark.parametrize("member", ["residual", "boosted"])

@@ -9,16 +9,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from sklearn.feature_selection import SelectFromModel
 
 import aucforest
 from aucforest import AUCForestClassifier, AUCTreeClassifier, LinearAUCClassifier
-from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.estimators._model_files import ModelFormatError
 from aucforest.fitting.coding import TIME_BINS
 from aucforest.inspection import explain, export_text, forest_summary, oob_permutation_importance
 from aucforest.persistence.model_file import write_model
-from aucforest.report import report
 
 N_ROWS = 300
 NAMES = ["amount", "booked: time", "site", "waited: seconds", "booked: month", "booked: day of week", "booked: hour"]
@@ -75,41 +72,6 @@ def test_columns_and_features():
     assert fitted_forest().to_sklearn().feature_names_in_.tolist() == NAMES
 
 
-@pytest.mark.parametrize("model", [fitted_forest, lambda: fitted_forest()[0]], ids=["forest", "tree"])
-def test_columns_are_selected(model):
-    """scikit-learn takes `feature_importances_` for those of columns."""
-    selector = SelectFromModel(model(), prefit=True, threshold=-np.inf, max_features=1).fit(X)
-    assert selector.get_feature_names_out().tolist() == ["booked"]
-    assert selector.transform(X).shape == (N_ROWS, 1)
-
-
-def test_all_forms_grow_the_same_forest(tmp_path):
-    pyarrow.parquet.write_table(ARROW.append_column("y", pa.array(Y)), tmp_path / "rows.parquet")
-    others = [
-        forest_of(pl.DataFrame(ARROW)),
-        forest_of(ARROW),
-        forest_of(X.assign(booked=X["booked"].astype(object))),
-        fit_out_of_core(AUCForestClassifier(20, random_state=0), tmp_path / "rows.parquet", "y"),
-    ]
-    for other in others:
-        np.testing.assert_array_equal(other.predict_proba(X), expected_proba())
-        assert other.dates_ == fitted_forest().dates_
-    for rows in (pl.DataFrame(ARROW), ARROW, ARROW.to_pandas(types_mapper=pd.ArrowDtype)):
-        np.testing.assert_array_equal(fitted_forest().predict_proba(rows), expected_proba())
-    batches = predict_out_of_core(fitted_forest(), tmp_path / "rows.parquet", proba=True)
-    np.testing.assert_array_equal(pa.Table.from_batches(batches).to_pandas().to_numpy(), expected_proba())
-
-
-def test_parts_are_as_good_as_columns_made_by_hand():
-    """The same values in the same order give the same forest."""
-    booked = X["booked"].dt
-    by_hand = pd.DataFrame({"month": booked.month, "amount": X["amount"], "weekday": booked.day_of_week})
-    dated = forest_of(X[["booked", "amount"]], date_parts=["month", "day of week"])
-    np.testing.assert_array_equal(
-        dated.predict_proba(X[["booked", "amount"]]), forest_of(by_hand).predict_proba(by_hand)
-    )
-
-
 def test_model_files(tmp_path):
     fitted_forest().save(tmp_path / "forest")
     loaded = aucforest.load(tmp_path / "forest")
@@ -158,23 +120,13 @@ def test_dates_in_a_numeric_column(rows):
         forest.predict_proba(rows)
 
 
-def test_numbers_in_a_column_of_dates():
-    for rows in (X.assign(booked=3.5), pl.DataFrame(ARROW).with_columns(booked=pl.lit(3.5))):
-        with pytest.raises(
-            ValueError, match=r"^X: column 'booked' had dates in fit, but holds Float64 now: pass dates"
-        ):
-            fitted_forest().predict_proba(rows)
-
-
 def test_dates_can_be_refused():
     with pytest.raises(ValueError, match=r"^X: column 'booked' is not numeric but datetime64\[us\]; encode dates"):
         forest_of(date_parts=None)
     with pytest.raises(ValueError, match=r"'date_parts' .* must be 'auto', a list of 'time', 'year', .* or None"):
         forest_of(date_parts=["week"])
     for table in (X[["booked"]], ARROW.select(["booked"]), pl.DataFrame({"d": [DAY] * N_ROWS})):
-        with pytest.raises(
-            ValueError, match=r"^X: column '.*' is not numeric but .*; encode dates and times as numbers"
-        ):
+        with pytest.raises(ValueError, match=r"^X: column '.*' is not numeric but .*; encode dates and times as"):
             LinearAUCClassifier().fit(table, Y)
 
 
@@ -225,11 +177,3 @@ def test_names_of_features():
     assert list(oob_permutation_importance(fitted_forest(), X, Y, n_repeats=1).feature_names) == NAMES
     text = export_text(AUCTreeClassifier(random_state=0, date_parts=["time"]).fit(X[["booked"]], Y))
     assert "|--- booked: time <= 2024-" in text
-
-
-def test_reports():
-    """What they take of columns is the same in every form, see tests/report/test_rows.py."""
-    rows = pl.DataFrame(ARROW)
-    page = report(fitted_forest(), rows, Y, X_train=rows, y_train=Y, n_repeats=1).html
-    assert "booked: day of week" in page
-    assert "2024-12-" in page

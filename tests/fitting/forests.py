@@ -1,18 +1,10 @@
-"""Training data with everything in it, and what it means that two forests are the same."""
+"""Training data with everything in it."""
 
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import pandas as pd
-
-from aucforest.persistence.folded_trees import fold
-from tests.fitting.tables import assert_same_rates
-
-FITTED = (
-    "classes_", "class_prior_", "shrinkage_", "dispersion_", "threshold_", "threshold_std_", "oob_score_",
-    "oob_decision_function_", "feature_names_in_", "n_features_in_",
-)  # fmt: skip
 
 
 def make_rows(n_rows: int = 9000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -46,20 +38,3 @@ def chunked(n_parts: int, *columns: Any) -> list[Any]:
 
 def _chunked(n_parts: int, column: np.ndarray) -> Any:
     return da.from_array(column, chunks=(-(-len(column) // n_parts), *column.shape[1:]))
-
-
-def assert_same(one: Any, other: Any) -> None:
-    """Compare two forests to the last bit."""
-    trees, other_trees = fold(one.trees_), fold(other.trees_)
-    assert trees.keys() == other_trees.keys()
-    for name, array in trees.items():
-        np.testing.assert_array_equal(other_trees[name], array, err_msg=name)
-    for name in FITTED:
-        assert hasattr(one, name) == hasattr(other, name), name
-        value, other_value = getattr(one, name, None), getattr(other, name, None)
-        assert getattr(value, "dtype", None) == getattr(other_value, "dtype", None), name
-        np.testing.assert_array_equal(value, other_value, err_msg=name)
-    assert one.categories_.keys() == other.categories_.keys()
-    for feature, categories in one.categories_.items():
-        assert categories.tolist() == other.categories_[feature].tolist()
-    assert_same_rates(one.target_rates_, other.target_rates_)

@@ -8,7 +8,6 @@ import pyarrow as pa
 from aucforest import AUCForestClassifier
 from aucforest.fitting import on_disk
 from aucforest.fitting.plan import plan_on_disk
-from tests.persistence.trees import assert_same_trees
 
 
 def make_rows(n=3000, seed=0, n_classes=2):
@@ -70,35 +69,9 @@ def make_forest(**params):
     return AUCForestClassifier(**{"n_estimators": 6, "random_state": 3, "n_jobs": 2, **params})
 
 
-def assert_same_rates(one, other):
-    if one is None or other is None:
-        assert one is other
-        return
-    for mine, yours in zip(one.tables, other.tables, strict=True):
-        for name, value in mine._asdict().items():
-            assert np.array_equal(value, getattr(yours, name)), (mine.feature, mine.other, name)
-    for name in ("classes", "frequencies", "factors"):
-        assert np.array_equal(getattr(one, name), getattr(other, name)), name
-
-
 def interactions_of(forest):
     """Return the pairs of features whose cells have target rates."""
     return [(table.feature, table.other) for table in forest.target_rates_.tables if table.is_interaction]
-
-
-def assert_same_forests(one, other):
-    assert_same_trees(one.trees_, other.trees_)
-    assert_same_rates(one.target_rates_, other.target_rates_)
-    assert one.encodings_ == other.encodings_
-    assert set(vars(one)) == set(vars(other))
-    for name in ("classes_", "feature_names_in_", "oob_decision_function_", "class_prior_"):
-        if hasattr(other, name):
-            assert np.array_equal(getattr(one, name), getattr(other, name), equal_nan=name[0] == "o"), name
-    for name in ("threshold_", "threshold_std_", "shrinkage_", "oob_score_", "_seed"):
-        assert np.array_equal(getattr(one, name, None), getattr(other, name, None)), name
-    assert one._sample_records == other._sample_records
-    both = [{j: values.tolist() for j, values in forest.categories_.items()} for forest in (one, other)]
-    assert both[0] == both[1]
 
 
 def copy_rows(monkeypatch):

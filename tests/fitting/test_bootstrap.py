@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import logit
 from scipy.stats import multivariate_hypergeom
 
 import aucforest
@@ -21,7 +20,7 @@ from aucforest.fitting.bootstrap import (
     resolve_sampler,
 )
 from aucforest.fitting.spec import tree_keys
-from tests.estimators.data import assert_same, digest, everything, make_table, small_forest
+from tests.estimators.data import UNSCORED, digest, make_table, small_forest
 from tests.reference.tree import derive_key
 
 WORDS = st.integers(0, 2**64 - 1)
@@ -30,15 +29,6 @@ X, SCORE = make_table(n_rows=300, missing=0.1)
 # 200, 70 and 30 rows
 LABELS = np.random.default_rng(0).permutation(np.repeat(["a", "b", "c"], [200, 70, 30]))
 TWO = LABELS == "c"
-
-UNSCORED = "ignore:.* no out-of-bag probability"
-SCHEMES = [
-    {"sampling": "stratified"},
-    {"sampling": "balanced"},
-    {"sampling": "subsample"},
-    {"sampling": {"a": 0.2, "c": 1.5}},
-]
-every_scheme = pytest.mark.parametrize("params", SCHEMES, ids=str)
 
 
 def in_parts(sampler: BootstrapSampler, key: int, bounds: list[int]) -> np.ndarray:
@@ -82,13 +72,6 @@ def sampled_rows(forest):
     return np.rint([tree.weight[0] * tree.value[0] for tree in forest.trees_]).astype(int).tolist()
 
 
-def test_blocks_are_sampled_by_their_size():
-    sampler = BootstrapSampler.of_all(2 * BLOCK_ROWS + BLOCK_ROWS // 2, 10_000)
-    mean = np.mean([sampler.block_sizes(key)[:, 0] for key in range(400)], axis=0)
-    # The mean of a block's binomial count has a standard deviation of 2.5.
-    assert mean == pytest.approx([4000, 4000, 2000], abs=10)
-
-
 @pytest.mark.parametrize("key", [0, 1, 2**64 - 1])
 @pytest.mark.parametrize("n_rows", [1, 4096, 4097, 14_000])
 @pytest.mark.parametrize("replace", [True, False])
@@ -101,14 +84,6 @@ def test_samples_do_not_depend_on_how_blocks_are_spread(key, n_rows, replace):
     assert_same_in_parts(sampler, key)
     assert np.array_equal(whole, by_hand(sampler, np.zeros(n_rows), key))
     assert np.array_equal(sampler.counts_of_trees([7, key]), [sampler.counts(7), whole])
-
-
-def test_blocks_and_keys_are_sampled_differently():
-    sampler = BootstrapSampler.of_all(2 * BLOCK_ROWS, 2 * BLOCK_ROWS)
-    counts = sampler.counts(5)
-    # Unrelated counts correlate by 0.016 or so.
-    assert abs(np.corrcoef(counts[:BLOCK_ROWS], counts[BLOCK_ROWS:])[0, 1]) < 0.08
-    assert not np.array_equal(counts, sampler.counts(6))
 
 
 def test_counts_are_those_of_a_bootstrap():
@@ -154,21 +129,6 @@ def test_a_part_knows_no_other_trees_than_those_it_was_given():
     assert part.counts(7).shape == (BLOCK_ROWS,)
     with pytest.raises(KeyError, match="8"):
         part.counts(8)
-
-
-def test_one_stratum_is_sampled_as_all_rows_are():
-    sampler = BootstrapSampler.of_strata(np.zeros(9000, dtype=np.uint16), np.array([5000]))
-    assert np.array_equal(sampler.counts(7), BootstrapSampler.of_all(9000, 5000).counts(7))
-
-
-def test_rows_of_a_stratum_are_sampled_alike():
-    strata = (np.arange(6000) % 100 == 0).astype(np.uint16)
-    sampler = BootstrapSampler.of_strata(strata, np.array([60, 60]))
-    counts = np.mean([sampler.counts(key) for key in range(2000)], axis=0)
-    assert sampler.rates == pytest.approx([60 / 5940, 1.0])
-    # Standard errors of a rare row's mean are 0.022, of a common one's 0.0022.
-    assert np.abs(counts[strata == 1] - 1).max() < 0.022 * 5
-    assert np.abs(counts[strata == 0] - 60 / 5940).max() < 0.0022 * 6
 
 
 @pytest.mark.parametrize(
@@ -242,18 +202,15 @@ def test_labels_of_rates(labels, rates):
         ({"sampling": {"b": np.inf}}, "must be a positive number, but is inf$"),
         ({"sampling": {"b": "x"}}, "must be a positive number, but is 'x'$"),
         ({"sampling": {"b": 0.5}, "max_samples": 0.5}, "^max_samples=0.5 cannot be combined with a dict as sampling$"),
-        (
-            {"sampling": {"b": 10_001}},
-            "^sampling: a bootstrap sample would hold each sample of class 'b' 10001 times, more than",
-        ),
+        ({"sampling": {"b": 10_001}}, "^sampling: a bootstrap sample would hold each sample of class 'b' 10001 times"),
         ({"sampling": "balanced", "bootstrap": False}, "^sampling='balanced' needs bootstrap=True$"),
         ({"sampling": {}, "bootstrap": False}, "^sampling={} needs bootstrap=True$"),
         ({"sampling": "balanced", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
         ({"sampling": "subsample", "max_samples": 301}, "^max_samples=301 must be at most 300, the number of samples$"),
         ({"sampling": "half-samples"}, "^n_estimators=6 must be at least 100 with sampling='half-samples'$"),
         (
-            {"sampling": "half-samples", "n_estimators": 100, "max_samples": 0.5},
-            "^max_samples=0.5 must be None with sampling='half-samples'$",
+            {"sampling": "half-samples", "n_estimators": 100, "max_samples": 9},
+            "^max_samples=9 must be None with sampling",
         ),
         ({"sampling": "weighted"}, "'sampling' parameter .* Got 'weighted' instead"),
     ],
@@ -276,40 +233,18 @@ def test_a_rare_class_is_not_sampled_without_end():
     assert often.sizes.tolist() == [29_999, 10_000]
 
 
-@every_scheme
-def test_results_do_not_depend_on_n_jobs(params):
-    table, labels = np.tile(X, (15, 1)), np.tile(LABELS, 15)
-    forests = [small_forest(40, oob_score=True, max_depth=4, n_jobs=n_jobs, **params) for n_jobs in (1, 3)]
-    assert_same(*[everything(forest.fit(table, labels), table) for forest in forests])
-
-
 @pytest.mark.filterwarnings(UNSCORED)
-@every_scheme
-def test_rows_of_weight_zero_are_as_if_absent(params):
+@pytest.mark.parametrize("sampling", ["stratified", "balanced", "subsample", {"a": 0.2, "c": 1.5}], ids=str)
+def test_rows_of_weight_zero_are_as_if_absent(sampling):
     weight = np.where(np.arange(300) % 4 == 0, 0.0, 1.0 + np.arange(300) % 3)
     kept = weight > 0
-    all_rows = small_forest(oob_score=True, **params).fit(X, LABELS, weight)
-    fewer = small_forest(oob_score=True, **params).fit(X[kept], LABELS[kept], weight[kept])
+    all_rows = small_forest(oob_score=True, sampling=sampling).fit(X, LABELS, weight)
+    fewer = small_forest(oob_score=True, sampling=sampling).fit(X[kept], LABELS[kept], weight[kept])
     assert digest(all_rows) == digest(fewer)
     np.testing.assert_array_equal(all_rows.predict_proba(X), fewer.predict_proba(X))
     np.testing.assert_array_equal(all_rows.oob_decision_function_[kept], fewer.oob_decision_function_)
     assert np.isnan(all_rows.oob_decision_function_[~kept]).all()
     assert all_rows.oob_score_ == fewer.oob_score_
-
-
-@pytest.mark.filterwarnings(UNSCORED)
-def test_calibration_of_two_classes():
-    sampling = {True: 3.0, False: 0.5}
-    corrected, raw = (
-        small_forest(60, oob_score=True, sampling=sampling, calibration=calibration).fit(X, TWO).oob_decision_function_
-        for calibration in ("auto", None)
-    )
-    known = ~np.isnan(raw[:, 1])
-    log_odds, raw_log_odds = logit(corrected[known, 1]), logit(raw[known, 1])
-    exponent, offset = np.polyfit(raw_log_odds, log_odds, 1)
-    assert exponent > 0
-    np.testing.assert_allclose(log_odds, exponent * raw_log_odds + offset, atol=1e-8)
-    assert corrected[known, 1].mean() == pytest.approx(TWO[known].mean(), abs=0.06)
 
 
 def test_weights_multiply_the_counts():
@@ -363,9 +298,7 @@ def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
             lambda model=model: model.set_threshold("f1", table, y),
             lambda model=model: model.set_params(warm_start=True, n_estimators=5, oob_score=True).fit(table, y),
         ):
-            with pytest.raises(
-                ValueError, match=f"were taken with aucforest 0.3 and numpy 1.0, and {stream} may take different"
-            ):
+            with pytest.raises(ValueError, match=f"were taken with aucforest 0.3 and numpy 1.0, and {stream} may take"):
                 use()
     assert small_forest(2).fit(table[:500], y[:500])._sample_records[0].stream == "aucforest 0.3"
 

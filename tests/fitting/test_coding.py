@@ -1,6 +1,5 @@
 """Codes that are chosen and written from parts of a table are those of the whole table."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,21 +12,13 @@ from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import on_disk, target_rates
 from aucforest.fitting.coding import Summary, choose_coding, indices_within, sample_for_bins, summarize
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import CodedRows, Digits, RateRows, RateWeights, find_rated, sampled_rows
+from aucforest.fitting.target_rates import CodedRows, Digits, RateRows, RateWeights, sampled_rows
 from aucforest.tables.columns import as_table, find_categorical
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree import binning
 from aucforest.tree.binning import BinValues
-from tests.estimators.data import make_table
-from tests.fitting.tables import (
-    RATED,
-    assert_same_forests,
-    features_and_labels,
-    interactions_of,
-    make_forest,
-    make_many,
-    make_rows,
-)
+from tests.estimators.data import assert_same_fit, make_table
+from tests.fitting.tables import RATED, features_and_labels, interactions_of, make_forest, make_many, make_rows
 
 N_ROWS = 700
 X, Y = make_table(n_rows=N_ROWS, missing=0.1)
@@ -88,7 +79,7 @@ def test_codes_are_those_of_a_fit_in_memory(monkeypatch, sample_size, max_bins, 
     X, y = features_and_labels(table)
     forests[0].fit(X, y, None if weight is None else table[weight].to_numpy())
     drop = ["weight"] if weight is None else []
-    assert_same_forests(fit_out_of_core(forests[1], table, "label", sample_weight=weight, drop=drop), forests[0])
+    assert_same_fit(fit_out_of_core(forests[1], table, "label", sample_weight=weight, drop=drop), forests[0])
 
 
 N_CODED, N_CATEGORIES = 5000, 1000
@@ -100,18 +91,6 @@ MATRIX = CATEGORIES[:, None]
 CODES = np.concatenate((np.zeros((1, N_CODED), dtype=np.uint8), DIGITS.encode(MATRIX, np.uint8)))
 RATE_LABELS = DRAWN.integers(0, 3, N_CODED).astype(np.uint16)
 RATE_WEIGHTS = DRAWN.choice([0.5, 1.0, 2.25], N_CODED)
-
-
-def test_digits_are_those_of_the_categories():
-    assert np.array_equal(DIGITS.decode(CODES, 0), np.nan_to_num(CATEGORIES, nan=-1.0))
-    # what is no category is missing, so that kernels read no cell that does not exist
-    assert np.all(replace(DIGITS, n_categories={0: 500}).decode(CODES, 0) < 500)
-
-
-def test_columns_that_have_rates_are_sorted():
-    many, few = np.arange(100).astype(object), np.arange(9).astype(object)
-    assert find_rated({5: many, 3: few, 2: many}, ("rates",)) == [2, 5]
-    assert find_rated({5: many}, ("sets",)) == []
 
 
 @pytest.mark.parametrize("most", [400, 10_000])
@@ -127,6 +106,9 @@ def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most
         rare = CATEGORIES[whole][CATEGORIES[whole] >= 254]
         found = whole[CATEGORIES[whole] >= 254]
         assert np.array_equal(found, np.flatnonzero(np.isin(CATEGORIES, rare)))
+        # rows of frequent categories are sampled one by one
+        frequent, counts = np.unique(CATEGORIES[whole][CATEGORIES[whole] < 254], return_counts=True)
+        assert np.any(counts < [np.count_nonzero(category == CATEGORIES) for category in frequent])
 
 
 def test_totals_are_sums_over_parts(monkeypatch):

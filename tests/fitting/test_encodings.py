@@ -7,6 +7,7 @@ import pytest
 from aucforest import AUCForestClassifier
 from aucforest.fitting import encodings
 from aucforest.fitting.target_rates import INTERACTIONS_OF_TREE
+from tests.estimators.data import small_forest
 from tests.persistence.trees import assert_same_trees
 
 
@@ -50,44 +51,31 @@ def test_trees_split_what_their_encoding_reads(forest):
 
 
 def test_features_that_are_not_kept_are_found_again(forest, monkeypatch):
-    found = encodings._find_features
-    sizes, features = [], []
+    sizes, find_features = [], encodings._find_features
 
     def find(growth, tables):
-        features.append(found(growth, tables))
+        found = find_features(growth, tables)
         sizes.append(2 * sum(kept.values.lower.nbytes for kept in growth.tree_features.values()))
-        return features[-1]
+        return found
 
     monkeypatch.setattr(encodings, "_find_features", find)
     monkeypatch.setattr(encodings, "_MOST_KEPT", 4 * (2 * 8 * 255 * 9))  # features with 9 columns of bins, four times
-    X, y = make_table()
-    again = AUCForestClassifier(24, random_state=0, n_jobs=1).fit(X, y)
-    assert (
-        0
-        < max(sizes)
-        <= encodings._MOST_KEPT
-        < 2 * sum({id(one): one.values.lower.nbytes for one in features}.values())
-    )
+    again = AUCForestClassifier(24, random_state=0, n_jobs=1).fit(*make_table())
+    assert 0 < max(sizes) <= encodings._MOST_KEPT
     assert_same_trees(again.trees_, forest.trees_)
 
 
 def test_trees_of_rates_do_not_depend_on_labels_out_of_bag():
     X, y = make_table(n_rows=600)
-    params = {
-        "categorical_encoding": "rates",
-        "random_state": 0,
-        "shrinkage": 0,
-        "calibration": None,
-        "criterion": "gini",
-    }
-    forest = AUCForestClassifier(3, **params).fit(X, y)
+    params = {"categorical_encoding": "rates", "shrinkage": 0, "calibration": None, "criterion": "gini"}
+    forest = small_forest(3, **params).fit(X, y)
     sampled = set(forest.estimators_samples_[0].tolist())
     # The labels of two samples of one category change places, so that no total, prior or smoothing differs.
     out = [i for i in range(len(y)) if i not in sampled]
     pair = next((i, j) for i in out for j in out if X.shop[i] == X.shop[j] and y[i] and not y[j])
     other = y.copy()
     other[list(pair)] = other[list(pair)][::-1]
-    again = AUCForestClassifier(3, **params).fit(X, other)
+    again = small_forest(3, **params).fit(X, other)
     first, second = forest.trees_[0], again.trees_[0]
     np.testing.assert_array_equal(first.feature, second.feature)
     np.testing.assert_array_equal(first.threshold, second.threshold)

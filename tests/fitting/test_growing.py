@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -15,27 +14,36 @@ from aucforest.fitting import growing as _growing
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.fitting.growing import (
     estimate_seconds,
-    grow_batch,
-    grow_rows,
+    grow_batches,
     map_in_threads,
     thread_map,
     tree_weights,
     trees_per_call,
 )
-from aucforest.fitting.spec import combine_weights, resolve_params, tree_keys
+from aucforest.fitting.in_memory import RowsInMemory
+from aucforest.fitting.spec import FitSpec, tree_keys
+from aucforest.fitting.target import Target
 from aucforest.tree.growing import rows_per_call
 from tests.estimators.data import digest, make_table, small_forest
-from tests.fitting.rows import Spec, code_rows, grow_trees
 
 X, Y = make_table(n_rows=101, n_classes=3)
 
 
-def training(weights=None, by_class=None, n_sampled=None, **params):
+def training(weights=None, n_sampled=101, **params):
     """Return what trees share, and the rows."""
-    labels, sampler = Y.astype(np.uint16), None if n_sampled is None else BootstrapSampler.of_all(101, n_sampled)
-    given = small_forest(**{"criterion": "auc", **params}).get_params()
-    resolved = resolve_params(given, 101, X.shape[1])
-    return code_rows(X, labels, resolved, given, sampler, combine_weights(labels, weights, by_class))
+    forest = small_forest(1000, criterion="auc", max_samples=n_sampled, **params)
+    target = Target(np.arange(3), Y.astype(np.uint16), weights)
+    table = RowsInMemory(X, None, {}, {}, target)
+    table.code(FitSpec.resolve(forest.get_params(), target, None, X.shape[1], 0))
+    return table.rows_to_grow_on()
+
+
+def grow_trees(growth, part, keys, n_jobs=1):
+    """Return one tree for every key."""
+    trees = {}
+    for indices, grown in grow_batches(growth, part, keys, n_jobs):
+        trees |= zip(indices, grown)
+    return [trees[index] for index in range(len(keys))]
 
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])
@@ -58,7 +66,7 @@ def test_weights_of_one_tree(weights):
 
 def test_balancing_draws_without_a_class():
     counts = np.where(Y == 2, 0, 1).astype(np.uint16)
-    (fixed,), unit = tree_weights(*training(n_sampled=101, class_weight="balanced_subsample"), counts[None])
+    (fixed,), unit = tree_weights(*training(class_weight="balanced_subsample"), counts[None])
     shares = np.bincount(Y, fixed * unit)
     np.testing.assert_allclose(shares, [counts.sum() / 2, counts.sum() / 2, 0])
 
@@ -174,7 +182,7 @@ def test_batches_get_smaller(n_trees, n_threads, seconds, expected):
 
 
 def test_long_fits_yield_trees_as_they_are_grown(monkeypatch):
-    growth, part = training(n_sampled=101)
+    growth, part = training()
     for least, run in ((0.0, "map_in_threads"), (np.inf, "_work_together")):
         monkeypatch.setattr(_growing, "_LEAST_STREAM_SECONDS", least)
         monkeypatch.setattr(_growing, "_LEAST_TASK_SECONDS", 0.0)
@@ -186,7 +194,7 @@ def test_long_fits_yield_trees_as_they_are_grown(monkeypatch):
 
 @pytest.mark.parametrize("class_weight", [None, "balanced_subsample"])
 def test_a_tree_depends_on_its_key_only(class_weight):
-    growth, part = training(n_sampled=101, class_weight=class_weight)
+    growth, part = training(class_weight=class_weight)
     keys = tree_keys(0, range(40))
     expected = digest(SimpleNamespace(trees_=grow_trees(growth, part, keys)))
     assert len({tree[0] + tree[1] for tree in expected}) == 40
@@ -197,42 +205,10 @@ def test_a_tree_depends_on_its_key_only(class_weight):
     assert grow_trees(growth, part, []) == []
 
 
-def test_trees_of_a_call_are_valid_and_share_no_node():
-    growth, part = training(np.linspace(0.1, 3, 101), n_sampled=101)
-    trees = grow_batch(growth, part, lambda: False, [], tree_keys(0, range(9)))
-    for tree in trees:
-        tree.validate()
-        assert tree.n_features == 5
-        assert tree.feature.base is trees[0].feature.base
-    assert trees[0].feature.base.size == sum(tree.n_nodes for tree in trees)
-    assert not np.shares_memory(trees[0].threshold, trees[1].threshold)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"class_weight": "balanced_subsample"},
-        {"max_leaf_nodes": 5},
-        {"criterion": numba.njit(lambda left, totals: left.max() / left.sum())},
-        {},
-    ],
-    ids=["balanced", "best first", "function", "default"],
-)
-def test_calls_are_of_as_many_trees_as_can_share_one(params, monkeypatch):
-    growth, part = training(n_sampled=101, **params)
-    monkeypatch.setattr(_growing, "rows_per_call", lambda n_classes: 4 * 101 + 100)
-    calls = []
-    monkeypatch.setattr(_growing, "grow_rows", lambda *given: calls.append(given[3]) or grow_rows(*given))
-    keys = tree_keys(0, range(10))
-    trees = grow_batch(growth, part, lambda: len(calls) == 3, [], keys)
-    assert [len(called) for called in calls] == ([1, 1, 1] if params else [4, 4, 2])
-    assert len(trees) == sum(map(len, calls))
-
-
 def test_trees_of_large_sets_grow_one_by_one():
-    growth, part = training(n_sampled=101)
+    growth, part = training()
     assert rows_per_call(2000) < rows_per_call(15) // 100
     assert trees_per_call(growth, part) == rows_per_call(2) // 101 > 1
-    assert trees_per_call(replace(growth, spec=Spec(**vars(growth.spec) | {"numbers": range(3)})), part) == 3
+    assert trees_per_call(replace(growth, spec=replace(growth.spec, numbers=range(3))), part) == 3
     assert trees_per_call(growth, part._replace(copies_rows=True)) == 1
     assert trees_per_call(growth, part._replace(labels=np.empty(rows_per_call(2) + 1))) == 1

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
-from aucforest import _memory
 from aucforest.fitting import growing, in_memory
 from aucforest.fitting.in_memory import RowsInMemory
 from aucforest.fitting.spec import FitSpec
@@ -67,18 +66,6 @@ def test_the_estimate_for_sparse_rows_is_true(max_bins, monkeypatch):
     planned = sizes[-1].matrix_bytes + sizes[-1].feature_bytes
     assert 0.6 * planned < peak < 1.1 * planned
     assert planned < n_rows * 3_000 / 2
-
-
-def test_codes_rise_with_values():
-    _, part = part_of(X)
-    for codes, values in zip(part.codes, X.T):
-        assert np.all(np.diff(codes[np.argsort(values, kind="stable")].astype(int)) >= 0)
-
-
-def test_what_does_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr(_memory, "machine_memory", lambda: 1000.0)
-    with pytest.raises(ValueError, match=r"growing .* trees on 200 samples, 6 features"):
-        part_of(X)
 
 
 def test_stages_of_a_fit_share_buffers(monkeypatch):

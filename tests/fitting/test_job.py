@@ -1,7 +1,6 @@
-import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -21,12 +20,9 @@ from aucforest.tree.binning import BinValues
 from aucforest.tree.features import CATEGORICAL, NUMERIC
 from tests.persistence.trees import assert_same_trees, make_tree
 
-ROOT = Path(__file__).parents[2]
 MANIFEST = {"criterion": "auc", "max_features": 1, "seed": 7, "class_weight": {True: 0.5, "rare": None}}
 CATEGORIES = np.array(["a", "é", "c"], dtype=object)
-
-
-SHAPE = feature_kinds({}, 3), 2
+SHAPE, SETS = (feature_kinds({}, 3), 2), feature_kinds(dict.fromkeys(range(3), CATEGORIES), 3)
 
 
 def variants_of(numbers):
@@ -203,9 +199,7 @@ def test_a_fit_of_another_version_is_another_fit():
 
 
 def test_values_that_cannot_be_stored_are_refused(tmp_path):
-    with pytest.raises(
-        TypeError, match=r"criterion=<.*> cannot be stored in a checkpoint: a function cannot be stored"
-    ):
+    with pytest.raises(TypeError, match=r"criterion=<.*> cannot be stored in a checkpoint: a function cannot be"):
         JobFolder(tmp_path / "fit", {"criterion": lambda: None})
     assert content_of(tmp_path) == {}
 
@@ -219,11 +213,7 @@ def test_values_that_cannot_be_stored_are_refused(tmp_path):
         ("manifest.json", '{"name": "app"}', "manifest.json is damaged or not a checkpoint file"),
         ("manifest.json", '{"checkpoint": 3, "fit": {"seed"', "manifest.json is damaged or not a checkpoint file"),
         ("manifest.json", '{"checkpoint": 3, "fit": []}', "manifest.json is damaged or not a checkpoint file"),
-        (
-            "manifest.json",
-            '{"checkpoint": 2, "fit": {}}',
-            r"is of format 2, .* knows 4: use a new or empty",
-        ),
+        ("manifest.json", '{"checkpoint": 2, "fit": {}}', r"is of format 2, .* knows 4: use a new or empty"),
     ],
 )
 def test_folders_of_others_are_left_alone(tmp_path, name, content, sentence):
@@ -256,15 +246,6 @@ def test_what_kills_left_is_removed_and_nothing_else(tmp_path):
         tmp_path.joinpath("fit", name).touch()
     assert_trees(tmp_path / "fit", [0])
     assert content_of(tmp_path / "fit") == whole | others
-
-
-def test_a_kill_before_anything_is_whole_does_not_matter(tmp_path):
-    for name in ("lock", f".manifest.json.{'0a' * 16}"):
-        tmp_path.joinpath(name).touch()
-    save(tmp_path, [0])
-    *others, trees = sorted(content_of(tmp_path))
-    assert others == ["lock", "manifest.json"]
-    assert trees.startswith("trees-000000-000000-")
 
 
 def test_damaged_files_are_left_out_and_made_anew(tmp_path):
@@ -313,12 +294,7 @@ def test_trees_of_other_variants_stay_where_they_are(tmp_path):
         ([0], MANIFEST, SHAPE, "numbers must be int64 of shape"),
         ([0, 1], MANIFEST, (feature_kinds({}, 1), 2), "a feature is not in"),
         ([0, 1], MANIFEST, (feature_kinds({}, 3), 3), "tree.total must be"),
-        (
-            [0, 1],
-            MANIFEST,
-            (feature_kinds(dict.fromkeys(range(3), CATEGORIES), 3), 2),
-            "categorical split is on a numeric",
-        ),
+        ([0, 1], MANIFEST, (SETS, 2), "categorical split is on a numeric"),
     ],
 )
 def test_trees_that_do_not_belong_here_are_left_out(tmp_path, numbers, manifest, shape, sentence):
@@ -370,34 +346,3 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path):
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert content_of(tmp_path) == content
     assert_trees(tmp_path, [0])
-
-
-@contextmanager
-def not_to_be_written(folder):
-    """Take the right to write into a folder, from root too."""
-    is_root = os.geteuid() == 0
-    folder.chmod(0o555)
-    if is_root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if is_root:
-            os.seteuid(0)
-        folder.chmod(0o755)
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="rights are others there")
-def test_a_folder_that_cannot_be_written(tmp_path):
-    folder = tmp_path / "fit"
-    save(folder, [0])
-    content = content_of(folder)
-    with (
-        closing(JobFolder(folder, MANIFEST)) as job,
-        not_to_be_written(folder),
-        pytest.raises(PermissionError, match="trees 1 to 1 cannot be saved: Permission denied"),
-    ):
-        job.save([1], [make_tree(1, 5)], [1])
-    assert content_of(folder) == content
-    with not_to_be_written(tmp_path), pytest.raises(PermissionError):
-        JobFolder(tmp_path / "another", MANIFEST)

@@ -20,10 +20,10 @@ from aucforest.fitting.code_matrix import CODES, RECORD, CodeMatrix
 from aucforest.fitting.job import CODING, JobFolder
 from aucforest.fitting.on_disk import FeatureBatches
 from aucforest.fitting.target import Target
-from aucforest.tables.columns import read_table
 from aucforest.tables.kinds import to_features
 from aucforest.tables.sources import open_source
-from tests.fitting.tables import RATED, assert_same_forests, features_and_labels, make_forest, make_many, make_rows
+from tests.estimators.data import assert_same_fit
+from tests.fitting.tables import RATED, features_and_labels, make_forest, make_many, make_rows
 
 TABLE = make_rows()
 EXPECTED = make_forest(oob_score="average_precision", max_samples=0.5, n_estimators=16)
@@ -138,16 +138,16 @@ def test_killed_at_many_moments(source, tmp_path, expected):
 
 @pytest.mark.usefixtures("mapped_files_stay")
 def test_a_finished_fit_is_read_again(source, tmp_path, expected, monkeypatch):
-    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+    assert_same_fit(fit(source, tmp_path / "folder"), expected)
     for name in ("choose_coding", "grow_batches"):
         monkeypatch.setattr(on_disk, name, None)
-    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+    assert_same_fit(fit(source, tmp_path / "folder"), expected)
 
 
 def test_more_trees_later(source, tmp_path, expected):
     fewer = aucforest.AUCForestClassifier(**EXPECTED.get_params()).set_params(n_estimators=7, oob_score=False)
     fit(source, tmp_path / "folder", fewer)
-    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+    assert_same_fit(fit(source, tmp_path / "folder"), expected)
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
@@ -177,9 +177,9 @@ def test_damaged_files_are_made_anew(finished, tmp_path, expected, name, damage)
         path.write_bytes(content)
     if name == "trees" and damage != "gone":
         with pytest.warns(UserWarning, match="its trees are grown again"):
-            assert_same_forests(fit(source, folder), expected)
+            assert_same_fit(fit(source, folder), expected)
     else:
-        assert_same_forests(fit(source, folder), expected)
+        assert_same_fit(fit(source, folder), expected)
 
 
 def test_another_fit_in_the_folder_is_refused(source, tmp_path):
@@ -231,18 +231,11 @@ def test_a_fit_with_target_rates_goes_on_after_an_interruption(tmp_path, monkeyp
         with pytest.raises(KeyboardInterrupt):
             fit()
     expected = make_forest(**params).fit(X, y, table["weight"].to_numpy())
-    assert_same_forests(fit(), expected)
+    assert_same_fit(fit(), expected)
     monkeypatch.setattr(on_disk, "grow_batches", None)  # all trees are there
-    assert_same_forests(fit(), expected)
+    assert_same_fit(fit(), expected)
     with pytest.raises(ValueError, match="categorical_encoding is 'auto' there, but 'rates' here"):
         fit(categorical_encoding="rates")
-
-
-def test_a_folder_of_others_is_refused(source, tmp_path):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "thesis.tex").touch()
-    with pytest.raises(ValueError, match=r"holds thesis.tex, but no checkpoint"):
-        fit(source, tmp_path / "folder")
 
 
 def test_a_full_disk(source, tmp_path, monkeypatch, expected):
@@ -256,7 +249,7 @@ def test_a_full_disk(source, tmp_path, monkeypatch, expected):
             patch.setattr(owner, name, full)
             with pytest.raises(OSError, match="No space left"):
                 fit(source, tmp_path / "folder")
-    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+    assert_same_fit(fit(source, tmp_path / "folder"), expected)
 
 
 @pytest.mark.usefixtures("mapped_files_stay")
@@ -283,7 +276,7 @@ def test_a_warm_start_with_the_seed_of_another_fit_is_another_fit(source, tmp_pa
 def test_a_refused_fit_does_not_claim_the_folder(source, tmp_path, expected, params):
     with pytest.raises(ValueError, match=r"max_samples|monotonic_cst|oob_score"):
         fit(source, tmp_path / "folder", make_forest(**params))
-    assert_same_forests(fit(source, tmp_path / "folder"), expected)
+    assert_same_fit(fit(source, tmp_path / "folder"), expected)
 
 
 def features(n=1000, weight=None):
@@ -338,14 +331,3 @@ def test_rows_that_come_and_go(there, found):
     changed = features()._replace(source=features(there).source)
     with pytest.raises(ValueError, match=rf"had 1,000 rows when it was read first, but has {found} now: it must not"):
         list(changed.map(lambda start, table: None, "rows", 2))
-
-
-@pytest.mark.usefixtures("tiny_batches")
-def test_rows_of_positive_weight():
-    weight = np.tile([0.0, 1.0, 2.0, 0.0], 250)
-    some = features(weight=weight)
-    table = read_table(some.to_frame(next(some.source.batches(["a", "b"], 6, 10))))
-    rows, index, n_rows = some.rows_of(6, table)
-    assert rows.tolist() == [0, 3, 4, 7, 8]
-    assert (index, n_rows) == (3, 5)
-    assert features().rows_of(6, table) == (None, 6, 10)

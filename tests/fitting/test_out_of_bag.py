@@ -8,12 +8,9 @@ from sklearn.metrics import roc_auc_score
 from aucforest.fitting.bootstrap import BootstrapSampler, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, parts_of_rows, warn_of_never_out
 from aucforest.fitting.spec import tree_keys
-from tests.estimators.data import make_table, small_forest
+from tests.estimators.data import UNSCORED, X4, Y4, make_table, small_forest
 
 X, Y = make_table(n_rows=240, missing=0.1)
-X4, Y4 = make_table(n_rows=300, n_classes=4, seed=1)
-
-UNSCORED = "ignore:.* no out-of-bag probability"
 
 
 def slow_out_of_bag(model, table, labels, weights=None):
@@ -43,7 +40,7 @@ def slow_out_of_bag(model, table, labels, weights=None):
     ],
     ids=str,
 )
-def test_out_of_bag(params, weighted):
+def test_out_of_bag_probabilities_equal_those_of_each_tree_alone(params, weighted):
     # Draws are made block by block of 4096 rows.
     table, labels = np.tile(X4, (15, 1)), np.tile(Y4, 15)
     weights = np.random.default_rng(0).choice([0, 0.5, 1, 3], len(labels)) if weighted else None
@@ -58,14 +55,6 @@ def test_out_of_bag(params, weighted):
     assert str(caught[0].message).startswith(
         f"{n_kept - scored.sum()} of {n_kept} samples are in the training sample of every one of the 5 trees"
     )
-
-
-def test_out_of_bag_with_two_classes():
-    forest = small_forest(60, oob_score=True).fit(X, Y > 0)
-    expected = slow_out_of_bag(forest, X, Y > 0)
-    np.testing.assert_allclose(forest.oob_decision_function_, expected, rtol=1e-13)
-    assert 0.7 < forest.oob_score_ < roc_auc_score(Y > 0, forest.predict_proba(X)[:, 1])
-    assert not hasattr(forest.set_params(oob_score=False).fit(X, Y), "oob_score_")
 
 
 @pytest.mark.slow

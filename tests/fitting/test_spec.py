@@ -5,14 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.class_weight import compute_sample_weight
 
-from aucforest.fitting.spec import (
-    FitSpec,
-    combine_weights,
-    resolve_max_features,
-    resolve_params,
-    tree_keys,
-    weights_by_class,
-)
+from aucforest.fitting.spec import FitSpec, resolve_max_features, resolve_params, weights_by_class
 from aucforest.fitting.target import Target
 from tests.fitting.tables import make_forest
 
@@ -48,45 +41,6 @@ def test_max_features_as_in_scikit_learn(max_features, n_features):
 )
 def test_parameters_become_numbers(given, expected):
     assert {name: getattr(resolve(**given), name) for name in expected} == expected
-
-
-def test_log_loss_is_entropy():
-    codes = [resolve(criterion=name).criterion for name in ("log_loss", "entropy", "gini")]
-    assert codes[0] == codes[1] != codes[2]
-
-
-@pytest.mark.parametrize("value", [0, 0.0, np.float32(0), np.float64(0)])
-def test_kernels_see_one_type(value):
-    params = resolve(min_gain=value, max_depth=np.int32(3))
-    assert (type(params.min_gain), type(params.max_depth)) == (float, int)
-
-
-def test_keys_go_on():
-    assert tree_keys(3, range(5))[3:] == tree_keys(3, range(3, 5))
-    assert len({*tree_keys(3, range(5)), *tree_keys(4, range(5))}) == 10
-
-
-def test_weights_are_multiplied():
-    weights, by_class = np.linspace(1, 2, 101), np.array([3.0, 2.0, 1.0])
-    labels = Y.astype(np.uint16)
-    assert combine_weights(labels, None, None) is None
-    np.testing.assert_array_equal(combine_weights(labels, weights, None), weights)
-    np.testing.assert_array_equal(combine_weights(labels, None, by_class), by_class[Y])
-    np.testing.assert_array_equal(combine_weights(labels, weights, by_class), weights * by_class[Y])
-
-
-def test_class_weights_of_rows():
-    classes = np.arange(3)
-    assert weights_by_class(None, classes, Y, None) is None
-    assert weights_by_class("balanced_subsample", classes, Y, None) is None
-    by_class = weights_by_class("balanced", classes, Y, None)
-    np.testing.assert_array_equal(by_class[Y], compute_sample_weight("balanced", Y))
-    weights = np.linspace(1, 3, 101)
-    shares = np.bincount(Y, weights * weights_by_class("balanced", classes, Y, weights)[Y])
-    np.testing.assert_allclose(shares, weights.sum() / 3)
-    words = np.array(["a", "b", "c"])
-    by_class = weights_by_class({"a": 1, "b": 2, "c": 5}, words, Y, None)
-    np.testing.assert_array_equal(by_class, [1, 2, 5])
 
 
 def test_a_class_without_rows_has_no_part_in_balance():

@@ -1,5 +1,7 @@
 """The choice of target rates, their totals and those of training rows, against their definitions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +17,6 @@ from aucforest.fitting.target_rates import (
     find_rated,
     interaction_gain,
     leave_one_out,
-    sampled_rows,
 )
 from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from tests.reference import target_rates as reference
@@ -95,6 +96,8 @@ def test_digits_are_read_back():
     assert digits.n_rows == 4
     assert digits.decode(codes, 1).tolist() == [0, 69_999, -1, 256]
     assert digits.decode(codes, 3).tolist() == [199, -1, 0, 155]
+    # what is no category is missing, so that kernels read no cell that does not exist
+    assert replace(digits, n_categories={1: 256}).decode(codes, 1).tolist() == [0, -1, -1, -1]
     # 255 categories need the number of one byte that is left for missing values, 256 two bytes
     assert [Digits(0, {0: n}).n_rows for n in (255, 256, 65_535, 65_536)] == [1, 2, 2, 3]
 
@@ -109,7 +112,7 @@ def test_bins_tell_rates_apart():
 
 
 def test_columns_with_rates():
-    categories = {0: np.arange(50), 2: np.arange(51), 4: np.arange(1000)}
+    categories = {4: np.arange(1000), 0: np.arange(50), 2: np.arange(51)}
     assert find_rated(categories, ENCODINGS) == [2, 4]
     assert find_rated(categories, ("rates",)) == [2, 4]
     assert find_rated(categories, ("sets",)) == []
@@ -119,22 +122,6 @@ def test_columns_with_rates():
     assert encodings_of(("interactions",), rates) == ("rates",)
     pair = rates.tables[0]._replace(other=1, n_parts=2)
     assert encodings_of(ENCODINGS, rates._replace(tables=(*rates.tables, pair))) == ENCODINGS
-
-
-def test_large_columns_are_sampled():
-    n_rows, digits = 400_000, Digits(0, {0: 40_000})
-    rng = np.random.default_rng(0)
-    # one category has half of the rows, and is the first as the most frequent one
-    categories = np.where(rng.random(n_rows) < 0.5, 0, rng.integers(1, 40_000, n_rows)).astype(float)
-    codes = digits.encode(categories[:, None], np.uint8)
-    rows = sampled_rows(codes, digits, 0, n_rows)
-    assert 0.8 * 2**16 < len(rows) < 1.2 * 2**16
-    sampled = categories[rows].astype(int)
-    rare = np.unique(sampled[sampled >= 254])
-    assert len(rare) > 1000
-    np.testing.assert_array_equal(np.flatnonzero(np.isin(categories, rare)), rows[sampled >= 254])
-    parts = [sampled_rows(codes[:, a:b], digits, 0, n_rows, a) + a for a, b in ((0, 150_001), (150_001, n_rows))]
-    np.testing.assert_array_equal(np.concatenate(parts), rows)
 
 
 def test_no_interaction_is_found_in_a_sample_with_other_class_frequencies():

@@ -1,19 +1,11 @@
 """Out-of-bag sums of one permuted column, row by row and tree by tree."""
 
-from tests.reference.tree import leaf_of
+from tests.reference.tree import leaf_of, walk
 
 
 def features_on_the_way(tree, row) -> set[int]:
     """Return the features that a row of raw values is asked for."""
-    leaf, parent = leaf_of(tree, row), {}
-    for node in range(len(tree.feature)):
-        if tree.feature[node] != -1:
-            parent[tree.left_child[node]] = parent[tree.left_child[node] + 1] = node
-    met = set()
-    while leaf in parent:
-        leaf = parent[leaf]
-        met.add(int(tree.feature[leaf]))
-    return met
+    return {int(tree.feature[node]) for node in walk(tree, row)[:-1]}
 
 
 def out_of_bag_sums(trees, rows, counts, feature=0, column=None) -> list[list[float]]:

@@ -11,13 +11,9 @@ def path_to(left_child, node) -> list[int]:
 
 def shrink(left_child, weight, value, amount) -> list[list[float]]:
     """Return h_root = p_root, h_t = h_parent + (p_t - p_parent) / (1 + amount / n_parent) for all nodes."""
-
-    def shrunk(node):
-        *above, node = path_to(left_child, node)
-        if not above:
-            return list(value[node])
-        parent = above[-1]
+    shrunk = {0: list(value[0])}
+    for parent, left in enumerate(left_child):  # parents come before their children
         keep = 1 / (1 + amount / weight[parent])
-        return [h + (p - q) * keep for h, p, q in zip(shrunk(parent), value[node], value[parent])]
-
-    return [shrunk(node) for node in range(len(left_child))]
+        for child in (left, left + 1) if left >= 0 else ():
+            shrunk[child] = [h + (p - q) * keep for h, p, q in zip(shrunk[parent], value[child], value[parent])]
+    return [shrunk[node] for node in range(len(left_child))]

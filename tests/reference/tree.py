@@ -75,10 +75,11 @@ GAINS = {
 }
 
 
-def leaf_of(tree, row) -> int:
-    """Return the leaf that a row of raw values, or codes of categories, reaches, going from node to node."""
-    node, sets = 0, dict(zip(tree.set_nodes.tolist(), tree.sets.tolist()))
-    while tree.feature[node] != -1:
+def walk(tree, row) -> list[int]:
+    """Return the nodes that a row of raw values, or codes of categories, passes, from the root to a leaf."""
+    nodes, sets = [0], dict(zip(tree.set_nodes.tolist(), tree.sets.tolist()))
+    while tree.feature[nodes[-1]] != -1:
+        node = nodes[-1]
         value = row[tree.feature[node]]
         if math.isnan(value):
             is_left = tree.missing_left[node]
@@ -86,5 +87,10 @@ def leaf_of(tree, row) -> int:
             is_left = sets[node][int(value) // 64] >> int(value) % 64 & 1
         else:
             is_left = value <= tree.threshold[node]
-        node = tree.left_child[node] + (0 if is_left else 1)
-    return int(node)
+        nodes.append(int(tree.left_child[node]) + (0 if is_left else 1))
+    return nodes
+
+
+def leaf_of(tree, row) -> int:
+    """Return the leaf that a row reaches."""
+    return walk(tree, row)[-1]
