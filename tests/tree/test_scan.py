@@ -95,7 +95,7 @@ def test_frequencies_are_monotone_to_the_last_bit(data, criterion, max_bins, key
 
 
 def test_ties_of_small_gains_go_to_the_lower_bin():
-    """Two of many splits hardly differ in a small gain, the later one at the end of a block."""
+    """Two of many splits hardly differ in a small gain."""
     unit, later, n_bins = 2**36, 2**30, 129
 
     def count(earlier):

@@ -61,7 +61,7 @@ _WEIGHT_BYTES, _BALANCED_BYTES = np.dtype(np.float64).itemsize, 12
 # Bytes of a feature besides its codes, for the bounds of its bins and for its data in trees (measured).
 _FEATURE_BYTES = 100
 # Bytes of a histogram for each code and for each cell, a pair of a code and a class, which also has a bit in a mask.
-_CODE_BYTES = 2 * _BUFFERS.sums.itemsize + _item_bytes(
+_CODE_BYTES = _item_bytes(
     _HISTOGRAM.n_samples, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.samples, _HISTOGRAM.all_codes
 )
 _CELL_BYTES = 2 * _HISTOGRAM.cells.itemsize + _HISTOGRAM.entries.itemsize + 1

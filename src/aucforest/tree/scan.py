@@ -23,10 +23,6 @@ from aucforest.tree.histogram import Classes, entry_of, has_minimum_sizes, sum_l
 
 # Bins are crowded if they have more classes than this on average.
 _CROWDED = 2
-# With at least _LONG splits of two classes, whole blocks of _BLOCK splits are ruled out at once.
-_LONG, _BLOCK = np.uint64(104), np.uint64(32)
-# The bar is raised to this fraction of a score, so that rounding errors do not rule out the split with that score.
-_BELOW_SCORE = 1.0 - 1e-9
 
 
 class Constraint(NamedTuple):
@@ -89,10 +85,6 @@ def _is_allowed(splits, left_0, left_1, index):
     return only_missing_right or constraint.sign * (right - left) >= 0.0
 
 
-# Two classes: most splits are ruled out by `Criterion.exceeds`, which costs less than the score. The best split so far
-# is a tuple of its score, the bar that a better score must exceed, and the index of its last bin on the left.
-
-
 @bare_device
 def _bits_of(score):
     """Return the bits of a non-negative score as an integer; such integers sort like scores and compare faster."""
@@ -100,12 +92,11 @@ def _bits_of(score):
 
 
 @bare_device
-def _scan_integer_scores(criterion, splits, bins, left, best_score, buffers):
+def _scan_integer_scores(criterion, splits, left, best_score, buffers):
     """Return (score, index) of the best split for AUC with exact integer scores; this takes no branches."""
-    start, stop = bins
     left_0, left_1 = left
     totals, best, index = splits.classes.totals, _bits_of(best_score), np.int64(-1)
-    for t in range(start, stop):
+    for t in range(np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))):
         moved_0, moved_1 = weights_of_pair(splits.histogram, t)
         left_0, left_1 = left_0 + moved_0, left_1 + moved_1
         score = _bits_of(criterion.pair(left_0, left_1, totals[0], totals[1], buffers.score))
@@ -115,12 +106,13 @@ def _scan_integer_scores(criterion, splits, bins, left, best_score, buffers):
 
 
 @bare_device
-def _scan_bins(criterion, splits, bins, left, best, buffers):
-    """Return the best split among `best` and those after the given bins; `left` has the class totals before them."""
-    t, stop = bins
+def _scan_bins(criterion, splits, left, best_score, buffers):
+    """Return (score, index) of the best split; `Criterion.exceeds`, which costs less than the score, rules most out."""
     left_0, left_1 = left
-    best_score, bar, index = best
     total_0, total_1 = splits.classes.totals[0], splits.classes.totals[1]
+    rounding, index = pair_rounding(criterion.code, total_0, total_1), np.int64(-1)
+    bar = best_score + rounding  # which a better score must exceed
+    t, stop = np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))
     while t < stop:
         may_win = False
         # This inner loop stops at the next candidate, which costs less than updating the best split in each step.
@@ -133,81 +125,19 @@ def _scan_bins(criterion, splits, bins, left, best, buffers):
         if may_win and (not splits.constraint.is_active or _is_allowed(splits, left_0, left_1, last)):
             score = criterion.pair(left_0, left_1, total_0, total_1, buffers.score)
             if score > bar:
-                best_score, bar, index = score, score + pair_rounding(criterion.code, total_0, total_1), last
-    return best_score, bar, index
-
-
-@bare_device
-def _sum_pairs(histogram, bins, left, sums):
-    """Write the class totals on the left of each split."""
-    start, stop = bins
-    left_0, left_1 = left
-    sums_0, sums_1 = sums[0], sums[1]
-    for t in range(start, stop):
-        moved_0, moved_1 = weights_of_pair(histogram, t)
-        left_0, left_1 = left_0 + moved_0, left_1 + moved_1
-        sums_0[t], sums_1[t] = left_0, left_1
-
-
-@bare_device
-def _raise_bar(criterion, classes, bins, bar, buffers):
-    """Score one split per block, and return a bar just below the best score, so that the best split exceeds it."""
-    start, stop = bins
-    total_0, total_1 = classes.totals[0], classes.totals[1]
-    for t in range(start + _BLOCK - np.uint64(1), stop, _BLOCK):
-        left_0, left_1 = buffers.sums[0, t], buffers.sums[1, t]
-        if criterion.exceeds(left_0, left_1, total_0, total_1, bar):
-            score = criterion.pair(left_0, left_1, total_0, total_1, buffers.score)
-            bar = max(bar, _BELOW_SCORE * score - pair_rounding(criterion.code, total_0, total_1))
-    return bar
-
-
-@bare_device
-def _any_exceeds(criterion, classes, bins, bar, sums):
-    """Return whether any split of a block may exceed the bar; compilers vectorize the loop."""
-    start, stop = bins
-    sums_0, sums_1 = sums[0], sums[1]
-    total_0, total_1 = classes.totals[0], classes.totals[1]
-    n_above = np.uint64(0)
-    for t in range(start, stop):
-        n_above += np.uint64(criterion.exceeds(sums_0[t], sums_1[t], total_0, total_1, bar))
-    return n_above > np.uint64(0)
-
-
-@bare_device
-def _scan_blocks(criterion, splits, bins, left, best, buffers):
-    """Return the result of `_scan_bins`; blocks are ruled out at once, which pays for _LONG bins or more."""
-    start, stop = bins
-    best_score, bar, index = best
-    sums = buffers.sums
-    _sum_pairs(splits.histogram, bins, left, sums)
-    if not splits.constraint.is_active:
-        bar = _raise_bar(criterion, splits.classes, bins, bar, buffers)
-    while start < stop:
-        end = min(start + _BLOCK, stop)
-        block = start, end
-        if _any_exceeds(criterion, splits.classes, block, bar, sums):
-            best_score, bar, index = _scan_bins(criterion, splits, block, left, (best_score, bar, index), buffers)
-        start, left = end, (sums[0, end - np.uint64(1)], sums[1, end - np.uint64(1)])
-    return best_score, bar, index
+                best_score, bar, index = score, score + rounding, last
+    return best_score, index
 
 
 @bare_device
 def scan_pair(criterion, splits, best_score, buffers):
     """Return (score, index) of the best split of two classes."""
-    bins = np.uint64(splits.first), np.uint64(max(splits.first, splits.stop))
-    left_totals, totals = buffers.score.left[:2], splits.classes.totals
-    sum_left(splits.histogram, np.int64(splits.first) - 1, splits.missing_left, left_totals)
-    left = left_totals[0], left_totals[1]
-    rounding = pair_rounding(criterion.code, totals[0], totals[1])
-    best = best_score, best_score + rounding, np.int64(-1)
-    if bins[1] - bins[0] >= _LONG:
-        best_score, _, index = _scan_blocks(criterion, splits, bins, left, best, buffers)
-    elif rounding == 0.0 and not splits.constraint.is_active:
-        best_score, index = _scan_integer_scores(criterion, splits, bins, left, best_score, buffers)
-    else:
-        best_score, _, index = _scan_bins(criterion, splits, bins, left, best, buffers)
-    return best_score, index
+    left, totals = buffers.score.left[:2], splits.classes.totals
+    sum_left(splits.histogram, np.int64(splits.first) - 1, splits.missing_left, left)
+    is_exact = pair_rounding(criterion.code, totals[0], totals[1]) == 0.0
+    if is_exact and not splits.constraint.is_active:
+        return _scan_integer_scores(criterion, splits, (left[0], left[1]), best_score, buffers)
+    return _scan_bins(criterion, splits, (left[0], left[1]), best_score, buffers)
 
 
 @bare_device

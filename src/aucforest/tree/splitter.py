@@ -94,7 +94,6 @@ class SplitBuffers(NamedTuple):
     score: ScoreBuffers
     custom: CustomCriterion
     features: FeatureBuffers
-    sums: NDArray[np.int64]  # (2, n_codes) weights of two classes on the left of each split
     left: NDArray[np.int64]  # (n_classes,)
     codes_left: NDArray[np.uint64]  # (4,)
     codes_right: NDArray[np.uint64]
@@ -108,7 +107,6 @@ class SplitBuffers(NamedTuple):
             ScoreBuffers.of(n_classes, table),
             CustomCriterion.of(n_classes),
             FeatureBuffers.of(n_features),
-            np.empty((2, n_codes), dtype=np.int64),
             np.empty(n_classes, dtype=np.int64),
             *np.empty((2, SET_WORDS), dtype=np.uint64),
         )

@@ -59,7 +59,7 @@ class Criterion(NamedTuple):
     pair(left_0, left_1, total_0, total_1, buffers) -> score
         The score of a split of two classes, which must increase with the gain and be 0 for no gain.
     exceeds(left_0, left_1, total_0, total_1, bar) -> bool
-        Whether the score may exceed `bar`, the best so far. It costs less, and can be vectorized without branches.
+        Whether the score may exceed `bar`, the best so far. It costs less than the score.
     start(totals, bar, crowded, buffers) -> state
     move(state, k, left, moved, totals, buffers) -> state
     score(state, bar, left, totals, buffers) -> (state, gain)
