@@ -38,7 +38,7 @@ def frequencies_of(sample):
 def test_the_formula_divides_odds_by_rates(sizes, n_sampled):
     n_classes = len(sizes)
     labels = np.repeat(np.arange(n_classes, dtype=np.uint16), sizes)
-    calibration = odds_formula(BootstrapSampler.of_strata(labels, np.array(n_sampled)), n_classes)
+    calibration = odds_formula(BootstrapSampler.for_strata(labels, np.array(n_sampled)), n_classes)
     proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), 5)
     expected = proba * sizes / n_sampled
     np.testing.assert_allclose(calibration.apply(proba), expected / expected.sum(axis=1, keepdims=True))
@@ -48,8 +48,8 @@ def test_the_formula_divides_odds_by_rates(sizes, n_sampled):
 
 def test_equal_rates_need_no_formula():
     labels = np.repeat(np.array([0, 1], dtype=np.uint16), [90, 10])
-    assert odds_formula(BootstrapSampler.of_all(100, 50), 2) is None
-    assert odds_formula(BootstrapSampler.of_strata(labels, np.array([45, 5])), 2) is None
+    assert odds_formula(BootstrapSampler.for_rows(100, 50), 2) is None
+    assert odds_formula(BootstrapSampler.for_strata(labels, np.array([45, 5])), 2) is None
 
 
 def test_two_classes_are_a_logistic_regression():

@@ -229,9 +229,9 @@ def test_a_plan_reserves_what_scores_take(table, labels, shrinkage, criterion):
     spec = forest._resolve(rows, forest._start())
     named = _Variants(spec.variant_names, len(spec.variant_names), (SETS,))
     scores = forest._score_rows(forest._training_rows(rows, spec), rows.target, spec, named, unit=1.0)
-    of_sums, of_half = sum(array.nbytes for array in scores._sums), scores._sums.whole[0].nbytes
+    for_sums, of_half = sum(array.nbytes for array in scores._sums), scores._sums.whole[0].nbytes
     # Means of each half and of both are scored, and the sums of both are needed for them.
-    assert of_sums + 4 * of_half == spec.evidence_bytes > 0
+    assert for_sums + 4 * of_half == spec.evidence_bytes > 0
 
 
 @pytest.mark.parametrize(

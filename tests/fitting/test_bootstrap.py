@@ -76,7 +76,7 @@ def sampled_rows(forest):
 @pytest.mark.parametrize("n_rows", [1, 4096, 4097, 14_000])
 @pytest.mark.parametrize("replace", [True, False])
 def test_samples_do_not_depend_on_how_blocks_are_spread(key, n_rows, replace):
-    sampler = BootstrapSampler.of_all(n_rows, -(-n_rows // 2), replace=replace)
+    sampler = BootstrapSampler.for_rows(n_rows, -(-n_rows // 2), replace=replace)
     whole = sampler.counts(key)
     assert whole.sum() == sampler.n_sampled
     assert replace or whole.max() == 1
@@ -88,7 +88,7 @@ def test_samples_do_not_depend_on_how_blocks_are_spread(key, n_rows, replace):
 
 def test_counts_are_those_of_a_bootstrap():
     n_rows, n_trees = 5000, 200
-    sampler = BootstrapSampler.of_all(n_rows, n_rows)
+    sampler = BootstrapSampler.for_rows(n_rows, n_rows)
     counts = np.array([sampler.counts(key) for key in tree_keys(3, range(n_trees))])
     # A million sampled rows: standard errors of the proportions are below 0.0005, of a row's mean 0.07.
     poisson = np.exp(-1.0) / np.array([1, 1, 2, 6, 24])
@@ -101,7 +101,7 @@ def test_counts_are_those_of_a_bootstrap():
 
 def test_a_subsample_takes_every_row_alike():
     n_rows, n_trees = BLOCK_ROWS + 904, 400
-    sampler = BootstrapSampler.of_all(n_rows, n_rows // 4, replace=False)
+    sampler = BootstrapSampler.for_rows(n_rows, n_rows // 4, replace=False)
     counts = np.array([sampler.counts(key) for key in tree_keys(1, range(n_trees))])
     # The mean of a row has a standard error of 0.022, that of all rows of a block none to speak of.
     assert np.abs(counts.mean(axis=0) - 0.25).max() < 0.022 * 5
@@ -115,7 +115,7 @@ def test_strata_have_their_own_numbers(key, n_rows, sizes, seed):
     strata = np.random.default_rng(seed).integers(len(sizes), size=n_rows).astype(np.uint16)
     present = np.bincount(strata, minlength=len(sizes)) > 0
     sizes = np.where(present, sizes, 0)
-    sampler = BootstrapSampler.of_strata(strata, sizes)
+    sampler = BootstrapSampler.for_strata(strata, sizes)
     counts = sampler.counts(key)
     assert np.array_equal(np.bincount(strata, counts, minlength=len(sizes)), sizes)
     assert_same_in_parts(sampler, key)
@@ -125,7 +125,7 @@ def test_strata_have_their_own_numbers(key, n_rows, sizes, seed):
 
 
 def test_a_part_knows_no_other_trees_than_those_it_was_given():
-    part = BootstrapSampler.of_all(9000, 5000).store_sizes([7]).part(BLOCK_ROWS, BLOCK_ROWS)
+    part = BootstrapSampler.for_rows(9000, 5000).store_sizes([7]).part(BLOCK_ROWS, BLOCK_ROWS)
     assert part.counts(7).shape == (BLOCK_ROWS,)
     with pytest.raises(KeyError, match="8"):
         part.counts(8)
@@ -306,7 +306,7 @@ def test_samples_of_another_numpy_are_not_taken_anew(tmp_path):
 def test_a_subsample_of_more_rows_than_numpy_samples_from():
     """The numbers of every block are those of a sample without replacement, seen by their mean and spread."""
     n_rows, n_sampled = 2 * 10**9, round(0.632 * 2 * 10**9)
-    sampler = BootstrapSampler.of_all(n_rows, n_sampled, replace=False)
+    sampler = BootstrapSampler.for_rows(n_rows, n_sampled, replace=False)
     sizes, *others = (sampler.block_sizes(key)[:, 0] for key in (3, 3, 4))
     assert sizes.dtype == np.int32
     assert sizes.sum(dtype=np.int64) == n_sampled
@@ -317,7 +317,7 @@ def test_a_subsample_of_more_rows_than_numpy_samples_from():
     assert whole.mean() == pytest.approx(BLOCK_ROWS * proportion, abs=0.2)
     assert whole.std() == pytest.approx(np.sqrt(BLOCK_ROWS * proportion * (1 - proportion)), rel=0.005)
     assert abs(np.corrcoef(whole[:-1], whole[1:])[0, 1]) < 0.01
-    every = BootstrapSampler.of_all(n_rows, n_rows, replace=False).block_sizes(3)[:, 0]
+    every = BootstrapSampler.for_rows(n_rows, n_rows, replace=False).block_sizes(3)[:, 0]
     assert np.array_equal(every, np.diff(sampler.starts, axis=1)[:, 0])
 
 

@@ -12,7 +12,7 @@ from aucforest.distributed import fit_out_of_core
 from aucforest.fitting import on_disk, target_rates
 from aucforest.fitting.coding import Summary, choose_coding, indices_within, sample_for_bins, summarize
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import CodedRows, Digits, RateRows, RateWeights, sampled_rows
+from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, sampled_rows
 from aucforest.tables.columns import as_table, find_categorical
 from aucforest.tables.target_rates import RateTable
 from aucforest.tree import binning
@@ -112,7 +112,7 @@ def test_rows_are_chosen_by_whole_categories_wherever_they_are(monkeypatch, most
 
 
 def test_totals_are_sums_over_parts(monkeypatch):
-    rows = RateRows(DIGITS, BinValues(np.array([0, 1]), np.zeros(1), np.zeros(1)), np.array([True]))
+    rows = CellFinder(DIGITS, BinValues(np.array([0, 1]), np.zeros(1), np.zeros(1)), np.array([True]))
     table = RateTable(0, -1, np.empty(0), 1, 1.0, np.empty((0, 3), dtype=np.int64))
     weights = RateWeights.of(RATE_WEIGHTS, None, 3)
     coded = CodedRows(CODES, RATE_LABELS, weights.integers(RATE_WEIGHTS))

@@ -48,7 +48,7 @@ def grow_trees(growth, part, keys, n_jobs=1):
 
 @pytest.mark.parametrize("weights", [None, np.linspace(1, 3, 101)])
 def test_weights_of_one_tree(weights):
-    several = BootstrapSampler.of_all(101, 60).counts_of_trees(tree_keys(0, range(3)))
+    several = BootstrapSampler.for_rows(101, 60).counts_of_trees(tree_keys(0, range(3)))
     fixed, unit = tree_weights(*training(weights, n_sampled=60), several)
     if weights is None:
         assert fixed.shape == (3, 0)

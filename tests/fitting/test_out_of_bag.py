@@ -81,7 +81,9 @@ def test_rows_that_all_trees_drew():
     unscored = np.isnan(forest.oob_decision_function_).all(axis=1)
     assert str(caught[0].message).startswith(f"{unscored.sum()} of ")
     assert caught[0].filename == __file__
-    assert np.array_equal(unscored, BootstrapSampler.of_all(240, 240).counts(tree_keys(forest._seed, range(1))[0]) > 0)
+    assert np.array_equal(
+        unscored, BootstrapSampler.for_rows(240, 240).counts(tree_keys(forest._seed, range(1))[0]) > 0
+    )
 
 
 def test_the_warning_of_a_single_row():
@@ -138,7 +140,7 @@ def test_other_parts_do_not_predict_noise_of_rows_sorted_by_category():
 def test_counts_of_some_rows_are_those_of_all(kept):
     """Also of no rows, and of rows at both ends of a block."""
     rows = np.arange(20_000) if kept is None else kept
-    bags = Bags(BootstrapSampler.of_all(len(rows), 9_000, replace=True), [1, 2, 3], kept)
+    bags = Bags(BootstrapSampler.for_rows(len(rows), 9_000, replace=True), [1, 2, 3], kept)
     counts = bags.counts_at(rows, range(3), 1)
     for first, stop in ((0, 0), (0, 5), (4_095, 4_097), (len(rows) - 1, len(rows))):
         np.testing.assert_array_equal(bags.counts_at(rows[first:stop], range(3), 1), counts[:, first:stop])

@@ -20,14 +20,14 @@ from aucforest.fitting.target import Target, code_classes, code_part
 def test_targets_are_refused(parts, weight, error, sentence):
     weights = None if weight is None else np.array(weight)
     with pytest.raises(error, match=sentence):
-        Target.of_parts(
+        Target.from_parts(
             [code_part(np.array(part, dtype=object if "a" in part and 1 in part else None)) for part in parts], weights
         )
 
 
 def test_many_classes_of_few_rows_are_no_regression():
     y = np.arange(100) % 60
-    np.testing.assert_array_equal(Target.of_parts([code_part(y[:70]), code_part(y[70:])], None).labels, y)
+    np.testing.assert_array_equal(Target.from_parts([code_part(y[:70]), code_part(y[70:])], None).labels, y)
 
 
 def test_classes_that_differ_by_case_and_spaces_are_named_with_their_rows():

@@ -10,13 +10,13 @@ from aucforest import AUCForestClassifier
 from aucforest.fitting import target_rates
 from aucforest.fitting.target_rates import (
     Digits,
-    OwnTotalsOf,
+    LeftOutTotalsFinder,
     RateWeights,
-    bins_of_rates,
-    encodings_of,
+    choose_rate_bins,
     find_rated,
     interaction_gain,
     leave_one_out,
+    possible_encodings,
 )
 from aucforest.tables.target_rates import ENCODINGS, RateTable, TargetRates
 from tests.reference import target_rates as reference
@@ -46,7 +46,7 @@ def test_rates_of_training_rows_leave_them_out(weighted, n_groups):
     totals = np.zeros((n_categories, 2), dtype=np.int64)
     np.add.at(totals, (categories[rows][known], labels[rows][known]), integers[known])
     rates = make_rates(totals)._replace(factors=weights.factors)
-    own = OwnTotalsOf(labels, kept, given, 2, groups, lambda number: categories[rows])
+    own = LeftOutTotalsFinder(labels, kept, given, 2, groups, lambda number: categories[rows])
     X = np.where(categories < 0, np.nan, categories)[:, None].astype(float)
     by_hand = np.ones(len(rows)) if sample_weight is None else sample_weight[kept] / sample_weight[kept].mean()
     towards = np.full((len(rows), 1), rates.frequencies[1])
@@ -104,7 +104,7 @@ def test_digits_are_read_back():
 
 def test_bins_tell_rates_apart():
     totals = [[9, 1], [5, 5], [1, 9], [1, 0], [0, 1], [0, 0]]
-    bins = bins_of_rates(make_rates(totals))
+    bins = choose_rate_bins(make_rates(totals))
     (n_bins,) = bins[0].n_bins
     assert n_bins > 5
     assert np.all(np.diff(bins[0].lower) > 0)
@@ -117,11 +117,11 @@ def test_columns_with_rates():
     assert find_rated(categories, ("rates",)) == [2, 4]
     assert find_rated(categories, ("sets",)) == []
     rates = make_rates([[1, 1]])
-    assert encodings_of(ENCODINGS, None) == ("sets",)
-    assert encodings_of(ENCODINGS, rates) == ("sets", "rates")
-    assert encodings_of(("interactions",), rates) == ("rates",)
+    assert possible_encodings(ENCODINGS, None) == ("sets",)
+    assert possible_encodings(ENCODINGS, rates) == ("sets", "rates")
+    assert possible_encodings(("interactions",), rates) == ("rates",)
     pair = rates.tables[0]._replace(other=1, n_parts=2)
-    assert encodings_of(ENCODINGS, rates._replace(tables=(*rates.tables, pair))) == ENCODINGS
+    assert possible_encodings(ENCODINGS, rates._replace(tables=(*rates.tables, pair))) == ENCODINGS
 
 
 def test_no_interaction_is_found_in_a_sample_with_other_class_frequencies():

@@ -28,7 +28,7 @@ from aucforest.fitting.plan import FitSize
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import RowsWithValues, TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import CodedRows, RateWeights, Sample
+from aucforest.fitting.target_rates import CodedRows, ColumnSample, RateWeights
 from aucforest.tables.columns import find_categorical, read_table
 from aucforest.tables.dates import find_dates, n_added
 from aucforest.tables.target_rates import RateTable
@@ -54,7 +54,7 @@ def read_target(
     parts = executor.gather(labelled)
     sample_weight = np.concatenate([part.sample_weight for part in parts]) if weights else None
     first_rows = np.concatenate(([0], np.cumsum([len(part.labels) for part in parts])))
-    return Target.of_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows
+    return Target.from_parts([part[:2] for part in parts], sample_weight), labelled, tables, first_rows
 
 
 def find_columns(meta: Any, n_columns: int, params: dict[str, Any]) -> _tasks.Columns:
@@ -141,19 +141,19 @@ class RowsOnCluster(TrainingTable):
         self.X = RowsWithValues(self.target.rows_at(with_values), rows)
         return coded
 
-    def _sample_column(self, coding: Coding, feature: int) -> Sample:
+    def _sample_column(self, coding: Coding, feature: int) -> ColumnSample:
         """Return the rows from which the target rates of a column are chosen."""
         submit, arguments = self._executor.submit, (coding.digits, feature, len(self.target.kept_labels))
         futures = [submit(_tasks.sample_column, part, first, *arguments) for part, first in self._coded_rows()]
         rows = CodedRows.joined(self._executor.gather(futures))
-        return Sample(feature, rows, np.arange(len(rows.labels)))
+        return ColumnSample(feature, rows, np.arange(len(rows.labels)))
 
     def _count_cells(
         self, coding: Coding, weights: RateWeights, tables: Sequence[RateTable]
     ) -> list[NDArray[np.int64]]:
         """Return the class totals of the cells of each table of target rates."""
         executor, n_classes = self._executor, len(self.target.classes)
-        shared = [executor.share(value) for value in (weights, coding.rate_rows, tables)]
+        shared = [executor.share(value) for value in (weights, coding.cell_finder, tables)]
         counted = [executor.submit(_tasks.count_cells, part, *shared, n_classes) for part, _ in self._coded_rows()]
         return executor.gather([executor.merge(_tasks.add_totals, counted)])[0]
 

@@ -19,7 +19,7 @@ from aucforest.fitting.out_of_bag import Bags, RunningSums, Sums, TreeRanges
 from aucforest.fitting.parts import Growth, Part
 from aucforest.fitting.spec import combine_weights
 from aucforest.fitting.target import code_part, kept_rows
-from aucforest.fitting.target_rates import CodedRows, Digits, RateRows, RateWeights, own_of_rows, sampled_rows
+from aucforest.fitting.target_rates import CellFinder, CodedRows, Digits, RateWeights, left_out_rows, sampled_rows
 from aucforest.tables.columns import decode_labels, read_table
 from aucforest.tables.dates import Dates, expand
 from aucforest.tables.target_rates import RateTable, TargetRates, append_rates
@@ -122,7 +122,7 @@ def sample_column(part: Part, first_row: int, digits: Digits, feature: int, n_ro
 
 
 def count_cells(
-    part: Part, weights: RateWeights, rows: RateRows, tables: tuple[RateTable, ...], n_classes: int
+    part: Part, weights: RateWeights, rows: CellFinder, tables: tuple[RateTable, ...], n_classes: int
 ) -> list[NDArray[np.int64]]:
     """Return the class totals of the cells of each table of target rates, over the rows of a partition."""
     coded = CodedRows(part.codes, part.labels, weights.integers(part.weights))
@@ -154,7 +154,7 @@ def join_parts(
     joined = Part.joined(parts)
     weights = combine_weights(joined.labels, joined.weights, by_class)
     if sampler is not None and len(sampler.sizes) > 1:
-        sampler = replace(sampler, members=BootstrapSampler.of_strata(joined.labels, sampler.sizes).members)
+        sampler = replace(sampler, members=BootstrapSampler.for_strata(joined.labels, sampler.sizes).members)
     rate_weights = None if in_rates is None else in_rates.in_samples(joined.weights)
     return Part(joined.codes, joined.labels, weights, sampler, copies_rows, rate_weights=rate_weights)
 
@@ -198,7 +198,7 @@ class Reading(NamedTuple):
         matrix = self.coding.read(read_table(X), rows)
         if self.in_rates is None:
             return matrix
-        own = own_of_rows(labels, self.in_rates.integers(weights), len(self.classes))
+        own = left_out_rows(labels, self.in_rates.integers(weights), len(self.classes))
         return append_rates(matrix, self.rates, own)
 
 

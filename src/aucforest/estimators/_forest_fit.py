@@ -43,7 +43,7 @@ from aucforest.fitting.out_of_bag import Bags, Sums, TrainingRows, sum_out_of_ba
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import encodings_of
+from aucforest.fitting.target_rates import possible_encodings
 from aucforest.tables.columns import check_same_categories
 from aucforest.tables.dates import check_same_dates
 from aucforest.tables.target_rates import SETS
@@ -152,7 +152,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         records = list(dict.fromkeys([*records, SampleRecord.of(spec.sampler, len(target.kept_labels))]))
         self._check_sampling(records, n_classes)
         coding = self._code(table, spec)
-        encodings = encodings_of(spec.encodings, coding.rates)
+        encodings = possible_encodings(spec.encodings, coding.rates)
         if before is not None:
             before._check_coding(coding, encodings)
         # If trees were sampled in different ways, what was chosen for the existing trees stays.

@@ -24,7 +24,7 @@ from aucforest.fitting.bootstrap import SampleRecord, resolve_sampler
 from aucforest.fitting.out_of_bag import Bags, RatedRows, TrainingRows, dense_blocks
 from aucforest.fitting.spec import tree_keys
 from aucforest.fitting.target import Target, find_few_groups
-from aucforest.fitting.target_rates import CodedRows, OwnTotalsOf, RateWeights, count_totals
+from aucforest.fitting.target_rates import CodedRows, LeftOutTotalsFinder, RateWeights, count_totals
 from aucforest.metrics.at_k import find_at_k, top_size
 from aucforest.metrics.classification import log_loss
 from aucforest.metrics.roc import class_average_precision, class_roc_auc, mean_over_classes
@@ -232,7 +232,7 @@ def _with_rates(forest: Any, rows: TrainingRows) -> TrainingRows:
     for weight in (rows.weights_of(kept), None):
         integers = _rate_weights(forest, weight, rows.labels[kept], cells_of)
         if integers is not None:
-            totals = OwnTotalsOf(rows.labels, kept, integers, n_classes, forest._groups, cells_of)
+            totals = LeftOutTotalsFinder(rows.labels, kept, integers, n_classes, forest._groups, cells_of)
             return replace(rows, X=RatedRows(rows.X, rates, totals))
     raise ValueError("X, y and sample_weight must be those of fit, but categories have other numbers of labels")
 

@@ -74,7 +74,7 @@ class Booster:
         self._classes = boosted_classes(n_classes)
         self._weights = np.ones(part.n_rows) if part.weights is None else np.maximum(part.weights, _LEAST_WEIGHT)
         # Weights of all trees have the same unit, as errors are at most 1.
-        fixed = FixedPoint.of_sums(float(self._weights.max()), part.n_rows)
+        fixed = FixedPoint.for_sums(float(self._weights.max()), part.n_rows)
         self._growth = replace(growth, weighted=True, fixed=fixed, rates=None, n_classes=2)
         self._buffers = TreeBuffers(part.n_rows)
         self._factor = _LEARNING_RATE * min(np.sqrt(n_classes / 2), _MOST_FACTOR) * (n_classes - 1) / n_classes

@@ -128,14 +128,14 @@ class BootstrapSampler:
     stored_sizes: NDArray[Any] | None = None  # the results of `block_sizes` for these trees
 
     @classmethod
-    def of_all(cls, n_rows: int, n_sampled: int, *, replace: bool = True) -> "BootstrapSampler":
+    def for_rows(cls, n_rows: int, n_sampled: int, *, replace: bool = True) -> "BootstrapSampler":
         """Return a sampler of all rows with equal probability."""
         ends = np.minimum(BLOCK_ROWS, n_rows - np.arange(0, n_rows, BLOCK_ROWS))
         starts = np.stack((np.zeros_like(ends), ends), axis=1)
         return cls(n_rows, np.array([n_sampled]), replace, np.empty(0, dtype=np.uint16), starts)
 
     @classmethod
-    def of_strata(cls, strata: NDArray[np.uint16], sizes: NDArray[np.int64]) -> "BootstrapSampler":
+    def for_strata(cls, strata: NDArray[np.uint16], sizes: NDArray[np.int64]) -> "BootstrapSampler":
         """Return a sampler with replacement of sizes[s] rows of each stratum s, given the stratum of each row."""
         blocks = [strata[start : start + BLOCK_ROWS] for start in range(0, len(strata), BLOCK_ROWS)]
         members = [np.argsort(block, kind="stable").astype(np.uint16) for block in blocks]
@@ -248,7 +248,7 @@ class HalfSampler(BootstrapSampler):
     def of(cls, n_rows: int, seed: int) -> "HalfSampler":
         """Return the sampler of a forest with this seed."""
         generator = np.random.Philox(key=np.array([seed, HALF_SAMPLES], dtype=np.uint64))
-        rows = BootstrapSampler.of_all(n_rows, max(1, n_rows // 2), replace=False)
+        rows = BootstrapSampler.for_rows(n_rows, max(1, n_rows // 2), replace=False)
         return cls(**vars(rows), halves=tuple(generator.random_raw(N_HALVES).tolist()))
 
     def _random_key(self, key: int) -> int:
@@ -271,7 +271,7 @@ class GroupSampler(BootstrapSampler):
     @classmethod
     def of(cls, groups: NDArray[np.int32], group_sampler: BootstrapSampler) -> "GroupSampler":
         """Return the sampler of rows, given the sampler of groups."""
-        rows = BootstrapSampler.of_all(len(groups), group_sampler.n_sampled, replace=group_sampler.replace)
+        rows = BootstrapSampler.for_rows(len(groups), group_sampler.n_sampled, replace=group_sampler.replace)
         return cls(**vars(rows), groups=groups, group_sampler=group_sampler)
 
     @property
@@ -346,7 +346,7 @@ def resolve_sampler(
         sizes = _sizes_of_rates(sampling, labels, classes)
     else:
         sizes = _sizes_of_classes(sampling, max_samples, np.bincount(labels, minlength=len(classes)))
-    sampler = BootstrapSampler.of_strata(labels, sizes)
+    sampler = BootstrapSampler.for_strata(labels, sizes)
     if np.nanmax(sampler.rates) > _MOST_COPIES:
         k = int(np.nanargmax(sampler.rates))
         raise ValueError(
@@ -368,7 +368,7 @@ def _unstratified_sampler(params: Mapping[str, Any], n_units: int, units: str, s
         return HalfSampler.of(n_units, seed)
     replace = params["sampling"] == "bootstrap"
     default = n_units if replace else max(1, round(_SUBSAMPLE * n_units))
-    return BootstrapSampler.of_all(n_units, _n_sampled(max_samples, n_units, default, units), replace=replace)
+    return BootstrapSampler.for_rows(n_units, _n_sampled(max_samples, n_units, default, units), replace=replace)
 
 
 def _n_sampled(max_samples: Any, n_units: int, default: int, units: str = "samples") -> int:
@@ -444,7 +444,7 @@ class SampleRecord(NamedTuple):
         Raises ValueError if its samples may differ from the samples in the fit.
         """
         self.check_stream()
-        sampler = BootstrapSampler.of_all(self.n_units, self.sizes[0], replace=self.replace)
+        sampler = BootstrapSampler.for_rows(self.n_units, self.sizes[0], replace=self.replace)
         if self.n_halves:
             sampler = HalfSampler.of(self.n_units, seed)
         return sampler if groups is None else GroupSampler.of(groups, sampler)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import Digits, RateRows, find_rated
+from aucforest.fitting.target_rates import CellFinder, Digits, find_rated
 from aucforest.tables.columns import (
     Categories,
     Counted,
@@ -30,7 +30,7 @@ from aucforest.tree.binning import (
     BinValues,
     ParallelMap,
     add_distinct,
-    bins_of_codes,
+    categorical_bins,
     choose_bins,
     encode_matrix,
     join_bins,
@@ -130,9 +130,9 @@ class Coding:
         return np.append(self.values.n_bins, np.full(self.digits.n_rows, MAX_BINS))
 
     @cached_property
-    def rate_rows(self) -> RateRows:
+    def cell_finder(self) -> CellFinder:
         """The features, as needed to find the cells of target rates from codes."""
-        return RateRows(self.digits, self.values, self.kinds != NUMERIC)
+        return CellFinder(self.digits, self.values, self.kinds != NUMERIC)
 
     def reading(self, encodings: Sequence[str]) -> "Coding":
         """Return the coding with digits for the columns that have target rates, given the encodings."""
@@ -168,7 +168,7 @@ def choose_coding(
 
     def bins_of(feature: int) -> BinValues:
         if feature in categories:
-            return bins_of_codes(min(len(categories[feature]), MAX_BINS))
+            return categorical_bins(min(len(categories[feature]), MAX_BINS))
         columns = summary.sampled[feature : feature + 1].copy()
         return choose_bins(columns, weights, max_bins or columns.shape[1], lambda *_: summary.distinct[feature])
 

@@ -31,12 +31,12 @@ class TreeFeatures(NamedTuple):
         rates, digits = _rates_and_digits(growth)
         base, rules = np.arange(digits.first), dict[int, RateRule]()
         if growth.encoding == SETS:
-            return cls(base, growth.values_of(base), rules)
+            return cls(base, growth.bins_of(base), rules)
         for column in digits.n_categories:
             rules[column] = _rule_of(growth, [number for number in tables if rates.tables[number].feature == column])
         base = np.setdiff1d(base, list(rules))
         indices = np.concatenate((base, _rates_of(growth, tables)))
-        return cls(indices, growth.values_of(indices), rules)
+        return cls(indices, growth.bins_of(indices), rules)
 
 
 class TreeSample(NamedTuple):
@@ -50,14 +50,14 @@ class TreeSample(NamedTuple):
 def encode_sample(growth: Growth, part: Part, key: int) -> TreeSample:
     """Return the sample of a tree with the codes of its features; target rates are computed from this sample."""
     indices, values, rules = _find_features(growth, _tables_of_tree(growth, key))
-    of_tree = growth.of_features(indices, values)
+    tree_growth = growth.with_features(indices, values)
     if not rules:
-        return TreeSample(of_tree, part._replace(codes=part.codes[: len(indices)]), indices)
+        return TreeSample(tree_growth, part._replace(codes=part.codes[: len(indices)]), indices)
     n_base = len(indices) - sum(rule.n_features for rule in rules.values())
     codes = np.empty((len(indices), part.n_rows), dtype=part.codes.dtype)
     np.take(part.codes, indices[:n_base], axis=0, out=codes[:n_base], mode="clip")  # other modes copy once more
     _write_rates(growth, part, key, rules, codes[n_base:])
-    return TreeSample(of_tree, part._replace(codes=codes), indices)
+    return TreeSample(tree_growth, part._replace(codes=codes), indices)
 
 
 def _find_features(growth: Growth, tables: tuple[int, ...]) -> TreeFeatures:

@@ -182,7 +182,7 @@ def grow_rows(
     growth: Growth, part: Part, counts: NDArray[np.uint16], keys: Sequence[int], buffers: TreeBuffers
 ) -> list[Tree]:
     """Grow at most `trees_per_call` trees, each of its variant, from rows and their counts in the samples of trees."""
-    by_set, features, variants = growth.by_set, None, [growth.of_tree(key) for key in keys]
+    by_set, features, variants = growth.by_set, None, [growth.for_tree(key) for key in keys]
     if growth.rates is not None:
         growth, part, features = encode_sample(variants[0], part, keys[0])
     work, function = buffers.of(growth, part), variants[0].custom_criterion

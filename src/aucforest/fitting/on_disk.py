@@ -141,10 +141,10 @@ class RowsOnDisk(TrainingTable):
 
         def add(start: int, table: Table) -> None:
             rows, first, _ = self._features.rows_of(start, table)
-            own = None
-            if self._own_totals is not None:
-                own = self._own_totals(start + (np.arange(len(table)) if rows is None else rows))
-            running.add(trees, first, append_rates(self._coding.read(table, rows), self._coding.rates, own))
+            left_out = None
+            if self._left_out is not None:
+                left_out = self._left_out(start + (np.arange(len(table)) if rows is None else rows))
+            running.add(trees, first, append_rates(self._coding.read(table, rows), self._coding.rates, left_out))
 
         for _ in self._map(add, "out of bag"):
             pass

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aucforest._caller import warn
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler
 from aucforest.fitting.growing import thread_map
-from aucforest.fitting.target_rates import OwnTotalsOf
+from aucforest.fitting.target_rates import LeftOutTotalsFinder
 from aucforest.tables.sparse import SparseRows
 from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.prediction import BagCounts, PackedTrees, WalkBuffers, add_probabilities
@@ -121,12 +121,12 @@ class Sums(NamedTuple):
 class RatedRows:
     """Training rows with target rates that leave out the row itself, or its group."""
 
-    def __init__(self, rows: Any, rates: TargetRates, own: OwnTotalsOf) -> None:
-        self._rows, self._rates, self._own = rows, rates, own
+    def __init__(self, rows: Any, rates: TargetRates, left_out: LeftOutTotalsFinder) -> None:
+        self._rows, self._rates, self._left_out = rows, rates, left_out
 
     def __getitem__(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their indices."""
-        return self._rates.append_to(self._rows[indices], self._own(indices))
+        return self._rates.append_to(self._rows[indices], self._left_out(indices))
 
     def without_rates(self, indices: NDArray[np.int64]) -> NDArray[Any]:
         """Return rows by their indices, without target rates."""

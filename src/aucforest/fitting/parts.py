@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler, GroupSampler, copy_sampled
 from aucforest.fitting.coding import Coding
 from aucforest.fitting.spec import FitSpec, resolve_max_features, tree_keys
-from aucforest.fitting.target_rates import Digits, bins_of_rates, encodings_of
+from aucforest.fitting.target_rates import Digits, choose_rate_bins, possible_encodings
 from aucforest.tables.target_rates import TargetRates
 from aucforest.tree.binning import SAMPLE_ROWS, BinValues, find_edges, join_bins
 from aucforest.tree.features import NUMERIC
@@ -98,9 +98,9 @@ class Growth:
             fixed = FixedPoint.of(spec.weights, n_sampled)
         values, kinds, rates = coding.values, coding.kinds, coding.rates
         if rates is not None:
-            values = join_bins([values, *bins_of_rates(rates)])
+            values = join_bins([values, *choose_rate_bins(rates)])
             kinds = np.append(kinds, np.full(rates.n_features, NUMERIC, dtype=np.int8))
-        encodings = encodings_of(spec.encodings, rates)
+        encodings = possible_encodings(spec.encodings, rates)
         return cls(
             spec=spec.without_rows(),
             params=spec.variants[0],
@@ -119,13 +119,13 @@ class Growth:
             digits=None if rates is None else coding.digits,
         )
 
-    def of_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":
+    def for_trees(self, seed: int, variant_of: Mapping[int, int]) -> "Growth":
         """Return the parameters for trees, given the variant of each tree index."""
         if len(self.spec.variants) * len(self.encodings) == 1:
             return self
         return replace(self, variant_of=dict(zip(tree_keys(seed, variant_of), variant_of.values())))
 
-    def of_tree(self, key: int) -> "Growth":
+    def for_tree(self, key: int) -> "Growth":
         """Return the parameters of the tree with this key."""
         return self._of_variants[self.variant_of[key]] if self.variant_of else self
 
@@ -137,13 +137,13 @@ class Growth:
             for encoding in self.encodings
         ]
 
-    def values_of(self, features: NDArray[np.int64]) -> BinValues:
+    def bins_of(self, features: NDArray[np.int64]) -> BinValues:
         """Return the bins of the given features."""
         first = self.values.first
         bins = np.concatenate([np.arange(first[feature], first[feature + 1]) for feature in features.tolist()])
         return BinValues.of(self.n_bins[features], self.values.lower[bins], self.values.upper[bins])
 
-    def of_features(self, features: NDArray[np.int64], values: BinValues) -> "Growth":
+    def with_features(self, features: NDArray[np.int64], values: BinValues) -> "Growth":
         """Return the parameters of a tree that grows on the given features, which have the bins `values`."""
         signs = self.params.signs
         if len(signs) > 0:  # target rates, which are the last features, have no constraints

@@ -16,7 +16,14 @@ from aucforest.fitting.parts import Grown, Growth, Part
 from aucforest.fitting.plan import check_trees
 from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.target import Target
-from aucforest.fitting.target_rates import CodedRows, OwnTotalsOf, RateWeights, Sample, choose_rates, sampled_rows
+from aucforest.fitting.target_rates import (
+    CodedRows,
+    ColumnSample,
+    LeftOutTotalsFinder,
+    RateWeights,
+    choose_rates,
+    sampled_rows,
+)
 from aucforest.tables.dates import Dates
 from aucforest.tables.target_rates import INTERACTIONS, RateTable, TargetRates
 from aucforest.tree.samples import SparseCodes
@@ -43,7 +50,7 @@ class TrainingTable(ABC):
     _codes: NDArray[np.unsignedinteger] = np.empty((0, 0), dtype=np.uint8)
     _sparse: SparseCodes | None = None
     _rate_weights: RateWeights | None = None  # None without target rates
-    _own_totals: OwnTotalsOf | None = None  # the totals that out-of-bag target rates leave out
+    _left_out: LeftOutTotalsFinder | None = None  # the totals that out-of-bag target rates leave out
     _job: JobFolder | None = None  # stores grown trees
 
     def code(self, spec: FitSpec) -> Coding:
@@ -70,11 +77,11 @@ class TrainingTable(ABC):
         codes = self._codes  # not self._codes, since a reference cycle would keep a mapped file open
 
         def cells_of(number: int) -> NDArray[np.int64]:
-            return coding.rate_rows.cells(rates.tables[number], codes)
+            return coding.cell_finder.cells(rates.tables[number], codes)
 
         integers = weights.integers(weight)
-        self._own_totals = OwnTotalsOf(target.labels, target.kept, integers, n_classes, target.groups, cells_of)
-        self.X = RatedRows(self.X, rates, self._own_totals)
+        self._left_out = LeftOutTotalsFinder(target.labels, target.kept, integers, n_classes, target.groups, cells_of)
+        self.X = RatedRows(self.X, rates, self._left_out)
         return replace(coding, rates=rates)
 
     @property
@@ -88,24 +95,24 @@ class TrainingTable(ABC):
         if rates is None:
             samples = (self._sample_column(coding, feature) for feature in coding.rated)
             with_interactions = INTERACTIONS in spec.encodings
-            rates = choose_rates(coding.rate_rows, samples, target.kept_labels, weights.by_class, with_interactions)
+            rates = choose_rates(coding.cell_finder, samples, target.kept_labels, weights.by_class, with_interactions)
         frequencies = weights.frequencies(target.kept_labels, target.kept_weight)
         counted = zip(rates.tables, self._count_cells(coding, weights, rates.tables), strict=True)
         tables = tuple(table._replace(totals=totals) for table, totals in counted)
         return rates._replace(tables=tables, frequencies=frequencies, factors=weights.factors)
 
-    def _sample_column(self, coding: Coding, feature: int) -> Sample:
+    def _sample_column(self, coding: Coding, feature: int) -> ColumnSample:
         """Return the rows from which the target rates of a column are chosen."""
         labels = self.target.kept_labels
         rows = sampled_rows(self._codes, coding.digits, feature, len(labels))
-        return Sample(feature, CodedRows(self._codes, labels, None), rows)
+        return ColumnSample(feature, CodedRows(self._codes, labels, None), rows)
 
     def _count_cells(
         self, coding: Coding, weights: RateWeights, tables: Sequence[RateTable]
     ) -> list[NDArray[np.int64]]:
         """Return the class totals of the cells of each table of target rates."""
         rows = CodedRows(self._codes, self.target.kept_labels, weights.integers(self.target.kept_weight))
-        return [coding.rate_rows.count(table, rows, len(self.target.classes)) for table in tables]
+        return [coding.cell_finder.count(table, rows, len(self.target.classes)) for table in tables]
 
     def _make_part(self, *, copies_rows: bool = False) -> Part:
         """Return the part of all rows of positive weight. With target rates, sampled rows are copied for each tree."""
@@ -128,7 +135,7 @@ class TrainingTable(ABC):
 
     def grow(self, variant_of: Mapping[int, int]) -> list[Tree]:
         """Return trees, given their indices and variants; trees that are not in the job folder are grown and saved."""
-        spec, job, growth = self._spec, self._job, self._growth.of_trees(self._spec.seed, variant_of)
+        spec, job, growth = self._spec, self._job, self._growth.for_trees(self._spec.seed, variant_of)
         trees = {} if job is None else job.trees(growth.kinds, growth.n_classes, variant_of)
         missing = [number for number in variant_of if number not in trees]
         total, n_before = len(spec.numbers), min(variant_of) - spec.numbers.start + len(trees)

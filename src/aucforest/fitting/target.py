@@ -145,7 +145,7 @@ class Target:
             self.groups = number_groups(self.groups if self.kept is None else self.groups[self.kept])
 
     @classmethod
-    def of_parts(
+    def from_parts(
         cls, parts: Sequence[tuple[NDArray[Any], NDArray[np.uint16]]], sample_weight: NDArray[np.float64] | None
     ) -> "Target":
         """Join the labels of parts of the rows, which are results of `code_part`."""

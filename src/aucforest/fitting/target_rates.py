@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from aucforest.fitting.bootstrap import BootstrapSampler
 from aucforest.tables.columns import Categories
-from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, OwnTotals, RateTable, TargetRates
+from aucforest.tables.target_rates import INTERACTIONS, RATES, SETS, LeftOutTotals, RateTable, TargetRates
 from aucforest.tree.binning import MAX_BINS, BinValues, choose_bins, midway
 from aucforest.tree.ordered_rates import read_categories
 from aucforest.tree.samples import FixedPoint, exact_weights
@@ -57,7 +57,7 @@ def find_rated(categories: Categories, encodings: Sequence[str]) -> list[int]:
     return sorted(feature for feature, values in categories.items() if len(values) > MOST_IN_SETS)
 
 
-def encodings_of(given: Sequence[str], rates: TargetRates | None) -> tuple[str, ...]:
+def possible_encodings(given: Sequence[str], rates: TargetRates | None) -> tuple[str, ...]:
     """Return the given encodings that are possible, or `RATES` if none is; without target rates, return `SETS`."""
     if rates is None:
         return (SETS,)
@@ -135,7 +135,7 @@ class CodedRows(NamedTuple):
         return cls(np.concatenate(codes, axis=1), np.concatenate(labels), joined)
 
 
-class Sample(NamedTuple):
+class ColumnSample(NamedTuple):
     """A sample of rows, from which the smoothing and the interactions of a column are chosen."""
 
     feature: int  # the index of the column
@@ -231,7 +231,7 @@ def _hash(numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True)
-class RateRows:
+class CellFinder:
     """The features of a fit, as needed to find the cells of target rates from codes."""
 
     digits: Digits
@@ -308,8 +308,8 @@ def towards_additive(
 
 
 def choose_tables(
-    rows: RateRows,
-    sample: Sample,
+    rows: CellFinder,
+    sample: ColumnSample,
     frequencies: NDArray[np.float64],
     factors: NDArray[np.float64],
     with_interactions: bool,
@@ -366,8 +366,8 @@ def interaction_gain(
 
 
 def choose_rates(
-    rows: RateRows,
-    samples: Iterable[Sample],
+    rows: CellFinder,
+    samples: Iterable[ColumnSample],
     labels: NDArray[np.uint16],
     by_class: NDArray[np.float64],
     with_interactions: bool,
@@ -396,7 +396,7 @@ def choose_rates(
     return TargetRates(tuple(tables), classes, frequencies, by_class)
 
 
-def bins_of_rates(rates: TargetRates) -> list[BinValues]:
+def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
     """Return the bins of each rate feature, chosen from the rates of cells for all and for fewer of their samples."""
     bins: list[BinValues] = []
     for number, table in enumerate(rates.tables):
@@ -433,7 +433,7 @@ def _bins_of_cells(
     return choose_bins(column, exact_weights(weight[positive]), MAX_BINS)
 
 
-def own_of_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> OwnTotals:
+def left_out_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n_classes: int) -> LeftOutTotals:
     """Return a function of a table and cells that returns the class totals of each single row, (n_rows, n_classes)."""
     own = np.zeros((len(labels), n_classes), dtype=np.int64)
     own[np.arange(len(labels)), labels] = 1 if weights is None else weights
@@ -441,7 +441,7 @@ def own_of_rows(labels: NDArray[np.uint16], weights: NDArray[np.int64] | None, n
 
 
 @dataclass(frozen=True, eq=False)
-class OwnTotalsOf:
+class LeftOutTotalsFinder:
     """The class totals of single training rows, or of their groups, which are left out of their out-of-bag rates."""
 
     labels: NDArray[np.uint16]  # of all rows
@@ -453,14 +453,14 @@ class OwnTotalsOf:
     _by_group: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
     _lock: Any = field(default_factory=Lock)
 
-    def __call__(self, rows: NDArray[np.int64]) -> OwnTotals:
+    def __call__(self, rows: NDArray[np.int64]) -> LeftOutTotals:
         """Return a function of a table and cells that returns the totals to leave out for rows of positive weight."""
         indices = rows if self.kept is None else np.searchsorted(self.kept, rows)
         if self.groups is not None:
             groups = self.groups[indices]
             return lambda number, cells: self._of_groups(number, cells, groups)
         weights = None if self.weights is None else self.weights[indices]
-        return own_of_rows(self.labels[rows], weights, self.n_classes)
+        return left_out_rows(self.labels[rows], weights, self.n_classes)
 
     def _of_groups(self, number: int, cells: NDArray[np.int64], groups: NDArray[np.integer]) -> NDArray[np.int64]:
         """Return the class totals of each row's group in the row's cell, (n_rows, n_classes)."""

@@ -18,7 +18,7 @@ from aucforest.tree.binning import BinValues
 from aucforest.tree.tree import SHARED_CODE
 
 # Returns the class totals of each row, with its group, in its cell, (n_rows, n_classes), from a table index and cells.
-OwnTotals = Callable[[int, NDArray[np.int64]], NDArray[np.int64]]
+LeftOutTotals = Callable[[int, NDArray[np.int64]], NDArray[np.int64]]
 
 # The encodings of columns of many categories for trees; see `AUCForestClassifier`.
 ENCODINGS = SETS, RATES, INTERACTIONS = "sets", "rates", "interactions"
@@ -114,15 +114,15 @@ class TargetRates(NamedTuple):
         nothing = np.empty((0, len(self.frequencies)), dtype=np.int64)
         return self._replace(tables=tuple(table._replace(totals=nothing) for table in self.tables))
 
-    def compute(self, X: NDArray[Any], own_totals: OwnTotals | None = None) -> NDArray[np.float64]:
-        """Return the features of rows, (n_rows, n_features); `own_totals` are subtracted from the totals if given."""
+    def compute(self, X: NDArray[Any], left_out: LeftOutTotals | None = None) -> NDArray[np.float64]:
+        """Return the features of rows, (n_rows, n_features); `left_out` are subtracted from the totals if given."""
         rates = np.empty((len(X), self.n_features))
         for number, table in enumerate(self.tables):
             cells, features = table.cells_of(X), self.indices(number)
             known = np.flatnonzero(cells >= 0)
             totals = table.totals[cells[known]]
-            if own_totals is not None:
-                totals = totals - own_totals(number, cells)[known]
+            if left_out is not None:
+                totals = totals - left_out(number, cells)[known]
             if table.is_interaction:
                 rates[:, features] = rates[:, self.indices(self.alone(number))]
             else:
@@ -137,14 +137,14 @@ class TargetRates(NamedTuple):
         rates: NDArray[np.float64] = (counts + smoothing * towards) / (total + smoothing)
         return rates
 
-    def append_to(self, X: NDArray[Any], own_totals: OwnTotals | None = None) -> NDArray[Any]:
+    def append_to(self, X: NDArray[Any], left_out: LeftOutTotals | None = None) -> NDArray[Any]:
         """Return a matrix of the other features with the rates appended as columns."""
-        return np.hstack((X, self.compute(X, own_totals)))
+        return np.hstack((X, self.compute(X, left_out)))
 
 
-def append_rates(X: Any, rates: TargetRates | None, own_totals: OwnTotals | None = None) -> Any:
+def append_rates(X: Any, rates: TargetRates | None, left_out: LeftOutTotals | None = None) -> Any:
     """Return a matrix of features with the rates appended as columns, if there are rates."""
-    return X if rates is None else rates.append_to(X, own_totals)
+    return X if rates is None else rates.append_to(X, left_out)
 
 
 def are_same_rates(one: TargetRates | None, other: TargetRates | None) -> bool:

@@ -383,7 +383,7 @@ def join_bins(bins: Iterable[BinValues]) -> BinValues:
     return BinValues.of(n_bins, np.concatenate(lower) + 0.0, np.concatenate(upper) + 0.0)
 
 
-def bins_of_codes(n_codes: int) -> BinValues:
+def categorical_bins(n_codes: int) -> BinValues:
     """Return the bins of a feature with codes of categories: one bin for each code."""
     codes = np.arange(n_codes, dtype=np.float64)
     return BinValues.of([n_codes], codes, codes)
@@ -429,7 +429,7 @@ def bin_matrix(
         bins = choose_bins(columns, row_weights, most, None if len(rows) == n_rows else all_distinct)
         if not np.any(group_codes):
             return bins
-        return join_bins(bins_of_codes(n) if n > 0 else given for n, given in zip(group_codes, bins.by_feature()))
+        return join_bins(categorical_bins(n) if n > 0 else given for n, given in zip(group_codes, bins.by_feature()))
 
     return encode_matrix(X, join_bins(run(bin_group, range(0, n_features, group))), run)
 

@@ -279,10 +279,10 @@ class FixedPoint(NamedTuple):
             # The tolerance is the rounding error of a product and a quotient.
             if np.all(np.abs(ratios - wholes) <= 2 * np.finfo(np.float64).eps * ratios):
                 return cls(divisor * float(np.gcd.reduce(wholes.astype(np.int64))), 0)
-        return cls.of_sums(most, n_draws)
+        return cls.for_sums(most, n_draws)
 
     @classmethod
-    def of_sums(cls, most: float, n_draws: int) -> "FixedPoint":
+    def for_sums(cls, most: float, n_draws: int) -> "FixedPoint":
         """Choose a unit for which sums of n_draws weights up to `most` have as many bits as possible."""
         # With frexp, unlike a logarithm, weights scaled by a power of two become the same integers.
         return cls(1.0, 61 - int(np.frexp(most)[1]) - n_draws.bit_length())
