@@ -160,7 +160,7 @@ def test_ctrl_c_during_a_fit():
         *({"sampling": sampling} for sampling in ("stratified", "balanced", {0: 0.2, 3: 1.5})),
         {"criterion": own_auc, "max_leaf_nodes": 20, "splitter": "random", "class_weight": "balanced"},
     ],
-    ids=str,
+    ids=["bootstrap", "subsample", "stratified", "balanced", "rates", "best first"],
 )
 def test_results_do_not_depend_on_n_jobs(params, grouped):
     if grouped and params.get("sampling", "subsample") != "subsample":
