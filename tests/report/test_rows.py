@@ -33,8 +33,8 @@ def sections(page):
 
 
 # Frames are also those of the command line.
-SOME = ["array bsr"]
-OTHERS = [form for form in FORMS if form not in SOME and not form.startswith("matrix")]
+SOME = ["bsr"]
+OTHERS = [form for form in FORMS if form not in SOME and form != "matrix"]
 
 
 @pytest.mark.parametrize("form", [*SOME, *(pytest.param(form, marks=pytest.mark.slow) for form in OTHERS)])

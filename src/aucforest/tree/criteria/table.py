@@ -20,6 +20,7 @@ import numpy as np
 
 from aucforest._compile import bare_device, by_code
 from aucforest.tree.criteria import auc, entropy, gini, hellinger
+from aucforest.tree.criteria.auc import PAIR_SUM_LIMIT
 from aucforest.tree.criteria.criterion import AUC, CUSTOM_CRITERION, ENTROPY, ROUNDING, Criterion
 
 # Below this product of class totals, the scores of AUC for two classes are exact integers.
@@ -120,6 +121,6 @@ def start_scores(criterion, classes, buffers):
             if custom.totals[k] == 0.0:
                 custom.lefts[:, k] = 0.0
     elif classes.n > 2:
-        unit = auc.PAIR_SUM_LIMIT / (classes.n * classes.n) if criterion == AUC else 1.0
+        unit = PAIR_SUM_LIMIT / (classes.n * classes.n) if criterion == AUC else 1.0
         for k in range(classes.n):
             buffers.score.scale[k] = unit / classes.totals[k]
