@@ -38,7 +38,7 @@ OTHERS = [form for form in FORMS if form not in SOME and form != "matrix"]
 
 
 @pytest.mark.parametrize("form", [*SOME, *(pytest.param(form, marks=pytest.mark.slow) for form in OTHERS)])
-@pytest.mark.filterwarnings("ignore:.*out-of-bag", "ignore:X (has|does not have)")
+@pytest.mark.filterwarnings("ignore:.*out-of-bag", "ignore:X (has|does not have)", "ignore:Constructing a DIA")
 def test_every_form_gives_the_same_page(form, of_arrays):
     page, expected = sections(page_of(FORMS[form](X))), sections(of_arrays)
     if form in SPARSE:  # which have no columns to describe, to compare and to replace
