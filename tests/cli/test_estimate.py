@@ -69,6 +69,7 @@ def test_periods_features_and_unlabelled_rows(files, tmp_path):
     (row,) = read_json(files[0], new, *NAMES, *arguments)["estimates"]
     assert (row["chunk"], row["start"], row["end"]) == ("2024-01", "2024-01-01", "2024-01-31")
     assert row["realized"] is None
+    assert "realized" not in succeed(files[0], new, *NAMES, *arguments).stdout
     assert 0.3 < row["domain_auc"] < 0.7
 
 
@@ -272,6 +273,7 @@ def test_wrong_calls_exit_with_2(files):
 def test_a_reference_without_times_is_divided_evenly(files, tmp_path):
     new = frame_of(400, 1).assign(day=pd.date_range("2025-01-01", periods=400, freq="3h"))
     new.to_csv(tmp_path / "new.csv", index=False)
+    frame_of(1000, 0).drop(columns="day").to_csv(files[0], index=False)
     result = succeed(files[0], tmp_path / "new.csv", *NAMES, "--time", "day", "--period", "M")
     assert "2025-02" in result.stdout
     assert "limits" in result.stdout

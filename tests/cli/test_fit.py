@@ -9,6 +9,7 @@ import pytest
 import aucforest
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.metrics.confidence import auc_with_interval
+from aucforest.tables import text_files
 from aucforest.tables.text_files import TextFiles
 from tests.cli.data import check_refusal, check_usage, mixed, read_json, run, succeed
 
@@ -101,6 +102,7 @@ def test_cross_validation_is_that_of_compare_criteria(files, tmp_path, model, cr
     arguments = ["--model", model, "--drop", "id,weight", "--trees", trees, "--validate", folds]
     content = read_json("fit", files.train_csv, "--target", "label", "--out", tmp_path / "m", *arguments)
     assert content["class_counts"] == {"no": 216, "yes": 84}
+    assert ("members" in content, "time_folds" in content) == (model == "stack", False)
     figures = content["metrics"][f"{folds} folds"]
     assert [figure["metric"] for figure in figures] == ["roc_auc", "average_precision", "g_mean", "brier", "log_loss"]
     assert figures[0]["low"] < figures[0]["value"] < figures[0]["high"]
@@ -420,8 +422,9 @@ def test_wrong_calls_exit_with_2(files):
 
 
 @pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
-def test_the_reference_has_out_of_bag_predictions_and_columns_of_the_table(files, tmp_path, streams):
+def test_the_reference_has_out_of_bag_predictions_and_columns_of_the_table(files, tmp_path, streams, monkeypatch):
     """Features and others in the types of the table, for `estimate --features` and `--time`."""
+    monkeypatch.setattr(text_files, "rows_of_batch", lambda n_columns: 70)
     rows = mixed(300, 0).assign(day=np.repeat(pd.date_range("2024-01-01", periods=60), 5).astype("M8[s]"))
     rows["label"] = np.where(rows["label"] == "yes", "bad", "good")
     rows.to_csv(tmp_path / "t.csv", index=False, date_format="%Y-%m-%d")

@@ -154,3 +154,10 @@ def test_training_rows_are_compared_by_position_if_only_one_of_both_has_names():
     renamed = frame[:300].rename(columns={"x1": "z"})
     with pytest.raises(ValueError, match="X_train lacks the column 'x1', which the model was fitted to"):
         check_training(rows, Training(renamed, Y[:300], Y[:300], None, None))
+
+
+def test_class_frequencies_by_weight():
+    model = small_forest(2).fit(X, Y)
+    rows = score_rows(model, X[:2], np.array([0, 1]), np.array([1.0, 3.0]))
+    (table,) = (table for table in data_section(rows, None).tables if "frequency by weight" in table.columns)
+    assert [row[-1] for row in table.rows] == ["25.0 %", "75.0 %"]

@@ -33,6 +33,12 @@ def test_a_byte_order_mark_says_the_encoding(tmp_path):
     assert read_all(path).to_pydict() == {"ü": ["€"]}
 
 
+def test_line_ends_within_values_of_another_encoding_stay(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes('a,b\r\n"x\r\ny",1\r\n'.encode("utf-16"))
+    assert read_all(open_source(path)).column("a").to_pylist() == ["x\r\ny"]
+
+
 def test_copies_are_removed_with_their_object(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a\n1\n", "utf-16")

@@ -120,6 +120,7 @@ REFUSED = {
     "no_unicode": "t = '\udcff'",
     "deep_not": "NOT " * 3000 + "n > 1",
     "long_sum": "n" + " + 1" * 20000 + " > 0",
+    "large_list": "len(range(100000000000)) > 0",
     "large_text": "len(repeat('x', 1000000000000)) > 0",
 }
 

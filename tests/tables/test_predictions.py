@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.dummy import DummyClassifier
 
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
-from aucforest.tables.predictions import AddedColumns, ModelColumns, Predictions
+from aucforest.tables.predictions import AddedColumns, ModelColumns, Predictions, labels_of
 from aucforest.tables.sources import open_source
 from tests.estimators.data import make_table, small_forest
 
@@ -152,3 +153,9 @@ def test_two_columns_of_one_name_are_refused(forest, table):
     twice = table.rename_columns({"id": "prediction"})
     with pytest.raises(ValueError, match="the result would have two columns named 'prediction'"):
         Predictions(forest, open_source(twice), ["prediction"], None)
+
+
+def test_labels_of_a_model_without_a_threshold_are_those_that_it_predicts():
+    X, y = make_table(n_rows=100, seed=0)
+    model = DummyClassifier(strategy="constant", constant=1).fit(X, y)
+    assert labels_of(model, X, np.tile([0.9, 0.1], (100, 1))).tolist() == [1] * 100

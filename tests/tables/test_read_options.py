@@ -34,3 +34,8 @@ def test_the_decimal_mark_follows_from_the_thousands_separator():
     assert [option.check().point_or_comma for option in options] == [None, ".", ",", None, ",", ",", ","]
     assert read_options.ReadOptions(r"\t").check().separator == "\t"
     assert read_options.DEFAULT_OPTIONS.check() == read_options.DEFAULT_OPTIONS
+
+
+def test_encodings_with_one_byte_for_each_character():
+    names = ("cp1252", "latin-1", "gbk", "utf-16", "utf-8")
+    assert [read_options.has_one_byte(name) for name in names] == [True, True, False, False, False]

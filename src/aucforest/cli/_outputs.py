@@ -96,18 +96,24 @@ def check_reference(others: list[str], classes: NDArray[Any], file: Path) -> Non
         raise ValueError(f"the reference would have two columns named {name!r}: rename that of {file.name}")
 
 
-def scored_rows(model: Any, target: str, labels: NDArray[Any]) -> tuple[Any, NDArray[np.bool_]]:
-    """Return labels, predicted labels and probabilities of rows that are out of bag, and a mask of these rows."""
-    seen = np.isfinite(model.oob_decision_function_[:, 0])
-    proba = model.oob_decision_function_[seen]
-    predictions = [model.classes_[decide(model, proba)], *proba.T]
-    return pa.table({target: labels[seen], **dict(zip(_prediction_names(model.classes_), predictions))}), seen
+class OutOfBagTable(NamedTuple):
+    """Labels, predicted labels and probabilities of rows that are out of bag, and a mask of these rows."""
+
+    scored: Any
+    seen: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, model: Any, target: str, labels: NDArray[Any]) -> "OutOfBagTable":
+        """Return the rows of a fitted model, before it is saved, which drops its out-of-bag probabilities."""
+        seen = np.isfinite(model.oob_decision_function_[:, 0])
+        proba = model.oob_decision_function_[seen]
+        predictions = [model.classes_[decide(model, proba)], *proba.T]
+        return cls(pa.table({target: labels[seen], **dict(zip(_prediction_names(model.classes_), predictions))}), seen)
 
 
-def write_reference(
-    out: Path, scored: Any, seen: NDArray[np.bool_], source: Any = None, kept: Sequence[str] = ()
-) -> None:
-    """Write the scored rows, and columns of their table that are kept."""
+def write_reference(out: Path, table: OutOfBagTable, source: Any = None, kept: Sequence[str] = ()) -> None:
+    """Write the rows of a reference, and columns of their source that are kept."""
+    scored, seen = table
     kept_schema = source.schema(kept) if kept else pa.schema([])
     types = [type_.value_type if pa.types.is_dictionary(type_) else type_ for type_ in kept_schema.types]
     schema = pa.schema([*zip(kept, types), *scored.schema])

@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.text import Text
 from sklearn.base import clone
 
@@ -167,12 +166,12 @@ def fit(
     validated, time_folds = ({}, []) if validate is None else _cross_validate(model, data, columns, validate, seed)
     forest.set_params(verbose=int(sys.stderr.isatty()))
     _fit(model, data, columns, memory_limit, folder)
-    scored, seen = _outputs.scored_rows(model, target, data.classes[data.y])
-    metrics = {"out of bag": [_out_of_bag(model, data, seen)]} | validated
+    metrics = {"out of bag": [_out_of_bag(model, data)]} | validated
+    table = None if reference is None else _outputs.OutOfBagTable.of(model, target, data.classes[data.y])
     _outputs.save_model(model, out)
     _print(model, data, threshold, metrics, time_folds, json_out)
-    if reference is not None:
-        _outputs.write_reference(reference, scored, seen, data.source, kept)
+    if reference is not None and table is not None:
+        _outputs.write_reference(reference, table, data.source, kept)
 
 
 def _cross_validate(
@@ -283,10 +282,11 @@ def _names_or(option: str, listed: str, possible: tuple[str, ...], words: dict[s
     return names
 
 
-def _out_of_bag(model: _Model, data: Labelled, seen: NDArray[np.bool_]) -> MetricValue:
+def _out_of_bag(model: _Model, data: Labelled) -> MetricValue:
     """Return the out-of-bag ROC AUC; for two classes with an interval that assumes independent rows."""
     if len(model.classes_) > 2 or data.groups is not None:
         return MetricValue("roc_auc", model.oob_score_)
+    seen = np.isfinite(model.oob_decision_function_[:, 0])
     weight = None if data.weight is None else data.weight[seen]
     is_positive, score = data.y[seen] == 1, model.oob_decision_function_[seen, positive_last(model)[-1]]
     return MetricValue("roc_auc", *auc_with_interval(is_positive, score, weight, auc=model.oob_score_))

@@ -52,13 +52,13 @@ def refresh(
     refreshed = refresh_model(model, rows.X, rows.y, rows.weight, rows.groups)
     if (note := trained_on(model, rows.X, rows.y, rows.weight, model.predict_proba(rows.X))) is not None:
         echo_notes([note])
-    scored, seen = _outputs.scored_rows(refreshed.model, target, rows.y)
+    table = None if reference is None else _outputs.OutOfBagTable.of(refreshed.model, target, rows.y)
     _outputs.save_model(refreshed.model, out)
     rule = str(model.threshold) if isinstance(model.threshold, float) else "the rule of the old model"
     lines = [str(refreshed), _outputs.describe_threshold(refreshed.model, rule)]
     _outputs.console(json_out).print(Text("\n".join(lines)))
-    if reference is not None:
-        _outputs.write_reference(reference, scored, seen)
+    if reference is not None and table is not None:
+        _outputs.write_reference(reference, table)
     _outputs.write_json(
         json_out,
         {

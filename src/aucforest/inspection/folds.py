@@ -18,6 +18,7 @@ from aucforest._sklearn import safe_indexing
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.estimators.stacking import AUCStackingClassifier
 from aucforest.fitting.target import check_groups, code_classes, number_groups
+from aucforest.inspection.models import check_count
 from aucforest.inspection.scoring import FittedFold, find_metric
 from aucforest.metrics.validation import unmask
 
@@ -89,6 +90,7 @@ def make_folds(
     X: Any, y: ArrayLike, *, cv: Any, n_repeats: int = 1, groups: Any = None, random_state: Any = None
 ) -> list[Fold]:
     """Return training and test rows of every fold of `compare_criteria`; raise ValueError if some lack a class."""
+    check_count("n_repeats", n_repeats, 1)
     y = np.asarray(column_or_1d(unmask(y)))
     code_classes(y)  # raises ValueError for labels that `fit` would not accept
     check_consistent_length(X, y)

@@ -145,8 +145,13 @@ def lift_at_k(
 ) -> float:
     """Return how many times more frequent positives are among the k highest-ranked samples than among all.
 
-    This is recall at k divided by the proportion of samples selected. It is about 1 for a random order. The parameters,
-    warnings and errors are those of `recall_at_k`.
+    This is recall at k divided by the proportion of samples selected. The parameters and errors are those of
+    `recall_at_k`.
+
+    Returns
+    -------
+    float
+        About 1 for a random order; NaN with an UndefinedMetricWarning when the positive class has no weight.
 
     Examples
     --------
@@ -332,12 +337,17 @@ def recall_at_fpr(
 ) -> float:
     """Return the maximum recall at thresholds where the false positive rate is at most `fpr`.
 
-    The other parameters, the result and the errors are those of `recall_at_precision`.
+    The other parameters and the errors are those of `recall_at_precision`.
 
     Parameters
     ----------
     fpr : float in [0, 1]
         The maximum false positive rate.
+
+    Returns
+    -------
+    float
+        In [0, 1]; NaN with an UndefinedMetricWarning when the positive class has no weight.
 
     Examples
     --------

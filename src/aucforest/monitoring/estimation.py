@@ -349,7 +349,11 @@ class CBPE(BaseEstimator):
                 limits = self._limits_for(metric, len(piece.scores))
                 alert = self._is_alert(metric, values, limits, report.valid)
                 value, n_rows = realized[metric.name], len(piece.scores)
-                rows.append(ChunkEstimate(*chunk[:3], n_rows, metric.name, *values, value, *limits, alert))
+                rows.append(
+                    ChunkEstimate(
+                        chunk.key, chunk.start, chunk.end, n_rows, metric.name, *values, value, *limits, alert
+                    )
+                )
         bad = [f"{row.metric} of {row.chunk}" for row in rows if np.isnan(row.estimate)]
         if bad:
             warn_undefined(f"the estimates are not defined: {_shorten(bad)}")

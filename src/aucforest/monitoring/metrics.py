@@ -162,9 +162,8 @@ class Metric(NamedTuple):
     high: float = 1.0
     needs_predictions: bool = True
     grows: bool = False  # whether it is proportional to the number of samples, as counts and total costs are
-    simulate: Callable[[Rows, int, np.random.Generator], FloatArray] | None = (
-        None  # returns values for simulated labels
-    )
+    # Returns values of the metric for simulated labels.
+    simulate: Callable[[Rows, int, np.random.Generator], FloatArray] | None = None
     always_simulated: bool = False  # whether intervals always use simulated labels, even if no class is rare
 
     def ratio(self, n_rows: float, n_before: float) -> float:
