@@ -405,6 +405,7 @@ def test_progress_is_shown(data, capsys):
         ({"y": np.repeat(["fraud", "genuine"], [1, 1499])}, "class fraud has 1 sample, too few for 3 folds"),
         ({"cv": 1}, "n_splits=1"),
         ({"cv": StratifiedShuffleSplit(2), "n_repeats": 2}, "n_repeats=2 needs an integer cv"),
+        *(({"n_repeats": given}, f"n_repeats must be an integer >= 1, got {given}") for given in (0, 1.5)),
         ({"cv": StratifiedShuffleSplit(1)}, "at least 2 folds, but cv has 1"),
         ({"cv": [(range(1000), range(500))] * 2, "y": np.arange(1500) > 500}, "fold 0 has no test sample of class"),
         ({"sample_weight": [1.0]}, "inconsistent numbers of samples"),
