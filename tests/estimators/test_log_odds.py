@@ -163,7 +163,7 @@ def batches_of_towns(n_classes=2):
 def test_sums_of_refreshed_models(make, n_classes, monkeypatch):
     batches, y = batches_of_towns(n_classes)
     model = make(30).fit(batches[0], y)
-    monkeypatch.setattr("aucforest.estimators.log_odds._as_shown", lambda divided, proba: divided)
+    monkeypatch.setattr("aucforest.estimators.log_odds._match_proba", lambda divided, proba: divided)
     for X in batches[1:]:
         model.weights_ = np.full_like(getattr(model, "weights_", np.ones(0)), 0.5)  # all members count
         model = refresh(model, X, y).model
@@ -212,7 +212,7 @@ def test_parts_of_a_date_that_differ():
 
 def test_sums_of_refreshed_stacks_with_other_parts_of_dates(monkeypatch):
     """The additive model reads parts, too."""
-    monkeypatch.setattr("aucforest.estimators.log_odds._as_shown", lambda divided, proba: divided)
+    monkeypatch.setattr("aucforest.estimators.log_odds._match_proba", lambda divided, proba: divided)
     frame, y = dated_rows()
     old = small_stack(30, date_parts=["time", "month", "day of week"]).fit(frame, y)
     old.weights_ = np.full(4, 0.5)  # all members count
@@ -240,7 +240,7 @@ def test_a_confident_stack_of_three_classes():
 
 
 def test_what_is_left_to_rounding_is_little(monkeypatch):
-    monkeypatch.setattr("aucforest.estimators.log_odds._as_shown", lambda divided, proba: divided)
+    monkeypatch.setattr("aucforest.estimators.log_odds._match_proba", lambda divided, proba: divided)
     for name in ("two classes", "three classes", "only categories", "dates"):
         stack, X = fitted(name)
         np.testing.assert_allclose(explain(stack, X).predictions, shown_log_odds(stack, X), rtol=0, atol=1e-9)

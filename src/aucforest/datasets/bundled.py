@@ -16,7 +16,7 @@ _DATA = files("aucforest.datasets") / "data"
 def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the abalone data: sizes, weights and numbers of rings of 4,177 shellfish.
 
-    The target is a count. ``rings >= 18`` makes it a rare class of 3.3 % of the samples.
+    The target is the number of rings. ``rings >= 18`` is a rare class, with 3.3 % of the samples.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def load_abalone(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """
     # Infants come first, so that a single threshold separates them from adults.
     categories = {"sex": ("I", "F", "M")}
-    return _in_form(_read("abalone.csv", categories), categories, return_X_y, as_frame)
+    return _as_returned(_read("abalone.csv", categories), categories, return_X_y, as_frame)
 
 
 def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
@@ -88,7 +88,7 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
     """
     bunch = _read("page_blocks.csv", {})
     bunch.target -= 1
-    loaded = _in_form(bunch, {}, return_X_y, as_frame)
+    loaded = _as_returned(bunch, {}, return_X_y, as_frame)
     bunch.target_names = ["text", "horizontal line", "picture", "vertical line", "graphic"]
     return loaded
 
@@ -96,8 +96,8 @@ def load_page_blocks(*, return_X_y: bool = False, as_frame: bool = False) -> Any
 def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     """Load the flights data: 40,000 flights from New York in 2013 with the weather, 2.5 % of them cancelled.
 
-    Flights of the same hour and airport have the same weather, and weather is similar for days. Use whole weeks as test
-    data; ``day`` has the day of each sample.
+    Flights at the same hour and airport have the same weather, and successive days similar weather. Use whole weeks as
+    test data; ``day`` has the day of each sample.
 
     Parameters
     ----------
@@ -129,13 +129,13 @@ def load_flights(*, return_X_y: bool = False, as_frame: bool = False) -> Any:
     bunch = _read("flights.csv.gz", categories)
     bunch.day = bunch.data[:, 0].astype(np.int64)
     bunch.data, bunch.feature_names = np.ascontiguousarray(bunch.data[:, 1:]), bunch.feature_names[1:]
-    return _in_form(bunch, categories, return_X_y, as_frame)
+    return _as_returned(bunch, categories, return_X_y, as_frame)
 
 
 def _read(filename: str, categories: dict[str, Any]) -> Bunch:
     """Read a CSV file whose last column is an integer target.
 
-    The columns in `categories` are encoded as indices of their categories; None is replaced by the sorted categories.
+    The columns in `categories` become indices of their categories. If these are None, they are the sorted values.
     """
     raw = (_DATA / filename).read_bytes()
     lines = (gzip.decompress(raw) if filename.endswith(".gz") else raw).decode().splitlines()
@@ -162,7 +162,7 @@ def _read(filename: str, categories: dict[str, Any]) -> Bunch:
     )
 
 
-def _in_form(bunch: Bunch, categories: Mapping[str, Sequence[str]], return_X_y: bool, as_frame: bool) -> Any:
+def _as_returned(bunch: Bunch, categories: Mapping[str, Sequence[str]], return_X_y: bool, as_frame: bool) -> Any:
     """Return a Bunch, or its data and target; as pandas objects the columns in `categories` are categorical."""
     if as_frame:
         pandas = import_optional("pandas", purpose="as_frame=True", extra="frame")

@@ -73,7 +73,7 @@ class ClusterPlan:
     def _growing_bytes(self, size: FitSize) -> int:
         """Return the bytes of a worker while trees of the given size grow."""
         n_threads, matrix = self.workers.threads_per_worker, size.matrix_bytes + _ROW_BYTES * size.n_rows
-        parts = -(-(matrix + size.sample_bytes) // max(1, self.workers.n_workers)) + size.total_bytes
+        parts = -(-(matrix + size.sample_bytes) // max(1, self.workers.n_workers)) + size.rate_total_bytes
         if self.strategy == "replicate":
             return parts + matrix + n_threads * size.thread_bytes(size.n_rows)
         # A task gathers the rows of several trees with at most _PART_BYTES together, or the rows of one tree.

@@ -97,9 +97,11 @@ def _restore_rates(stored: StoredModel, categories: Categories, n_features: int,
     tables: list[RateTable] = []
     for number, item in enumerate(items):
         table = _restore_rate_table(stored, number, item, categories, n_features, n_classes)
-        before = [(one.feature, one.other) for one in tables if one.feature == table.feature]
-        is_in_order = before[0][1] < 0 if table.is_interaction and before else not table.is_interaction
-        require(is_in_order and (table.feature, table.other) not in before, "the tables of rates are not in order")
+        known = [(one.feature, one.other) for one in tables]
+        is_in_order = (
+            table.is_interaction == ((table.feature, -1) in known) and (table.feature, table.other) not in known
+        )
+        require(is_in_order, "the tables of rates are not in order")
         tables.append(table)
     frequencies = stored.take_array("rates.frequencies", "d", (n_classes,))
     factors = stored.take_array("rates.factors", "d", (n_classes,))
@@ -120,7 +122,7 @@ def _are_classes(classes: list[Any], n_classes: int) -> bool:
 def _restore_rate_table(
     stored: StoredModel, number: int, item: Any, categories: Categories, n_features: int, n_classes: int
 ) -> RateTable:
-    """Return one table of a file, with a row of class totals for each category, or pair with a part of a feature."""
+    """Return a table of a file: class totals of each category, or of each pair of a category and a part of `other`."""
     require(isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3]), "rates are no numbers")
     feature, other, n_parts, smoothing = item
     require(feature in categories, f"there are rates of feature {feature}, which has no categories")
@@ -129,11 +131,11 @@ def _restore_rate_table(
     require(type(smoothing) is float and 0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")
     edges = stored.take_array(f"rates.{number}.edges", "d", (-1,))
     require(np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0.0), "the edges of rates are not finite and rising")
-    wanted = len(edges) + 1
+    n_expected = len(edges) + 1
     if other >= 0 and len(edges) == 0:
         require(other in categories, f"there are no edges of feature {other}, which is a number")
-        wanted = min(len(categories[other]), MISSING_CODE)
-    require(n_parts == max(wanted, 1) and (other >= 0 or len(edges) == 0), "rates have another number of parts")
+        n_expected = min(len(categories[other]), MISSING_CODE)
+    require(n_parts == max(n_expected, 1) and (other >= 0 or len(edges) == 0), "rates have another number of parts")
     n_cells = len(categories[feature]) * n_parts
     totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
     is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
@@ -194,6 +196,7 @@ def _store_forest(forest: Any) -> tuple[Arrays, dict[str, Any]]:
     if (calibration := forest.calibration_) is not None:
         slope, intercepts, *evidence = calibration
         arrays["calibration"] = np.array([slope, *evidence, *intercepts])
+    # Trailing default values are left out, as in older files.
     records = [
         list(record)[: 7 if record.n_halves else 6 if record.n_groups else 4] for record in forest._sample_records
     ]
@@ -263,6 +266,7 @@ def _restore_encodings(forest: Any, stored: StoredModel) -> None:
 
 
 def _take_sample_record(item: Any) -> SampleRecord:
+    """Return the record of how trees were sampled, an item of "drawn"."""
     require(isinstance(item, list) and len(item) in (4, 6, 7) and isinstance(item[1], list), "drawn is invalid")
     # Only records with groups or half-samples have the last three values.
     n_rows, sizes, replace, stream, n_groups, digest, n_halves = item + [0, "", 0][len(item) - 4 :]

@@ -132,10 +132,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return self.calibration_._replace(intercepts=self.calibration_.intercepts - shift)
 
     def _shift_scores(self, shift: NDArray[np.float64]) -> None:
+        """Add a shift to the intercepts of the calibration; a calibration without effect becomes None."""
         before = self.calibration_ or Calibration(1.0, np.zeros(len(shift)))
         after = before._replace(intercepts=before.intercepts + shift)
-        is_none = self.calibration is None and np.ptp(after.intercepts) < 1e-9  # the intercepts were shifted back
-        self.calibration_ = None if is_none else after
+        has_no_effect = self.calibration is None and np.ptp(after.intercepts) < 1e-9  # the intercepts were shifted back
+        self.calibration_ = None if has_no_effect else after
 
     def _fit_rows(self, table: TrainingTable, start: Start) -> None:
         """Grow the trees, then choose shrinkage, calibration and threshold by out-of-bag predictions."""
@@ -155,12 +156,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         encodings = possible_encodings(spec.encodings, coding.rates)
         if before is not None:
             before._check_coding(coding, encodings)
-        # If trees were sampled in different ways, what was chosen for the existing trees stays.
+        # If trees were sampled in different ways, shrinkage, mixture and calibration of the existing trees are kept.
         kept = before if len(records) > 1 else None
         self._set_sampling(target, start.seed, records)
-        # Without out-of-bag samples, the calibration of the existing trees is better than no calibration.
-        no_fit = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
-        self.calibration_ = None if self.calibration is None else no_fit
+        # The calibration without out-of-bag samples: that of the existing trees, or the correction of sampling rates.
+        unfitted = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
+        self.calibration_ = None if self.calibration is None else unfitted
         # The class frequencies of the population for which probabilities are predicted.
         frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
@@ -303,7 +304,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             encoding_mixture.weigh(scores.encoding_gains(), ENCODING_STRENGTH)
 
     def _shrink(self, scores: OutOfBagScores | None, unit: float, kept: "ForestFit | None") -> None:
-        """Shrink the trees by the amount given, or that of `kept`, or by one chosen out of bag, times `unit`."""
+        """Shrink trees by `shrinkage_` times `unit`: the parameter, that of `kept`, or one chosen out of bag."""
         prior = PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
@@ -334,7 +335,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         generator = np.random.default_rng([self._seed, HALF_SAMPLES])
         n_rows = min(n_kept, n_rows_for(n_trees, len(self.classes_)))
         sample = np.sort(generator.choice(n_kept, n_rows, replace=False, shuffle=False))
-        # The first range is summed over all rows, so it has only one tree; its sums are not used.
+        # The first range is summed over all rows. It is not needed here, so it has only one tree.
         _, *by_tree = self._sum_out_of_bag(rows, [range(1), *(range(i, i + 1) for i in range(n_trees))], sample)
         return estimate_dispersion(by_tree, [half_of(key) for key in rows.bags.keys])
 
@@ -347,7 +348,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return sum_out_of_bag(rows, self._in_groups(), ranges, len(self.classes_), self.n_jobs, sample)
 
     def _set_threshold(self, threshold: Any, rows: TrainingRows | None) -> Sums | None:
-        """Set the decision threshold, and return the out-of-bag sums over all trees, or None if the fit needs none."""
+        """Set the threshold. Return the sums over all trees if it is tuned or oob_score needs them, else None."""
         n_trees, is_rule_tuned = len(self.trees_), rows is not None and is_tuned(threshold, len(self.classes_))
         if not is_rule_tuned:
             self._set_fixed_threshold(threshold)
@@ -375,6 +376,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         return whole
 
     def _tune_out_of_bag(self, threshold: Any, X: Any, y: Any, sample_weight: Any) -> None:
+        """Tune the threshold on out-of-bag predictions for the training data, which are passed again."""
         self._set_threshold(threshold, rows_to_tune_on(self, threshold, X, y, sample_weight))
 
     def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
@@ -397,7 +399,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.oob_score_ = score
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
-        """Raise ValueError for options that need a bootstrap without one, or the same sampling of trees if it differs.
+        """Raise ValueError if an option needs a bootstrap, or trees sampled in one way, which the forest does not have.
 
         The current sampler repeats the bootstrap samples of all trees to find the out-of-bag rows.
         """

@@ -53,32 +53,33 @@ class Divided(NamedTuple):
         base, end = np.maximum(self.base, smallest), np.maximum(self.end, smallest)
         change = self.end - self.base
         is_same = change == 0.0
-        kept = np.where(is_same, self.base > smallest, (end - base) / np.where(is_same, 1.0, change))
-        return Divided(self.values * (kept * _log_chord(base, end))[..., None], np.log(base), np.log(end))
+        # The slope of np.maximum(x, smallest) between base and end.
+        slope = np.where(is_same, self.base > smallest, (end - base) / np.where(is_same, 1.0, change))
+        return Divided(self.values * (slope * _log_slope(base, end))[..., None], np.log(base), np.log(end))
 
-    def log_share(self, k: int, classes: Sequence[int]) -> "Divided":
-        """Return -log sum exp(z_j - z_k) over the given classes j, where z are the scores, as the only class."""
+    def log_odds_against(self, k: int, classes: Sequence[int]) -> "Divided":
+        """Return the log odds of class k against classes, -log sum exp(z_j - z_k) over them, where z are the scores."""
         base, end = (scores[classes] - scores[k] for scores in (self.base, self.end))
         greatest = np.maximum(base, end).max(axis=0)
         totals = [np.exp(scores - greatest).sum(axis=0) for scores in (base, end)]
         values = np.zeros_like(self.values[k])
-        for j, chord in zip(classes, _exp_chord(base - greatest, end - greatest) * _log_chord(*totals)):
-            values += chord[:, None] * (self.values[k] - self.values[j])
+        for j, slope in zip(classes, _exp_slope(base - greatest, end - greatest) * _log_slope(*totals)):
+            values += slope[:, None] * (self.values[k] - self.values[j])
         return Divided(values[None], *(-logsumexp(scores, axis=0, keepdims=True) for scores in (base, end)))
 
     def proba(self) -> "Divided":
         """Return class probabilities, the softmax of the scores."""
         n_classes = len(self.base)
-        logs = join([self.log_share(k, range(n_classes)) for k in range(n_classes)])
-        # All classes get the same values for the logarithm of the sum, which keeps the differences of scores.
+        logs = join([self.log_odds_against(k, range(n_classes)) for k in range(n_classes)])
+        # Adding the same values to all classes does not change the differences of scores.
         values = self.values - np.mean(self.values - logs.values, axis=0)
-        return Divided(values * _exp_chord(logs.base, logs.end)[..., None], np.exp(logs.base), np.exp(logs.end))
+        return Divided(values * _exp_slope(logs.base, logs.end)[..., None], np.exp(logs.base), np.exp(logs.end))
 
     def log_odds(self) -> "Divided":
         """Return the log odds of each class against all others."""
         n_classes = len(self.base)
         others = [[j for j in range(n_classes) if j != k] for k in range(n_classes)]
-        return join([self.log_share(k, others[k]) for k in range(n_classes)])
+        return join([self.log_odds_against(k, others[k]) for k in range(n_classes)])
 
 
 @lru_cache(maxsize=64)
@@ -93,7 +94,7 @@ def join(parts: Sequence[Divided]) -> Divided:
     return Divided(*map(np.concatenate, zip(*parts)))
 
 
-def _log_chord(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the change of log(x) divided by the change of x for positive x; where x is unchanged, the derivative."""
     ratio = (end - base) / base
     is_close = np.abs(ratio) < 0.5  # where the difference of logarithms would lose digits
@@ -101,7 +102,7 @@ def _log_chord(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[n
     return np.where(ratio == 0.0, 1.0, change / np.where(ratio == 0.0, 1.0, ratio)) / base
 
 
-def _exp_chord(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
+def _exp_slope(base: NDArray[np.float64], end: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the change of exp(x) divided by the change of x for x up to 0; where x is unchanged, the derivative."""
     # The larger exponential is factored out, because the exponential of a positive difference could overflow.
     greatest, gap = np.maximum(base, end), -np.abs(end - base)
@@ -176,7 +177,7 @@ def log_odds(inputs: Sequence[InputsOfModel], proba: NDArray[np.float64]) -> Div
     """
     found = [scores.log_odds() for scores in _steps_of_scores(inputs)]
     divided = Divided(np.sum([step.values for step in found], axis=0), found[0].base, found[-1].end)
-    return _as_shown(divided, proba) if isinstance(inputs[0].model, AUCStackingClassifier) else divided
+    return _match_proba(divided, proba) if isinstance(inputs[0].model, AUCStackingClassifier) else divided
 
 
 def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Divided]:
@@ -199,10 +200,10 @@ def _steps_of_scores(inputs: Sequence[InputsOfModel]) -> list[Divided]:
     return [_scores_of_stack(model, dict(zip(steps, numbers))) for numbers in zip(*steps.values())]
 
 
-def _as_shown(divided: Divided, proba: NDArray[np.float64]) -> Divided:
-    """Return values that sum to the log odds of `proba`, where 1 - p has lost digits if p is almost 1.
+def _match_proba(divided: Divided, proba: NDArray[np.float64]) -> Divided:
+    """Return values that sum to the log odds of `proba`; before, rounding errors matter where p is almost 1.
 
-    The difference to the given sum, which is due to rounding errors, is divided in proportion to the absolute values.
+    The rounding error of the sum is divided in proportion to the absolute values of the features.
     """
     end, sizes = np.log(proba.T) - np.log(sum_of_others(proba).T), np.abs(divided.values)
     total, rest = sizes.sum(axis=2), end - divided.base - divided.values.sum(axis=2)
@@ -221,28 +222,28 @@ def _steps_of_mean(values: NDArray[np.float64], base: NDArray[np.float64]) -> li
 
 def _steps_of_additive(effects: NDArray[np.float64], means: NDArray[np.float64], n_steps: int) -> list[Divided]:
     """Return the class scores of an additive model in each step, given the effects of features and the mean scores."""
-    _, shares = gauss_legendre(n_steps)
-    change, passed = effects.sum(axis=2), np.append(0.0, np.cumsum(shares))
-    way = [means[:, None] + share * change for share in passed]
-    return [Divided(share * effects, *ends) for share, ends in zip(shares, pairwise(way))]
+    _, weights = gauss_legendre(n_steps)
+    change, passed = effects.sum(axis=2), np.append(0.0, np.cumsum(weights))
+    levels = [means[:, None] + share * change for share in passed]
+    return [Divided(weight * effects, *ends) for weight, ends in zip(weights, pairwise(levels))]
 
 
-def _scores_of_stack(stack: Any, numbers: Mapping[str, Divided]) -> Divided:
+def _scores_of_stack(stack: Any, steps: Mapping[str, Divided]) -> Divided:
     """Return the scores of a stack, whose softmax gives the probabilities.
 
-    `numbers` are the means over trees of the forests, and the probabilities of other members.
+    `steps` are, by member, the mean over trees of a forest or the probabilities of another member.
     """
     weights, proba = dict(zip(stack.members_, stack.weights_.tolist())), {}
-    for name, step in numbers.items():
+    for name, step in steps.items():
         is_calibrated = name in ("forest", "residual") and stack.members_[name]._calibration is not None
         proba[name] = _scores_of_forest(stack.members_[name], step).proba() if is_calibrated else step
     scores = {"forest": proba["forest"].log(SMALLEST)}
-    if "residual" in numbers:
+    if "residual" in steps:
         parts = proba["residual"], proba["forest"], proba["forest"].complement()
         logs = [part.log(SMALLEST) for part in parts]
         scores["residual"] = _weighted_sum((1.0, -1.0, -1.0), logs, np.zeros(len(stack.classes_)))
-    if "boosted" in numbers:
-        scores["boosted"] = _weighted_sum([stack._boosted_scale], [numbers["boosted"]], np.zeros(len(stack.classes_)))
+    if "boosted" in steps:
+        scores["boosted"] = _weighted_sum([stack._boosted_scale], [steps["boosted"]], np.zeros(len(stack.classes_)))
     scores |= {name: proba[name].log(SMALLEST) for name in ("linear", "old") if name in proba}
     return _weighted_sum([weights[name] for name in scores], list(scores.values()), stack.intercepts_)
 

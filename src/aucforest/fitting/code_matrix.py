@@ -26,8 +26,8 @@ class CodeMatrix:
     """A matrix of codes, (n_features + n_digits, n_rows), that is filled from the first row to the last.
 
     Its file is in the job folder. Without a job folder, the file is temporary and nothing is recorded. `codes` is an
-    array that is mapped to the file, and `scored` contains the values of `FitSpec.rows_with_values`. So far, `n_read`
-    rows of the source are read, and `n_written` rows of the matrix are written.
+    array that is mapped to the file. `values` has the feature values of the rows `FitSpec.rows_with_values`. `n_read`
+    and `n_written` are the numbers of rows that are complete in the source and in the matrix.
     """
 
     def __init__(
@@ -51,28 +51,28 @@ class CodeMatrix:
             self.codes: NDArray[np.unsignedinteger] = np.asarray(
                 np.memmap(file, dtype=dtype, mode="r+", shape=(len(n_codes), n_rows))
             )
-        self.scored = np.zeros((len(rows_with_values), len(n_codes) - n_digits))
+        self.values = np.zeros((len(rows_with_values), len(n_codes) - n_digits))
         self.n_read = self.n_written = 0
         if job is not None and exists:
             self._resume(job)
 
     def _resume(self, job: JobFolder) -> None:
-        """Continue after the last chunk in the record."""
+        """Keep the rows of the file up to the first chunk that does not match the record."""
         try:
             record = job.read(RECORD)
             chunks = record.take_array("chunks", "q", (-1, 3))
-            scored = record.take_array("scored", "d", self.scored.shape)
+            values = record.take_array("scored", "d", self.values.shape)
             rows = record.take_array("rows", "q", self._rows_with_values.shape)
         except (FileNotFoundError, ModelFormatError):
             return
         if not np.array_equal(rows, self._rows_with_values):  # a fit with other parameters
             return
-        self.scored = scored
+        self.values = values
         for n_read, n_written, checksum in chunks.tolist():
             if not (self.n_written < n_written <= self.codes.shape[1] and self.n_read < n_read):
                 return
             codes = self.codes[:, self.n_written : n_written]
-            # Compiled code would index beyond its arrays by greater codes.
+            # Compiled code does not check indices, so a greater code would make it read outside its arrays.
             if checksum != self._checksum(self.n_written, n_written) or np.any(codes.max(axis=1) > self._n_codes):
                 return
             self._chunks.append([n_read, n_written, checksum])
@@ -91,7 +91,7 @@ class CodeMatrix:
         if self._job is not None and n_written > self.n_written:
             self._chunks.append([n_read, n_written, self._checksum(self.n_written, n_written)])
             chunks, rows = np.array(self._chunks, dtype=np.int64), self._rows_with_values
-            self._job.write(RECORD, {"chunks": chunks, "scored": self.scored.copy(), "rows": rows})
+            self._job.write(RECORD, {"chunks": chunks, "scored": self.values.copy(), "rows": rows})
         self.n_read, self.n_written = n_read, n_written
 
 

@@ -117,7 +117,7 @@ class RowsOnDisk(TrainingTable):
         self._matrix = CodeMatrix(self._job, self._coding.n_codes, n_rows, rows_with_values, n_digits)
         self._codes = self._matrix.codes
         self._write_codes()
-        self.X = RowsWithValues(target.rows_at(rows_with_values), self._matrix.scored)
+        self.X = RowsWithValues(target.rows_at(rows_with_values), self._matrix.values)
         return self._coding
 
     def _make_plan(self, coding: Coding | None = None) -> None:
@@ -195,7 +195,7 @@ class RowsOnDisk(TrainingTable):
             values = self._coding.read(table, rows)
             matrix.write(index, self._coding.encode(values))
             first, after = np.searchsorted(scored, (index, index + n_rows))
-            matrix.scored[first:after] = values[scored[first:after] - index]
+            matrix.values[first:after] = values[scored[first:after] - index]
             return index + n_rows
 
         chunk_rows, n_rows = _CHUNK_CELLS // self.n_features, len(self.target.labels)

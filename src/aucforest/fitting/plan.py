@@ -44,10 +44,8 @@ def _item_bytes(*arrays: NDArray[Any]) -> int:
 
 
 _NODES, _SPARSE_NODE = make_nodes(1, 1, by_set=False), SparseNode.of(NO_SPARSE, 0)
-_BUFFERS = SplitBuffers.of(1, 1, 2, np.empty(0))
-_HISTOGRAM = _BUFFERS.histogram
-# Bytes of a thread for the count of each row in the sample of a tree, and for each sampled row, which is sorted by node
-# (measured).
+_HISTOGRAM = SplitBuffers.of(1, 1, 2, np.empty(0)).histogram
+# Bytes of a thread for each row, to count how often a tree samples it, and for each row that a tree samples (measured).
 COUNT_BYTES, _SAMPLE_BYTES = np.dtype(np.uint16).itemsize, 24
 # Bytes of a copied row besides its codes and its weight: its index, its label and its count.
 _COPIED_BYTES = np.dtype("i8, u2, u2").itemsize
@@ -60,7 +58,8 @@ _CLASS_BYTES = _item_bytes(_NODES.totals.labels, _NODES.totals.values)
 _WEIGHT_BYTES, _BALANCED_BYTES = np.dtype(np.float64).itemsize, 12
 # Bytes of a feature besides its codes, for the bounds of its bins and for its data in trees (measured).
 _FEATURE_BYTES = 100
-# Bytes of a histogram for each code and for each cell, a pair of a code and a class, which also has a bit in a mask.
+# Bytes of a histogram for each code, and for each cell, which is a pair of a code and a class. There are cells of two
+# features, and a cell has a bit in a mask, which is counted as a byte.
 _CODE_BYTES = _item_bytes(
     _HISTOGRAM.n_samples, _HISTOGRAM.codes, _HISTOGRAM.starts, _HISTOGRAM.samples, _HISTOGRAM.all_codes
 )
@@ -74,10 +73,11 @@ _LOOKED_UP_BYTES = _item_bytes(
     _SPARSE_NODE.node_of, _SPARSE_NODE.sample_of, _SPARSE_NODE.found, _SPARSE_NODE.found_codes, _SPARSE_NODE.is_other
 )
 _LISTED_BYTES = _item_bytes(_SPARSE_NODE.before, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
-# One in 7 codes is copied for branches: 1 / 8 + 1 / 64 + ... = 1 / 7.
+# A branch is a subtree that grows from a copy of its rows. The copies of all levels together have 1 / 8 + 1 / 64 + ...
+# = 1 / 7 of the codes.
 _BRANCH_PART = 7
-# Bytes of a row (order, group, category, sorted by category) and of a category while target rates are computed, and of
-# a row while the totals of groups in the cells of target rates are computed (measured).
+# Bytes while target rates are computed, for a row (order, group, category, sorted by category) and for a category, and
+# bytes of a row while the totals of groups are computed (measured).
 _RATED_BYTES, _CATEGORY_BYTES, _SORTED_GROUP_BYTES = 32, 16, 64
 # Bytes of a sampled value while bins are computed, and additional bytes for the feature whose bins are being computed,
 # without and with weights (measured).
@@ -95,7 +95,7 @@ class FitSize:
     n_classes: int
     n_trees: int
     n_codes: int  # maximum number of codes of a feature
-    tree_rows: int  # approximate maximum number of distinct rows of a tree
+    tree_rows: int  # approximate maximum number of distinct rows in the sample of a tree
     leaf_rows: int  # approximate minimum number of distinct rows of a leaf
     most_leaves: int  # maximum number of leaves of a tree
     max_features: int  # number of features that are searched at a node
@@ -112,7 +112,7 @@ class FitSize:
     def of(
         cls, spec: FitSpec, target: Target, n_features: int, n_codes: int | None = None, coding: Coding | None = None
     ) -> "FitSize":
-        """Return the size of a fit; the default of n_codes is its upper bound. `coding` has the columns with rates."""
+        """Return the size of a fit; n_codes is by default its upper bound, and `coding` has the columns with rates."""
         params, sampler = spec.params, spec.sampler
         n_rows, n_classes = len(target.kept_labels), len(target.classes)
         if n_codes is None:
@@ -173,12 +173,12 @@ class FitSize:
         return self.tree_rows * (self.row_bytes + _COPIED_BYTES + weight_bytes)
 
     @property
-    def total_bytes(self) -> int:
+    def rate_total_bytes(self) -> int:
         """Bytes of the class totals of the cells of target rates."""
         return 8 * self.n_classes * self.n_cells
 
-    def _rate_bytes(self, n_rows: int) -> int:
-        """Return the bytes of a thread for the target rates of the rows of a tree, and for the codes that it grows on.
+    def _thread_rate_bytes(self, n_rows: int) -> int:
+        """Return the bytes of a thread for target rates of the rows of a tree, and for the codes of these features.
 
         The rows in the sample of the tree are copied, unless these are all n_rows rows.
         """
@@ -196,22 +196,24 @@ class FitSize:
         branch_bytes = self.n_features * self.code_bytes // _BRANCH_PART if has_branches else 0
         # A call grows one tree, or several small trees that have at most most_rows rows together.
         most_rows, n_leaves = rows_per_call(self.n_classes), min(self.tree_rows // self.leaf_rows, self.most_leaves)
+        # A tree has less than twice as many nodes as leaves.
         n_nodes = max(2 * n_leaves, min(2 * self.n_trees * n_leaves, 2 * most_rows))
         node_bytes = int(_NODE_BYTES + _CLASS_BYTES * self._classes_of_node(n_leaves))
         of_matrix = max(n_rows, min(self.n_trees * n_rows, most_rows)) * (COUNT_BYTES + self.weight_bytes)
         if self.n_stored is not None:
             n_listed = most_listed(self.n_stored, self.n_features, self.max_features)
             of_matrix += _LOOKED_UP_BYTES * n_rows + _LISTED_BYTES * n_listed + 8 * self.n_features
-        histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * (self.n_codes << (self.n_classes - 1).bit_length())
-        of_rows = self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + self._rate_bytes(n_rows)
+        n_cells = self.n_codes << (self.n_classes - 1).bit_length()  # classes are rounded up to a power of two
+        histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * n_cells
+        of_rows = self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + self._thread_rate_bytes(n_rows)
         return of_matrix + of_rows + n_nodes * node_bytes + histograms
 
     def _classes_of_node(self, n_leaves: int) -> float:
         """Return the approximate mean number of classes that are present in a node.
 
-        It is computed for a tree whose splits halve the nodes. Other trees have more. A node has at most as many
-        classes as rows. So if nodes have fewer rows than there are classes, the classes of all nodes in a level add up
-        to the number of rows of the tree. The classes of all nodes above these levels add up to twice this number.
+        It is computed for a tree whose splits halve the nodes; other trees have more. A node has at most as many
+        classes as rows. So in a level of nodes with fewer rows than classes, the classes add up to at most the rows of
+        the tree. The classes of all nodes above these levels add up to twice this number.
         """
         leaf_rows = max(self.tree_rows / max(n_leaves, 1), 1.0)
         n_levels = log2(max(self.n_classes / leaf_rows, 1.0))
@@ -221,12 +223,12 @@ class FitSize:
         """Return the bytes of threads that grow trees from the codes of all rows, without these codes."""
         return min(n_threads, self.n_trees) * self.thread_bytes(self.n_rows)
 
-    def bytes_on_disk(self, n_threads: int, copies_rows: bool, sums: int) -> int:
-        """Return the bytes of growing trees out of core, or of out-of-bag sums, from mapped codes or copies of rows."""
+    def out_of_core_bytes(self, n_threads: int, copies_rows: bool, sum_bytes: int) -> int:
+        """Return the bytes in memory for growing trees out of core, or for out-of-bag sums if these need more."""
         if not copies_rows:
-            return self.matrix_bytes + max(self.growing_bytes(n_threads), sums)
+            return self.matrix_bytes + max(self.growing_bytes(n_threads), sum_bytes)
         tree_bytes = self.n_rows * COUNT_BYTES + self.copy_bytes + self.thread_bytes(self.tree_rows)
-        return max(min(n_threads, self.n_trees) * tree_bytes, sums)
+        return max(min(n_threads, self.n_trees) * tree_bytes, sum_bytes)
 
     def out_of_bag_bytes(self, n_rows: int) -> int:
         """Return the bytes of out-of-bag sums of class frequencies, and of the number of trees of each row."""
@@ -242,7 +244,7 @@ class FitSize:
 def bytes_in_memory(size: FitSize, n_threads: int, n_sums: int = 0) -> int:
     """Return the approximate bytes of a fit, without the table and the trees, whose size is not known in advance."""
     sums = n_sums * size.out_of_bag_bytes(size.n_rows) + size.evidence_bytes
-    fixed = size.matrix_bytes + size.feature_bytes + size.sample_bytes + size.total_bytes
+    fixed = size.matrix_bytes + size.feature_bytes + size.sample_bytes + size.rate_total_bytes
     return fixed + size.growing_bytes(n_threads) + sums
 
 
@@ -293,29 +295,29 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, cod
     """
     n_threads = effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, target, n_features, coding=coding)
-    fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.total_bytes
-    fixed += _bytes_in_rates(size, target) if size.n_rated > 0 else 0
+    fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.rate_total_bytes
+    fixed += _bytes_of_rate_weights(size, target) if size.n_rated > 0 else 0
     sums = size.out_of_bag_bytes(len(target.labels)) * spec.n_sums + size.evidence_bytes
     readers = range(min(n_threads, _MOST_READERS), 1, -1)
     n_readers = next((n for n in readers if fixed + _bytes_of_reading(spec, size, n) <= limit), 1)
     reading = _bytes_of_reading(spec, size, n_readers)
 
     def bytes_of(size: FitSize, n: int, copies_rows: bool) -> int:
-        return fixed + max(reading, size.bytes_on_disk(n, copies_rows, sums))
+        return fixed + max(reading, size.out_of_core_bytes(n, copies_rows, sums))
 
-    ways = [way for way, n_rows in ((False, size.n_rows), (True, size.tree_rows)) if n_rows <= MOST_ROWS]
-    for copies_rows in ways:
+    choices = [choice for choice, n_rows in ((False, size.n_rows), (True, size.tree_rows)) if n_rows <= MOST_ROWS]
+    for copies_rows in choices:
         for n in range(n_threads, 0, -1):
             if (n_bytes := bytes_of(size, n, copies_rows)) <= limit:
                 return DiskPlan(n, n_readers, copies_rows, n_bytes)
     n_fitting = size.most_tree_rows(limit, lambda smaller: bytes_of(smaller, 1, True))
     n_fitting //= 1 if spec.sampler is None else spec.sampler.rows_per_unit
-    if not ways:
+    if not choices:
         raise ValueError(
             f"the sample of a tree has {size.tree_rows:,} rows, more than the {MOST_ROWS:,} that a tree can grow from:"
             f" set max_samples{f'={n_fitting}' if n_fitting > 0 else ''}"
         )
-    least = min(bytes_of(size, 1, way) for way in ways)
+    least = min(bytes_of(size, 1, copies_rows) for copies_rows in choices)
     raise ValueError(
         f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: in addition"
         f" to the trees {least:,} bytes are needed{f', or max_samples={n_fitting}' if n_fitting > 0 else ''}"
@@ -329,7 +331,7 @@ def _bytes_of_reading(spec: FitSpec, size: FitSize, n_readers: int) -> int:
     return _SAMPLED_BYTES * n_sampled * size.n_features + (n_readers + 2) * _BATCH_BYTES + sorting
 
 
-def _bytes_in_rates(size: FitSize, target: Target) -> int:
+def _bytes_of_rate_weights(size: FitSize, target: Target) -> int:
     """Return the bytes of weights in target rates, as integers and as floats, and of the totals of groups in cells."""
     row_bytes = 0 if target.sample_weight is None else 16
     if target.groups is not None:

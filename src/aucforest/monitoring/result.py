@@ -35,9 +35,9 @@ class ChunkEstimate(NamedTuple):
     lower_limit, upper_limit : float
         The alert limits, NaN if there are none.
     alert : bool or None
-        True if the estimate or the shift of the chunk (see `ShiftReport`) is beyond its limits; with such a shift the
-        estimate may not be valid. Otherwise None (undefined) if limits of the metric or the shift are missing, if no
-        estimate or no shift could be beyond them, or if there is no estimate.
+        True if the estimate or the shift of the chunk (see `ShiftReport`) is beyond its limits. With such a shift, the
+        estimate may not be valid. None if this is unknown: without limits, without an estimate, or if the chunk is so
+        small that nothing could be beyond the limits.
     """
 
     chunk: str

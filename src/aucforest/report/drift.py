@@ -20,7 +20,7 @@ _MOST_COLUMNS = 200  # maximum number of features of the forest that separates t
 
 
 def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> list[Section]:
-    """Return the section on drift, if there are training rows and columns; dates always drift and are left out."""
+    """Return the section on drift; there is none without training rows or columns other than dates, which drift."""
     pairs = {} if training is None else same_columns(rows, training)
     columns = {name: pair for name, pair in pairs.items() if all(values.dtype.kind != "M" for values in pair)}
     if training is None or not columns:
@@ -28,8 +28,8 @@ def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> li
     found = np.array([measure_drift(_as_bins(pair)) for pair in columns.values()])
     found[:, 2] = holm(found[:, 2].tolist())
     names, order = list(columns), np.argsort(-found[:, 0], kind="stable")
-    beyond = [names[j] for j in order if found[j, 2] < 1.0 - LEVEL]
-    most = f"{len(beyond)} of {len(names)}, most of all {beyond[0]}" if beyond else f"none of {len(names)}"
+    drifted = [names[j] for j in order if found[j, 2] < 1.0 - LEVEL]
+    most = f"{len(drifted)} of {len(names)}, most of all {drifted[0]}" if drifted else f"none of {len(names)}"
     lead = (
         f"Columns that differ from the training rows by more than chance: {most}. A population stability index (PSI) "
         "above 0.2 usually counts as large."
@@ -46,21 +46,21 @@ def drift_sections(rows: ScoredRows, training: Training | None, seed: int) -> li
 
 
 def measure_drift(pair: Sequence[NDArray[Any]]) -> tuple[float, float, float]:
-    """Return the PSI of a binned column, the 95 % limit of the PSI without drift, and the p-value for no drift.
+    """Return the PSI of a column of bins, (new, training), its 95 % limit without drift, and the p-value for no drift.
 
     Without drift, PSI / (1 / n0 + 1 / n1) is about chi-squared with B - 1 degrees of freedom, for B bins and samples of
     n0 and n1 rows (Yurdakul: Statistical properties of population stability index. Western Michigan University, 2018).
     """
     new, old = (np.bincount(bins, minlength=1 + max(map(np.max, pair))) for bins in pair)
-    freedom, scale = np.count_nonzero(new + old) - 1, 1.0 / new.sum() + 1.0 / old.sum()
-    if freedom == 0:
+    n_degrees, scale = np.count_nonzero(new + old) - 1, 1.0 / new.sum() + 1.0 / old.sum()
+    if n_degrees == 0:
         return 0.0, 0.0, 1.0
     psi = psi_from_counts(old, new)
-    return psi, float(chi2.ppf(LEVEL, freedom) * scale), float(chi2.sf(psi / scale, freedom))
+    return psi, float(chi2.ppf(LEVEL, n_degrees) * scale), float(chi2.sf(psi / scale, n_degrees))
 
 
 def _as_bins(pair: Pair) -> Sequence[NDArray[Any]]:
-    """Return the bin of each value: a decile of the training rows or a category. Missing values have another bin."""
+    """Return the bin of each value: a quantile bin of the training rows or a category; one bin for missing values."""
     numbers = _numeric_pair(pair)
     if numbers is None:
         return encode_pair(pair, as_text=True)
@@ -95,7 +95,7 @@ def _tell_apart(pairs: list[Pair], seed: int) -> str:
 
 
 def _labels_sentence(rows: ScoredRows, training: Training) -> str:
-    """Return the sentence on the frequency of the positive class or, of many classes, the class that changed most."""
+    """Return the sentence on the frequency of a class: the positive one, or of many the one that changed most."""
     pair, n_classes = (rows.labels, training.labels), len(rows.classes)
     new, old = (np.bincount(labels, minlength=n_classes) / labels.size for labels in pair)
     k = 1 if n_classes == 2 else int(np.argmax(np.abs(new - old)))

@@ -68,12 +68,12 @@ _CALENDAR: dict[str, Callable[[NDArray[np.datetime64]], NDArray[Any]]] = {
 PARTS = ("time", *_CALENDAR)
 
 
-def find_dates(table: Table | None, parts: str | Sequence[str] | None, others: Sequence[int] = ()) -> Dates:
-    """Return the parts of each column of dates or durations except the columns `others`; `parts` is `date_parts`."""
+def find_dates(table: Table | None, parts: str | Sequence[str] | None, categorical: Sequence[int] = ()) -> Dates:
+    """Return the parts of each column of dates or durations that is not in `categorical`; `parts` is `date_parts`."""
     dates: Dates = {}
     if table is None:
         return dates
-    skipped = set(others)
+    skipped = set(categorical)
     for feature, kind in _kinds(table):
         if feature in skipped:
             continue
@@ -113,10 +113,10 @@ def has_dates(table: Table) -> bool:
     return any(True for _ in _kinds(table))
 
 
-def check_same_kind(table: Table, dates: Dates, others: Iterable[int]) -> None:
-    """Raise ValueError if a column has dates now but had numbers in `fit`; the columns `others` were categorical."""
+def check_same_kind(table: Table, dates: Dates, categorical: Iterable[int]) -> None:
+    """Raise ValueError if a column has dates now but had numbers in `fit`; `categorical` columns may have them."""
     for feature, kind in _kinds(table):
-        if feature not in dates and feature not in others:
+        if feature not in dates and feature not in categorical:
             raise ValueError(f"X: {column_name(table, feature)} holds dates ({kind.type}), but was numeric in fit")
 
 
@@ -254,7 +254,7 @@ def _read_values(values: Any, is_duration: bool, zone: str | None, name: str) ->
     types = _DURATIONS if is_duration else _DATES
     other = next((value for value in present if not isinstance(value, types)), None)
     if other is not None:
-        raise ValueError(f"X: {name} holds dates, but also {other!r}")
+        raise ValueError(f"X: {name} holds {'durations' if is_duration else 'dates'}, but also {other!r}")
     if any((_zone(value) is None) != (zone is None) for value in present):
         raise ValueError(f"X: {name} holds dates with and without a time zone: use one of the two")
 
@@ -311,6 +311,7 @@ def _kind_of_objects(values: NDArray[Any]) -> _Kind | None:
     if not isinstance(first, _DATES):
         return None
     times = [value for value in values.tolist() if isinstance(value, datetime) and not is_missing(value)]
+    # Dates of several time zones are read in UTC. If only some have a zone, `_read_values` raises an error.
     zones = {_zone(value) for value in times} or {None}
     zone = zones.pop() if len(zones) == 1 else "UTC" if None not in zones else _zone(first)
     return _Kind(type(first).__name__, False, len(times) > 0 or isinstance(first, np.datetime64), zone)

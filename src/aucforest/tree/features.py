@@ -20,11 +20,11 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class FeatureBuffers(NamedTuple):
-    """Buffers for sampling features, (n_features,) each; `features` is 0, 1, 2, ... between nodes."""
+    """Buffers for sampling features, (n_features,) each."""
 
-    features: NDArray[np.int32]
-    sampled: NDArray[np.int32]
-    tried: NDArray[np.int32]
+    features: NDArray[np.int32]  # 0, 1, 2, ... between nodes
+    swapped: NDArray[np.int32]  # the index with which the first, second, ... feature was swapped
+    tried: NDArray[np.int32]  # the features to search
 
     @classmethod
     def of(cls, n_features: int) -> "FeatureBuffers":
@@ -63,7 +63,7 @@ def sample_features(node, n_wanted, n_sampled, n_tried, buffers):
         index = n_sampled + bounded(derive_key(node.key, FEATURE, n_sampled), len(features) - n_sampled)
         feature = features[index]
         features[index], features[n_sampled] = features[n_sampled], feature
-        buffers.sampled[n_sampled] = index
+        buffers.swapped[n_sampled] = index
         n_sampled += 1
         buffers.tried[n_tried] = feature
         n_tried += not _is_constant(node.columns, feature, node.samples)
@@ -72,11 +72,11 @@ def sample_features(node, n_wanted, n_sampled, n_tried, buffers):
 
 @bare_device
 def put_back(n_sampled, buffers):
-    """Restore the order of the features for the next node."""
+    """Undo the swaps of `sample_features`, so that the features are in order for the next node."""
     features = buffers.features
     while n_sampled > 0:
         n_sampled -= 1
-        index = buffers.sampled[n_sampled]
+        index = buffers.swapped[n_sampled]
         features[index], features[n_sampled] = features[n_sampled], features[index]
 
 
@@ -112,8 +112,8 @@ def threshold_between(least, greatest, key):
 def _sample_between(codes, feature, bins, key):
     """Sample a threshold uniformly between the least and the greatest of at least two codes (Geurts et al. 2006).
 
-    A code is located at the middle of its bin, which is the value of a bin of one value. An infinite end would make all
-    thresholds infinite. It is replaced by the nearest finite location plus or minus the finite range, or 1 without one.
+    A code is located at the middle of its bin, which is the value of a bin of one value. An infinite end is replaced by
+    the nearest finite location plus or minus the range of finite locations, or 1 if there is only one.
     """
     low, high = 0, len(codes) - 1
     least, greatest = location(bins, feature, codes[low]), location(bins, feature, codes[high])
@@ -138,6 +138,7 @@ def _sample_threshold(histogram, feature, bins, key, buffers):
     if len(codes) == 1:
         return 0, np.inf
     threshold = _sample_between(codes, feature, bins, key)
+    # Bisection that keeps at least one bin on each side.
     low, high = 0, len(codes) - 1
     while low + 1 < high:
         middle = (low + high) >> 1
