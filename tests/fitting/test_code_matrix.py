@@ -29,7 +29,7 @@ def fill(job, stops=(30, 60, 100)):
     matrix, start = open_matrix(job), 0
     for stop in stops:
         matrix.write(start, CODED[:, start:stop])
-        matrix.scored[:, 1] = start
+        matrix.values[:, 1] = start
         matrix.record(2 * stop, stop)
         start = stop
     return matrix
@@ -45,7 +45,7 @@ def test_it_goes_on_after_what_is_recorded(job):
     whole = open_matrix(job)
     assert np.array_equal(whole.codes, CODED)
     assert (whole.n_read, whole.n_written) == (200, 100)
-    assert whole.scored.tolist() == [[0.0, 30.0, 0.0]] * 2
+    assert whole.values.tolist() == [[0.0, 30.0, 0.0]] * 2
 
 
 @pytest.mark.parametrize(("byte", "n_good"), [(0, 0), (129, 0), (130, 30), (59, 30), (299, 60), (260, 60)])
@@ -68,7 +68,7 @@ def test_codes_beyond_the_bins_are_written_again(job):
 def test_chunks_that_do_not_rise_are_not_believed(job):
     matrix = fill(job)
     checksum = matrix._checksum(0, 100)
-    job.write(RECORD, {"chunks": np.array([[10, 101, checksum]]), "scored": matrix.scored})
+    job.write(RECORD, {"chunks": np.array([[10, 101, checksum]]), "scored": matrix.values})
     assert open_matrix(job).n_written == 0
 
 
