@@ -65,7 +65,23 @@ class TreeBasedClassifier(TreeExports):
             raise TypeError(sentence)
         return super().__new__(cls)
 
-    def set_params(self, **params: Any) -> Self:  # the docstring of `BaseEstimator` is inherited
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If there is no such parameter.
+        """
         if sentence := describe_foreign(type(self), params):
             raise ValueError(sentence)
         super().set_params(**params)
