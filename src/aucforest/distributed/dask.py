@@ -99,9 +99,10 @@ class DaskAUCForestClassifier(AUCForestClassifier):
     probabilities. A callable as `oob_score` is not supported.
 
     The results of a worker that dies are recomputed. A worker that stops responding is considered dead after
-    ``distributed.scheduler.worker-ttl``, 5 minutes by default; 60 s are enough, less is not, because workers do not
-    respond while they load compiled code. `fit` fails if a cluster has no workers, or no free memory, for 5 minutes.
-    Results are fetched directly from workers unless the client has ``direct_to_workers=False``.
+    ``distributed.scheduler.worker-ttl``, 5 minutes by default; 60 s are enough, much less is not, because workers do
+    not respond while they load compiled code. Connections to a dead worker time out after
+    ``distributed.comm.timeouts.connect``, 30 s by default. `fit` fails if a cluster has no workers, or no free memory,
+    for 5 minutes. Results are fetched directly from workers unless the client has ``direct_to_workers=False``.
 
     Examples
     --------

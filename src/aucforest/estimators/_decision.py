@@ -214,9 +214,9 @@ class DecisionModel(Model):
     def _check_target(self, target: Target, cost: Any) -> Any:
         """Return the threshold rule; raise ValueError if the labels do not allow a fit with this rule or scorer."""
         n_classes = len(target.classes)
-        find_positive(self.pos_label, target.classes)
         rule = resolve_threshold(self.threshold, cost, n_classes, len(target.labels))
         target.check_classes()
+        find_positive(self.pos_label, target.classes)
         check_scorer(self, target)
         check_groups_of_rule(rule, n_classes, target.few_groups)
         return rule

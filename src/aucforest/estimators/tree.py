@@ -105,8 +105,8 @@ class AUCTreeClassifier(TreeBasedClassifier):
     class frequency finds the best of all such splits. If constraints on the children rule out this split, the best
     allowed split in this order is used. With more classes, the categories are ordered by the first principal component
     of their class frequencies, where "auc" and "hellinger" give the classes equal weight. The best split can then be
-    missed, for about 1 % of the gain on average (:doc:`details </mathematics/trees>`). Categories that were not in the
-    node, or not in the training data, go to the same side as missing values.
+    missed, for up to about 1 % of the gain on average (:doc:`details </mathematics/trees>`). Categories that were not
+    in the node, or not in the training data, go to the same side as missing values.
 
     A custom criterion is a function ``f(left_totals, node_totals) -> score`` compiled by ``numba.njit``. Both arguments
     are float64 arrays of shape (n_classes,) in the order of ``classes_``: the weight of each class in the left child
