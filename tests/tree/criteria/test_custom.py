@@ -7,6 +7,7 @@ import numba
 import numpy as np
 import pytest
 
+from tests.estimators.data import own_auc
 from tests.tree.growing import Growth, grow
 from tests.tree.oracle import check_tree, random_data, weighings
 
@@ -23,19 +24,7 @@ def custom_gini(left, node):
     return decrease / weight
 
 
-@numba.njit
-def custom_auc(left, node):
-    """The AUC of a split, less 1/2, as a mean over pairs of classes."""
-    total, n_pairs = 0.0, 0
-    for i in range(len(node)):
-        for j in range(i):
-            if node[i] > 0 and node[j] > 0:
-                total += 0.5 * abs(left[i] / node[i] - left[j] / node[j])
-                n_pairs += 1
-    return total / n_pairs
-
-
-CUSTOM = {"gini": custom_gini, "auc": custom_auc}
+CUSTOM = {"gini": custom_gini, "auc": own_auc}
 
 
 @pytest.mark.parametrize("name", CUSTOM)
@@ -50,9 +39,9 @@ def test_every_node_holds_the_best_split_by_a_custom_criterion(name, n_classes, 
 
 def test_more_splits_than_are_scored_at_once():
     X, labels = random_data(0, 2, n_rows=600, n_values=250, missing=0.05)
-    check_tree(X, labels, Growth(custom_auc, max_depth=3))
+    check_tree(X, labels, Growth(own_auc, max_depth=3))
     labels[:50] = 2
-    check_tree(X, labels, Growth(custom_auc, max_depth=3))
+    check_tree(X, labels, Growth(own_auc, max_depth=3))
 
 
 def test_a_custom_criterion_keeps_monotonic_constraints():
