@@ -1,6 +1,6 @@
 """Columns of many categories: how well do forests and stacks rank, and are their out-of-bag scores right?
 
-    python benchmarks/many_categories.py tables [--sets NAME ...] [--folds N] [--models NAME ...]
+    python benchmarks/many_categories.py tables [--sets NAME ...] [--folds N] [--data-sets N] [--models NAME ...]
     python benchmarks/many_categories.py evaluation [--folds N] [--models NAME ...]
     python benchmarks/many_categories.py out-of-bag [--seeds N]
     python benchmarks/many_categories.py noise [--seeds N]
@@ -128,13 +128,14 @@ def make_stayers(
     return frame, labels
 
 
+# what makes a panel from a seed, and the first seed
 PANELS = {
-    "drift, 600 x 8, 30 %": partial(make_drift, 600, 8, 0.3, 0.9, 1),
-    "drift, 3000 x 5, 10 %": partial(make_drift, 3000, 5, 0.1, 0.5, 2),
-    "answers, 300 x 24": partial(make_answers, 300, 24, 3),
-    "answers, 150 x 40": partial(make_answers, 150, 40, 4),
-    "stayers, 600 x 8": partial(make_stayers, 600, 8, 0.45, 0.1, 6),
-    "stayers, 3000 x 3": partial(make_stayers, 3000, 3, 0.8, 0.03, 7),
+    "drift, 600 x 8, 30 %": (partial(make_drift, 600, 8, 0.3, 0.9), 1),
+    "drift, 3000 x 5, 10 %": (partial(make_drift, 3000, 5, 0.1, 0.5), 2),
+    "answers, 300 x 24": (partial(make_answers, 300, 24), 3),
+    "answers, 150 x 40": (partial(make_answers, 150, 40), 4),
+    "stayers, 600 x 8": (partial(make_stayers, 600, 8, 0.45, 0.1), 6),
+    "stayers, 3000 x 3": (partial(make_stayers, 3000, 3, 0.8, 0.03), 7),
 }
 
 
@@ -168,23 +169,27 @@ def make_models(categorical: list[str]) -> dict[str, Callable[[], Any]]:
     return models | {"LightGBM": lightgbm, "CatBoost": catboost}
 
 
-def score_table(name: str, X: pd.DataFrame, y: np.ndarray, options: argparse.Namespace) -> dict[str, np.ndarray]:
-    """Print and return the mean scores of every model: AUC, log loss, average precision and seconds."""
-    categorical, scores = list(X.select_dtypes("category").columns), {}
-    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))[: options.folds]
+def score_table(
+    name: str, tables: list[tuple[pd.DataFrame, np.ndarray]], options: argparse.Namespace
+) -> dict[str, np.ndarray]:
+    """Print and return the mean scores of every model over the folds of tables: AUC, log loss, precision, seconds."""
+    categorical, scores = list(tables[0][0].select_dtypes("category").columns), {}
     for model_name, maker in make_models(categorical).items():
         if model_name not in options.models:
             continue
         of_folds = []
-        for train, test in folds:
-            model, rows = maker(), X
-            if model_name == "CatBoost":
-                rows = X.assign(**{name: X[name].astype(object).fillna("missing").astype(str) for name in categorical})
-            start = time.perf_counter()
-            model.fit(rows.iloc[train], y[train])
-            seconds, proba = time.perf_counter() - start, model.predict_proba(rows.iloc[test])
-            precision = average_precision_score(y[test], proba[:, 1]) if proba.shape[1] == 2 else np.nan
-            of_folds.append((auc_of(y[test], proba), log_loss(y[test], proba), precision, seconds))
+        for X, y in tables:
+            folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))[: options.folds]
+            for train, test in folds:
+                model, rows = maker(), X
+                if model_name == "CatBoost":
+                    texts = {name: X[name].astype(object).fillna("missing").astype(str) for name in categorical}
+                    rows = X.assign(**texts)
+                start = time.perf_counter()
+                model.fit(rows.iloc[train], y[train])
+                seconds, proba = time.perf_counter() - start, model.predict_proba(rows.iloc[test])
+                precision = average_precision_score(y[test], proba[:, 1]) if proba.shape[1] == 2 else np.nan
+                of_folds.append((auc_of(y[test], proba), log_loss(y[test], proba), precision, seconds))
         scores[model_name] = np.mean(of_folds, axis=0)
         print(f"{name:33} {model_name:13}", "  ".join(f"{score:8.4f}" for score in scores[model_name]), flush=True)
     return scores
@@ -199,14 +204,15 @@ def run_tables(options: argparse.Namespace) -> None:
             continue
         if len(y) > MOST_ROWS and sources is IDENTIFIED:
             X, _, y, _ = train_test_split(X, y, train_size=MOST_ROWS, stratify=y, random_state=0)
-        found.append(score_table(name, X, y, options))
+        found.append(score_table(name, [(X, y)], options))
     if sources is DEVELOPMENT:
         for name in DESIGNS:
             if not options.sets or name in options.sets:
-                found.append(score_table(name, *make(name, 0), options))
-        for name, make_panel in PANELS.items():
+                found.append(score_table(name, [make(name, seed) for seed in range(options.data_sets)], options))
+        for name, (make_panel, first) in PANELS.items():
             if not options.sets or name in options.sets:
-                found.append(score_table(name, *make_panel(), options))
+                panels = [make_panel(first + seed) for seed in range(options.data_sets)]
+                found.append(score_table(name, panels, options))
     for model_name in options.models:
         means = np.nanmean([scores[model_name] for scores in found], axis=0)
         print(f"{'mean':33} {model_name:13}", "  ".join(f"{score:8.4f}" for score in means))
@@ -339,6 +345,7 @@ def main() -> None:
     parser.add_argument("command", choices=("tables", "evaluation", "out-of-bag", "noise", "flights", "scale"))
     parser.add_argument("--sets", nargs="*")
     parser.add_argument("--folds", type=int, default=2)
+    parser.add_argument("--data-sets", type=int, default=1, help="data sets of each synthetic design and panel")
     parser.add_argument("--models", nargs="*", default=["forest", "sets", "stack"])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--rows", type=int, default=1_000_000)

@@ -1,6 +1,7 @@
 """How much nodes lean on their ancestors: amounts that are given, and the choice among them out of bag."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
@@ -10,12 +11,15 @@ from aucforest.estimators import _evidence
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
 from aucforest.estimators._forest_fit import _Variants
+from aucforest.estimators._mixture import ENCODING_STRENGTH
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.tables.target_rates import SETS
+from aucforest.tree.prediction import PackedTrees
 from tests.estimators.data import UNSCORED, assert_same_fit, digest, make_table, small_forest
 from tests.reference import shrinkage as reference
 from tests.reference.metrics import hand_till
+from tests.reference.optimism import optimism as optimism_by_definition
 
 X, Y = make_table(n_rows=240, missing=0.1)
 X3, Y3 = make_table(n_rows=240, n_classes=3, seed=1)
@@ -180,6 +184,62 @@ def test_sums_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
     one, *others = (AUCForestClassifier(40, n_jobs=n, **params).fit(given, labels, weight) for n in (1, 2, 5))
     for other in others:
         assert_same_fit(one, other)
+
+
+def noise_table(n_classes, kind):
+    """Return features and labels that have nothing to do with each other, and weights or None."""
+    random = np.random.default_rng(8)
+    if kind == "numbers":
+        X = random.normal(size=(240, 2))
+    else:
+        shop = pd.Categorical(random.integers(0, 60, 240).astype(str))
+        X = pd.DataFrame({"x": random.normal(size=240), "shop": shop})
+    weight = random.choice([0.0, 0.5, 1.0, 2.0], 240) if kind == "weights" else None
+    return X, random.permutation(np.arange(240) * n_classes // 240), weight
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+@pytest.mark.parametrize("shrinkage", ["auto", 2.0])
+@pytest.mark.parametrize(
+    ("n_classes", "kind", "is_chosen"),
+    [(2, "numbers", False), (2, "categories", True), (2, "weights", True), (3, "categories", True)],
+    ids=["numbers", "two", "weights", "three"],
+)
+def test_the_optimism_of_choices_equals_that_by_definition(n_classes, kind, is_chosen, shrinkage):
+    """Without encodings to choose from and with a given shrinkage, nothing is chosen."""
+    X, y, weight = noise_table(n_classes, kind)
+    params = {"criterion": "gini", "calibration": None, "random_state": 1, "shrinkage": shrinkage}
+    forest = AUCForestClassifier(60, oob_score=True, **params).fit(X, y, weight)
+    rows, kept = training_rows(forest, X, y, weight), np.arange(240) if weight is None else np.flatnonzero(weight)
+    packed, is_auto = PackedTrees(forest.trees_), shrinkage == "auto"
+    weights = None if weight is None else weight[kept]
+    unit = 1.0 if weights is None else weights.mean()
+    leaves = packed.find_leaves(np.require(rows.take(kept), np.float64, "C"))
+    by_amount = [
+        np.array([
+            np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount * unit))[of_tree]
+            for tree, of_tree in zip(forest.trees_, leaves)
+        ])
+        for amount in (AMOUNTS if is_auto else [_evidence.WEIGHED_BY, shrinkage])
+    ]  # fmt: skip
+    encodings = np.array([("sets", "rates", "interactions").index(name) for name in forest.encodings_ or ["sets"] * 60])
+    prior = list(AMOUNTS).index(forest._prior_amount) if is_auto else 1
+    is_out, parts = (rows.counts(range(60))[kept] == 0).T, parts_of_rows(y[kept], None)
+    expected = optimism_by_definition(
+        by_amount, is_out, encodings, y[kept], parts, prior, ENCODING_STRENGTH, weights, is_chosen=is_auto
+    )
+    assert (forest.oob_optimism_ != 0.0) == (is_chosen or is_auto)
+    assert forest.oob_optimism_ == pytest.approx(expected, abs=1e-12)
+    forest.set_params(oob_score=False).fit(X, y, weight)
+    assert not hasattr(forest, "oob_optimism_")
+
+
+def test_the_optimism_is_subtracted_from_the_score(monkeypatch):
+    X, y, _ = noise_table(2, "categories")
+    forest = AUCForestClassifier(60, oob_score=True, random_state=1).fit(X, y)
+    monkeypatch.setattr(_evidence.OutOfBagScores, "optimism", lambda *args, **params: 0.0)
+    other = AUCForestClassifier(60, oob_score=True, random_state=1).fit(X, y)
+    assert forest.oob_score_ == pytest.approx(other.oob_score_ - forest.oob_optimism_, abs=1e-12)
 
 
 def test_a_warm_start_chooses_anew():

@@ -135,7 +135,7 @@ def test_training_rows_are_known_without_their_weights():
 
 
 def test_a_stack_is_compared_with_its_own_out_of_bag_rows():
-    stack = AUCStackingClassifier(small_forest(40), oob_score=True).fit(X[:200], Y[:200])
+    stack = AUCStackingClassifier(small_forest(40, random_state=4), oob_score=True).fit(X[:200], Y[:200])
     proba = stack.predict_proba(X)
     known = trained_on(stack, X[:200], Y[:200], None, proba[:200])
     assert known.endswith(f"the ROC AUC of out-of-bag rows is {stack.oob_score_:.4f}")

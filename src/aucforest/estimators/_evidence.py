@@ -1,6 +1,6 @@
 """Out-of-bag predictions of the first trees of a forest, used to choose mixture, shrinkage and calibration."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -245,7 +245,7 @@ class OutOfBagScores:
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
-        index = int(np.searchsorted(self._amounts, amount))
+        index = self._index_of(amount)
         halves = [Sums(total[..., index], n_trees) for total, n_trees in self._halves()]
         if self._n_classes == 2:
             halves = [Sums(np.hstack((n_trees[:, None] - total, total)), n_trees) for total, n_trees in halves]
@@ -301,26 +301,90 @@ class OutOfBagScores:
         encoding, at most 0 for others, and -inf for dropped encodings, which have no trees. Each AUC is at the best
         amount of shrinkage, because few trees on rates need more than a whole forest.
         """
-        n_added = self._n_added.reshape(-1, self._n_encodings).sum(axis=0)
-        candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding, n_added)]
-        scores = self._score(candidates, self._weights[None])[:, 0].reshape(self._n_encodings, -1)
-        if np.any(np.isnan(scores)):
-            return np.full(self._n_encodings, np.nan)
-        best_scores = np.where(n_added > 0, scores.max(axis=1), -np.inf)
-        best = int(np.argmax(best_scores))
-        chosen = [candidates[row * len(self._amounts) + i] for row, i in enumerate(scores.argmax(axis=1).tolist())]
-        without = self._score(chosen, self._jackknife())
-        errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
-        # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
-        return (best_scores - best_scores[best]) / np.maximum(errors, 1e-6)
+        candidates = self._with_more_of_each()
+        scores = self._score(candidates, self._weights[None]).reshape(self._n_encodings, -1, 1)
+        chosen = [candidates[row * len(self._amounts) + i] for row, i in enumerate(scores[..., 0].argmax(axis=1))]
+        return self._compare_encodings(scores, self._score(chosen, self._jackknife()))[0]
 
-    def _with_more(self, encoding: int, n_added: NDArray[np.int64]) -> list[Sums]:
-        """Return the sums over all trees with additional trees of one encoding, for every amount of shrinkage."""
-        weights = np.ones(len(n_added))
-        weights[encoding] += n_added.mean() / max(n_added[encoding], 1)
-        total = np.tensordot(weights, self._sums.whole.sum(axis=0), axes=1)
-        n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(n_added), len(self._truth)).sum(axis=0)
-        return [Sums(total[..., index], weights @ n_trees) for index in range(len(self._amounts))]
+    def _compare_encodings(self, scores: NDArray[np.float64], without: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the gains of encodings for several row weights, (n_weights, n_encodings); NaN if one is not defined.
+
+        `scores` are AUCs by encoding, amount and row weights, and `without` are those of the jackknife by encoding.
+        """
+        if np.any(np.isnan(scores)):
+            return np.full((scores.shape[2], self._n_encodings), np.nan)
+        best_scores = np.where(self._n_added_by_encoding > 0, scores.max(axis=1).T, -np.inf)
+        errors = np.sqrt((N_PARTS - 1) * np.var(without - without[np.argmax(best_scores[0])], axis=1))
+        # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
+        return (best_scores - best_scores.max(axis=1, keepdims=True)) / np.maximum(errors, 1e-6)
+
+    @property
+    def _n_added_by_encoding(self) -> NDArray[np.int64]:
+        """The number of added trees of each encoding."""
+        return self._n_added.reshape(-1, self._n_encodings).sum(axis=0)
+
+    def _with_more_of_each(self) -> list[Sums]:
+        """Return the sums over all trees with additional trees of each encoding in turn, for every amount."""
+        n_added = self._n_added_by_encoding
+        more = np.diag(n_added.mean() / np.maximum(n_added, 1))
+        return [sums for factors in 1.0 + more for sums in self._weighted(factors)]
+
+    def _weighted(self, factors: NDArray[np.float64]) -> list[Sums]:
+        """Return the sums over all trees for every amount, with a factor for the trees of each encoding."""
+        total = np.tensordot(factors, self._sums.whole.sum(axis=0), axes=1)
+        n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(factors), len(self._truth)).sum(axis=0)
+        return [Sums(total[..., index], factors @ n_trees) for index in range(len(self._amounts))]
+
+    def optimism(
+        self, amount: float, *, is_chosen: bool, weigh: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    ) -> float:
+        """Return by how much the AUC is too high because shrinkage and weights of encodings were chosen by it.
+
+        The choice is repeated without each part of the rows. The result is the mean over parts of the AUC of the part
+        by the choice from all rows, minus its AUC by the choice without it. With `is_chosen`, `amount` is the prior of
+        `choose_amount`, else it is given. `weigh` returns the weights of encodings from their gains. Variants are not
+        chosen again: on noise, their choice raises the AUC by less than 0.001.
+        """
+        if not is_chosen and self._n_encodings == 1:
+            return 0.0
+        without = self._jackknife()
+        weights, prior = np.vstack((self._weights, without, self._weights - without)), self._index_of(amount)
+        by_factors: dict[bytes, NDArray[np.float64]] = {}
+        scores_of_parts = []
+        for choice, factors in enumerate(self._factors(weights[: 1 + N_PARTS], weigh)):
+            if factors.tobytes() not in by_factors:
+                by_factors[factors.tobytes()] = self._score(self._weighted(factors), weights, self._calibration)
+            scores, index = by_factors[factors.tobytes()], prior
+            best = int(np.argmax(scores[:, choice]))
+            differences = scores[best] - scores[prior]
+            if is_chosen and _is_clear(differences[choice], differences[1 : 1 + N_PARTS]):
+                index = best
+            scores_of_parts.append(scores[index, 1 + N_PARTS :])
+        by_all, *by_others = scores_of_parts
+        differences = by_all - np.diagonal(by_others)
+        differences = differences[np.isfinite(differences)]
+        return float(differences.mean()) if len(differences) > 0 else 0.0
+
+    def _factors(
+        self, weights: NDArray[np.float64], weigh: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Return factors for the trees of each encoding, for which they have the weights that several row weights give.
+
+        The first row weights are those of all rows, and the others those of the jackknife.
+        """
+        n_added = self._n_added_by_encoding
+        if self._n_encodings == 1:
+            return np.ones((len(weights), 1))
+        scores = self._score(self._with_more_of_each(), weights).reshape(self._n_encodings, -1, len(weights))
+        best = scores[:, :, :1].argmax(axis=1)[:, :, None]
+        gains = self._compare_encodings(scores, np.take_along_axis(scores[:, :, 1:], best, axis=1)[:, 0])
+        if np.any(np.isnan(gains)):
+            return np.ones((len(weights), self._n_encodings))
+        return np.array([weigh(each) for each in gains]) * n_added.sum() / np.maximum(n_added, 1)
+
+    def _index_of(self, amount: float) -> int:
+        """Return the index of an amount of shrinkage."""
+        return int(np.searchsorted(self._amounts, amount))
 
     def choose_amount(self, n_trees: int, prior: float) -> float:
         """Return the amount of shrinkage with the best estimated AUC for a forest of n_trees trees.
@@ -342,8 +406,13 @@ class OutOfBagScores:
 
         scores = score(range(len(AMOUNTS)), self._weights[None])[:, 0]
         # The AUC of a half is undefined if the half has no trees, or if its out-of-bag rows have only one class.
-        best, index = int(np.argmax(scores)), int(np.searchsorted(AMOUNTS, prior))
-        if best == index or np.any(np.isnan(scores)):
+        best, index = int(np.argmax(scores)), self._index_of(prior)
+        if np.any(np.isnan(scores)) or best == index:
             return prior
-        error = np.sqrt((N_PARTS - 1) * np.var(np.subtract(*score([best, index], self._jackknife()))))
-        return float(AMOUNTS[best]) if scores[best] - scores[index] > _STANDARD_ERRORS * error else prior
+        without = np.subtract(*score([best, index], self._jackknife()))
+        return float(AMOUNTS[best]) if _is_clear(scores[best] - scores[index], without) else prior
+
+
+def _is_clear(gain: float, without: NDArray[np.float64]) -> bool:
+    """Return whether a gain is larger than its standard error times a constant, given the gains of the jackknife."""
+    return bool(gain > _STANDARD_ERRORS * np.sqrt((N_PARTS - 1) * np.var(without)))

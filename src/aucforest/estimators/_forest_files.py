@@ -175,6 +175,7 @@ DECISION = (
     Field("prevalence_", by_class, _are_positive_frequencies, is_optional=True),
     Field("threshold_std_", is_optional=True),
     Field("oob_score_", is_optional=True),
+    Field("oob_optimism_", is_optional=True),
     Field(
         "oob_decision_function_",
         lambda model: (-1, *by_class(model)),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -25,7 +26,14 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
-from aucforest.estimators._mixture import ENCODING_STRENGTH, STRENGTH, Mixture, assign_encodings, describe_alternatives
+from aucforest.estimators._mixture import (
+    ENCODING_STRENGTH,
+    STRENGTH,
+    Mixture,
+    assign_encodings,
+    describe_alternatives,
+    weights_of,
+)
 from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
@@ -180,7 +188,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self.dispersion_ = self._estimate_dispersion(rows)
         sums = self._set_threshold(rule, rows)
         if self.oob_score and rows is not None and sums is not None:
-            self._score_out_of_bag(rows, sums, rule)
+            self._score_out_of_bag(rows, sums, rule, scores)
 
     def _set_sampling(self, target: Target, seed: int, records: list[SampleRecord]) -> None:
         """Set the positive class and the attributes by which the bootstrap samples can be sampled again."""
@@ -194,12 +202,13 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         spec = FitSpec.resolve(
             self._params(), target, table.names, table.n_features, start.seed, len(start.trees), table.dates, rates
         )
-        is_chosen = len(spec.variant_names) > 1 or self.shrinkage == "auto" or self.calibration is not None
+        n_encodings = len(spec.encodings) if table.may_have_rates else 1
+        is_mixed = len(spec.variant_names) > 1 or n_encodings > 1
         evidence_bytes, scored, compared = 0, spec.scored, spec.compared
-        if self.bootstrap and target.is_evidence and is_chosen:
+        if self.bootstrap and target.is_evidence and (is_mixed or self.shrinkage == "auto" or self.calibration):
             n_variants = len({*spec.variant_names, *start.variants})
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
-            n_variants *= len(spec.encodings) if table.may_have_rates else 1
+            n_variants *= n_encodings
             evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, len(amounts_to_score(self.shrinkage)))
         if self.bootstrap and is_roc_auc(self.oob_score):
             compared = rows_to_compare(target.kept_labels, n_classes, n_trees, start.seed)
@@ -303,14 +312,19 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         if len(encoding_mixture.weights) > 1:
             encoding_mixture.weigh(scores.encoding_gains(), ENCODING_STRENGTH)
 
+    @property
+    def _prior_amount(self) -> float:
+        """The amount of shrinkage where out-of-bag scores do not choose another one."""
+        return PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
+
     def _shrink(self, scores: OutOfBagScores | None, unit: float, kept: "ForestFit | None") -> None:
         """Shrink trees by `shrinkage_` times `unit`: the parameter, that of `kept`, or one chosen out of bag."""
-        prior = PRIOR if set(self.encodings_) <= {SETS} else PRIOR_WITH_RATES
         if self.shrinkage != "auto":
             self.shrinkage_ = float(self.shrinkage or 0.0)
         elif kept is not None:
             self.shrinkage_ = kept.shrinkage_
         else:
+            prior = self._prior_amount
             self.shrinkage_ = prior if scores is None else scores.choose_amount(len(self.trees_), prior)
         self.trees_ = [tree.shrunk(self.shrinkage_ * unit) for tree in self.trees_]
 
@@ -379,7 +393,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         """Tune the threshold on out-of-bag predictions for the training data, which are passed again."""
         self._set_threshold(threshold, rows_to_tune_on(self, threshold, X, y, sample_weight))
 
-    def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any) -> None:
+    def _score_out_of_bag(self, rows: TrainingRows, sums: Sums, threshold: Any, scores: OutOfBagScores | None) -> None:
         """Set the out-of-bag probabilities, NaN for rows that are never out of bag, and the out-of-bag score."""
         total, n_trees = sums
         seen = n_trees > 0
@@ -392,11 +406,17 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
         score = score_out_of_bag(self, rule, proba, rows.without_rates, rows.bags.groups_of)
         if np.isfinite(score) and is_roc_auc(self.oob_score):
+            self.oob_optimism_ = 0.0 if scores is None else self._estimate_optimism(scores)
             pairs = OutOfBagPairs(self, rows, self.n_jobs)
             score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
             if np.isnan(score):
                 warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_)
         self.oob_score_ = score
+
+    def _estimate_optimism(self, scores: OutOfBagScores) -> float:
+        """Return by how much the choices of shrinkage and encodings make their out-of-bag ROC AUC too high."""
+        weigh, is_chosen = partial(weights_of, strength=ENCODING_STRENGTH), self.shrinkage == "auto"
+        return scores.optimism(self._prior_amount if is_chosen else self.shrinkage_, is_chosen=is_chosen, weigh=weigh)
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError if an option needs a bootstrap, or trees sampled in one way, which the forest does not have.

@@ -32,6 +32,12 @@ def describe_alternatives(
     return {name: np.array(each) for name, each in names.items()} | numbers
 
 
+def weights_of(gains: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
+    """Return the weights of variants or encodings, given their gains."""
+    weights = np.exp(strength * (gains - gains.max()))
+    return weights / weights.sum()
+
+
 def assign_encodings(
     weights: NDArray[np.float64], variants: Sequence[int], existing: Sequence[int | None]
 ) -> list[int]:
@@ -97,8 +103,7 @@ class Mixture:
     def weigh(self, gains: NDArray[np.float64], strength: float) -> None:
         """Set the weights of the variants from their gains; the weights do not change if an AUC is not defined."""
         if not np.any(np.isnan(gains)):
-            weights = np.exp(strength * (gains - gains.max()))
-            self.weights = weights / weights.sum()
+            self.weights = weights_of(gains, strength)
 
     def drop(self) -> bool:
         """Set weights below 1 % to 0, and return whether there are any."""

@@ -257,10 +257,14 @@ class AUCForestClassifier(ForestFit):
         The out-of-bag score. The ROC AUC compares each pair of samples by the trees for which both are out of bag, and
         is extrapolated to the number of trees for which a single sample is out of bag. The ROC AUC of
         ``oob_decision_function_`` would be too low, by any amount if many samples are alike. NaN with a warning if one
-        of two classes has a single sample. Other scores use ``oob_decision_function_``. If they score labels and the
-        threshold is tuned, each tenth of the samples (or groups) is labeled by a threshold that is tuned on the others.
-        The score is slightly optimistic if `shrinkage` or the mixture were chosen on the same samples: choosing
-        `shrinkage` raises the ROC AUC of pure noise by 0.007 (1000 samples, 50 of them positive).
+        of two classes has a single sample. ``oob_optimism_`` is subtracted. Other scores use ``oob_decision_function_``
+        and are slightly optimistic, because shrinkage and mixture are chosen on the same samples. If they score labels
+        and the threshold is tuned, each tenth of the samples (or groups) is labeled by a threshold that is tuned on the
+        others.
+    oob_optimism_ : float
+        By how much the choice of shrinkage and encodings makes their own out-of-bag ROC AUC too high: the mean
+        difference in the ROC AUC of a tenth of the samples (or groups) from a choice without them. Only defined if
+        `oob_score` is the ROC AUC.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Out-of-bag probabilities. NaN for samples of weight 0 and for samples in the bootstrap samples of all trees.
 

@@ -136,6 +136,7 @@ class OutOfBagPairs:
     def __init__(self, forest: Any, training: TrainingRows, n_jobs: int | None) -> None:
         n_classes, seed, n_trees = len(forest.classes_), forest._seed, len(forest.trees_)
         self._n_classes, self._n_jobs = n_classes, n_jobs
+        self._optimism = getattr(forest, "oob_optimism_", 0.0)  # only defined if `fit` scored the ROC AUC
         kept = training.bags.all_kept
         rows = kept[rows_to_compare(training.labels[kept], n_classes, n_trees, seed)]
         # Each half gets a random one of two consecutive trees, so the first trees have the halves of a smaller forest.
@@ -177,14 +178,15 @@ class OutOfBagPairs:
         """Return the corrected ROC AUC of the first n_trees trees, given the ROC AUC of out-of-bag probabilities.
 
         `proba` are the out-of-bag probabilities of the rows `seen`, which are in ascending order. The correction is the
-        ROC AUC of the compared rows by pairs minus their ROC AUC by out-of-bag probabilities. NaN if one of two classes
-        has a single row, because the trees for which it is out of bag have no training row of its class.
+        ROC AUC of the compared rows by pairs minus their ROC AUC by out-of-bag probabilities, minus ``oob_optimism_``.
+        NaN if one of two classes has a single row, because the trees for which it is out of bag have no training row of
+        its class.
         """
         if self._n_classes == 2 and 1 in np.diff(self._starts):
             return float("nan")
         by_pairs = self._score(n_trees) if len(self._rows) > 0 else float("nan")
         if np.isnan(by_pairs):
-            return score
+            return float(np.clip(score - self._optimism, 0.0, 1.0))
         is_seen = self._is_out[:n_trees].any(axis=0)
         rows, labels = self._rows[is_seen], self._labels[is_seen]
         if self._n_classes == 2:
@@ -193,7 +195,7 @@ class OutOfBagPairs:
             n_out = self._is_out[:n_trees, is_seen].sum(axis=0)
             of_rows = (self._proba[:, :n_trees, is_seen].sum(axis=1) / n_out).T
         bias = class_roc_auc(labels, of_rows, self._weights[is_seen]) - by_pairs
-        return float(np.clip(score - bias, 0.0, 1.0))
+        return float(np.clip(score - bias - self._optimism, 0.0, 1.0))
 
     def _score(self, n_trees: int) -> float:
         """Return the ROC AUC by pairs of the first n_trees trees, extrapolated to the out-of-bag trees of one row."""
