@@ -80,6 +80,33 @@ def test_scores_do_not_depend_on_labels_of_the_same_fold(monkeypatch):
     assert not np.array_equal(one.scores[fold == 1], two.scores[fold == 1])
 
 
+def test_the_number_of_stages_has_the_lowest_loss_of_all_folds(monkeypatch):
+    """Series that stop first go on as if they had not stopped."""
+    monkeypatch.setattr(_boosted, "_PATIENCE", 3)
+    X, y = make_rows(200, seed=2)
+    fold, n_stages, losses = folds(len(y)), [], []
+
+    def record(booster, keys):
+        losses.append(add_stage(booster, keys))
+        n_stages.append(len(booster.state.trees))
+        return losses[-1]
+
+    add_stage = Booster.add_stage
+    monkeypatch.setattr(Booster, "add_stage", record)
+    found = fit(X, y, fold, n_jobs=1)
+    # A series begins or goes on where the number of stages does not increase by one.
+    starts = [0, *(i for i in range(1, len(n_stages)) if n_stages[i] != n_stages[i - 1] + 1)]
+    lengths = np.diff([*starts, len(n_stages)])
+    assert len(starts) > 5  # so some series went on
+    n_longest = max(lengths[:5])
+    assert max(n_stages) == n_longest
+    monkeypatch.setattr(_boosted, "_PATIENCE", 1000)
+    losses.clear()
+    fit(X, y, fold, n_jobs=1)
+    total = np.reshape(losses, (5, -1))[:, :n_longest].sum(axis=0)
+    assert len(found.model.trees_) == 5 * (1 + np.argmin(total))
+
+
 def test_threads_do_not_matter_for_target_rates():
     X, y = make_rated(400)
     one, two = (fit(X, y, folds(len(y)), n_jobs=n_jobs) for n_jobs in (1, 2))
@@ -115,9 +142,9 @@ def test_target_rates_are_those_of_the_forest(sampling, monkeypatch):
     """If the forest samples classes at different rates, left-out rows and rows of the fit have rates of one scale."""
     random, means = np.random.default_rng(0), []
 
-    def record(growth, rows):
+    def record(growth, rows, state):
         means.append((rows.values[:, -1].mean(), rows.held_out[:, -1].mean()))
-        return Booster(growth, rows)
+        return Booster(growth, rows, state)
 
     monkeypatch.setattr(_boosted, "Booster", record)
     shop, rates = random.integers(0, 60, 1500), random.beta(0.3, 4.0, 60)

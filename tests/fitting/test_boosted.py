@@ -57,7 +57,7 @@ def test_steps_and_losses_are_those_of_the_reference(n_classes):
     weights = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
     booster = booster_of(X, y, weights, max_depth=3)
     losses = add_stages(booster, 4, n_classes)
-    scores, trees = np.tile(start_of(y, weights), (len(y), 1)), iter(booster.trees)
+    scores, trees = np.tile(start_of(y, weights), (len(y), 1)), iter(booster.state.trees)
     for loss in losses:
         proba = probabilities(scores)
         for k in boosted_classes(n_classes):
@@ -71,7 +71,7 @@ def test_steps_and_losses_are_those_of_the_reference(n_classes):
             if n_classes == 2:
                 scores[:, 0] -= [expected[leaf] for leaf in leaves.tolist()]
         assert loss == pytest.approx(-np.sum(np.log(probabilities(scores)[np.arange(len(y)), y])))
-    found = sum_steps(booster.trees, X, n_classes) + start_of(y, weights)
+    found = sum_steps(booster.state.trees, X, n_classes) + start_of(y, weights)
     np.testing.assert_allclose(found, scores, atol=1e-10)
 
 
@@ -82,8 +82,8 @@ def test_the_first_split_has_the_greatest_increase(seed, n_classes, later):
     weights = np.random.default_rng(seed).uniform(0.5, 1.5, len(y))
     booster, n_each = booster_of(X, y, weights, max_depth=1), len(boosted_classes(n_classes))
     add_stages(booster, 2, n_classes)
-    boosted = booster.trees[n_each if later else 0]
-    before = sum_steps(booster.trees[:n_each] if later else [], X, n_classes) + start_of(y, weights)
+    boosted = booster.state.trees[n_each if later else 0]
+    before = sum_steps(booster.state.trees[:n_each] if later else [], X, n_classes) + start_of(y, weights)
     errors = (y == boosted.k) - probabilities(before)[:, boosted.k]
     best = best_increase(X, errors, weights, 5)
     if boosted.tree.feature[0] == LEAF:
@@ -98,7 +98,7 @@ def test_steps_of_inner_nodes_are_means_over_rows():
     weights = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
     booster = booster_of(X, y, weights, max_depth=4)
     add_stages(booster, 3, 2)
-    for boosted in booster.trees:
+    for boosted in booster.state.trees:
         leaves = leaves_of(boosted, X)
         assert boosted.steps[0] == pytest.approx(np.average(boosted.steps[leaves], weights=weights))
         assert boosted.tree.weight[0] == pytest.approx(weights.sum())
@@ -111,8 +111,8 @@ def test_rows_are_in_the_leaves_that_they_grew(dtype, max_bins):
     X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     booster = booster_of(X.astype(dtype), y, max_bins=max_bins, max_depth=5)
     add_stages(booster, 1, 2)
-    tree = booster.trees[0].tree
-    counts = np.bincount(leaves_of(booster.trees[0], X.astype(dtype)), minlength=tree.n_nodes)
+    tree = booster.state.trees[0].tree
+    counts = np.bincount(leaves_of(booster.state.trees[0], X.astype(dtype)), minlength=tree.n_nodes)
     np.testing.assert_array_equal(counts[tree.is_leaf], tree.n_samples[tree.is_leaf])
     np.testing.assert_array_equal(tree.weight, tree.n_samples)
 
@@ -124,7 +124,7 @@ def test_a_weight_of_two_is_about_two_rows():
     copied = booster_of(np.vstack((X, X[twice])), np.append(y, y[twice]), max_depth=2, min_samples_leaf=20)
     for booster in (weighted, copied):
         add_stages(booster, 5, 2)
-    found, expected = (sum_steps(booster.trees, X, 2)[:, 1] for booster in (weighted, copied))
+    found, expected = (sum_steps(booster.state.trees, X, 2)[:, 1] for booster in (weighted, copied))
     assert np.corrcoef(found, expected)[0, 1] > 0.99
     np.testing.assert_allclose(found, expected, atol=0.1)
 
@@ -136,7 +136,7 @@ def test_very_different_weights_have_finite_steps(least):
     y[100:] = np.arange(100) % 10 != 0
     booster = booster_of(X, y, np.where(X[:, 0] > 0.0, 1.0, least), max_depth=4)
     assert np.all(np.isfinite(add_stages(booster, 5, 2)))
-    assert all(np.all(np.isfinite(boosted.steps)) for boosted in booster.trees)
+    assert all(np.all(np.isfinite(boosted.steps)) for boosted in booster.state.trees)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -164,6 +164,6 @@ def test_rows_of_small_errors_are_left_out_of_a_tree_but_not_of_its_steps():
     y[:8] = 1 - y[:8]
     booster = booster_of(X, y, max_depth=3)
     add_stages(booster, 80, 2)
-    last = booster.trees[-1]
+    last = booster.state.trees[-1]
     assert last.tree.n_samples[0] < len(y)
     assert last.tree.weight[0] == len(y)

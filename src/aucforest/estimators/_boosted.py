@@ -22,7 +22,14 @@ from numpy.typing import NDArray
 from aucforest._progress import progress_bar
 from aucforest.estimators._class_sample import class_frequencies
 from aucforest.estimators.forest import AUCForestClassifier
-from aucforest.fitting.boosted import BoostedTree, Booster, BoostingRows, boosted_classes, sum_steps
+from aucforest.fitting.boosted import (
+    BoostedTree,
+    Booster,
+    BoostingRows,
+    BoostingState,
+    boosted_classes,
+    sum_steps,
+)
 from aucforest.fitting.bootstrap import SampleRecord
 from aucforest.fitting.encodings import encode_sample
 from aucforest.fitting.growing import thread_map
@@ -46,9 +53,9 @@ _PARAMS: dict[str, Any] = {
     "shrinkage": None,
     "calibration": None,
 }
-# A series ends when the log loss of its fold was lowest _PATIENCE stages ago, or after _MOST_STAGES stages or
+# All series end when the log loss of each fold was lowest _PATIENCE stages ago, or after _MOST_STAGES stages or
 # _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
-_PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 300, 1200
+_PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 600, 2400
 # Boosted trees are left out for fewer rows, for which a fit would take several times as long and be no better, and for
 # more classes, which would have few trees each.
 LEAST_ROWS, MOST_CLASSES = 500, 50
@@ -164,29 +171,37 @@ def _fit_series(
     n_each, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
     n_most = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
 
-    def fit(k: int) -> tuple[list[BoostedTree], list[float]]:
+    def add_stages(k: int, state: BoostingState | None = None, n_stages: int = 0) -> tuple[BoostingState, list[float]]:
+        """Return the state and the losses after `n_stages` stages, or if it is 0, when the lowest loss is long ago."""
         keys = tree_keys(seed, range(k * n_most * n_each, (k + 1) * n_most * n_each))
-        booster, losses = Booster(*rows.take(growth, fold == k, keys[0])), []
-        for first in range(0, len(keys), n_each):
+        booster, losses = Booster(*rows.take(growth, fold == k, keys[0]), state), list[float]()
+        first = len(booster.state.trees)
+        for start in range(first, (n_stages or n_most) * n_each, n_each):
             if stopped.is_set():
                 break
-            losses.append(booster.add_stage(keys[first : first + n_each]))
+            losses.append(booster.add_stage(keys[start : start + n_each]))
             progress.update()
-            if len(losses) - int(np.argmin(losses)) > _PATIENCE:
+            if n_stages == 0 and len(losses) - int(np.argmin(losses)) > _PATIENCE:
                 break
-        progress.update(n_most - len(losses))  # stages that are not needed
-        return booster.trees, losses
+        return booster.state, losses
 
+    n_threads = forest.n_jobs
     try:
         with progress_bar(total=n_most * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
-            series = list(thread_map(forest.n_jobs)(fit, folds))
+            states, losses = map(list, zip(*thread_map(n_threads)(add_stages, folds)))
+            # The loss of all folds is compared, so series that stopped before the longest one go on.
+            n_stages = max(map(len, losses))
+            short = [i for i, of_fold in enumerate(losses) if len(of_fold) < n_stages]
+            more = thread_map(n_threads)(lambda i: add_stages(folds[i], states[i], n_stages), short)
+            for i, (_, further) in zip(short, more):
+                losses[i] += further
+            progress.update(progress.total - progress.n)  # stages that are not needed
     finally:
         # Threads that still grow trees stop when the fit is interrupted.
         stopped.set()
-    n_common = min(len(losses) for _, losses in series)
-    total = np.sum([losses[:n_common] for _, losses in series], axis=0)
-    n_stages = 1 + int(np.argmin(total))
-    return float(total.min()), {k: trees[: n_stages * n_each] for k, (trees, _) in zip(folds, series)}
+    total = np.sum(losses, axis=0)
+    n_best = 1 + int(np.argmin(total))
+    return float(total.min()), {k: state.trees[: n_best * n_each] for k, state in zip(folds, states)}
 
 
 def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
@@ -199,12 +214,13 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     n_features = table.n_features + (0 if table.rates is None else table.rates.n_features)
     # Each thread has the features and codes of the rows, their scores and probabilities, and a few numbers for each.
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
+    score_bytes = model.n_estimators * 8 * n_classes * n_rows  # of all series, which may go on
     n_nodes = min(2 ** (spec.params.max_depth + 1), 2 * n_rows // spec.params.min_samples_leaf)
     # The trees of the other encoding are in memory, too.
     n_trees = model.n_estimators * _MOST_TREES * (1 if table.rates is None else 2)
     tree_bytes = n_trees * n_nodes * (_NODE_BYTES + 8 * n_classes) if n_classes > 2 else 0
     try:
-        model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes + tree_bytes))
+        model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes + score_bytes + tree_bytes))
     except ValueError as error:
         raise ValueError(f"the boosted trees of the stack: {error}; or set boosted=False") from error
     model._set_sampling(ungrouped.target, start.seed, [SampleRecord.of(spec.sampler, n_rows)])

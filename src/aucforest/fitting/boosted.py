@@ -9,7 +9,7 @@ Tibshirani 2000, Annals of Statistics 28), so that the trees of a forest also se
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,21 @@ class BoostedTree(NamedTuple):
     steps: NDArray[np.float64]  # (n_nodes,), the mean step of the leaves below a node
 
 
+class BoostingState(NamedTuple):
+    """The trees of a series so far, and the scores by these trees, which are updated in place."""
+
+    trees: list[BoostedTree]
+    # (n_classes, n_rows), because sums over the first axis are much faster for few classes.
+    scores: NDArray[np.float64]
+    held_out: NDArray[np.float64]
+
+    @classmethod
+    def before_trees(cls, rows: BoostingRows, frequencies: NDArray[np.float64]) -> Self:
+        """Return the state without trees, with scores from the class frequencies."""
+        start = np.log(np.maximum(frequencies, 1.0 / rows.part.n_rows))[:, None]
+        return cls([], np.repeat(start, len(rows.values), axis=1), np.repeat(start, len(rows.held_out), axis=1))
+
+
 def sum_steps(trees: Iterable[BoostedTree], X: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
     """Return the sum of the steps of trees for each row and class."""
     total = np.zeros((n_classes, len(X)))
@@ -66,9 +81,9 @@ def _add_steps(scores: NDArray[np.float64], boosted: BoostedTree, leaves: NDArra
 
 
 class Booster:
-    """Trees that are fitted one after the other to the same rows."""
+    """Trees that are fitted one after the other to the same rows; given a state, they are added to its trees."""
 
-    def __init__(self, growth: Growth, rows: BoostingRows) -> None:
+    def __init__(self, growth: Growth, rows: BoostingRows, state: BoostingState | None = None) -> None:
         part, n_classes = rows.part, growth.n_classes
         self._rows = rows
         self._classes = boosted_classes(n_classes)
@@ -79,26 +94,24 @@ class Booster:
         self._buffers = TreeBuffers(part.n_rows)
         self._factor = _LEARNING_RATE * min(np.sqrt(n_classes / 2), _MOST_FACTOR) * (n_classes - 1) / n_classes
         frequencies = np.bincount(part.labels, self._weights, minlength=n_classes) / self._weights.sum()
-        start = np.log(np.maximum(frequencies, 1.0 / part.n_rows))
-        # (n_classes, n_rows), because sums over the first axis are much faster for few classes.
-        self._scores, self._held_out = (np.repeat(start[:, None], len(X), axis=1) for X in (rows.values, rows.held_out))
-        self.trees: list[BoostedTree] = []
+        self.state = BoostingState.before_trees(rows, frequencies) if state is None else state
 
     def add_stage(self, keys: Sequence[int]) -> float:
         """Add a tree for each class, and return the log loss of the held-out rows, summed with their weights."""
+        trees, scores, held_out = self.state
         # Functions of scipy take several times as long for few classes.
-        proba = np.exp(self._scores - self._scores.max(axis=0))
+        proba = np.exp(scores - scores.max(axis=0))
         proba /= proba.sum(axis=0)
         for k, key in zip(self._classes, keys):
             tree = self._grow(k, proba[k], key)
             packed = PackedTrees([tree])
             leaves = packed.find_leaves(self._rows.values)[0]
             boosted = self._with_steps(tree, k, proba[k], leaves)
-            self.trees.append(boosted)
-            _add_steps(self._scores, boosted, leaves)
-            _add_steps(self._held_out, boosted, packed.find_leaves(self._rows.held_out)[0])
+            trees.append(boosted)
+            _add_steps(scores, boosted, leaves)
+            _add_steps(held_out, boosted, packed.find_leaves(self._rows.held_out)[0])
         labels = self._rows.held_out_labels
-        shifted = self._held_out - self._held_out.max(axis=0)
+        shifted = held_out - held_out.max(axis=0)
         logs = shifted[labels, np.arange(len(labels))] - np.log(np.exp(shifted).sum(axis=0))
         return -float(np.sum(self._rows.held_out_weights * logs))
 
