@@ -30,6 +30,7 @@ def make_rule(classes, rng):
         parts=np.array([[0, 0, 0, 0], [0, 1, 2, -1]]),
         edges=np.concatenate(edges),
         first_edge=np.cumsum([0, *map(len, edges)]),
+        prior_codes=np.array([[np.searchsorted(of_feature, 0.3)] for of_feature in edges]),
     )
 
 

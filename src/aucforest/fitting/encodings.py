@@ -118,12 +118,15 @@ def _rule_of(growth: Growth, numbers: list[int]) -> RateRule:
         code_parts = table.parts_of_codes(growth.values)
         parts[index, : len(code_parts)] = code_parts
     edges = [growth.edges_of(feature) for feature in _rates_of(growth, numbers).tolist()]
+    prior = rates.frequencies[rates.classes]
+    prior_codes = [np.searchsorted(of_feature, prior[i % len(prior)]) for i, of_feature in enumerate(edges)]
     return RateRule(
         classes=rates.classes,
-        prior=rates.frequencies[rates.classes],
+        prior=prior,
         smoothing=np.array([table.smoothing for table in tables]),
         others=np.array([max(table.other, 0) for table in tables]),
         parts=parts,
         edges=np.concatenate(edges),
         first_edge=np.cumsum([0, *map(len, edges)]),
+        prior_codes=np.array(prior_codes)[:, None],
     )

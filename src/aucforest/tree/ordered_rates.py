@@ -35,6 +35,7 @@ class RateRule(NamedTuple):
     parts: NDArray[np.int64]  # (n_tables, n_codes) the part that contains a code of the other feature, or -1
     edges: NDArray[np.float64]  # the edges between the codes of rates, for all features
     first_edge: NDArray[np.int64]  # (n_features + 1,) where the edges of each feature begin
+    prior_codes: NDArray[np.int64]  # (n_features, 1), the codes of the priors, for samples without a category
 
     @property
     def n_features(self) -> int:
@@ -238,8 +239,5 @@ def encode_rates(
 
     The samples of a category are in the order of the tree, which is the same for all columns.
     """
-    for feature in range(rule.n_features):
-        edges = rule.edges[rule.first_edge[feature] : rule.first_edge[feature + 1]]
-        # Samples without a category get the code of the prior.
-        encoded[feature] = np.searchsorted(edges, rule.prior[feature % len(rule.classes)])
+    encoded[:] = rule.prior_codes
     _encode_rates(rule, data, by_category, _Buffers.of(rule), encoded)

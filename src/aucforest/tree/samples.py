@@ -36,7 +36,7 @@ class Codes(NamedTuple):
     def of(cls, codes: NDArray[np.unsignedinteger]) -> "Codes":
         """Return the codes of an array, which is not copied."""
         arrays = [np.empty((0,) * codes.ndim, dtype) for dtype in ("u1", "u2", "u4")]
-        arrays[["uint8", "uint16", "uint32"].index(codes.dtype.name)] = codes
+        arrays[(1, 2, 4).index(codes.itemsize)] = codes
         return cls(codes.itemsize, *arrays)
 
     @property
