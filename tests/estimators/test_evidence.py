@@ -9,9 +9,8 @@ from sklearn.metrics import roc_auc_score
 from aucforest import AUCForestClassifier
 from aucforest.estimators import _evidence
 from aucforest.estimators._calibration import LEAST
-from aucforest.estimators._evidence import AMOUNTS, PRIOR, SCORED_TREES
+from aucforest.estimators._evidence import AMOUNTS, ENCODING_STRENGTH, PRIOR, SCORED_TREES
 from aucforest.estimators._forest_fit import _Variants
-from aucforest.estimators._mixture import ENCODING_STRENGTH
 from aucforest.estimators.out_of_bag import training_rows
 from aucforest.fitting.out_of_bag import parts_of_rows
 from aucforest.tables.target_rates import SETS
@@ -19,6 +18,7 @@ from aucforest.tree.prediction import PackedTrees
 from tests.estimators.data import UNSCORED, assert_same_fit, digest, make_table, small_forest
 from tests.reference import shrinkage as reference
 from tests.reference.metrics import hand_till
+from tests.reference.optimism import Trees
 from tests.reference.optimism import optimism as optimism_by_definition
 
 X, Y = make_table(n_rows=240, missing=0.1)
@@ -187,7 +187,7 @@ def test_sums_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
 
 
 def noise_table(n_classes, kind):
-    """Return features and labels that have nothing to do with each other, and weights or None."""
+    """Return features and labels that have nothing to do with each other, weights or None, and groups or None."""
     random = np.random.default_rng(8)
     if kind == "numbers":
         X = random.normal(size=(240, 2))
@@ -195,47 +195,73 @@ def noise_table(n_classes, kind):
         shop = pd.Categorical(random.integers(0, 60, 240).astype(str))
         X = pd.DataFrame({"x": random.normal(size=240), "shop": shop})
     weight = random.choice([0.0, 0.5, 1.0, 2.0], 240) if kind == "weights" else None
-    return X, random.permutation(np.arange(240) * n_classes // 240), weight
+    groups = np.arange(240) // 3 if kind == "groups" else None
+    return X, random.permutation(np.arange(240) * n_classes // 240), weight, groups
 
 
 @pytest.mark.filterwarnings(UNSCORED)
 @pytest.mark.parametrize("shrinkage", ["auto", 2.0])
 @pytest.mark.parametrize(
-    ("n_classes", "kind", "is_chosen"),
-    [(2, "numbers", False), (2, "categories", True), (2, "weights", True), (3, "categories", True)],
-    ids=["numbers", "two", "weights", "three"],
+    ("n_classes", "kind"),
+    [(2, "numbers"), (2, "categories"), (2, "weights"), (2, "groups"), (3, "categories")],
+    ids=["numbers", "two", "weights", "groups", "three"],
 )
-def test_the_optimism_of_choices_equals_that_by_definition(n_classes, kind, is_chosen, shrinkage):
+def test_the_optimism_of_choices_equals_that_by_definition(n_classes, kind, shrinkage):
     """Without encodings to choose from and with a given shrinkage, nothing is chosen."""
-    X, y, weight = noise_table(n_classes, kind)
+    X, y, weight, groups = noise_table(n_classes, kind)
     params = {"criterion": "gini", "calibration": None, "random_state": 1, "shrinkage": shrinkage}
-    forest = AUCForestClassifier(60, oob_score=True, **params).fit(X, y, weight)
+    forest = AUCForestClassifier(60, oob_score=True, **params).fit(X, y, weight, groups=groups)
     rows, kept = training_rows(forest, X, y, weight), np.arange(240) if weight is None else np.flatnonzero(weight)
     packed, is_auto = PackedTrees(forest.trees_), shrinkage == "auto"
-    weights = None if weight is None else weight[kept]
-    unit = 1.0 if weights is None else weights.mean()
+    weights = np.ones(240) if weight is None else weight[kept]
     leaves = packed.find_leaves(np.require(rows.take(kept), np.float64, "C"))
     by_amount = [
         np.array([
-            np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount * unit))[of_tree]
+            np.array(reference.shrink(tree.left_child, tree.weight, tree.value, amount * weights.mean()))[of_tree]
             for tree, of_tree in zip(forest.trees_, leaves)
         ])
         for amount in (AMOUNTS if is_auto else [_evidence.WEIGHED_BY, shrinkage])
     ]  # fmt: skip
     encodings = np.array([("sets", "rates", "interactions").index(name) for name in forest.encodings_ or ["sets"] * 60])
     prior = list(AMOUNTS).index(forest._prior_amount) if is_auto else 1
-    is_out, parts = (rows.counts(range(60))[kept] == 0).T, parts_of_rows(y[kept], None)
-    expected = optimism_by_definition(
-        by_amount, is_out, encodings, y[kept], parts, prior, ENCODING_STRENGTH, weights, is_chosen=is_auto
-    )
-    assert (forest.oob_optimism_ != 0.0) == (is_chosen or is_auto)
+    is_out, parts = (rows.counts(range(60))[kept] == 0).T, parts_of_rows(y[kept], groups)
+    trees = Trees(by_amount, is_out, encodings, y[kept], weights, parts)
+    expected = optimism_by_definition(trees, prior, ENCODING_STRENGTH, chooses_amount=is_auto)
+    assert (forest.oob_optimism_ != 0.0) == (kind != "numbers" or is_auto)
     assert forest.oob_optimism_ == pytest.approx(expected, abs=1e-12)
     forest.set_params(oob_score=False).fit(X, y, weight)
     assert not hasattr(forest, "oob_optimism_")
 
 
+@pytest.mark.filterwarnings(UNSCORED)
+def test_forests_that_choose_nothing_have_no_optimism():
+    """Encodings are chosen after four trees of each."""
+    X, y, _, _ = noise_table(2, "categories")
+    params = {"criterion": "gini", "calibration": None, "shrinkage": 2.0, "random_state": 1, "oob_score": True}
+    few, more = (AUCForestClassifier(n, **params).fit(X, y) for n in (8, 30))
+    assert few.oob_optimism_ == 0.0 != more.oob_optimism_
+    chosen = AUCForestClassifier(30, **(params | {"categorical_encoding": "rates"})).fit(X, y)
+    assert chosen.oob_optimism_ == 0.0
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+@pytest.mark.parametrize("sampling", ["bootstrap", "balanced"])
+def test_the_choice_from_all_rows_is_that_of_the_fit(sampling, monkeypatch):
+    """With three classes the AUC depends on calibration."""
+    amounts, choose = [], _evidence.OutOfBagScores.choose_amount
+    monkeypatch.setattr(
+        _evidence.OutOfBagScores,
+        "choose_amount",
+        lambda self, *args: (amounts.append(choose(self, *args)), amounts[-1])[1],
+    )
+    table, labels = make_table(n_rows=400, n_classes=3, seed=2, missing=0.1)
+    forest = small_forest(110, sampling=sampling, oob_score=True, random_state=3).fit(table, labels)
+    assert len(amounts) == 12  # of the fit, of all rows, and without each tenth
+    assert amounts[0] == amounts[1] == forest.shrinkage_
+
+
 def test_the_optimism_is_subtracted_from_the_score(monkeypatch):
-    X, y, _ = noise_table(2, "categories")
+    X, y, _, _ = noise_table(2, "categories")
     forest = AUCForestClassifier(60, oob_score=True, random_state=1).fit(X, y)
     monkeypatch.setattr(_evidence.OutOfBagScores, "optimism", lambda *args, **params: 0.0)
     other = AUCForestClassifier(60, oob_score=True, random_state=1).fit(X, y)

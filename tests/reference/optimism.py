@@ -1,76 +1,90 @@
 """How much a choice by ROC AUC flatters itself, by repeating the choice without each part of the rows."""
 
+from itertools import permutations
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from tests.reference.metrics import hand_till
+
+class Trees(NamedTuple):
+    """Trees of a forest, whose halves alternate, and the labels, weights and parts of the training rows."""
+
+    by_amount: list  # for each amount of shrinkage the values of all trees, (n_trees, n_rows, n_classes)
+    is_out: np.ndarray  # (n_trees, n_rows)
+    encodings: np.ndarray  # (n_trees,), indices
+    labels: np.ndarray
+    weights: np.ndarray
+    parts: np.ndarray
+
+    @property
+    def halves(self):
+        """The trees of the first half, of the second half, and of both."""
+        is_second = np.arange(len(self.encodings)) % 2
+        return 1 - is_second, is_second, np.ones(len(self.encodings))
+
+    def score(self, amount, factors, weights):
+        """Return Hand and Till's AUC of the weighted mean over trees, given weights of trees and of rows."""
+        factors = self.is_out * factors[:, None]
+        rows = (weights > 0) & factors.any(axis=0)
+        total = np.einsum("tnk,tn->nk", self.by_amount[amount], factors)
+        proba, labels = total[rows] / factors.sum(axis=0)[rows, None], self.labels[rows]
+        weights, areas = weights[rows], []
+        for i, j in permutations(range(proba.shape[1]), 2):
+            is_pair = (labels == i) | (labels == j)
+            areas.append(roc_auc_score(labels[is_pair] == i, proba[is_pair, i], sample_weight=weights[is_pair]))
+        return np.mean(areas)
+
+    def error(self, gain):
+        """Return the standard error of a function of row weights by the delete-a-group jackknife."""
+        gains = np.array([gain(self.weights * (self.parts != part)) for part in np.unique(self.parts)])
+        return np.sqrt((len(gains) - 1) / len(gains) * np.sum((gains - gains.mean()) ** 2))
 
 
-def score(labels, proba, weights, n_classes) -> float:
-    """Return the ROC AUC of the rows of positive weight that have probabilities."""
-    rows = (weights > 0) & ~np.isnan(proba[:, 0])
-    if n_classes == 2:
-        return roc_auc_score(labels[rows], proba[rows, 1], sample_weight=weights[rows])
-    return hand_till(labels[rows], proba[rows], n_classes, weights[rows])
-
-
-def mean_out_of_bag(values, is_out, factors):
-    """Return the weighted mean over trees of their values for each row that is out of bag; NaN without such trees.
-
-    `values` are (n_trees, n_rows, n_classes), `is_out` (n_trees, n_rows), and `factors` the weights of the trees.
-    """
-    weights = is_out * factors[:, None]
-    total = weights.sum(axis=0)
-    return np.einsum("tnk,tn->nk", values, weights) / np.where(total > 0, total, np.nan)[:, None]
-
-
-def optimism(by_amount, is_out, encodings, labels, parts, prior, strength, weights=None, is_chosen=True) -> float:
-    """Return the mean over parts of the AUC by the choice from all rows less that by the choice without the part.
-
-    `by_amount` has the values of all trees for each amount of shrinkage, and `encodings` the encoding of each tree.
-    """
-    weights, n_classes = np.ones(len(labels)) if weights is None else weights, by_amount[0].shape[2]
-    all_parts, known = range(parts.max() + 1), np.unique(encodings)
-    n_of = np.array([np.count_nonzero(encodings == encoding) for encoding in known])
-
-    def scores(factors, rows):
-        return np.array(
-            [score(labels, mean_out_of_bag(values, is_out, factors), weights * rows, n_classes) for values in by_amount]
+def tree_weights(trees, strength, weights):
+    """Return the weight of each tree by the gains of its encoding, given the weights of rows."""
+    known, n_of = np.unique(trees.encodings, return_counts=True)
+    more = [1.0 + (trees.encodings == encoding) * n_of.mean() / n for encoding, n in zip(known, n_of)]
+    scores = np.array([[trees.score(a, of_more, weights) for a in range(len(trees.by_amount))] for of_more in more])
+    amounts, best = scores.argmax(axis=1), int(np.argmax(scores.max(axis=1)))
+    gains = []
+    for e in range(len(known)):
+        error = trees.error(
+            lambda rows, e=e: trees.score(amounts[e], more[e], rows) - trees.score(amounts[best], more[best], rows)
         )
+        gains.append((scores[e].max() - scores[best].max()) / max(error, 1e-6))
+    shares = np.exp(strength * np.array(gains))
+    return sum(share / n * (trees.encodings == e) for share, e, n in zip(shares / shares.sum(), known, n_of))
 
-    def jackknife_error(differences):
-        n = len(differences)
-        return np.sqrt((n - 1) / n * np.sum((differences - np.mean(differences, axis=0)) ** 2, axis=0))
 
-    def more_of(encoding, n):
-        return 1.0 + (encodings == encoding) * n_of.mean() / n
+def chosen_amount(trees, prior, factors, weights, n_trees):
+    """Return the index of the amount of shrinkage that is clearly better than the prior, or the prior."""
+    whole = trees.is_out * (factors * len(factors) / factors.sum())[:, None]
+    further = 1.0 - whole.sum(axis=0).mean() / n_trees
 
-    def encoding_scores(rows):
-        return np.array([scores(more_of(encoding, n), rows) for encoding, n in zip(known, n_of)])
+    def extrapolated(amount, rows):
+        first, second, both = (trees.score(amount, factors * half, rows) for half in trees.halves)
+        return both + further * (both - (first + second) / 2)
 
-    everything = np.ones(len(labels))
-    without = [parts != part for part in all_parts]
-    whole, others = encoding_scores(everything), [encoding_scores(rows) for rows in without]
-    at_best = np.array([[of_part[e, whole[e].argmax()] for e in range(len(known))] for of_part in others])
-    errors = np.maximum(jackknife_error(at_best - at_best[:, [int(np.argmax(whole.max(axis=1)))]]), 1e-6)
+    best = int(np.argmax([extrapolated(amount, weights) for amount in range(len(trees.by_amount))]))
+    if best == prior:
+        return prior
+    error = trees.error(lambda rows: extrapolated(best, rows) - extrapolated(prior, rows))
+    return best if extrapolated(best, weights) - extrapolated(prior, weights) > 1.5 * error else prior
 
-    def choose(encoding_scores, rows):
-        """Return the weight of each tree, and the index of an amount."""
-        best_scores = encoding_scores.max(axis=1)
-        shares = np.exp(strength * (best_scores - best_scores.max()) / errors)
-        shares = shares / shares.sum()
-        factors = sum(share / n * (encodings == encoding) for encoding, share, n in zip(known, shares, n_of))
-        found = scores(factors, rows)
-        best = int(np.argmax(found))
-        if best == prior or not is_chosen:
-            return factors, prior
-        gains = np.array([np.diff(scores(factors, one)[[prior, best]])[0] for one in without])
-        return factors, best if found[best] - found[prior] > 1.5 * jackknife_error(gains) else prior
 
-    chosen, differences = choose(whole, everything), []
-    for part, of_part in zip(all_parts, others):
-        by_all, by_others = (
-            scores(factors, parts == part)[amount] for factors, amount in (chosen, choose(of_part, without[part]))
-        )
-        differences.append(by_all - by_others)
-    return float(np.nanmean(differences))
+def optimism(trees, prior, strength, *, chooses_amount) -> float:
+    """Return the mean over parts of the AUC by the choice from all rows less that by the choice without the part."""
+    n_trees = len(trees.encodings)
+
+    def choose(weights):
+        factors = tree_weights(trees, strength, weights)
+        amount = chosen_amount(trees, prior, factors, weights, n_trees) if chooses_amount else prior
+        return amount, factors
+
+    by_all, differences = choose(trees.weights), []
+    for part in np.unique(trees.parts):
+        is_in = trees.parts == part
+        by_others = choose(trees.weights * ~is_in)
+        differences.append(trees.score(*by_all, trees.weights * is_in) - trees.score(*by_others, trees.weights * is_in))
+    return float(np.mean(differences))

@@ -53,14 +53,14 @@ _PARAMS: dict[str, Any] = {
     "shrinkage": None,
     "calibration": None,
 }
-# All series end when the log loss of each fold was lowest _PATIENCE stages ago, or after _MOST_STAGES stages or
+# A series stops after _PATIENCE stages without a lower log loss of its fold, or after _MOST_STAGES stages or
 # _MOST_TREES trees. With more than two classes, a stage is a tree for each class.
 _PATIENCE, _MOST_STAGES, _MOST_TREES = 20, 600, 2400
 # Boosted trees are left out for fewer rows, for which a fit would take several times as long and be no better, and for
 # more classes, which would have few trees each.
 LEAST_ROWS, MOST_CLASSES = 500, 50
-# For plans of memory: bytes of a code, of a row besides its features and scores, and of a node besides its values.
-_MOST_CODE_BYTES, _ROW_BYTES, _NODE_BYTES = 4, 100, 60
+# For plans of memory: bytes of a code, of a row besides its features and scores, and of a node besides its frequencies.
+_MOST_CODE_BYTES, _ROW_BYTES, _NODE_BYTES = 4, 100, 76
 
 
 class BoostedTrees(NamedTuple):
@@ -171,17 +171,19 @@ def _fit_series(
     n_each, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
     n_most = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
 
-    def add_stages(k: int, state: BoostingState | None = None, n_stages: int = 0) -> tuple[BoostingState, list[float]]:
-        """Return the state and the losses after `n_stages` stages, or if it is 0, when the lowest loss is long ago."""
+    def add_stages(
+        k: int, state: BoostingState | None = None, n_stages: int | None = None
+    ) -> tuple[BoostingState, list[float]]:
+        """Return the state after n_stages stages, or after _PATIENCE stages without a lower loss, and new losses."""
         keys = tree_keys(seed, range(k * n_most * n_each, (k + 1) * n_most * n_each))
         booster, losses = Booster(*rows.take(growth, fold == k, keys[0]), state), list[float]()
         first = len(booster.state.trees)
-        for start in range(first, (n_stages or n_most) * n_each, n_each):
+        for start in range(first, (n_most if n_stages is None else n_stages) * n_each, n_each):
             if stopped.is_set():
                 break
             losses.append(booster.add_stage(keys[start : start + n_each]))
             progress.update()
-            if n_stages == 0 and len(losses) - int(np.argmin(losses)) > _PATIENCE:
+            if n_stages is None and len(losses) - int(np.argmin(losses)) > _PATIENCE:
                 break
         return booster.state, losses
 
@@ -216,9 +218,10 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
     score_bytes = model.n_estimators * 8 * n_classes * n_rows  # of all series, which may go on
     n_nodes = min(2 ** (spec.params.max_depth + 1), 2 * n_rows // spec.params.min_samples_leaf)
-    # The trees of the other encoding are in memory, too.
-    n_trees = model.n_estimators * _MOST_TREES * (1 if table.rates is None else 2)
-    tree_bytes = n_trees * n_nodes * (_NODE_BYTES + 8 * n_classes) if n_classes > 2 else 0
+    n_trees = model.n_estimators * min(_MOST_STAGES * len(boosted_classes(n_classes)), _MOST_TREES)
+    # The trees of the other encoding are in memory, too, but do not get values of all classes.
+    node_bytes = (1 if table.rates is None else 2) * _NODE_BYTES + 8 * n_classes
+    tree_bytes = n_trees * n_nodes * node_bytes
     try:
         model._code(table, replace(spec, evidence_bytes=spec.n_threads * n_bytes + score_bytes + tree_bytes))
     except ValueError as error:

@@ -1,6 +1,6 @@
 """Out-of-bag predictions of the first trees of a forest, used to choose mixture, shrinkage and calibration."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -28,6 +28,9 @@ AMOUNTS = np.array([0.0, 1.0, 2.0, 5.0, 15.0, 50.0, 200.0, 1000.0])
 PRIOR, PRIOR_WITH_RATES = 5.0, 50.0
 # The amount for comparing variants. It is small, because few trees need more shrinkage than the whole forest.
 WEIGHED_BY = 1.0
+# The factor for gains of encodings, which are in standard errors; chosen with benchmarks/many_categories.py. On noise,
+# encodings differ more than variants, because variants read the same features.
+ENCODING_STRENGTH = 1.5
 _STANDARD_ERRORS = 1.5
 # Maximum number of scored rows. With more rows the choice is slower but not better. The cost of a row grows with the
 # number of classes, so with many classes the maximum is the largest of _ROWS_TIMES_CLASSES / n_classes rows, the
@@ -44,6 +47,12 @@ _MOST_SUMS = 2**23
 _ROW_TIME, _COLUMN_SHARE, _RANK_TIME = 3e-8, 0.15, 2e-8
 # Minimum seconds of a task for which threads are faster.
 _LEAST_TASK = 1e-3
+
+
+def weights_of(gains: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
+    """Return the weights of variants or encodings, given their gains."""
+    weights = np.exp(strength * (gains - gains.max()))
+    return weights / weights.sum()
 
 
 def row_weight(
@@ -80,10 +89,12 @@ def _n_sums_of_row(n_classes: int, n_variants: int, n_amounts: int) -> int:
     return _N_HALVES * count_columns(n_classes) * (n_amounts + (n_variants if n_variants > 1 else 0))
 
 
-def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int) -> int:
+def bytes_of_sums(n_rows: int, n_classes: int, n_variants: int, n_amounts: int, n_encodings: int = 1) -> int:
     """Return the bytes for scoring rows: of the sums, of the numbers of trees, and of the means that are scored."""
-    # The sum over both halves, the means of the two halves, and the mean over both.
-    n_sums_of_whole = (1 + _N_HALVES + 1) * count_columns(n_classes) * n_amounts
+    # The sum over both halves, the means of the two halves, and the mean over both. Each further encoding has sums of
+    # both halves, and sums with more trees of it.
+    n_of_encodings = (_N_HALVES + 1) * (n_encodings - 1)
+    n_sums_of_whole = (1 + _N_HALVES + 1 + n_of_encodings) * count_columns(n_classes) * n_amounts
     return 8 * n_rows * (_n_sums_of_row(n_classes, n_variants, n_amounts) + _N_HALVES * n_variants + n_sums_of_whole)
 
 
@@ -137,6 +148,7 @@ class OutOfBagScores:
             np.zeros((_N_HALVES, n_variants, n_rows), dtype=np.int64),
         )
         self._n_added = np.zeros(n_variants, dtype=np.int64)
+        self.has_weighed_encodings = False  # whether the weights of encodings were chosen by these scores
 
     def restart(self) -> None:
         """Remove all trees."""
@@ -238,10 +250,17 @@ class OutOfBagScores:
         is_out = parts_of_rows(self._truth, self._groups) == np.arange(N_PARTS)[:, None]
         return np.where(is_out, 0.0, self._weights)
 
-    def _halves(self) -> list[Sums]:
-        """Return the sums over the trees of each half, for all amounts of shrinkage."""
-        wholes, n_trees = self._sums.whole.sum(axis=1), self._sums.n_trees.sum(axis=1)
-        return [Sums(*pair) for pair in zip(wholes, n_trees)]
+    def _halves(self, factors: NDArray[np.float64] | None = None) -> list[Sums]:
+        """Return the sums over the trees of each half, for all amounts of shrinkage.
+
+        `factors`, (n_encodings,), are factors for the trees of each encoding, None for 1.
+        """
+        whole: NDArray[Any] = self._sums.whole
+        n_trees: NDArray[Any] = self._sums.n_trees
+        if factors is not None:
+            whole = whole * factors[:, None, None, None]
+            n_trees = n_trees * np.tile(factors, n_trees.shape[1] // len(factors))[:, None]
+        return [Sums(*pair) for pair in zip(whole.sum(axis=1), n_trees.sum(axis=1))]
 
     def calibration_sample(self, amount: float, frequencies: NDArray[np.float64]) -> CalibrationSample:
         """Return the samples for a calibration with this shrinkage, weighted to the given class frequencies."""
@@ -294,106 +313,60 @@ class OutOfBagScores:
         scores = self._score(candidates, self._weights[None])[:, 0]
         return scores[1:] - scores[0]
 
-    def encoding_gains(self) -> NDArray[np.float64]:
+    def encoding_gains(self, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return, for each encoding, how much less AUC it adds than the best one, in standard errors of the difference.
 
-        The number of additional trees is the mean number of trees of an encoding. The result is 0 for the best
-        encoding, at most 0 for others, and -inf for dropped encodings, which have no trees. Each AUC is at the best
-        amount of shrinkage, because few trees on rates need more than a whole forest.
+        `weights` are row weights, None for those of all rows. The number of additional trees is the mean number of
+        trees of an encoding. The result is 0 for the best encoding, at most 0 for others, and -inf for dropped
+        encodings, which have no trees. Each AUC is at the best amount of shrinkage, because few trees on rates need
+        more than a whole forest.
         """
-        candidates = self._with_more_of_each()
-        scores = self._score(candidates, self._weights[None]).reshape(self._n_encodings, -1, 1)
-        chosen = [candidates[row * len(self._amounts) + i] for row, i in enumerate(scores[..., 0].argmax(axis=1))]
-        return self._compare_encodings(scores, self._score(chosen, self._jackknife()))[0]
-
-    def _compare_encodings(self, scores: NDArray[np.float64], without: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the gains of encodings for several row weights, (n_weights, n_encodings); NaN if one is not defined.
-
-        `scores` are AUCs by encoding, amount and row weights, and `without` are those of the jackknife by encoding.
-        """
+        n_added = self._n_added_by_encoding
+        candidates = [sums for encoding in range(self._n_encodings) for sums in self._with_more(encoding)]
+        weights = self._weights if weights is None else weights
+        scores = self._score(candidates, weights[None])[:, 0].reshape(self._n_encodings, -1)
         if np.any(np.isnan(scores)):
-            return np.full((scores.shape[2], self._n_encodings), np.nan)
-        best_scores = np.where(self._n_added_by_encoding > 0, scores.max(axis=1).T, -np.inf)
-        errors = np.sqrt((N_PARTS - 1) * np.var(without - without[np.argmax(best_scores[0])], axis=1))
+            return np.full(self._n_encodings, np.nan)
+        best_scores = np.where(n_added > 0, scores.max(axis=1), -np.inf)
+        best = int(np.argmax(best_scores))
+        chosen = [candidates[row * len(self._amounts) + i] for row, i in enumerate(scores.argmax(axis=1).tolist())]
+        without = self._score(chosen, self._jackknife())
+        errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
         # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
-        return (best_scores - best_scores.max(axis=1, keepdims=True)) / np.maximum(errors, 1e-6)
+        return (best_scores - best_scores[best]) / np.maximum(errors, 1e-6)
 
     @property
     def _n_added_by_encoding(self) -> NDArray[np.int64]:
         """The number of added trees of each encoding."""
         return self._n_added.reshape(-1, self._n_encodings).sum(axis=0)
 
-    def _with_more_of_each(self) -> list[Sums]:
-        """Return the sums over all trees with additional trees of each encoding in turn, for every amount."""
-        n_added = self._n_added_by_encoding
-        more = np.diag(n_added.mean() / np.maximum(n_added, 1))
-        return [sums for factors in 1.0 + more for sums in self._weighted(factors)]
-
-    def _weighted(self, factors: NDArray[np.float64]) -> list[Sums]:
-        """Return the sums over all trees for every amount, with a factor for the trees of each encoding."""
+    def _with_more(self, encoding: int) -> list[Sums]:
+        """Return the sums over all trees with additional trees of one encoding, for every amount of shrinkage."""
+        n_added, factors = self._n_added_by_encoding, np.ones(self._n_encodings)
+        factors[encoding] += n_added.mean() / max(n_added[encoding], 1)
         total = np.tensordot(factors, self._sums.whole.sum(axis=0), axes=1)
-        n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(factors), len(self._truth)).sum(axis=0)
+        n_trees = self._sums.n_trees.sum(axis=0).reshape(-1, len(n_added), len(self._truth)).sum(axis=0)
         return [Sums(total[..., index], factors @ n_trees) for index in range(len(self._amounts))]
-
-    def optimism(
-        self, amount: float, *, is_chosen: bool, weigh: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    ) -> float:
-        """Return by how much the AUC is too high because shrinkage and weights of encodings were chosen by it.
-
-        The choice is repeated without each part of the rows. The result is the mean over parts of the AUC of the part
-        by the choice from all rows, minus its AUC by the choice without it. With `is_chosen`, `amount` is the prior of
-        `choose_amount`, else it is given. `weigh` returns the weights of encodings from their gains. Variants are not
-        chosen again: on noise, their choice raises the AUC by less than 0.001.
-        """
-        if not is_chosen and self._n_encodings == 1:
-            return 0.0
-        without = self._jackknife()
-        weights, prior = np.vstack((self._weights, without, self._weights - without)), self._index_of(amount)
-        by_factors: dict[bytes, NDArray[np.float64]] = {}
-        scores_of_parts = []
-        for choice, factors in enumerate(self._factors(weights[: 1 + N_PARTS], weigh)):
-            if factors.tobytes() not in by_factors:
-                by_factors[factors.tobytes()] = self._score(self._weighted(factors), weights, self._calibration)
-            scores, index = by_factors[factors.tobytes()], prior
-            best = int(np.argmax(scores[:, choice]))
-            differences = scores[best] - scores[prior]
-            if is_chosen and _is_clear(differences[choice], differences[1 : 1 + N_PARTS]):
-                index = best
-            scores_of_parts.append(scores[index, 1 + N_PARTS :])
-        by_all, *by_others = scores_of_parts
-        differences = by_all - np.diagonal(by_others)
-        differences = differences[np.isfinite(differences)]
-        return float(differences.mean()) if len(differences) > 0 else 0.0
-
-    def _factors(
-        self, weights: NDArray[np.float64], weigh: Callable[[NDArray[np.float64]], NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
-        """Return factors for the trees of each encoding, for which they have the weights that several row weights give.
-
-        The first row weights are those of all rows, and the others those of the jackknife.
-        """
-        n_added = self._n_added_by_encoding
-        if self._n_encodings == 1:
-            return np.ones((len(weights), 1))
-        scores = self._score(self._with_more_of_each(), weights).reshape(self._n_encodings, -1, len(weights))
-        best = scores[:, :, :1].argmax(axis=1)[:, :, None]
-        gains = self._compare_encodings(scores, np.take_along_axis(scores[:, :, 1:], best, axis=1)[:, 0])
-        if np.any(np.isnan(gains)):
-            return np.ones((len(weights), self._n_encodings))
-        return np.array([weigh(each) for each in gains]) * n_added.sum() / np.maximum(n_added, 1)
 
     def _index_of(self, amount: float) -> int:
         """Return the index of an amount of shrinkage."""
         return int(np.searchsorted(self._amounts, amount))
 
-    def choose_amount(self, n_trees: int, prior: float) -> float:
+    def choose_amount(
+        self,
+        n_trees: int,
+        prior: float,
+        weights: NDArray[np.float64] | None = None,
+        factors: NDArray[np.float64] | None = None,
+    ) -> float:
         """Return the amount of shrinkage with the best estimated AUC for a forest of n_trees trees.
 
         Fewer trees need more shrinkage, so the AUC is extrapolated linearly in 1 / n_trees from the AUCs of all scored
         trees and of the two halves. The result is `prior`, one of the amounts, unless another amount is better by
-        `_STANDARD_ERRORS` standard errors.
+        `_STANDARD_ERRORS` standard errors. `weights` are row weights, None for those of all rows, and `factors` are
+        factors for the trees of each encoding.
         """
-        halves = self._halves()
+        halves = self._halves(factors)
         whole = Sums(*(first + second for first, second in zip(*halves)))
         if np.sort(np.bincount(self._truth[whole.n_trees > 0], minlength=self._n_classes))[-2] < 2:
             return prior
@@ -404,15 +377,38 @@ class OutOfBagScores:
             first, second, both = self._score(candidates, weights, self._calibration).reshape(3, len(amounts), -1)
             return both + further * (both - 0.5 * (first + second))
 
-        scores = score(range(len(AMOUNTS)), self._weights[None])[:, 0]
+        scores = score(range(len(AMOUNTS)), (self._weights if weights is None else weights)[None])[:, 0]
         # The AUC of a half is undefined if the half has no trees, or if its out-of-bag rows have only one class.
         best, index = int(np.argmax(scores)), self._index_of(prior)
-        if np.any(np.isnan(scores)) or best == index:
+        if best == index or np.any(np.isnan(scores)):
             return prior
-        without = np.subtract(*score([best, index], self._jackknife()))
-        return float(AMOUNTS[best]) if _is_clear(scores[best] - scores[index], without) else prior
+        error = np.sqrt((N_PARTS - 1) * np.var(np.subtract(*score([best, index], self._jackknife()))))
+        return float(AMOUNTS[best]) if scores[best] - scores[index] > _STANDARD_ERRORS * error else prior
 
+    def optimism(self, n_trees: int, amount: float, *, chooses_amount: bool) -> float:
+        """Return by how much the AUC is too high because shrinkage and weights of encodings were chosen by it.
 
-def _is_clear(gain: float, without: NDArray[np.float64]) -> bool:
-    """Return whether a gain is larger than its standard error times a constant, given the gains of the jackknife."""
-    return bool(gain > _STANDARD_ERRORS * np.sqrt((N_PARTS - 1) * np.var(without)))
+        The choice is repeated without each part of the rows. The result is the mean over parts of the AUC of the part
+        by the choice from all rows, minus its AUC by the choice without it. If the amount is chosen, `amount` is the
+        prior. All trees get the weights of their encoding, also those that were grown before the choice. Variants are
+        not chosen again: on noise, their choice raises the AUC by less than 0.001.
+        """
+        if not (chooses_amount or self.has_weighed_encodings):
+            return 0.0
+        without, chosen = self._jackknife(), []
+        for weights in (self._weights, *without):
+            factors = self._encoding_factors(weights) if self.has_weighed_encodings else np.ones(self._n_encodings)
+            best = self.choose_amount(n_trees, amount, weights, factors) if chooses_amount else amount
+            total, n_out = (first + second for first, second in zip(*self._halves(factors)))
+            chosen.append(Sums(total[..., self._index_of(best)], n_out))
+        by_all, *by_others = self._score(chosen, self._weights - without, self._calibration)
+        differences = by_all - np.diagonal(by_others)
+        differences = differences[np.isfinite(differences)]
+        return float(differences.mean()) if len(differences) > 0 else 0.0
+
+    def _encoding_factors(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return factors by which the trees of encodings have the weights that are chosen with these row weights."""
+        n_added, gains = self._n_added_by_encoding, self.encoding_gains(weights)
+        if np.any(np.isnan(gains)):
+            return np.ones(len(gains))
+        return weights_of(gains, ENCODING_STRENGTH) * n_added.sum() / np.maximum(n_added, 1)

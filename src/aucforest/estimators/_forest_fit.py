@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from aucforest.estimators._calibration import Calibration, calibrate, odds_formu
 from aucforest.estimators._class_sample import sample_classes
 from aucforest.estimators._decision import DecisionModel
 from aucforest.estimators._evidence import (
+    ENCODING_STRENGTH,
     PRIOR,
     PRIOR_WITH_RATES,
     OutOfBagScores,
@@ -26,14 +26,7 @@ from aucforest.estimators._evidence import (
     rows_to_score,
 )
 from aucforest.estimators._intervals import estimate_dispersion, n_rows_for
-from aucforest.estimators._mixture import (
-    ENCODING_STRENGTH,
-    STRENGTH,
-    Mixture,
-    assign_encodings,
-    describe_alternatives,
-    weights_of,
-)
+from aucforest.estimators._mixture import STRENGTH, Mixture, assign_encodings, describe_alternatives
 from aucforest.estimators.out_of_bag import is_roc_auc, rows_to_tune_on, score_out_of_bag, warn_of_single_sample
 from aucforest.estimators.out_of_bag_pairs import OutOfBagPairs, bytes_of_pairs, rows_to_compare
 from aucforest.estimators.thresholds import (
@@ -203,13 +196,12 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             self._params(), target, table.names, table.n_features, start.seed, len(start.trees), table.dates, rates
         )
         n_encodings = len(spec.encodings) if table.may_have_rates else 1
-        is_mixed = len(spec.variant_names) > 1 or n_encodings > 1
         evidence_bytes, scored, compared = 0, spec.scored, spec.compared
-        if self.bootstrap and target.is_evidence and (is_mixed or self.shrinkage == "auto" or self.calibration):
-            n_variants = len({*spec.variant_names, *start.variants})
+        if self.bootstrap and target.is_evidence and self._chooses(len(spec.variant_names), n_encodings):
+            n_variants, n_amounts = len({*spec.variant_names, *start.variants}), len(amounts_to_score(self.shrinkage))
             scored = rows_to_score(target.kept_labels, n_classes, n_variants, start.seed)
             n_variants *= n_encodings
-            evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, len(amounts_to_score(self.shrinkage)))
+            evidence_bytes = bytes_of_sums(len(scored), n_classes, n_variants, n_amounts, n_encodings)
         if self.bootstrap and is_roc_auc(self.oob_score):
             compared = rows_to_compare(target.kept_labels, n_classes, n_trees, start.seed)
             evidence_bytes += bytes_of_pairs(len(compared), n_classes, n_trees)
@@ -220,6 +212,10 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             evidence_bytes += 2 * N_GROUPS * 8 * (n_classes + 1) * min(len(target.kept_labels), SPREAD_ROWS)
         n_sums = self._n_sums(n_classes)
         return replace(spec, scored=scored, compared=compared, n_sums=n_sums, evidence_bytes=evidence_bytes)
+
+    def _chooses(self, n_variants: int, n_encodings: int) -> bool:
+        """Return whether out-of-bag scores choose something, given the numbers of variants and encodings."""
+        return n_variants * n_encodings > 1 or self.shrinkage == "auto" or self.calibration is not None
 
     def _training_rows(self, table: TrainingTable, spec: FitSpec) -> TrainingRows | None:
         """Return the training data with the bootstrap samples of all trees; None without a bootstrap."""
@@ -232,8 +228,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
     def _score_rows(
         self, rows: TrainingRows, target: Target, spec: FitSpec, named: _Variants, unit: float
     ) -> OutOfBagScores | None:
-        """Return the scorer of the out-of-bag rows in `spec.scored`, before trees are added; None without such rows."""
-        if len(spec.scored) == 0:
+        """Return the scorer of the out-of-bag rows in `spec.scored`, before trees are added; None if none is needed."""
+        if len(spec.scored) == 0 or not self._chooses(named.n_grown, len(named.encodings)):
             return None
         return OutOfBagScores(
             rows,
@@ -311,6 +307,7 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             mixture.weigh(scores.pair_gains()[: named.n_grown], STRENGTH * scores.n_rows)
         if len(encoding_mixture.weights) > 1:
             encoding_mixture.weigh(scores.encoding_gains(), ENCODING_STRENGTH)
+            scores.has_weighed_encodings = True
 
     @property
     def _prior_amount(self) -> float:
@@ -405,18 +402,17 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         self.oob_decision_function_ = proba
         rule = TunedRule(threshold, rows.labels, rows.sample_weight, self._positive)
         score = score_out_of_bag(self, rule, proba, rows.without_rates, rows.bags.groups_of)
+        if is_roc_auc(self.oob_score):
+            is_auto, self.oob_optimism_ = self.shrinkage == "auto", 0.0
+            if scores is not None:
+                amount = self._prior_amount if is_auto else self.shrinkage_
+                self.oob_optimism_ = scores.optimism(len(self.trees_), amount, chooses_amount=is_auto)
         if np.isfinite(score) and is_roc_auc(self.oob_score):
-            self.oob_optimism_ = 0.0 if scores is None else self._estimate_optimism(scores)
             pairs = OutOfBagPairs(self, rows, self.n_jobs)
             score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
             if np.isnan(score):
                 warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_)
         self.oob_score_ = score
-
-    def _estimate_optimism(self, scores: OutOfBagScores) -> float:
-        """Return by how much the choices of shrinkage and encodings make their out-of-bag ROC AUC too high."""
-        weigh, is_chosen = partial(weights_of, strength=ENCODING_STRENGTH), self.shrinkage == "auto"
-        return scores.optimism(self._prior_amount if is_chosen else self.shrinkage_, is_chosen=is_chosen, weigh=weigh)
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
         """Raise ValueError if an option needs a bootstrap, or trees sampled in one way, which the forest does not have.

@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aucforest.estimators._evidence import SCORED_TREES
+from aucforest.estimators._evidence import SCORED_TREES, weights_of
 
 # Number of trees of each variant before the first evaluation. Variants are evaluated at fixed numbers of trees, so that
 # a larger forest starts with the trees of a smaller one, except for trees of encodings that were dropped.
 _FIRST_TURNS = 4
 # The factor c in the weights exp(c n g), where n is the effective number of rows; chosen with benchmarks/ranking.py.
 STRENGTH = 2.0
-# The factor for encodings, whose gains are in standard errors; chosen with benchmarks/many_categories.py. On noise,
-# encodings differ more than variants, because variants read the same features.
-ENCODING_STRENGTH = 1.5
 
 
 def describe_alternatives(
@@ -30,12 +27,6 @@ def describe_alternatives(
     oob_score, oob_score_std = np.full((2, len(n_trees)), np.nan) if scores is None else scores[:, : len(n_trees)]
     numbers = {"n_trees": n_trees, "proportion": proportion, "oob_score": oob_score, "oob_score_std": oob_score_std}
     return {name: np.array(each) for name, each in names.items()} | numbers
-
-
-def weights_of(gains: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
-    """Return the weights of variants or encodings, given their gains."""
-    weights = np.exp(strength * (gains - gains.max()))
-    return weights / weights.sum()
 
 
 def assign_encodings(

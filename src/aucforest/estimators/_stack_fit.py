@@ -178,10 +178,10 @@ class StackFit(DecisionModel, OnnxExport):
             take_rows = partial(safe_indexing, indexable_rows(X))
             self.oob_score_ = score_out_of_bag(self, tuned, self.oob_decision_function_, take_rows, training.groups_of)
             if is_roc_auc(self.oob_score):
-                # All members predict rows that they were not fitted to. The bias is assumed to be that of the forest.
+                # All members predict rows that they were not fitted to. Bias and optimism are taken from the forest.
                 forest_score = score_out_of_bag(forest, tuned, forest_proba, take_rows, training.groups_of)
-                too_low = forest.oob_score_ - forest_score
-                self.oob_score_ = float(np.clip(self.oob_score_ + too_low, 0.0, 1.0))
+                correction = forest.oob_score_ - forest_score
+                self.oob_score_ = float(np.clip(self.oob_score_ + correction, 0.0, 1.0))
                 if np.isnan(forest.oob_score_) and np.any(seen):
                     warn_of_single_sample(training.labels[training.weights > 0.0], self.classes_)
 

@@ -262,9 +262,9 @@ class AUCForestClassifier(ForestFit):
         and the threshold is tuned, each tenth of the samples (or groups) is labeled by a threshold that is tuned on the
         others.
     oob_optimism_ : float
-        By how much the choice of shrinkage and encodings makes their own out-of-bag ROC AUC too high: the mean
-        difference in the ROC AUC of a tenth of the samples (or groups) from a choice without them. Only defined if
-        `oob_score` is the ROC AUC.
+        Estimate of how much choosing shrinkage and encodings raises the out-of-bag ROC AUC: the mean over tenths of the
+        samples (or groups) of their ROC AUC by the choice from all samples minus that by the choice from the others. It
+        may be negative. Only defined if `oob_score` is the ROC AUC.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Out-of-bag probabilities. NaN for samples of weight 0 and for samples in the bootstrap samples of all trees.
 

@@ -40,7 +40,7 @@ class AUCStackingClassifier(StackFit):
         out-of-bag probability of its class.
     boosted : bool, default=True
         Whether to fit gradient boosted trees [2]_ [3]_: for each of five folds a series of trees on the samples of the
-        other folds, each tree grown on the errors of those before it. A series has up to 300 trees, or up to 1,200 if
+        other folds, each tree grown on the errors of those before it. A series has up to 600 trees, or up to 2,400 if
         there are more than two classes; the log loss of the left-out folds chooses how many. Boosted trees are left out
         if there are fewer than 500 samples or more than 50 classes, if the forest has monotonicity constraints, or if X
         is sparse.
@@ -75,7 +75,7 @@ class AUCStackingClassifier(StackFit):
         The class frequencies that were set by `set_prevalence`; probabilities refer to them. Only defined after it.
     classes_, pos_label_, n_features_in_, feature_names_in_, categories_, dates_, text_formats_, target_rates_, \
     split_features_, threshold_, oob_score_
-        As in `AUCForestClassifier`.
+        As in `AUCForestClassifier`. The out-of-bag ROC AUC has the corrections of the forest, for optimism too.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the training samples, combined from out-of-bag probabilities of the forests and out-of-fold
         scores of the boosted trees and the additive model. NaN for samples of weight 0 or without an out-of-bag

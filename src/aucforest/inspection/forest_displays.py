@@ -158,7 +158,8 @@ class OOBCurveDisplay(Display):
         """Plot the out-of-bag score of the first trees of a fitted forest.
 
         A score uses the samples that are out of bag for at least one of the trees, so the first scores use fewer
-        samples. All scores use the `shrinkage_`, `calibration_` and `threshold_` of the whole forest.
+        samples. All scores use the `shrinkage_`, `calibration_` and `threshold_` of the whole forest. The ROC AUC is
+        that of ``oob_score_``; of forests that were fitted without it, ``oob_optimism_`` is not subtracted.
 
         Parameters
         ----------
