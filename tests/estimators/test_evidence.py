@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-from aucforest import AUCForestClassifier
+from aucforest import AUCForestClassifier, AUCStackingClassifier
 from aucforest.estimators import _evidence
 from aucforest.estimators._calibration import LEAST
 from aucforest.estimators._evidence import AMOUNTS, ENCODING_STRENGTH, PRIOR, SCORED_TREES
@@ -260,12 +261,24 @@ def test_the_choice_from_all_rows_is_that_of_the_fit(sampling, monkeypatch):
     assert amounts[0] == amounts[1] == forest.shrinkage_
 
 
-def test_the_optimism_is_subtracted_from_the_score(monkeypatch):
+@pytest.mark.parametrize(
+    "estimator", [AUCForestClassifier(60), AUCStackingClassifier(AUCForestClassifier(60))], ids=["forest", "stack"]
+)
+def test_the_optimism_is_subtracted_from_the_score(estimator, monkeypatch):
     X, y, _, _ = noise_table(2, "categories")
-    forest = AUCForestClassifier(60, oob_score=True, random_state=1).fit(X, y)
-    monkeypatch.setattr(_evidence.OutOfBagScores, "optimism", lambda *args, **params: 0.0)
-    other = AUCForestClassifier(60, oob_score=True, random_state=1).fit(X, y)
-    assert forest.oob_score_ == pytest.approx(other.oob_score_ - forest.oob_optimism_, abs=1e-12)
+    scores = []
+    for value in (0.0, 0.125):
+        monkeypatch.setattr(_evidence.OutOfBagScores, "optimism", lambda *args, value=value, **params: value)
+        scores.append(clone(estimator).set_params(oob_score=True, random_state=1).fit(X, y).oob_score_)
+    assert scores[1] == pytest.approx(scores[0] - 0.125, abs=1e-12)
+
+
+@pytest.mark.filterwarnings(UNSCORED)
+def test_parts_without_a_class_are_left_out_of_the_optimism():
+    """Each part has one or two positive rows, some of which are in the samples of all trees."""
+    X, *_ = noise_table(2, "numbers")
+    forest = AUCForestClassifier(5, oob_score=True, random_state=1).fit(X, np.arange(240) % 20 == 0)
+    assert np.isfinite(forest.oob_optimism_)
 
 
 def test_a_warm_start_chooses_anew():
