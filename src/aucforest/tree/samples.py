@@ -18,6 +18,7 @@ MAX_CLASSES = 0xFFFF
 MOST_ROWS = 2**29 - 1
 # The `names` of `CodeBins` if codes are not replaced by ranks.
 NO_NAMES = np.empty((0, 0), dtype=np.uint32)
+_CODE_TYPES = [np.dtype("u1"), np.dtype("u2"), np.dtype("u4")]
 _ROW = np.uint64(0xFFFFFFFF)
 _LABEL = np.uint64(0xFFFF)
 _LABEL_SHIFT = np.uint64(32)
@@ -35,8 +36,8 @@ class Codes(NamedTuple):
     @classmethod
     def of(cls, codes: NDArray[np.unsignedinteger]) -> "Codes":
         """Return the codes of an array, which is not copied."""
-        arrays = [np.empty((0,) * codes.ndim, dtype) for dtype in ("u1", "u2", "u4")]
-        arrays[(1, 2, 4).index(codes.itemsize)] = codes
+        arrays = [np.empty((0,) * codes.ndim, dtype) for dtype in _CODE_TYPES]
+        arrays[_CODE_TYPES.index(codes.dtype)] = codes
         return cls(codes.itemsize, *arrays)
 
     @property
