@@ -164,12 +164,17 @@ def fit_boosted(
     return BoostedTrees(model, n_classes * bound * len(trees) / len(series), scores)
 
 
+def _most_stages(n_each: int) -> int:
+    """Return the maximum number of stages of a series, given the number of trees of a stage."""
+    return min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
+
+
 def _fit_series(
     rows: _Rows, growth: Growth, fold: NDArray[np.int64], seed: int, forest: AUCForestClassifier
 ) -> tuple[float, dict[int, list[BoostedTree]]]:
     """Return the log loss of held-out rows, and the trees of each fold, given the fold of each row."""
     n_each, folds, stopped = len(boosted_classes(growth.n_classes)), np.unique(fold).tolist(), Event()
-    n_most = min(_MOST_STAGES, max(1, _MOST_TREES // n_each))
+    n_most = _most_stages(n_each)
 
     def add_stages(
         k: int, state: BoostingState | None = None, n_stages: int | None = None
@@ -187,14 +192,13 @@ def _fit_series(
                 break
         return booster.state, losses
 
-    n_threads = forest.n_jobs
     try:
         with progress_bar(total=n_most * len(folds), desc="boosting stages", verbose=forest.verbose) as progress:
-            states, losses = map(list, zip(*thread_map(n_threads)(add_stages, folds)))
+            states, losses = map(list, zip(*thread_map(forest.n_jobs)(add_stages, folds)))
             # The loss of all folds is compared, so series that stopped before the longest one go on.
             n_stages = max(map(len, losses))
             short = [i for i, of_fold in enumerate(losses) if len(of_fold) < n_stages]
-            more = thread_map(n_threads)(lambda i: add_stages(folds[i], states[i], n_stages), short)
+            more = thread_map(forest.n_jobs)(lambda i: add_stages(folds[i], states[i], n_stages), short)
             for i, (_, further) in zip(short, more):
                 losses[i] += further
             progress.update(progress.total - progress.n)  # stages that are not needed
@@ -218,7 +222,8 @@ def _prepare(model: AUCForestClassifier, table: RowsInMemory) -> int:
     n_bytes = n_rows * ((8 + _MOST_CODE_BYTES) * n_features + 24 * n_classes + _ROW_BYTES)
     score_bytes = model.n_estimators * 8 * n_classes * n_rows  # of all series, which may go on
     n_nodes = min(2 ** (spec.params.max_depth + 1), 2 * n_rows // spec.params.min_samples_leaf)
-    n_trees = model.n_estimators * min(_MOST_STAGES * len(boosted_classes(n_classes)), _MOST_TREES)
+    n_each = len(boosted_classes(n_classes))
+    n_trees = model.n_estimators * _most_stages(n_each) * n_each
     # The trees of the other encoding are in memory, too, but do not get values of all classes.
     node_bytes = (1 if table.rates is None else 2) * _NODE_BYTES + 8 * n_classes
     tree_bytes = n_trees * n_nodes * node_bytes

@@ -1,6 +1,7 @@
 """Out-of-bag predictions of the first trees of a forest, used to choose mixture, shrinkage and calibration."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -242,8 +243,9 @@ class OutOfBagScores:
 
         return np.concatenate(list(thread_map(self._n_jobs, _RANK_TIME * candidates[0].total.size)(score, candidates)))
 
+    @cached_property
     def _jackknife(self) -> NDArray[np.float64]:
-        """Return the row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows): one part has weight 0.
+        """The row weights for the delete-a-group jackknife (Tukey), (N_PARTS, n_rows): one part has weight 0.
 
         With weights of 0 instead of fewer rows, the ranks of the other rows need not be computed again.
         """
@@ -330,7 +332,7 @@ class OutOfBagScores:
         best_scores = np.where(n_added > 0, scores.max(axis=1), -np.inf)
         best = int(np.argmax(best_scores))
         chosen = [candidates[row * len(self._amounts) + i] for row, i in enumerate(scores.argmax(axis=1).tolist())]
-        without = self._score(chosen, self._jackknife())
+        without = self._score(chosen, self._jackknife)
         errors = np.sqrt((N_PARTS - 1) * np.var(without - without[best], axis=1))
         # The minimum error keeps the quotient 0 for an encoding that predicts exactly like the best one.
         return (best_scores - best_scores[best]) / np.maximum(errors, 1e-6)
@@ -382,7 +384,7 @@ class OutOfBagScores:
         best, index = int(np.argmax(scores)), self._index_of(prior)
         if best == index or np.any(np.isnan(scores)):
             return prior
-        error = np.sqrt((N_PARTS - 1) * np.var(np.subtract(*score([best, index], self._jackknife()))))
+        error = np.sqrt((N_PARTS - 1) * np.var(np.subtract(*score([best, index], self._jackknife))))
         return float(AMOUNTS[best]) if scores[best] - scores[index] > _STANDARD_ERRORS * error else prior
 
     def optimism(self, n_trees: int, amount: float, *, chooses_amount: bool) -> float:
@@ -395,7 +397,7 @@ class OutOfBagScores:
         """
         if not (chooses_amount or self.has_weighed_encodings):
             return 0.0
-        without, chosen = self._jackknife(), []
+        without, chosen = self._jackknife, []
         for weights in (self._weights, *without):
             factors = self._encoding_factors(weights) if self.has_weighed_encodings else np.ones(self._n_encodings)
             best = self.choose_amount(n_trees, amount, weights, factors) if chooses_amount else amount

@@ -407,11 +407,11 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
             if scores is not None:
                 amount = self._prior_amount if is_auto else self.shrinkage_
                 self.oob_optimism_ = scores.optimism(len(self.trees_), amount, chooses_amount=is_auto)
-        if np.isfinite(score) and is_roc_auc(self.oob_score):
-            pairs = OutOfBagPairs(self, rows, self.n_jobs)
-            score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
-            if np.isnan(score):
-                warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_)
+            if np.isfinite(score):
+                pairs = OutOfBagPairs(self, rows, self.n_jobs)
+                score = pairs.correct(score, len(self.trees_), np.flatnonzero(seen), proba[seen])
+                if np.isnan(score):
+                    warn_of_single_sample(rows.labels[rows.bags.all_kept], self.classes_)
         self.oob_score_ = score
 
     def _check_sampling(self, records: list[SampleRecord], n_classes: int) -> None:
