@@ -1,4 +1,4 @@
-"""Logistic regression on linear splines of numbers and on categories, the additive member of a stack."""
+"""Logistic regression on splines of numbers, categories and interactions, the additive member of a stack."""
 
 import warnings
 from threading import Lock
@@ -11,9 +11,10 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 
-from aucforest.estimators._category_ridge import fit_category_ridge
+from aucforest.estimators._category_ridge import CategoryIndicators, fit_category_ridge
 from aucforest.estimators._class_sample import class_factors, sample_classes
 from aucforest.estimators.linear import thread_controller
+from aucforest.tables.target_rates import RateTable
 from aucforest.tree.random import STACK_SAMPLE
 
 # Numbers are scaled by their median and quartiles, and their splines have knots at these three quantiles.
@@ -27,6 +28,9 @@ _GREATEST = 1e150
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
 # Maximum bytes of the columns of _LEAST_ROWS samples; with more columns there are fewer samples.
 _MOST_BYTES = 2**30
+# The priors of the penalties of a column of categories and of an interaction. Weak priors make effects of interactions
+# too small, as the effective number of coefficients neglects that they depend on those of the column.
+_CATEGORY_PRIOR, _INTERACTION_PRIOR = 2.0, 100.0
 # Maximum number of coefficients for which Newton's method is used.
 _MOST_NEWTON = 256
 # Maximum number of rows for which predictions have the columns in memory at the same time.
@@ -58,13 +62,14 @@ def _scales_of_stored(X: Any) -> NDArray[np.float64]:
 
 
 class AdditiveClassifier(ClassifierMixin, BaseEstimator):
-    """Logistic regression on scaled numbers, their linear splines, missing values and categories.
+    """Logistic regression on scaled numbers, their linear splines, missing values, categories and interactions.
 
     X contains the features of a forest: numbers, codes of categories, and NaN for missing values. For a sparse matrix,
     only scaled numbers are used. Each category of the training data has a coefficient, however rare it is. The penalty
     of these coefficients is chosen for each column. A category that is not in the training data has no coefficient.
 
-    `categorical` are the features that are codes of categories, in ascending order.
+    `categorical` are the features that are codes of categories, in ascending order. `interactions` are tables of cells,
+    without totals. A cell has a coefficient like a category: the i-th interaction is the feature n_features + i.
     """
 
     code_features_: NDArray[np.int64]  # (n_categories,), the feature of each category, in ascending order
@@ -77,8 +82,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     # Scaled numbers are clipped to +-MOST_SCALED, so that a few outliers do not determine the coefficient.
     MOST_SCALED: ClassVar[float] = 5.0
 
-    def __init__(self, categorical: tuple[int, ...] = ()) -> None:
+    def __init__(self, categorical: tuple[int, ...] = (), interactions: tuple[RateTable, ...] = ()) -> None:
         self.categorical = categorical
+        self.interactions = interactions
 
     def fit(self, X: Any, y: NDArray[np.int64], sample_weight: NDArray[np.float64] | None = None) -> Self:
         """Fit the coefficients to training data, or to a random sample if it is large; y are indices of classes."""
@@ -88,9 +94,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         weight = class_factors(y, y[sample])
         if sample_weight is not None:
             weight = weight * sample_weight[sample]
-        X, y = X[sample], y[sample]
         self.is_sparse_ = issparse(X)
         self.numbers_ = self.find_numbers(X.shape[1])
+        X, y = self._with_cells(X[sample]), y[sample]
         if self.is_sparse_:
             self.centre_, self.scale_ = np.zeros(X.shape[1]), _scales_of_stored(X)
             self.missing_ = self.knot_indices_ = self.code_features_ = np.empty(0, dtype=np.int64)
@@ -129,20 +135,23 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         indicators = csr_matrix((np.ones(len(row)), (row, indices[is_known])), shape=(len(X), n_codes))
         _, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
-        fitted = fit_category_ridge(self._columns(X), indicators, column, labels, weight)
+        is_cell = np.unique(self.code_features_) >= X.shape[1] - len(self.interactions)
+        prior = np.where(is_cell, _INTERACTION_PRIOR, _CATEGORY_PRIOR)
+        fitted = fit_category_ridge(self._columns(X), CategoryIndicators(indicators, column, prior), labels, weight)
         coef, self.intercepts_, self.penalties_ = fitted
         return coef
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
         """Return the maximum number of rows of a dense matrix that the model is fitted to."""
         # A categorical feature takes about as long as a numeric one, whatever its number of categories.
-        n_columns = (1 + len(_QUARTILES)) * X.shape[1]
+        n_columns = (1 + len(_QUARTILES)) * X.shape[1] + len(self.interactions)
         least = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
         return max(least, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
 
     def _choose_columns(self, X: NDArray[np.float64]) -> None:
         """Set the scales, knots and categories from training data."""
-        self.missing_ = np.flatnonzero(np.isnan(X).any(axis=0))
+        n_features = X.shape[1] - len(self.interactions)
+        self.missing_ = np.flatnonzero(np.isnan(X[:, :n_features]).any(axis=0))
         scales = [_location_and_scale(X[:, feature]) for feature in self.numbers_]
         self.centre_, self.scale_ = np.array(scales, dtype=np.float64).reshape(-1, 2).T
         scaled = self._scaled(X)
@@ -152,8 +161,9 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         is_knot[1:] &= quartiles[1:] > quartiles[:-1]
         quantile, self.knot_indices_ = np.nonzero(is_knot)
         self.knots_ = quartiles[quantile, self.knot_indices_]
-        codes = [np.unique(X[~np.isnan(X[:, feature]), feature]) for feature in self.categorical]
-        self.code_features_ = np.repeat(np.array(self.categorical, dtype=np.int64), [len(values) for values in codes])
+        coded = [*self.categorical, *range(n_features, X.shape[1])]
+        codes = [np.unique(X[~np.isnan(X[:, feature]), feature]) for feature in coded]
+        self.code_features_ = np.repeat(np.array(coded, dtype=np.int64), [len(values) for values in codes])
         self.codes_ = np.concatenate((np.empty(0), *codes))
         if len(self.numbers_) + len(self.missing_) + len(self.codes_) == 0:
             # The model needs at least one column. This column of zeros leaves only the intercept to fit.
@@ -162,6 +172,13 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def find_numbers(self, n_features: int) -> NDArray[np.int64]:
         """Return the features that are not categorical."""
         return np.setdiff1d(np.arange(n_features), self.categorical)
+
+    def _with_cells(self, X: Any) -> Any:
+        """Return the features with the cell of each interaction appended, NaN if it is missing."""
+        if len(self.interactions) == 0:
+            return X
+        cells = np.column_stack([table.cells_of(X) for table in self.interactions])
+        return np.hstack((X, np.where(cells < 0, np.nan, cells)))
 
     def _scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the numbers, scaled and clipped; missing values are 0, the scaled median."""
@@ -223,7 +240,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             if self.is_sparse_:
                 scores[rows] = self._columns(X[rows]) @ coef.T
                 continue
-            dense = X[rows].toarray() if issparse(X) else X[rows]
+            dense = self._with_cells(X[rows].toarray() if issparse(X) else X[rows])
             # Products use einsum instead of BLAS, whose rounding depends on its number of threads.
             scores[rows] = np.einsum("np,kp->nk", self._columns(dense), coef[:, :n_columns])
             for index in self._indices(dense).T:
@@ -233,19 +250,23 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     def effects(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the effect of each feature on the class scores, and the mean scores of the training samples.
 
-        Effects have the shape (n_classes, n_samples, n_features), and the mean 0 over the training samples.
+        Effects have the shape (n_classes, n_samples, n_features), and the mean 0 over the training samples. The effect
+        of an interaction belongs to its column of categories.
         """
         coef, intercept = self.coef_by_class()
+        effects, players = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]
+        players += [table.feature for table in self.interactions]
+        X = self._with_cells(X)
         columns, features = self._columns(X), np.unique(self.code_features_)
         columns = (columns.toarray() if issparse(columns) else columns) - self.column_means_[: columns.shape[1]]
-        effects, means = np.zeros((len(coef), *X.shape)), coef * self.column_means_
+        means = coef * self.column_means_
         code_weights = np.hstack((coef[:, columns.shape[1] :], np.zeros((len(coef), 1))))
         indices = np.concatenate((self.numbers_, self.numbers_[self.knot_indices_], self.missing_))
         for feature, column, weights in zip(indices.tolist(), columns.T, coef.T):
             effects[:, :, feature] += np.multiply.outer(weights, column)
         for feature, codes in zip(features.tolist(), self._indices(X).T if len(features) else ()):
             is_code = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
-            effects[:, :, feature] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
+            effects[:, :, players[feature]] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
         return effects, intercept + means.sum(axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -1,7 +1,8 @@
 """Logistic regression with a ridge penalty for each categorical column, chosen by an approximate marginal likelihood.
 
 The coefficients of a column's categories have the penalty p / 2 times their sum of squares. For the best p, p times the
-sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). The
+sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736), with a
+prior of some coefficients of size 1. The
 coefficients of other columns have the penalty 1 / 2 times their sum of squares, and the intercept has no penalty.
 """
 
@@ -15,8 +16,6 @@ from scipy.special import expit, logsumexp, softmax
 
 from aucforest.metrics.validation import FloatArray
 
-# A prior of this many coefficients of size 1 per column, because few categories alone do not determine the penalty.
-_PRIOR = 2.0
 # Maximum number of updates of the penalties, and the relative change below which the updates stop.
 _MOST_CHOICES, _LEAST_CHANGE = 10, 0.05
 # Newton's method stops after a step with a squared length, in standard errors of the coefficients, below _LOOSE before
@@ -154,30 +153,42 @@ def _minimize(loss: _Loss, coef: FloatArray, precision: float) -> tuple[FloatArr
     return coef, curvature
 
 
-def _choose(coef: FloatArray, curvature: FloatArray, penalties: FloatArray, column: NDArray[np.int64]) -> FloatArray:
-    """Return updated penalties of columns, given the coefficients of categories and their curvature."""
+def _choose(
+    coef: FloatArray, curvature: FloatArray, penalty: FloatArray, column: NDArray[np.int64], prior: FloatArray
+) -> FloatArray:
+    """Return updated penalties of columns, given the coefficients of categories, their curvature and penalty."""
     n_scores = coef.shape[1]
-    known = curvature / (curvature + penalties[column, None])
+    known = curvature / (curvature + penalty[:, None])
     # With more than two classes, the coefficients of a category sum to 0, so one class is not free.
     free = 1.0 if n_scores == 1 else (n_scores - 1) / n_scores
     n_effective, squares = (np.bincount(column, values.sum(axis=1)) for values in (known, coef**2))
-    return (free * n_effective + _PRIOR) / (squares + _PRIOR)
+    return (free * n_effective + prior) / (squares + prior)
+
+
+class CategoryIndicators(NamedTuple):
+    """The indicators of the categories of columns."""
+
+    values: csr_matrix  # (n_rows, n_categories)
+    column: NDArray[np.int64]  # (n_categories,), the index of the column of each category
+    # (n_columns,), a prior of this many coefficients of size 1, because few categories do not determine the penalty.
+    prior: FloatArray
 
 
 def fit_category_ridge(
-    dense: FloatArray, indicators: csr_matrix, column: NDArray[np.int64], labels: NDArray[np.int64], weights: FloatArray
+    dense: FloatArray, indicators: CategoryIndicators, labels: NDArray[np.int64], weights: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Fit to dense columns and the indicators of categories; `column` is the index of the column of each category.
+    """Fit to dense columns and the indicators of categories.
 
     All labels from 0 to the maximum must occur. The result is the coefficients (1 or n_classes, n_dense + n_categories)
     and the intercepts, for two classes only those of the second class, and the penalty of each column.
     """
-    loss, penalties = _Loss(dense, indicators, labels, weights), np.ones(int(column.max()) + 1)
+    values, column, prior = indicators
+    loss, penalties = _Loss(dense, values, labels, weights), np.ones(len(prior))
     coef = np.zeros((loss.n_dense + len(column), loss.n_scores))
     for _ in range(_MOST_CHOICES):
         coef, curvature = _minimize(loss.with_penalty(penalties[column]), coef, _LOOSE)
         before = penalties
-        penalties = _choose(coef[loss.n_dense :], curvature.category_curvature, before, column)
+        penalties = _choose(coef[loss.n_dense :], curvature.category_curvature, before[column], column, prior)
         if np.all(np.abs(penalties - before) <= _LEAST_CHANGE * before):
             break
     coef, _ = _minimize(loss.with_penalty(penalties[column]), coef, _PRECISE)

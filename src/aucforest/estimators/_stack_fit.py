@@ -29,6 +29,7 @@ from aucforest.fitting.spec import weights_by_class
 from aucforest.fitting.target import FewGroups, Target, has_few_samples
 from aucforest.tables.rows import indexable_rows
 from aucforest.tables.sparse import SparseRows, as_csr
+from aucforest.tables.target_rates import RateTable
 from aucforest.tree.random import STACK_SAMPLE
 
 # The penalty is multiplied by 1 + _FEW / n for about n samples of the rarer class. The penalty and _FEW were chosen on
@@ -157,9 +158,16 @@ class StackFit(DecisionModel, OnnxExport):
                 table = forest._validate_rows(X, y, sample_weight, groups)
                 rule = self._check_target(table.target, cost)
                 training = _Training.from_target(X, table.target, forest.class_weight)
-                # The linear model is fitted first: a model of the user may reject the data, and forests take longer.
-                linear = self._fit_linear(training, _as_matrix(table.X), forest)
+                features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
+                # A model of the user is fitted first: it may reject the data, and forests take longer.
+                given = [] if self.linear == "auto" else self._fit_linear(training, self.linear, indexable_rows(X))
                 forest._fit_rows(table, forest._start())
+                # The sum of a monotonic forest and another model is not monotonic in general.
+                is_additive = self.linear == "auto" and forest.monotonic_cst is None
+                linear = given
+                if is_additive:
+                    interactions = table.additive_interactions
+                    linear = self._fit_additive(training, features, tuple(forest.categories_), interactions)
             for name in _SAME_AS_FOREST:
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))
@@ -212,11 +220,11 @@ class StackFit(DecisionModel, OnnxExport):
             forest.set_params(random_state=seed)
         return forest
 
-    def _combine(self, training: _Training, linear: _Predicted | None, old: _Predicted | None) -> NDArray[np.float64]:
+    def _combine(self, training: _Training, linear: list[_Predicted], old: _Predicted | None) -> NDArray[np.float64]:
         """Fit the other members and the combination; return out-of-bag probabilities, NaN where they are undefined.
 
-        `linear` and `old` are models with their probabilities, or None. The penalty pulls the weights towards the first
-        member alone.
+        `linear` and `old` are models with their probabilities. Of several linear models, the one whose combination with
+        the other members has the lowest log loss is kept. The penalty pulls the weights towards the first member alone.
         """
         n_classes, forest = len(self.classes_), self.members_["forest"]
         proba: NDArray[np.float64] = forest.oob_decision_function_
@@ -231,8 +239,8 @@ class StackFit(DecisionModel, OnnxExport):
             # The sum of a monotonic forest and another model is not monotonic in general.
             if self.boosted and forest.monotonic_cst is None and _can_be_boosted(training):
                 scores.append(self._fit_boosted(training))
-            if linear is not None:
-                self.members_["linear"], linear_proba = linear
+            if linear:
+                self.members_["linear"], linear_proba = self._choose_linear(training, linear, scores)
                 scores.append(log_proba(linear_proba))
         is_seen = np.all([np.isfinite(score[:, 0]) for score in scores], axis=0)
         if len(scores) == 1 or not training.is_evidence(is_seen):
@@ -263,6 +271,22 @@ class StackFit(DecisionModel, OnnxExport):
             weights = weights * (combination.coef.sum() / max(weights.sum(), np.finfo(np.float64).tiny))
             combined[out] = Combination(weights, combination.intercept).apply([score[out] for score in scores])
         return combined
+
+    def _choose_linear(
+        self, training: _Training, linear: list[_Predicted], scores: list[NDArray[np.float64]]
+    ) -> _Predicted:
+        """Return the model whose combination with the scores of other members has the lowest log loss."""
+        is_seen = np.all([np.isfinite(score[:, 0]) for score in (*scores, linear[0][1])], axis=0)
+        if len(linear) == 1 or not training.is_evidence(is_seen):
+            return linear[0]
+        rows = np.flatnonzero(is_seen)
+        labels, weights, losses = training.labels[rows], training.weights[rows], list[float]()
+        for _, proba in linear:
+            candidate = [*scores, log_proba(proba)]
+            combination = self._fit_combination(candidate, training, rows)
+            combined = combination.apply([score[rows] for score in candidate])
+            losses.append(-float(np.sum(weights * log_proba(combined)[np.arange(len(rows)), labels])))
+        return linear[int(np.argmin(losses))]
 
     def _fit_combination(
         self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64]
@@ -316,17 +340,20 @@ class StackFit(DecisionModel, OnnxExport):
         table.rate_weight = given if given is None or kept is None else given[kept]
         return table
 
-    def _fit_linear(self, training: _Training, features: Any, forest: AUCForestClassifier) -> _Predicted | None:
-        """Return the linear model, and out-of-fold probabilities of all rows; None if the linear model is left out."""
-        # The sum of a monotonic forest and another model is not monotonic in general.
-        is_out = self.linear is None or (self.linear == "auto" and forest.monotonic_cst is not None)
-        if is_out or not training.is_evidence(training.weights > 0.0):
-            return None
-        linear, n_classes = self.linear, len(training.classes)
-        if linear == "auto":
-            X, linear = features, AdditiveClassifier(tuple(forest.categories_))
-        else:
-            X = indexable_rows(training.X)
+    def _fit_additive(
+        self, training: _Training, features: Any, categorical: tuple[int, ...], interactions: tuple[RateTable, ...]
+    ) -> list[_Predicted]:
+        """Return the additive model without and, if there are any, with interactions, as `_fit_linear` does."""
+        models = [AdditiveClassifier(categorical)]
+        if interactions:
+            models.append(AdditiveClassifier(categorical, interactions))
+        return [fit for model in models for fit in self._fit_linear(training, model, features)]
+
+    def _fit_linear(self, training: _Training, linear: Any, X: Any) -> list[_Predicted]:
+        """Return the linear model, and out-of-fold probabilities of all rows; nothing if there is no linear model."""
+        if linear is None or not training.is_evidence(training.weights > 0.0):
+            return []
+        n_classes = len(training.classes)
         kept, labels = np.flatnonzero(training.weights), training.labels.astype(np.int64)
         is_weighted = np.ptp(training.weights[kept]) > 0.0
         if is_weighted and not has_fit_parameter(linear, "sample_weight"):
@@ -345,7 +372,7 @@ class StackFit(DecisionModel, OnnxExport):
         for k in np.unique(fold):
             rows = kept[fold == k]
             proba[rows] = predict_linear(fit(kept[fold != k]), safe_indexing(X, rows), n_classes)
-        return whole, proba
+        return [(whole, proba)]
 
     @property
     def _reads_table(self) -> bool:

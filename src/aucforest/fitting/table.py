@@ -42,6 +42,7 @@ class TrainingTable(ABC):
     # The target rates of another forest that reads the same features, and the weights of rows in them, (n_kept,).
     rates: TargetRates | None = None
     rate_weight: NDArray[np.float64] | None = None
+    additive_interactions: tuple[RateTable, ...] = ()  # chosen for the additive model of a stack, with target rates
     sum_rows: SumRows | None = None  # computes out-of-bag sums; None if all rows are in `X`
     _spec: FitSpec
     _coding: Coding
@@ -95,7 +96,9 @@ class TrainingTable(ABC):
         if rates is None:
             samples = (self._sample_column(coding, feature) for feature in coding.rated)
             with_interactions = INTERACTIONS in spec.encodings
-            rates = choose_rates(coding.cell_finder, samples, target.kept_labels, weights.by_class, with_interactions)
+            rates, self.additive_interactions = choose_rates(
+                coding.cell_finder, samples, target.kept_labels, weights.by_class, with_interactions
+            )
         frequencies = weights.frequencies(target.kept_labels, target.kept_weight)
         counted = zip(rates.tables, self._count_cells(coding, weights, rates.tables), strict=True)
         tables = tuple(table._replace(totals=totals) for table, totals in counted)

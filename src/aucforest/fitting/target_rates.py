@@ -30,6 +30,8 @@ _MOST_CLASSES = 6
 MOST_INTERACTIONS, INTERACTIONS_OF_TREE = 8, 3
 # Maximum number of cells of all interactions together, and minimum gain in log likelihood of an interaction.
 MOST_CELLS, _LEAST_GAIN = 2**20, 10.0
+# The same limits for the interactions of the additive model of a stack, which estimates all of them together.
+_MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN = 16, 3.0
 # Minimum increase of the gain by more parts of a number, without which no more parts are tried.
 _LEAST_INCREASE = 1.0
 # In an interaction, a numeric feature is divided at its quantiles into one of these numbers of parts.
@@ -314,7 +316,10 @@ def choose_tables(
     factors: NDArray[np.float64],
     with_interactions: bool,
 ) -> tuple[RateTable, list[tuple[float, RateTable]]]:
-    """Return the table of a column, and pairs of a gain in log likelihood and an interaction. Tables have no totals."""
+    """Return the table of a column, and pairs of a gain in log likelihood and an interaction. Tables have no totals.
+
+    Interactions have at least the gain `_LEAST_ADDITIVE_GAIN`.
+    """
     feature, (codes, labels, _), chosen = sample
     n_classes, decoded = len(frequencies), rows.digits.decode(codes, feature)
     # Codes are taken for one feature at a time, because taking all codes for every column would be quadratic work.
@@ -337,7 +342,7 @@ def choose_tables(
             parts = candidate.parts_of_codes(rows.values)[others]
             totals = count_totals(candidate.cells(categories, parts), n_cells, taken, n_classes) * factors
             amount, gain = interaction_gain(totals.reshape(n_categories, -1, n_classes), frequencies, smoothing)
-            if gain >= _LEAST_GAIN:
+            if gain >= _LEAST_ADDITIVE_GAIN:
                 found.append((gain, candidate._replace(smoothing=amount, totals=nothing)))
             # More parts take longer, so they are tried only as long as the gain increases.
             if gain < before + _LEAST_INCREASE:
@@ -365,14 +370,21 @@ def interaction_gain(
     return amount, score - float(np.sum(totals * np.log(np.maximum(towards, _LEAST_RATE))))
 
 
+class ChosenTables(NamedTuple):
+    """The tables that are chosen in a sample of rows, without totals."""
+
+    rates: TargetRates
+    additive: tuple[RateTable, ...]  # interactions for an additive model, in descending order of their gains
+
+
 def choose_rates(
     rows: CellFinder,
     samples: Iterable[ColumnSample],
     labels: NDArray[np.uint16],
     by_class: NDArray[np.float64],
     with_interactions: bool,
-) -> TargetRates:
-    """Return the target rates of a fit without their totals, given a sample of rows for each column that has rates.
+) -> ChosenTables:
+    """Return the tables of a fit, given a sample of rows for each column that has rates.
 
     `labels` are the labels of all rows, and `by_class` is the weight of a row of each class. Sample weights are not
     used: the likelihood leaves out the weight of each row, which the totals of a cell do not tell.
@@ -380,20 +392,25 @@ def choose_rates(
     frequencies = class_frequencies(labels, None, by_class)
     chosen = [choose_tables(rows, sample, frequencies, by_class, with_interactions) for sample in samples]
     gains = sorted((item for _, found in chosen for item in found), key=lambda item: -item[0])
-    kept: dict[tuple[int, int], RateTable] = {}
-    for _, table in gains:
-        n_cells = sum(rows.digits.n_categories[one.feature] * one.n_parts for one in (*kept.values(), table))
-        # Of several interactions with the same feature, the first one has the greatest gain.
-        if n_cells <= MOST_CELLS and len(kept) < MOST_INTERACTIONS:
-            kept.setdefault((table.feature, table.other), table)
-    tables: list[RateTable] = []
+
+    def keep(most: int, least_gain: float) -> list[RateTable]:
+        """Return the interactions with the greatest gains, at most one for a column and another feature."""
+        kept: dict[tuple[int, int], RateTable] = {}
+        for gain, table in gains:
+            n_cells = sum(rows.digits.n_categories[one.feature] * one.n_parts for one in (*kept.values(), table))
+            if gain >= least_gain and n_cells <= MOST_CELLS and len(kept) < most:
+                kept.setdefault((table.feature, table.other), table)
+        return list(kept.values())
+
+    interactions, tables = keep(MOST_INTERACTIONS, _LEAST_GAIN), list[RateTable]()
     for alone, _ in chosen:
-        own = [table for table in kept.values() if table.feature == alone.feature]
+        own = [table for table in interactions if table.feature == alone.feature]
         tables += [alone, *sorted(own, key=lambda table: table.other)]
     classes = np.array([1])
     if len(frequencies) > 2:
         classes = np.sort(np.argsort(-frequencies, kind="stable")[: count_rated_classes(len(frequencies))])
-    return TargetRates(tuple(tables), classes, frequencies, by_class)
+    rates = TargetRates(tuple(tables), classes, frequencies, by_class)
+    return ChosenTables(rates, tuple(keep(_MOST_ADDITIVE, _LEAST_ADDITIVE_GAIN)))
 
 
 def choose_rate_bins(rates: TargetRates) -> list[BinValues]:
