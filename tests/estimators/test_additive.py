@@ -13,9 +13,17 @@ from threadpoolctl import threadpool_limits
 from aucforest.estimators import _additive
 from aucforest.estimators._additive import AdditiveClassifier
 from aucforest.estimators._category_ridge import fit_category_ridge
+from aucforest.tables.target_rates import RateTable
 from tests.reference.stacking import additive_columns
 
 CATEGORICAL = (1, 4)
+NO_TOTALS = np.empty((0, 2), dtype=np.int64)
+# With a number of two parts, with another column of categories, and with a number that is missing in some rows.
+INTERACTIONS = (
+    RateTable(1, 2, np.array([0.5]), 2, 1.0, NO_TOTALS),
+    RateTable(4, 1, np.empty(0), 4, 1.0, NO_TOTALS),
+    RateTable(4, 0, np.array([-0.5, 0.5]), 3, 1.0, NO_TOTALS),
+)
 
 
 def make(n_rows=300, seed=0):
@@ -68,6 +76,52 @@ def test_predictions_equal_logistic_regression_on_columns_by_loops(n_classes, we
         np.testing.assert_allclose(expit(scores[:, 1] - scores[:, 0]), model.predict_proba(NEW)[:, 1])
 
 
+def with_cells(rows):
+    """Return the rows with a column for each interaction, which contains the categories of pairs."""
+    cells = np.full((len(rows), 3), np.nan)
+    for i, row in enumerate(rows):
+        parts = row[2] > 0.5, row[1], np.digitize(row[0], [-0.5, 0.5], right=True)
+        for j, (category, other, part, n_parts) in enumerate(zip(row[[1, 4, 4]], row[[2, 1, 0]], parts, (2, 4, 3))):
+            if not np.isnan(category + 0.0 * np.nan_to_num(other, posinf=0.0, neginf=0.0)) and not np.isnan(other):
+                cells[i, j] = category * n_parts + part
+    return np.hstack((rows, cells))
+
+
+def indicators_of_cells(train, rows):
+    """Return the indicators of the cells of the training rows for other rows, and the interaction of each cell."""
+    of_train, of_rows = with_cells(train)[:, 8:].T, with_cells(rows)[:, 8:].T
+    known = [np.unique(cells[~np.isnan(cells)]) for cells in of_train]
+    found = [cells[:, None] == of_one for cells, of_one in zip(of_rows, known)]
+    return np.hstack(found).astype(np.float64), np.repeat(np.arange(3), list(map(len, known)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_interactions_have_indicators_of_cells(n_classes):
+    y, weight = LABELS[n_classes], np.random.default_rng(0).uniform(0.1, 3.0, 300)
+    model = AdditiveClassifier(CATEGORICAL, INTERACTIONS).fit(X, y, weight)
+    of_columns, features = columns(X, X)
+    of_cells, interaction = indicators_of_cells(X, X)
+    penalties = np.ones(of_columns.shape[1] + len(interaction))
+    penalties[-len(interaction) :] = model.penalties_[2 + interaction]
+    by_feature = model.penalties_[np.searchsorted(CATEGORICAL, features)]
+    penalties[-len(interaction) - len(features) : -len(interaction)] = by_feature
+    of_train = np.hstack((of_columns, of_cells))
+    peer = LogisticRegression(tol=1e-9, max_iter=10_000).fit(of_train / np.sqrt(penalties), y, weight / weight.mean())
+    assert model.column_weights_.shape == peer.coef_.shape
+    for rows in (X, NEW):
+        of_rows = np.hstack((columns(X, rows)[0], indicators_of_cells(X, rows)[0]))
+        np.testing.assert_allclose(
+            model.predict_proba(rows), peer.predict_proba(of_rows / np.sqrt(penalties)), atol=4e-4
+        )
+
+
+def test_the_prior_of_interactions_is_stronger(monkeypatch):
+    strong = AdditiveClassifier(CATEGORICAL, INTERACTIONS).fit(X, LABELS[2])
+    monkeypatch.setattr(_additive, "_INTERACTION_PRIOR", _additive._CATEGORY_PRIOR)
+    weak = AdditiveClassifier(CATEGORICAL, INTERACTIONS).fit(X, LABELS[2])
+    assert np.all(np.abs(np.log(strong.penalties_[2:])) < np.abs(np.log(weak.penalties_[2:])))
+
+
 def test_without_categories_coefficients_equal_those_of_scikit_learn():
     """To the last bit."""
     table = np.nan_to_num(X[:, [0, 2, 6]])
@@ -78,12 +132,14 @@ def test_without_categories_coefficients_equal_those_of_scikit_learn():
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "interactions"])
 def test_effects_of_features_add_up_and_have_the_mean_0(kind, n_classes):
     weight = np.random.default_rng(0).uniform(0.1, 3.0, 300)
     table = sp.csr_matrix(np.nan_to_num(X[:, [0, 2, 6]])) if kind == "sparse" else X
     rows = np.nan_to_num(NEW[:, [0, 2, 6]], posinf=9.0, neginf=-9.0) if kind == "sparse" else NEW
-    model = AdditiveClassifier(() if kind == "sparse" else CATEGORICAL).fit(table, LABELS[n_classes], weight)
+    interactions = INTERACTIONS if kind == "interactions" else ()
+    model = AdditiveClassifier(() if kind == "sparse" else CATEGORICAL, interactions)
+    model.fit(table, LABELS[n_classes], weight)
     effects, means = model.effects(rows)
     assert effects.shape == (n_classes, *rows.shape)
     np.testing.assert_allclose(means[:, None] + effects.sum(axis=2), model.decision_function(rows).T, atol=1e-12)
@@ -92,6 +148,8 @@ def test_effects_of_features_add_up_and_have_the_mean_0(kind, n_classes):
     for feature in range(rows.shape[1]):
         others = rows[::-1].copy()
         others[:, feature] = rows[:, feature]
+        if kind == "interactions" and feature in CATEGORICAL:  # whose effect depends on other features, too
+            others[:, :3] = rows[:, :3]
         np.testing.assert_allclose(model.effects(others)[0][:, :, feature], effects[:, :, feature], atol=1e-12)
 
 
@@ -169,9 +227,9 @@ def test_of_many_rows_a_sample_is_fitted(monkeypatch):
     whole = AdditiveClassifier(CATEGORICAL).fit(table, y)
     seen = []
 
-    def record(dense, indicators, column, labels, weight):
+    def record(dense, indicators, labels, weight):
         seen.append((len(dense), np.bincount(labels, weight)))
-        return fit_category_ridge(dense, indicators, column, labels, weight)
+        return fit_category_ridge(dense, indicators, labels, weight)
 
     monkeypatch.setattr(_additive, "fit_category_ridge", record)
     monkeypatch.setattr(_additive, "_MOST_ROWS", 2000)

@@ -220,6 +220,59 @@ def test_the_additive_model_of_a_stack_may_read_categories_beyond_those_of_sets(
     assert_same_predictions(stack, saved(stack, tmp_path), X)
 
 
+@pytest.fixture(scope="module")
+def interaction_stack():
+    X, y = make_interaction()
+    late = X["night"] * np.random.default_rng(0).integers(1, 3, len(X))
+    X["evening"] = pd.Categorical(np.array(["no", "yes", "late"])[late])
+    forest = rated_forest(n_estimators=40)
+    stack = AUCStackingClassifier(forest, residual=False, boosted=False, random_state=0).fit(X, y)
+    found = [(table.feature, table.other, table.n_parts) for table in stack.members_["linear"].interactions]
+    assert found[:2] == [(0, 3, 3), (0, 1, 2)]
+    return stack, X
+
+
+def test_interactions_of_the_additive_model_come_back(interaction_stack, tmp_path):
+    stack, X = interaction_stack
+    loaded = saved(stack, tmp_path)
+    assert_same(stack, loaded)
+    assert_same_predictions(stack, loaded, X)
+
+
+@pytest.mark.parametrize(
+    ("number", "index", "put", "message"),
+    [
+        (1, 1, -1, "rates have another number of parts"),
+        (0, slice(1, 3), [-1, 1], "an interaction of the additive model has no other feature"),
+        (0, 1, 4, "there are rates of feature 0 and feature 4"),
+        (0, 0, 1, "there are rates of feature 1, which has no categories"),
+        (0, 2, 2, "rates have another number of parts"),
+        (1, 2, 3, "rates have another number of parts"),
+        (0, 3, -1.0, "the smoothing of rates is not positive and finite"),
+        (1, slice(None), [0], "rates are no numbers"),
+    ],
+)
+def test_interactions_of_unknown_cells_are_refused(number, index, put, message, interaction_stack, tmp_path):
+    interaction_stack[0].save(tmp_path / "whole")
+
+    def change(arrays, metadata):
+        metadata["linear"]["interactions"][number][index] = put
+
+    check_refused(read(tmp_path / "whole"), change, message, tmp_path)
+
+
+@pytest.mark.parametrize(("name", "value"), [("codes_", 1e6), ("code_features_", 9)])
+def test_coefficients_of_unknown_cells_are_refused(name, value, interaction_stack, tmp_path):
+    interaction_stack[0].save(tmp_path / "whole")
+
+    def change(arrays, metadata):
+        arrays[f"linear/{name}"] = np.append(arrays[f"linear/{name}"][:-1], value).astype(
+            arrays[f"linear/{name}"].dtype
+        )
+
+    check_refused(read(tmp_path / "whole"), change, name, tmp_path)
+
+
 def test_warm_starts_need_the_same_features(interaction):
     forest, X, y = interaction
     other = copy.deepcopy(forest).set_params(warm_start=True, n_estimators=20, categorical_encoding="rates")

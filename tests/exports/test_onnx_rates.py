@@ -1,6 +1,7 @@
 """Exports of models with target rates, and with sets of more than the 254 categories that have codes."""
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -84,8 +85,24 @@ def test_models_with_interactions_predict_the_same(tmp_path):
     assert "interactions" in forest.encodings_
     stack = AUCStackingClassifier(small_forest(40, max_depth=4)).fit(X, y)
     stack.weights_[:] = 0.5  # all members count
+    assert stack.members_["linear"].interactions
     for model in (forest, stack):
         assert_onnx_equals(model, model.encode(X), model.predict_proba(X), tmp_path)
+
+
+def test_additive_models_with_interactions_predict_the_same(tmp_path):
+    """With categories and numbers, of which some are missing or infinite."""
+    X, y = make_interaction()
+    night = X["night"].to_numpy(np.float64)
+    X["night"] = night + np.random.default_rng(0).normal(0.0, 0.1, len(X))
+    X["evening"] = pd.Categorical(np.where(night > 0.0, "no", "yes"))
+    stack = AUCStackingClassifier(small_forest(40, max_depth=4)).fit(X, y)
+    others = [table.other for table in stack.members_["linear"].interactions if table.feature == 0]
+    assert {1, 3} <= set(others)
+    stack.weights_ = np.array([0.0, 0.0, 0.0, 1.0])
+    X.loc[:20, "night"], X.loc[20:25, "night"], X.loc[25:30, "night"] = np.nan, np.inf, -np.inf
+    X.loc[10:40, "merchant"], X.loc[30:60, "evening"] = np.nan, None
+    assert_onnx_equals(stack, stack.encode(X), stack.predict_proba(X), tmp_path)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

@@ -72,6 +72,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
     without totals. A cell has a coefficient like a category: the i-th interaction is the feature n_features + i.
     """
 
+    n_features_: int
     code_features_: NDArray[np.int64]  # (n_categories,), the feature of each category, in ascending order
     codes_: NDArray[np.float64]  # (n_categories,), the code of each category, in ascending order in each feature
     penalties_: NDArray[np.float64]  # (n_features_with_codes,); all other coefficients have the penalty 1
@@ -95,7 +96,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         if sample_weight is not None:
             weight = weight * sample_weight[sample]
         self.is_sparse_ = issparse(X)
-        self.numbers_ = self.find_numbers(X.shape[1])
+        self.n_features_, self.numbers_ = X.shape[1], self.find_numbers(X.shape[1])
         X, y = self._with_cells(X[sample]), y[sample]
         if self.is_sparse_:
             self.centre_, self.scale_ = np.zeros(X.shape[1]), _scales_of_stored(X)
@@ -135,7 +136,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         indicators = csr_matrix((np.ones(len(row)), (row, indices[is_known])), shape=(len(X), n_codes))
         _, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
-        is_cell = np.unique(self.code_features_) >= X.shape[1] - len(self.interactions)
+        is_cell = np.unique(self.code_features_) >= self.n_features_
         prior = np.where(is_cell, _INTERACTION_PRIOR, _CATEGORY_PRIOR)
         fitted = fit_category_ridge(self._columns(X), CategoryIndicators(indicators, column, prior), labels, weight)
         coef, self.intercepts_, self.penalties_ = fitted
@@ -150,8 +151,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
 
     def _choose_columns(self, X: NDArray[np.float64]) -> None:
         """Set the scales, knots and categories from training data."""
-        n_features = X.shape[1] - len(self.interactions)
-        self.missing_ = np.flatnonzero(np.isnan(X[:, :n_features]).any(axis=0))
+        self.missing_ = np.flatnonzero(np.isnan(X[:, : self.n_features_]).any(axis=0))
         scales = [_location_and_scale(X[:, feature]) for feature in self.numbers_]
         self.centre_, self.scale_ = np.array(scales, dtype=np.float64).reshape(-1, 2).T
         scaled = self._scaled(X)
@@ -161,7 +161,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         is_knot[1:] &= quartiles[1:] > quartiles[:-1]
         quantile, self.knot_indices_ = np.nonzero(is_knot)
         self.knots_ = quartiles[quantile, self.knot_indices_]
-        coded = [*self.categorical, *range(n_features, X.shape[1])]
+        coded = [*self.categorical, *range(self.n_features_, X.shape[1])]
         codes = [np.unique(X[~np.isnan(X[:, feature]), feature]) for feature in coded]
         self.code_features_ = np.repeat(np.array(coded, dtype=np.int64), [len(values) for values in codes])
         self.codes_ = np.concatenate((np.empty(0), *codes))

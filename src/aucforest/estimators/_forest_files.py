@@ -82,8 +82,12 @@ def _store_rates(rates: TargetRates) -> tuple[Arrays, dict[str, Any]]:
     arrays: Arrays = {"rates.frequencies": rates.frequencies, "rates.factors": rates.factors}
     for i, table in enumerate(rates.tables):
         arrays |= {f"rates.{i}.totals": narrow(table.totals, "BHIq"), f"rates.{i}.edges": table.edges}
-    tables = [[table.feature, table.other, table.n_parts, table.smoothing] for table in rates.tables]
-    return arrays, {"tables": tables, "classes": rates.classes.tolist()}
+    return arrays, {"tables": list(map(describe_rate_table, rates.tables)), "classes": rates.classes.tolist()}
+
+
+def describe_rate_table(table: RateTable) -> list[Any]:
+    """Return the metadata of a table of rates, without its edges and totals."""
+    return [table.feature, table.other, table.n_parts, table.smoothing]
 
 
 def _restore_rates(stored: StoredModel, categories: Categories, n_features: int, n_classes: int) -> TargetRates:
@@ -96,13 +100,18 @@ def _restore_rates(stored: StoredModel, categories: Categories, n_features: int,
     require(0 < len(items) * len(classes) <= MOST_FEATURES, "there are no rates, or too many")
     tables: list[RateTable] = []
     for number, item in enumerate(items):
-        table = _restore_rate_table(stored, number, item, categories, n_features, n_classes)
+        edges = stored.take_array(f"rates.{number}.edges", "d", (-1,))
+        table = restore_rate_table(item, edges, categories, n_features)
+        n_cells = len(categories[table.feature]) * table.n_parts
+        totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
+        is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
+        require(is_positive, "the totals of rates are negative or too large")
         known = [(one.feature, one.other) for one in tables]
         is_in_order = (
             table.is_interaction == ((table.feature, -1) in known) and (table.feature, table.other) not in known
         )
         require(is_in_order, "the tables of rates are not in order")
-        tables.append(table)
+        tables.append(table._replace(totals=totals))
     frequencies = stored.take_array("rates.frequencies", "d", (n_classes,))
     factors = stored.take_array("rates.factors", "d", (n_classes,))
     require(are_frequencies(frequencies), "the frequencies of rates are not those of classes")
@@ -119,28 +128,24 @@ def _are_classes(classes: list[Any], n_classes: int) -> bool:
     return classes == [1] if n_classes == 2 else len(classes) > 0 and classes == sorted(set(classes))
 
 
-def _restore_rate_table(
-    stored: StoredModel, number: int, item: Any, categories: Categories, n_features: int, n_classes: int
-) -> RateTable:
-    """Return a table of a file: class totals of each category, or of each pair of a category and a part of `other`."""
+def restore_rate_table(item: Any, edges: NDArray[np.float64], categories: Categories, n_features: int) -> RateTable:
+    """Return a table of a file without totals, given its metadata and edges; raise an error if its cells are unknown.
+
+    `n_features` is the number of features without target rates.
+    """
     require(isinstance(item, list) and len(item) == 4 and all(type(n) is int for n in item[:3]), "rates are no numbers")
     feature, other, n_parts, smoothing = item
     require(feature in categories, f"there are rates of feature {feature}, which has no categories")
     is_other = other == -1 or (0 <= other < n_features and other != feature)
     require(is_other, f"there are rates of feature {feature} and feature {other}")
     require(type(smoothing) is float and 0.0 < smoothing < np.inf, "the smoothing of rates is not positive and finite")
-    edges = stored.take_array(f"rates.{number}.edges", "d", (-1,))
     require(np.all(np.isfinite(edges)) and np.all(np.diff(edges) > 0.0), "the edges of rates are not finite and rising")
     n_expected = len(edges) + 1
     if other >= 0 and len(edges) == 0:
         require(other in categories, f"there are no edges of feature {other}, which is a number")
         n_expected = min(len(categories[other]), MISSING_CODE)
     require(n_parts == max(n_expected, 1) and (other >= 0 or len(edges) == 0), "rates have another number of parts")
-    n_cells = len(categories[feature]) * n_parts
-    totals = stored.take_array(f"rates.{number}.totals", "BHIq", (n_cells, n_classes)).astype(np.int64)
-    is_positive = np.all(totals >= 0) and totals.sum(dtype=np.float64) < 2.0**62  # sums in int64 are exact
-    require(is_positive, "the totals of rates are negative or too large")
-    return RateTable(feature, other, edges, n_parts, smoothing, totals)
+    return RateTable(feature, other, edges, n_parts, smoothing, np.empty((0, 0), dtype=np.int64))
 
 
 def _restore_tree(model: Any, stored: StoredModel) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aucforest.estimators._additive import AdditiveClassifier
-from aucforest.estimators._forest_files import DECISION
+from aucforest.estimators._forest_files import DECISION, describe_rate_table, restore_rate_table
 from aucforest.estimators._model_files import (
     Field,
     Part,
@@ -21,7 +21,7 @@ from aucforest.estimators._model_files import (
 from aucforest.persistence.model_file import Arrays, StoredModel, require
 from aucforest.tables.columns import check_same_categories
 from aucforest.tables.dates import n_added
-from aucforest.tables.target_rates import are_same_rates
+from aucforest.tables.target_rates import RateTable, are_same_rates
 from aucforest.tree.tree import SHARED_CODE
 
 _FOREST = "AUCForestClassifier"
@@ -72,22 +72,24 @@ def _additive_fields(forest: Any) -> tuple[Field, ...]:
         return len(model.numbers_) + len(model.knots_) + len(model.missing_) + len(model.codes_)
 
     def are_codes(values: NDArray[np.float64], model: Any) -> Any:
-        """Return whether values are codes of categories, sorted by feature and code."""
+        """Return whether values are codes of categories or cells of interactions, sorted by feature and code."""
         features = model.code_features_
-        n_codes = np.array([len(forest.categories_.get(feature, ())) for feature in features.tolist()])
+        n_each = {feature: len(categories) for feature, categories in forest.categories_.items()}
+        n_each |= {n_features + i: n_each[one.feature] * one.n_parts for i, one in enumerate(model.interactions)}
+        n_codes = np.array([n_each.get(feature, 0) for feature in features.tolist()])
         step, is_next = np.diff(features), np.diff(values) > 0.0
         is_rising = np.all((step > 0) | ((step == 0) & is_next))
         return is_rising and np.all((values >= 0.0) & (values < n_codes) & (values == np.floor(values)))
 
     below_numbers, below_features = _are_below(lambda model: len(model.numbers_)), _are_below(lambda _: n_features)
-    below_split_features = _are_below(lambda _: forest.trees_[0].n_features)
+    below_coded = _are_below(lambda model: n_features + len(model.interactions))
     return (
         Field("centre_", lambda model: model.numbers_.shape, are_finite),
         Field("scale_", lambda model: model.numbers_.shape, _are_positive),
         Field("knot_places_", lambda _: (-1,), below_numbers, dtype="q", attribute="knot_indices_"),
         Field("knots_", lambda model: model.knot_indices_.shape, lambda knots, _: np.all(abs(knots) <= most)),
         Field("missing_", lambda _: (-1,), below_features, dtype="q"),
-        Field("code_features_", lambda _: (-1,), below_split_features, dtype="q"),
+        Field("code_features_", lambda _: (-1,), below_coded, dtype="q"),
         Field("codes_", lambda model: model.code_features_.shape, are_codes),
         Field("penalties_", lambda model: np.unique(model.code_features_).shape, _are_positive, is_optional=True),
         Field("coef_", lambda model: (n_rows, n_columns(model)), _are_bounded, attribute="column_weights_"),
@@ -104,6 +106,9 @@ def _store_stack(stack: Any) -> tuple[Arrays, dict[str, Any]]:
         elif isinstance(member, AdditiveClassifier):
             more = store_fields(member, _additive_fields(stack.members_["forest"]))
             metadata[name] = {"is_sparse": member.is_sparse_}
+            if member.interactions:
+                metadata[name]["interactions"] = list(map(describe_rate_table, member.interactions))
+                more |= {f"interactions.{i}.edges": one.edges for i, one in enumerate(member.interactions)}
         else:
             kind = type(member).__name__
             raise TypeError(f'linear: a {kind} cannot be saved: use linear="auto", or pickle the stack')
@@ -142,9 +147,11 @@ def _restore_member(stack: Any, stored: StoredModel, *kinds: str) -> Any:
 
 def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
     """Return an additive model of the features of the forest."""
-    model = AdditiveClassifier(tuple(forest.categories_))
+    n_features = forest.n_features_in_ + n_added(forest.dates_)
+    model = AdditiveClassifier(tuple(forest.categories_), _restore_interactions(forest, stored, n_features))
     model.is_sparse_, model.classes_ = stored.take("is_sparse", bool), np.arange(len(forest.classes_))
-    model.numbers_ = model.find_numbers(n_features := forest.n_features_in_ + n_added(forest.dates_))
+    require(not (model.is_sparse_ and model.interactions), "an additive model of a sparse matrix has interactions")
+    model.n_features_, model.numbers_ = n_features, model.find_numbers(n_features)
     is_older = "penalties_" not in stored
     restore_fields(model, stored, _additive_fields(forest))
     if model.is_sparse_:
@@ -156,6 +163,17 @@ def _restore_additive(forest: Any, stored: StoredModel) -> AdditiveClassifier:
         model.penalties_ = np.ones(len(np.unique(model.code_features_)))
         _spread_shared_code(model, forest)
     return model
+
+
+def _restore_interactions(forest: Any, stored: StoredModel, n_features: int) -> tuple[RateTable, ...]:
+    """Return the interactions of an additive model; older files have none."""
+    items = stored.take("interactions", list) if "interactions" in stored else []
+    tables = list[RateTable]()
+    for i, item in enumerate(items):
+        edges = stored.take_array(f"interactions.{i}.edges", "d", (-1,))
+        tables.append(restore_rate_table(item, edges, forest.categories_, n_features))
+        require(tables[-1].is_interaction, "an interaction of the additive model has no other feature")
+    return tuple(tables)
 
 
 def _spread_shared_code(model: AdditiveClassifier, forest: Any) -> None:

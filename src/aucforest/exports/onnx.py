@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from aucforest._files import write_whole
 from aucforest._optional import import_optional
 from aucforest.exports.expanded import chained, rounded_down
-from aucforest.tree.tree import Tree
+from aucforest.tree.tree import SHARED_CODE, Tree
 
 # Operator sets of 2022 and 2021, which current runtimes support.
 _OPSET, _ML_OPSET = 17, 3
@@ -155,28 +155,52 @@ def _add_additive(graph: Graph, model: Any) -> str:
         joined = graph.add("Concat", *columns, output="columns", axis=1)
         product = graph.add("MatMul", joined, graph.constant("coef", coef[:, :n_columns].T), output="products")
         total = graph.add("Add", product, total, output="linear_columns")
+    interactions = {model.n_features_ + i: table for i, table in enumerate(model.interactions)}
     for feature in np.unique(model.code_features_).tolist():
-        is_code = model.code_features_ == feature
-        term = _add_categories(graph, feature, model.codes_[is_code].astype(np.int64), coef[:, n_columns:][:, is_code])
+        is_code, name = model.code_features_ == feature, f"code_{feature}"
+        if feature in interactions:
+            value = _add_cells(graph, interactions[feature], name)
+        else:
+            value = pick(graph.X, np.array([feature]), name)
+        term = _add_coefficients(graph, value, model.codes_[is_code].astype(np.int64), coef[:, n_columns:][:, is_code])
         total = graph.add("Add", total, term, output=f"linear_{feature}")
     return graph.add("Softmax", total, output="linear", axis=1)
 
 
-def _add_categories(graph: Graph, feature: int, codes: NDArray[np.int64], coef: NDArray[np.float64]) -> str:
-    """Add the nodes that look up the coefficients of the categories of a feature, (n_classes, n_codes)."""
-    # A row for each code, and a last row of zeros for values without a coefficient, so that few graph nodes are needed.
-    n_rows = int(codes.max()) + 2
-    table = np.zeros((n_rows, len(coef)))
-    table[codes] = coef.T
-    name, last = f"code_{feature}", graph.constant(f"last_{feature}", np.float64(n_rows - 1))
-    index = graph.constant(f"{name}_place", np.int64(feature))
-    value = graph.add("Gather", graph.X, index, output=name, axis=1)
-    # Comparisons with NaN are false.
-    least = graph.constant(f"{name}_least", np.float64(0.0))
-    is_code = graph.add("And", graph.add("GreaterOrEqual", value, least, output=f"{name}_above"),
-                        graph.add("Less", value, last, output=f"{name}_below"), output=f"{name}_known")  # fmt: skip
-    row = graph.add_cast(graph.add("Where", is_code, value, last, output=f"{name}_or_last"), f"{name}_row", "INT64")
-    return graph.add("Gather", graph.constant(f"{name}_coef", table), row, output=f"{name}_term", axis=0)
+def _add_cells(graph: Graph, table: Any, name: str) -> str:
+    """Add the nodes that compute the cells of an interaction, (n_rows, 1), NaN where a value is missing."""
+    category, other = (
+        graph.add("Gather", graph.X, graph.constant(f"{name}_{what}_place", np.array([index])), output=f"{name}_{what}",
+                  axis=1)
+        for what, index in (("category", table.feature), ("other", table.other))
+    )  # fmt: skip
+    if len(table.edges) > 0:
+        above = graph.add("Greater", other, graph.constant(f"{name}_edges", table.edges), output=f"{name}_above")
+        counted, axis = (
+            graph.add_cast(above, f"{name}_counted", "DOUBLE"),
+            graph.constant(f"{name}_axis", np.array([1])),
+        )
+        number = graph.add("ReduceSum", counted, axis, output=f"{name}_number")
+        is_missing = graph.add("IsNaN", other, output=f"{name}_missing")
+        part = graph.add("Where", is_missing, other, number, output=f"{name}_part")
+    else:
+        part = graph.add("Min", other, graph.constant(f"{name}_most", np.float64(SHARED_CODE)), output=f"{name}_part")
+    n_parts = graph.constant(f"{name}_n_parts", np.float64(table.n_parts))
+    return graph.add("Add", graph.add("Mul", category, n_parts, output=f"{name}_first"), part, output=f"{name}_cell")
+
+
+def _add_coefficients(graph: Graph, value: str, codes: NDArray[np.int64], coef: NDArray[np.float64]) -> str:
+    """Add the nodes that look up coefficients, (n_classes, n_codes), of the codes in a column, (n_rows, 1)."""
+    is_missing = graph.add("IsNaN", value, output=f"{value}_missing_code")
+    known = graph.add("Where", is_missing, graph.constant(f"{value}_none", np.float64(-1.0)), value,
+                      output=f"{value}_known")  # fmt: skip
+    row = graph.add("LabelEncoder", graph.add_cast(known, f"{value}_number_of_code", "INT64"), output=f"{value}_row",
+                    domain="ai.onnx.ml", keys_int64s=codes.tolist(), values_int64s=[*range(len(codes))],
+                    default_int64=len(codes))  # fmt: skip
+    # The last row, of zeros, is for values without a coefficient.
+    coefficients = graph.constant(f"{value}_coef", np.vstack((coef.T, np.zeros(len(coef)))))
+    found = graph.add("Gather", coefficients, row, output=f"{value}_of_rows", axis=0)
+    return graph.add("Squeeze", found, graph.constant(f"{value}_axis_of_rows", np.array([1])), output=f"{value}_term")
 
 
 class Ensemble(NamedTuple):
