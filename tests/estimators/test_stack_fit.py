@@ -5,10 +5,12 @@ import tracemalloc
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -378,3 +380,37 @@ def test_few_rows_and_many_classes_have_no_boosted_trees(n_rows, n_classes, monk
     X, y = np.random.default_rng(0).normal(size=(n_rows, 2)), np.arange(n_rows) % n_classes
     stack = small_stack(max_depth=2, stack={"linear": None, "residual": False}).fit(X, y)
     assert ("boosted" in stack.members_) == (n_rows == 500)
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_the_linear_model_with_the_lower_log_loss_of_the_combination_is_kept(is_first, monkeypatch):
+    random = np.random.default_rng(0)
+    proba = {"good": np.clip(Y + random.normal(0.0, 0.3, len(Y)), 0.05, 0.95), "bad": random.random(len(Y))}
+    models = [(name, np.column_stack((1.0 - proba[name], proba[name]))) for name in ("good", "bad")]
+    monkeypatch.setattr(_stack_fit.StackFit, "_fit_additive", lambda *given: models[:: 1 if is_first else -1])
+    stack = small_stack().fit(FILLED, Y)
+    assert stack.members_["linear"] == "good"
+    assert stack.weights_[-1] > 0.5
+
+
+def make_answers(seed, n_persons=100, n_items=30):
+    """Return answers of persons to items of two kinds, which persons like and dislike, and their probabilities."""
+    random = np.random.default_rng(seed)
+    person, item = np.divmod(np.arange(n_persons * n_items), n_items)
+    kind = item % 2
+    logit = random.normal(size=n_persons)[person] + 1.5 * random.normal(size=(n_persons, 2))[person, kind]
+    X = pd.DataFrame({"person": pd.Categorical(person), "kind": kind, "noise": random.normal(size=len(item))})
+    return X, (random.logistic(size=len(item)) < logit).astype(int)
+
+
+def test_interactions_of_the_additive_model_rank_better():
+    X, y = make_answers(0)
+    train = np.random.default_rng(0).random(len(y)) < 0.6
+    found = {}
+    for encodings in ("auto", ["sets", "rates"]):
+        forest = small_forest(60, categorical_encoding=encodings)
+        stack = AUCStackingClassifier(forest, residual=False, boosted=False, random_state=0).fit(X[train], y[train])
+        proba = stack.members_["linear"].predict_proba(stack.encode(X[~train]).to_numpy()[:, :3])[:, 1]
+        found[str(encodings)] = roc_auc_score(y[~train], proba)
+        assert [one.other for one in stack.members_["linear"].interactions] == ([1] if encodings == "auto" else [])
+    assert found["auto"] > found["['sets', 'rates']"] + 0.03

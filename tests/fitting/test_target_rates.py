@@ -150,3 +150,26 @@ def test_interactions_that_fit_into_the_memory_for_cells(monkeypatch):
     assert parts() == {0: 16, 1: 16}
     monkeypatch.setattr(target_rates, "MOST_CELLS", 60 * 20)
     assert sorted(parts().values()) == [4, 16]
+
+
+def test_interactions_of_additive_models_are_those_of_the_forest_and_weaker_ones(monkeypatch):
+    """An effect of "strong" differs between 60 shops by more than one of "weak", and "none" has no effect."""
+    random = np.random.default_rng(3)
+    shop, values = random.integers(0, 60, 6000), random.integers(0, 2, (3, 6000))
+    effects = np.array([[1.0], [0.25], [0.0]]) * random.normal(size=(3, 60))
+    logit = np.sum(effects[:, shop] * (2 * values - 1), axis=0)
+    X = pd.DataFrame(dict(zip(("strong", "weak", "none"), values))).assign(shop=pd.Categorical(shop))
+    y = random.logistic(size=6000) < logit
+
+    def find():
+        forest = AUCForestClassifier(5, random_state=0)
+        with forest._fitting():
+            table = forest._validate_rows(X, y, None, None)
+            forest._fit_rows(table, forest._start())
+        of_forest = [one.other for one in forest.target_rates_.tables if one.is_interaction]
+        return of_forest, [one.other for one in table.additive_interactions]
+
+    monkeypatch.setattr(target_rates, "_LEAST_GAIN", 30.0)
+    assert find() == ([0], [0, 1])
+    monkeypatch.setattr(target_rates, "_MOST_ADDITIVE", 1)
+    assert find() == ([0], [0])

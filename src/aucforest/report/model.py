@@ -34,7 +34,7 @@ _MEMBERS = {
     "forest": "the forest",
     "residual": "a forest of the samples that the first forest predicts badly out of bag",
     "boosted": "gradient boosted trees: each tree is grown on the errors of those before it",
-    "linear": "an additive model: a sum of effects of single columns",
+    "linear": "an additive model: a sum of effects of columns, and of interactions of columns of many categories",
 }
 
 
