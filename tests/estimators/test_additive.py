@@ -82,7 +82,7 @@ def with_cells(rows):
     for i, row in enumerate(rows):
         parts = row[2] > 0.5, row[1], np.digitize(row[0], [-0.5, 0.5], right=True)
         for j, (category, other, part, n_parts) in enumerate(zip(row[[1, 4, 4]], row[[2, 1, 0]], parts, (2, 4, 3))):
-            if not np.isnan(category + 0.0 * np.nan_to_num(other, posinf=0.0, neginf=0.0)) and not np.isnan(other):
+            if not np.isnan(category) and not np.isnan(other):
                 cells[i, j] = category * n_parts + part
     return np.hstack((rows, cells))
 
@@ -287,3 +287,4 @@ def test_rows_are_few_where_columns_are_many():
     assert AdditiveClassifier(tuple(range(1000)))._most_rows(codes, 2) == 4096
     assert AdditiveClassifier((0,))._most_rows(np.full((3, 1), 1e6), 2) == 2**16
     assert AdditiveClassifier()._most_rows(np.zeros((3, 10)), 2) == 2**16
+    assert AdditiveClassifier((0,), INTERACTIONS[:1] * 90)._most_rows(np.zeros((3, 10)), 2) == 2**23 // 400

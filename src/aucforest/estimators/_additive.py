@@ -28,8 +28,9 @@ _GREATEST = 1e150
 _MOST_ROWS, _MOST_CELLS, _LEAST_ROWS = 2**16, 2**23, 2**12
 # Maximum bytes of the columns of _LEAST_ROWS samples; with more columns there are fewer samples.
 _MOST_BYTES = 2**30
-# The priors of the penalties of a column of categories and of an interaction. Weak priors make effects of interactions
-# too small, as the effective number of coefficients neglects that they depend on those of the column.
+# The priors of the penalties of a column of categories, which few categories alone do not determine, and of an
+# interaction. A weaker prior makes effects of interactions too small, as the effective number of coefficients neglects
+# that they depend on those of the column.
 _CATEGORY_PRIOR, _INTERACTION_PRIOR = 2.0, 100.0
 # Maximum number of coefficients for which Newton's method is used.
 _MOST_NEWTON = 256
@@ -134,18 +135,17 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         indices, n_codes = self._indices(X), len(self.codes_)
         row, _ = is_known = np.nonzero(indices < n_codes)
         indicators = csr_matrix((np.ones(len(row)), (row, indices[is_known])), shape=(len(X), n_codes))
-        _, column = np.unique(self.code_features_, return_inverse=True)
+        coded, column = np.unique(self.code_features_, return_inverse=True)
         self.classes_, labels = np.unique(y, return_inverse=True)
-        is_cell = np.unique(self.code_features_) >= self.n_features_
-        prior = np.where(is_cell, _INTERACTION_PRIOR, _CATEGORY_PRIOR)
+        prior = np.where(coded >= self.n_features_, _INTERACTION_PRIOR, _CATEGORY_PRIOR)
         fitted = fit_category_ridge(self._columns(X), CategoryIndicators(indicators, column, prior), labels, weight)
         coef, self.intercepts_, self.penalties_ = fitted
         return coef
 
     def _most_rows(self, X: NDArray[np.float64], n_classes: int) -> int:
         """Return the maximum number of rows of a dense matrix that the model is fitted to."""
-        # A categorical feature takes about as long as a numeric one, whatever its number of categories.
-        n_columns = (1 + len(_QUARTILES)) * X.shape[1] + len(self.interactions)
+        # A categorical feature or interaction takes about as long as a numeric one, whatever its number of categories.
+        n_columns = (1 + len(_QUARTILES)) * (X.shape[1] + len(self.interactions))
         least = min(_LEAST_ROWS, _MOST_BYTES // (8 * n_columns))
         return max(least, min(_MOST_ROWS, _MOST_CELLS // (n_columns * (1 if n_classes == 2 else n_classes))))
 
@@ -254,8 +254,8 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
         of an interaction belongs to its column of categories.
         """
         coef, intercept = self.coef_by_class()
-        effects, players = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]
-        players += [table.feature for table in self.interactions]
+        effects, owners = np.zeros((len(coef), *X.shape)), [*range(X.shape[1])]
+        owners += [table.feature for table in self.interactions]
         X = self._with_cells(X)
         columns, features = self._columns(X), np.unique(self.code_features_)
         columns = (columns.toarray() if issparse(columns) else columns) - self.column_means_[: columns.shape[1]]
@@ -266,7 +266,7 @@ class AdditiveClassifier(ClassifierMixin, BaseEstimator):
             effects[:, :, feature] += np.multiply.outer(weights, column)
         for feature, codes in zip(features.tolist(), self._indices(X).T if len(features) else ()):
             is_code = np.flatnonzero(self.code_features_ == feature) + columns.shape[1]
-            effects[:, :, players[feature]] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
+            effects[:, :, owners[feature]] += code_weights[:, codes] - means[:, is_code].sum(axis=1)[:, None]
         return effects, intercept + means.sum(axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
 """Logistic regression with a ridge penalty for each categorical column, chosen by an approximate marginal likelihood.
 
 The coefficients of a column's categories have the penalty p / 2 times their sum of squares. For the best p, p times the
-sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736), with a
-prior of some coefficients of size 1. The
-coefficients of other columns have the penalty 1 / 2 times their sum of squares, and the intercept has no penalty.
+sum of squares equals the effective number of these coefficients (MacKay 1992, Neural Computation 4, 720-736). A prior
+counts as some more coefficients of size 1, which draws p to 1. The coefficients of other columns have the penalty 1 / 2
+times their sum of squares, and the intercept has no penalty.
 """
 
 from typing import Any, NamedTuple, Self
@@ -170,8 +170,7 @@ class CategoryIndicators(NamedTuple):
 
     values: csr_matrix  # (n_rows, n_categories)
     column: NDArray[np.int64]  # (n_categories,), the index of the column of each category
-    # (n_columns,), a prior of this many coefficients of size 1, because few categories do not determine the penalty.
-    prior: FloatArray
+    prior: FloatArray  # (n_columns,), the number of coefficients of size 1 that the prior of a penalty counts as
 
 
 def fit_category_ridge(

@@ -34,8 +34,9 @@ class AUCStackingClassifier(StackFit):
         The additive model. "auto" is a logistic regression on scaled numbers, their linear splines with knots at the
         quartiles, indicators of missing values, and all categories. Its ridge penalty is chosen in the fit for each
         categorical column. It may have interactions of columns of more than 50 categories with other features, if they
-        lower the log loss of left-out folds and the forest's `categorical_encoding` allows interactions. "auto" leaves the model out if the forest has monotonicity constraints. A scikit-learn
-        classifier or pipeline with `predict_proba` is cloned, and gets X as given (sparse as CSR). None leaves it out.
+        lower the log loss of left-out folds and the forest's `categorical_encoding` allows interactions. "auto" leaves
+        the model out if the forest has monotonicity constraints. A scikit-learn classifier or pipeline with
+        `predict_proba` is cloned, and gets X as given (sparse as CSR). None leaves it out.
     residual : bool, default=True
         Whether to fit a second forest with the same parameters, in which a sample has the weight 1 - p, where p is the
         out-of-bag probability of its class.
