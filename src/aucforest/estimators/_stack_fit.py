@@ -160,14 +160,12 @@ class StackFit(DecisionModel, OnnxExport):
                 training = _Training.from_target(X, table.target, forest.class_weight)
                 features = _as_matrix(table.X)  # without target rates, which the fit of the forest appends
                 # A model of the user is fitted first: it may reject the data, and forests take longer.
-                given = [] if self.linear == "auto" else self._fit_linear(training, self.linear, indexable_rows(X))
+                linear = [] if self.linear == "auto" else self._fit_linear(training, self.linear, indexable_rows(X))
                 forest._fit_rows(table, forest._start())
                 # The sum of a monotonic forest and another model is not monotonic in general.
-                is_additive = self.linear == "auto" and forest.monotonic_cst is None
-                linear = given
-                if is_additive:
-                    interactions = table.additive_interactions
-                    linear = self._fit_additive(training, features, tuple(forest.categories_), interactions)
+                if self.linear == "auto" and forest.monotonic_cst is None:
+                    categorical, interactions = tuple(forest.categories_), table.additive_interactions
+                    linear = self._fit_additive(training, features, categorical, interactions)
             for name in _SAME_AS_FOREST:
                 if hasattr(forest, name):
                     setattr(self, name, getattr(forest, name))

@@ -158,22 +158,19 @@ def _add_additive(graph: Graph, model: Any) -> str:
     interactions = {model.n_features_ + i: table for i, table in enumerate(model.interactions)}
     for feature in np.unique(model.code_features_).tolist():
         is_code, name = model.code_features_ == feature, f"code_{feature}"
-        if feature in interactions:
-            value = _add_cells(graph, interactions[feature], name)
-        else:
+        if (table := interactions.get(feature)) is None:
             value = pick(graph.X, np.array([feature]), name)
+        else:
+            category = pick(graph.X, np.array([table.feature]), f"{name}_category")
+            other = pick(graph.X, np.array([table.other]), f"{name}_other")
+            value = _add_cells(graph, table, category, other, name)
         term = _add_coefficients(graph, value, model.codes_[is_code].astype(np.int64), coef[:, n_columns:][:, is_code])
         total = graph.add("Add", total, term, output=f"linear_{feature}")
     return graph.add("Softmax", total, output="linear", axis=1)
 
 
-def _add_cells(graph: Graph, table: Any, name: str) -> str:
-    """Add the nodes that compute the cells of an interaction, (n_rows, 1), NaN where a value is missing."""
-    category, other = (
-        graph.add("Gather", graph.X, graph.constant(f"{name}_{what}_place", np.array([index])), output=f"{name}_{what}",
-                  axis=1)
-        for what, index in (("category", table.feature), ("other", table.other))
-    )  # fmt: skip
+def _add_cells(graph: Graph, table: Any, category: str, other: str, name: str) -> str:
+    """Add the nodes that compute the cells of an interaction from two columns, NaN where a value is missing."""
     if len(table.edges) > 0:
         above = graph.add("Greater", other, graph.constant(f"{name}_edges", table.edges), output=f"{name}_above")
         counted, axis = (
@@ -181,12 +178,13 @@ def _add_cells(graph: Graph, table: Any, name: str) -> str:
             graph.constant(f"{name}_axis", np.array([1])),
         )
         number = graph.add("ReduceSum", counted, axis, output=f"{name}_number")
-        is_missing = graph.add("IsNaN", other, output=f"{name}_missing")
-        part = graph.add("Where", is_missing, other, number, output=f"{name}_part")
     else:
-        part = graph.add("Min", other, graph.constant(f"{name}_most", np.float64(SHARED_CODE)), output=f"{name}_part")
+        most = graph.constant(f"{name}_most", np.float64(SHARED_CODE))
+        number = graph.add("Min", other, most, output=f"{name}_number")
+    # Comparisons with NaN are false, and a runtime may take the other number as the minimum.
+    part = graph.add("Where", graph.add("IsNaN", other, output=f"{name}_missing"), other, number, output=f"{name}_part")
     n_parts = graph.constant(f"{name}_n_parts", np.float64(table.n_parts))
-    return graph.add("Add", graph.add("Mul", category, n_parts, output=f"{name}_first"), part, output=f"{name}_cell")
+    return graph.add("Add", graph.add("Mul", category, n_parts, output=f"{name}_first"), part, output=name)
 
 
 def _add_coefficients(graph: Graph, value: str, codes: NDArray[np.int64], coef: NDArray[np.float64]) -> str:
