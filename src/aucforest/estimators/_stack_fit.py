@@ -237,18 +237,20 @@ class StackFit(DecisionModel, OnnxExport):
             # The sum of a monotonic forest and another model is not monotonic in general.
             if self.boosted and forest.monotonic_cst is None and _can_be_boosted(training):
                 scores.append(self._fit_boosted(training))
-            if linear:
-                self.members_["linear"], linear_proba = self._choose_linear(training, linear, scores)
-                scores.append(log_proba(linear_proba))
-        is_seen = np.all([np.isfinite(score[:, 0]) for score in scores], axis=0)
-        if len(scores) == 1 or not training.is_evidence(is_seen):
+        candidates = [[*scores, log_proba(linear_proba)] for _, linear_proba in linear] or [scores]
+        is_seen = np.all([np.isfinite(score[:, 0]) for score in candidates[0]], axis=0)
+        if len(candidates[0]) == 1 or not training.is_evidence(is_seen):
             if old is not None:
                 raise ValueError(
                     "too few of the new rows have an out-of-bag probability: pass more rows, or increase n_estimators"
                 )
             self.members_ = {"forest": forest}
             return proba
-        combination = self._fit_combination(scores, training, np.flatnonzero(is_seen))
+        rows = np.flatnonzero(is_seen)
+        best, combination, combined_rows = self._choose_combination(candidates, training, rows)
+        scores = candidates[best]
+        if linear:
+            self.members_["linear"], _ = linear[best]
         self.weights_, self.intercepts_ = combination
         # `class_prior_` of the forest may be the class frequencies of its bootstrap samples.
         self.class_prior_ = class_frequencies(training.labels, training.sample_weight, n_classes)
@@ -257,11 +259,10 @@ class StackFit(DecisionModel, OnnxExport):
             self.weights_ = self.weights_[1:]
         combined = np.full_like(proba, np.nan)
         if old is None:
-            combined[is_seen] = combination.apply([score[is_seen] for score in scores])
+            combined[rows] = combined_rows
             return combined
         # The old and the new model are compared, so the proportions of the weights are fitted without the row. The sum
         # of the weights and the intercepts are fitted to all rows, so that rows of different parts are comparable.
-        rows = np.flatnonzero(is_seen)
         parts = parts_of_rows(training.labels[rows], training.groups_of(rows))
         for part in np.unique(parts):
             out, others = rows[parts == part], rows[parts != part]
@@ -270,21 +271,19 @@ class StackFit(DecisionModel, OnnxExport):
             combined[out] = Combination(weights, combination.intercept).apply([score[out] for score in scores])
         return combined
 
-    def _choose_linear(
-        self, training: _Training, linear: list[_Predicted], scores: list[NDArray[np.float64]]
-    ) -> _Predicted:
-        """Return the model whose combination with the scores of other members has the lowest log loss."""
-        is_seen = np.all([np.isfinite(score[:, 0]) for score in (*scores, linear[0][1])], axis=0)
-        if len(linear) == 1 or not training.is_evidence(is_seen):
-            return linear[0]
-        rows = np.flatnonzero(is_seen)
-        labels, weights, losses = training.labels[rows], training.weights[rows], list[float]()
-        for _, proba in linear:
-            candidate = [*scores, log_proba(proba)]
-            combination = self._fit_combination(candidate, training, rows)
-            combined = combination.apply([score[rows] for score in candidate])
-            losses.append(-float(np.sum(weights * log_proba(combined)[np.arange(len(rows)), labels])))
-        return linear[int(np.argmin(losses))]
+    def _choose_combination(
+        self, candidates: list[list[NDArray[np.float64]]], training: _Training, rows: NDArray[np.int64]
+    ) -> tuple[int, Combination, NDArray[np.float64]]:
+        """Return the index of the candidate scores whose combination has the lowest log loss of the given rows.
+
+        Also return this combination, and its probabilities of the rows, (n_rows, n_classes).
+        """
+        labels, weights = training.labels[rows], training.weights[rows]
+        combinations = [self._fit_combination(scores, training, rows) for scores in candidates]
+        combined = [one.apply([score[rows] for score in scores]) for one, scores in zip(combinations, candidates)]
+        losses = [-np.sum(weights * log_proba(proba[np.arange(len(rows)), labels])) for proba in combined]
+        best = int(np.argmin(losses))
+        return best, combinations[best], combined[best]
 
     def _fit_combination(
         self, scores: list[NDArray[np.float64]], training: _Training, rows: NDArray[np.int64]

@@ -173,11 +173,8 @@ def _add_cells(graph: Graph, table: Any, category: str, other: str, name: str) -
     """Add the nodes that compute the cells of an interaction from two columns, NaN where a value is missing."""
     if len(table.edges) > 0:
         above = graph.add("Greater", other, graph.constant(f"{name}_edges", table.edges), output=f"{name}_above")
-        counted, axis = (
-            graph.add_cast(above, f"{name}_counted", "DOUBLE"),
-            graph.constant(f"{name}_axis", np.array([1])),
-        )
-        number = graph.add("ReduceSum", counted, axis, output=f"{name}_number")
+        counted = graph.add_cast(above, f"{name}_counted", "DOUBLE")
+        number = graph.add("ReduceSum", counted, graph.constant(f"{name}_axis", np.array([1])), output=f"{name}_number")
     else:
         most = graph.constant(f"{name}_most", np.float64(SHARED_CODE))
         number = graph.add("Min", other, most, output=f"{name}_number")
