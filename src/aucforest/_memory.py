@@ -1,6 +1,8 @@
-"""The memory of the machine, numbers of bytes as text, and a check that an operation takes at most half of it."""
+"""The memory of the machine and of this process, numbers of bytes as text, and a check of what an operation takes."""
 
+import ctypes
 import re
+import sys
 from fractions import Fraction
 from functools import cache
 from numbers import Integral
@@ -23,6 +25,17 @@ def machine_memory() -> int:
         if path.exists() and (text := path.read_text().strip()).isdigit():
             limits.append(int(text))
     return min(limits)
+
+
+def process_memory() -> int:
+    """Return the bytes of memory that this process takes, with its libraries."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def return_freed_memory() -> None:
+    """Return freed memory to the system, which the C library on Linux keeps otherwise."""
+    if sys.platform == "linux" and hasattr(library := ctypes.CDLL(None), "malloc_trim"):
+        library.malloc_trim(0)
 
 
 def check_memory(n_bytes: float, what: str, advice: str) -> None:

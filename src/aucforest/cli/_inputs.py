@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from aucforest.cli._options import names_in
 from aucforest.estimators._model_files import load
-from aucforest.metrics.validation import positive_last
+from aucforest.metrics.validation import count_classes, positive_last
 from aucforest.tables import kinds
 from aucforest.tables.columns import read_table
 from aucforest.tables.files import check_exists
@@ -266,7 +266,7 @@ def with_positive_last(
     _refuse_quantities(reader.target, classes, labels)
     is_text = len(classes) == 2 and classes.dtype.kind == "U"
     if is_text and tuple(map(str.lower, classes.tolist())) not in _ORDERED:
-        n_negative, n_positive = np.bincount(labels, minlength=2)
+        n_negative, n_positive = count_classes(labels, 2)
         if n_negative < n_positive:
             classes, labels = classes[::-1], (1 - labels).astype(np.uint16)
         typer.echo(f"positive class: {str(classes[1])!r}, the rarer label (--positive chooses another)", err=True)

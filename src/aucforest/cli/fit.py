@@ -24,7 +24,7 @@ from aucforest.inspection.comparison import resampled_mean
 from aucforest.inspection.folds import make_folds, run_folds
 from aucforest.inspection.scoring import METRICS
 from aucforest.metrics.confidence import auc_with_interval
-from aucforest.metrics.validation import positive_last
+from aucforest.metrics.validation import count_classes, positive_last, recode
 from aucforest.tables.columns import repeated
 from aucforest.tables.copies import STANDARD
 from aucforest.tables.dates import PARTS
@@ -220,7 +220,8 @@ def _fit(
         if columns.groups is not None:
             settings["groups"] = columns.groups
         order = np.argsort(data.classes)
-        rows = Target(data.classes[order], np.argsort(order).astype(np.uint16)[data.y], data.weight, data.groups)
+        labels = recode(data.y, np.argsort(order).astype(np.uint16))
+        rows = Target(data.classes[order], labels, data.weight, data.groups)
         fit_source(model, data.source, settings, rows, memory_limit=memory_limit or "2GiB", folder=folder)
 
 
@@ -233,7 +234,7 @@ def _print(
     json_out: Path | None,
 ) -> None:
     """Print the metrics and a description of the model, and write them as JSON."""
-    counts = dict(zip(map(str, data.classes.tolist()), np.bincount(data.y).tolist()))
+    counts = dict(zip(map(str, data.classes.tolist()), count_classes(data.y, len(data.classes)).tolist()))
     members = dict(zip(model.members_, model.weights_.tolist())) if isinstance(model, AUCStackingClassifier) else {}
     to = _outputs.console(json_out)
     to.print(_outputs.metrics_table(data.title, metrics))

@@ -45,6 +45,7 @@ from aucforest.fitting.spec import FitSpec, tree_keys
 from aucforest.fitting.table import TrainingTable
 from aucforest.fitting.target import Target
 from aucforest.fitting.target_rates import possible_encodings
+from aucforest.metrics.validation import count_classes
 from aucforest.tables.columns import check_same_categories
 from aucforest.tables.dates import check_same_dates
 from aucforest.tables.target_rates import SETS
@@ -164,7 +165,8 @@ class ForestFit(DecisionModel, TreeBasedClassifier):
         unfitted = odds_formula(spec.sampler, n_classes) if kept is None else kept._calibration_of_training()
         self.calibration_ = None if self.calibration is None else unfitted
         # The class frequencies of the population for which probabilities are predicted.
-        frequencies = np.bincount(target.labels, target.sample_weight, minlength=n_classes)
+        weight, labels = target.sample_weight, target.labels
+        frequencies = count_classes(labels, n_classes) if weight is None else np.bincount(labels, weight, n_classes)
         if self.calibration is None and spec.sampler is not None and len(spec.sampler.sizes) == n_classes:
             frequencies = frequencies * np.nan_to_num(spec.sampler.rates)
         self.class_prior_ = frequencies / frequencies.sum()

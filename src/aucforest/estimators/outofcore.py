@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from aucforest._caller import warn
 from aucforest._files import file_beside
-from aucforest._memory import parse_bytes
+from aucforest._memory import parse_bytes, process_memory
 from aucforest._optional import import_optional
 from aucforest.estimators.forest import AUCForestClassifier
 from aucforest.fitting.job import JobFolder, check_seed, describe_fit
@@ -17,6 +17,9 @@ from aucforest.fitting.target import Target
 from aucforest.metrics.validation import check_option
 from aucforest.tables.columns import find_categorical, read_table
 from aucforest.tables.dates import find_dates
+
+# Bytes of compiled code and libraries that a fit loads (measured).
+_LOADED_BYTES = 10**8
 
 
 def fit_out_of_core(
@@ -78,9 +81,10 @@ def fit_out_of_core(
         "unknown", or if any number of values are dates of zeros, such as 0000-00-00. With "number" these values are
         missing, with "text" the column is categorical. A warning names the column, their number and three of them.
     memory_limit : int or str, default="2GiB"
-        The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest, the
-        interpreter and its libraries. If the binned data exceed it, each tree grows from a copy of its bootstrap rows,
-        so smaller `max_samples` need less memory. Labels always take 2 bytes for each row, weights 16 and groups 8.
+        The maximum memory of the fit in bytes, such as ``500_000_000`` or ``"500MB"``, in addition to the forest and to
+        what the process takes before the call. If the binned data exceed it, each tree grows from a copy of its
+        bootstrap rows, so smaller `max_samples` need less memory. Labels always take 2 bytes for each row, weights 16
+        and groups 8.
     folder : path-like, default=None
         Checkpoint folder for binned data and finished trees. To resume a fit that was killed, call the function again.
         Needs files as `source` and an integer `random_state`. The folder can be deleted after the fit. By default the
@@ -135,6 +139,7 @@ def fit_out_of_core(
     forest._validate_params()
     check_option("stray_text", stray_text, ("number", "text"))
     parse_bytes(memory_limit, "memory_limit")
+    held = process_memory()
     others = [target, *(name for name in (sample_weight, groups) if name is not None)]
     read_options = ReadOptions(separator, encoding, decimal, thousands, date_format, stray_text)
     left_out = [*others, *_as_names("drop", drop)]
@@ -152,7 +157,7 @@ def fit_out_of_core(
     steady = SteadyRows(table, reader, rows.labels) if table.fingerprint() is None else table
     columns = {"target": target, "sample_weight": sample_weight, "positive": positive, "features": names}
     columns |= {} if groups is None else {"groups": groups}
-    return fit_source(forest, steady, columns, rows, memory_limit=memory_limit, folder=folder)
+    return fit_source(forest, steady, columns, rows, memory_limit=memory_limit, folder=folder, held=held)
 
 
 def fit_source(
@@ -163,10 +168,12 @@ def fit_source(
     *,
     memory_limit: int | str,
     folder: str | os.PathLike[str] | None,
+    held: int = 0,
 ) -> AUCForestClassifier:
     """Fit a forest to an opened source after its labels and weights have been read.
 
-    `columns` contains the feature names as "features", and other settings that identify the fit in `folder`.
+    `columns` contains the feature names as "features", and other settings that identify the fit in `folder`. The memory
+    limit is for the process, except for the `held` bytes.
     """
     from aucforest.tables.kinds import to_features
 
@@ -182,8 +189,9 @@ def fit_source(
             raise ValueError(f"folder needs files as source: {source.name} may be different at the next call")
         open_job = partial(JobFolder, folder, {**columns, **files, **params})
     limit = parse_bytes(memory_limit, "memory_limit")
-    with closing(RowsOnDisk(features, limit, open_job)) as held, forest._fitting():
-        forest._fit_rows(held, start)
+    used = max(process_memory() + _LOADED_BYTES - held - rows.nbytes, 0)
+    with closing(RowsOnDisk(features, limit, open_job, used=used)) as table, forest._fitting():
+        forest._fit_rows(table, start)
     features_read = set(columns["features"])
     if formats := {name: written for name, written in source.text_formats.items() if name in features_read}:
         forest.text_formats_ = formats

@@ -82,19 +82,24 @@ def _sample_blocks(keys, sizes, strata, replace, first_block, counts):
 
 
 @bare_kernel
-def copy_sampled(codes, counts, positions, copied):
-    """Copy the codes, (n_features, n_rows), of rows with a positive count; `positions` is a buffer for a block."""
-    n_copied = 0
+def copy_sampled(codes, first_row, counts, positions, copied, n_copied):
+    """Copy the codes, (n_features, n_rows), of rows from first_row on whose count is positive, and return their number.
+
+    `counts` has the counts of these rows. The first n_copied columns of `copied` are kept. `positions` is a buffer for
+    a block of rows.
+    """
+    n_before = n_copied
     for start in range(0, len(counts), BLOCK_ROWS):
         block, n_sampled = counts[start : start + BLOCK_ROWS], 0
         for row in range(len(block)):
             positions[n_sampled] = row
             n_sampled += block[row] > 0
         for feature in range(len(codes)):
-            column, copy = codes[feature, start:], copied[feature, n_copied:]
+            column, copy = codes[feature, first_row + start :], copied[feature, n_copied:]
             for i in range(n_sampled):
                 copy[i] = column[positions[i]]
         n_copied += n_sampled
+    return n_copied - n_before
 
 
 def _subsample_sizes(generator: np.random.Generator, rows: NDArray[np.int64], size: int) -> NDArray[np.int64]:

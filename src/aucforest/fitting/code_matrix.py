@@ -4,6 +4,7 @@ A process may be killed while it writes, or the power may fail. So the record ha
 Chunks are written again from the first chunk that does not match its checksum.
 """
 
+import mmap
 import os
 import tempfile
 from functools import reduce
@@ -47,10 +48,9 @@ class CodeMatrix:
         if job is not None and not exists:
             (job.folder / RECORD).unlink(missing_ok=True)
         with path.open("r+b") if path is not None and exists else _allocate(path, n_bytes) as file:
-            # writable, because kernels would be compiled again for read-only arrays
-            self.codes: NDArray[np.unsignedinteger] = np.asarray(
-                np.memmap(file, dtype=dtype, mode="r+", shape=(len(n_codes), n_rows))
-            )
+            self._map = mmap.mmap(file.fileno(), n_bytes)
+        codes: NDArray[np.unsignedinteger] = np.frombuffer(self._map, dtype)
+        self.codes = codes.reshape(len(n_codes), n_rows)
         self.values = np.zeros((len(rows_with_values), len(n_codes) - n_digits))
         self.n_read = self.n_written = 0
         if job is not None and exists:
@@ -85,6 +85,11 @@ class CodeMatrix:
     def write(self, start: int, codes: NDArray[np.unsignedinteger]) -> None:
         """Write the codes of rows from `start` on; several threads may call it at the same time."""
         self.codes[:, start : start + codes.shape[1]] = codes
+
+    def release(self) -> None:
+        """Remove the codes from memory, if the system can; they are read from the file when they are used again."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
 
     def record(self, n_read: int, n_written: int) -> None:
         """Record the numbers of rows of the source and of the matrix that are complete."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from aucforest._memory import format_bytes
+from aucforest._memory import format_bytes, return_freed_memory
 from aucforest._progress import progress_bar
 from aucforest.fitting.code_matrix import CodeMatrix
 from aucforest.fitting.coding import Coding, Summary, choose_coding, indices_within, sample_for_bins, summarize
@@ -87,16 +87,21 @@ class RowsOnDisk(TrainingTable):
     """Training data of a table that is read in batches; see `TrainingTable`.
 
     Codes and trees are stored in a job folder, which is opened after all checks; without one, the codes are in a
-    temporary file.
+    temporary file. `used` bytes of the memory limit are in use without the labels, weights and groups.
     """
 
     def __init__(
-        self, features: FeatureBatches, memory_limit: int, open_job: Callable[[], JobFolder] | None = None
+        self,
+        features: FeatureBatches,
+        memory_limit: int,
+        open_job: Callable[[], JobFolder] | None = None,
+        *,
+        used: int = 0,
     ) -> None:
         self.names, self.target, self.dates = features.names, features.target, features.dates
         self.n_features = len(features.names) + n_added(features.dates)
         self.may_have_rates = len(features.categorical) > 0
-        self._features, self._limit = features, memory_limit
+        self._features, self._limit, self._used = features, memory_limit, used
         self._open_job = open_job
 
     def _encode_rows(self) -> Coding:
@@ -117,12 +122,14 @@ class RowsOnDisk(TrainingTable):
         self._matrix = CodeMatrix(self._job, self._coding.n_codes, n_rows, rows_with_values, n_digits)
         self._codes = self._matrix.codes
         self._write_codes()
+        return_freed_memory()  # of batches and of the values that bins were chosen from
         self.X = RowsWithValues(target.rows_at(rows_with_values), self._matrix.values)
         return self._coding
 
     def _make_plan(self, coding: Coding | None = None) -> None:
         """Choose and print how rows are read and trees grow; raise ValueError if the memory limit is too small."""
-        self._plan = plan_on_disk(self._spec, self.target, self.n_features, self._limit, coding)
+        n_features, limit = self.n_features, self._limit
+        self._plan = plan_on_disk(self._spec, self.target, n_features, limit, coding, used=self._used)
         if self._spec.verbose:
             fits = "do not fit into the limit, copies of the rows of trees do"
             if not self._plan.copies_rows:
@@ -153,6 +160,7 @@ class RowsOnDisk(TrainingTable):
     def _grow_some(self, growth: Growth, keys: list[int]) -> Grown:
         """Yield indices of keys and their trees, as they are grown."""
         part = self._make_part(copies_rows=self._plan.copies_rows)
+        part = part._replace(release=self._matrix.release) if self._plan.copies_rows else part
         return grow_batches(growth, part, keys, self._plan.n_threads)
 
     def _map(self, function: Callable[[int, Table], Any], what: str, first_row: int = 0) -> Iterator[tuple[int, Any]]:
@@ -203,6 +211,8 @@ class RowsOnDisk(TrainingTable):
             for n_read, n_written in self._map(write, "rows coded", matrix.n_read):
                 if n_written - matrix.n_written >= chunk_rows or n_read == n_rows:
                     matrix.record(n_read, n_written)
+                    if self._plan.copies_rows:
+                        matrix.release()
 
 
 def _in_order(function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], n_threads: int) -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """Parts of the encoded rows, and the parameters of growing trees. In memory there is one part."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,6 +19,8 @@ from aucforest.tree.samples import NO_NAMES, NO_SPARSE, CodeBins, Codes, Columns
 from aucforest.tree.splitter import TreeParams
 from aucforest.tree.tree import Tree
 
+# The bytes of mapped codes that a thread reads before they are removed from memory.
+_MAPPED_BYTES = 2**26
 # Indices of keys and their trees, in the order of completion.
 Grown = Iterator[tuple[Sequence[int], list[Tree]]]
 
@@ -34,6 +36,7 @@ class Part(NamedTuple):
     sparse: SparseCodes | None = None
     groups: NDArray[np.int32] | None = None  # the groups of the rows of a sample, if groups are sampled
     rate_weights: NDArray[np.float64] | None = None  # weights in target rates, of mean 1 in the fit, or None
+    release: Callable[[], None] | None = None  # removes codes that are mapped to a file from memory
 
     @property
     def n_rows(self) -> int:
@@ -49,12 +52,22 @@ class Part(NamedTuple):
         if not self.copies_rows:
             return self, counts
         rows = np.flatnonzero(counts[0] > 0)  # numpy finds true items much faster than nonzero items
-        codes = np.empty((len(self.codes), len(rows)), dtype=self.codes.dtype)
-        copy_sampled(self.codes, counts[0], np.empty(BLOCK_ROWS, dtype=np.uint16), codes)
+        codes = self._copy_codes(counts[0], len(rows))
         weights, rate_weights = (None if w is None else w[rows] for w in (self.weights, self.rate_weights))
         groups = self.sampler.groups[rows] if isinstance(self.sampler, GroupSampler) else None
         part = Part(codes, self.labels[rows], weights, groups=groups, rate_weights=rate_weights)
         return part, counts[:, rows]
+
+    def _copy_codes(self, counts: NDArray[np.uint16], n_sampled: int) -> NDArray[np.unsignedinteger]:
+        """Return a copy of the codes of the rows in a sample; parts of mapped codes are in memory one after another."""
+        copied = np.empty((len(self.codes), n_sampled), dtype=self.codes.dtype)
+        positions, n_copied = np.empty(BLOCK_ROWS, dtype=np.uint16), 0
+        step = max(_MAPPED_BYTES // max(copied[:, :1].nbytes, 1), 1) if self.release is not None else self.n_rows
+        for start in range(0, self.n_rows, step):
+            n_copied += copy_sampled(self.codes, start, counts[start : start + step], positions, copied, n_copied)
+            if self.release is not None:
+                self.release()
+        return copied
 
     @classmethod
     def joined(cls, parts: Sequence["Part"]) -> "Part":

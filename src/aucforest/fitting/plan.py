@@ -26,7 +26,7 @@ from aucforest.fitting.target_rates import (
     count_rated_classes,
 )
 from aucforest.tree.binning import MAX_BINS, SAMPLE_ROWS, code_dtype
-from aucforest.tree.growing import branch_rows, rows_per_call
+from aucforest.tree.growing import branch_rows, level_rows, rows_per_call
 from aucforest.tree.samples import MOST_ROWS, NO_SPARSE, SparseNode
 from aucforest.tree.sparse import most_listed
 from aucforest.tree.splitter import SplitBuffers
@@ -73,9 +73,6 @@ _LOOKED_UP_BYTES = _item_bytes(
     _SPARSE_NODE.node_of, _SPARSE_NODE.sample_of, _SPARSE_NODE.found, _SPARSE_NODE.found_codes, _SPARSE_NODE.is_other
 )
 _LISTED_BYTES = _item_bytes(_SPARSE_NODE.before, _SPARSE_NODE.feature, _SPARSE_NODE.code, _SPARSE_NODE.sample)
-# A branch is a subtree that grows from a copy of its rows. The copies of all levels together have 1 / 8 + 1 / 64 + ...
-# = 1 / 7 of the codes.
-_BRANCH_PART = 7
 # Bytes while target rates are computed, for a row (order, group, category, sorted by category) and for a category, and
 # bytes of a row while the totals of groups are computed (measured).
 _RATED_BYTES, _CATEGORY_BYTES, _SORTED_GROUP_BYTES = 32, 16, 64
@@ -192,8 +189,8 @@ class FitSize:
 
     def thread_bytes(self, n_rows: int) -> int:
         """Return the bytes of a thread that grows trees from a matrix of n_rows rows, without the matrix."""
-        has_branches = self.n_stored is None and branch_rows(self.n_features, self.max_features) > 0
-        branch_bytes = self.n_features * self.code_bytes // _BRANCH_PART if has_branches else 0
+        last_rows = branch_rows(self.n_features, self.max_features) if self.n_stored is None else 0
+        n_copied = sum(level_rows(n_rows, self.tree_rows, last_rows)[1:])
         # A call grows one tree, or several small trees that have at most most_rows rows together.
         most_rows, n_leaves = rows_per_call(self.n_classes), min(self.tree_rows // self.leaf_rows, self.most_leaves)
         # A tree has less than twice as many nodes as leaves.
@@ -205,7 +202,8 @@ class FitSize:
             of_matrix += _LOOKED_UP_BYTES * n_rows + _LISTED_BYTES * n_listed + 8 * self.n_features
         n_cells = self.n_codes << (self.n_classes - 1).bit_length()  # classes are rounded up to a power of two
         histograms = _CODE_BYTES * self.n_codes + _CELL_BYTES * n_cells
-        of_rows = self.tree_rows * (_SAMPLE_BYTES + branch_bytes) + self._thread_rate_bytes(n_rows)
+        of_rows = _SAMPLE_BYTES * self.tree_rows + n_copied * self.n_features * self.code_bytes
+        of_rows += self._thread_rate_bytes(n_rows)
         return of_matrix + of_rows + n_nodes * node_bytes + histograms
 
     def _classes_of_node(self, n_leaves: int) -> float:
@@ -286,16 +284,18 @@ class DiskPlan:
     n_bytes: int  # estimated bytes, without the trees
 
 
-def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, coding: Coding | None = None) -> DiskPlan:
-    """Choose the plan of a fit out of core, given a limit of bytes without the trees.
+def plan_on_disk(
+    spec: FitSpec, target: Target, n_features: int, limit: int, coding: Coding | None = None, *, used: int = 0
+) -> DiskPlan:
+    """Choose the plan of a fit out of core, given a limit of bytes without the trees, of which `used` are in use.
 
     Trees grow from the mapped codes if these fit into the limit with at least one thread, else from copies of their
-    rows. Then mapped codes are not counted, because they are read in order, and the system may release their pages at
-    any time. Raises ValueError if the limit is too small for both, or if a tree has too many rows.
+    rows. Then mapped codes are not counted, because each part of them is removed from memory after it is read. Raises
+    ValueError if the limit is too small for both, or if a tree has too many rows.
     """
     n_threads = effective_n_jobs(spec.n_jobs)
     size = FitSize.of(spec, target, n_features, coding=coding)
-    fixed = _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.rate_total_bytes
+    fixed = used + _bytes_of_target(spec, target) + size.sample_bytes + size.feature_bytes + size.rate_total_bytes
     fixed += _bytes_of_rate_weights(size, target) if size.n_rated > 0 else 0
     sums = size.out_of_bag_bytes(len(target.labels)) * spec.n_sums + size.evidence_bytes
     readers = range(min(n_threads, _MOST_READERS), 1, -1)
@@ -318,9 +318,10 @@ def plan_on_disk(spec: FitSpec, target: Target, n_features: int, limit: int, cod
             f" set max_samples{f'={n_fitting}' if n_fitting > 0 else ''}"
         )
     least = min(bytes_of(size, 1, copies_rows) for copies_rows in choices)
+    taken = f", of which {used:,} are in use" if used else ""
     raise ValueError(
         f"memory_limit={limit:,} bytes is too small for {size.n_rows:,} rows of {size.n_features} features: in addition"
-        f" to the trees {least:,} bytes are needed{f', or max_samples={n_fitting}' if n_fitting > 0 else ''}"
+        f" to the trees {least:,} bytes are needed{taken}{f', or max_samples={n_fitting}' if n_fitting > 0 else ''}"
     )
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from aucforest._caller import warn
 from aucforest._sklearn import is_pandas_na
-from aucforest.metrics.validation import class_codes
+from aucforest.metrics.validation import class_codes, count_classes
 from aucforest.tables.texts import alike_note
 from aucforest.tree.samples import MAX_CLASSES
 
@@ -121,7 +121,7 @@ def find_few_groups(classes: NDArray[Any], labels: NDArray[np.uint16], groups: N
 
 def has_few_samples(labels: NDArray[np.uint16]) -> bool:
     """Return whether one of two classes has too few samples for choices by out-of-bag scores."""
-    counts = np.bincount(labels)
+    counts = count_classes(labels, int(labels.max(initial=0)) + 1)
     counts = counts[counts > 0]
     return len(counts) == 2 and int(counts.min()) < LEAST_SAMPLES
 
@@ -158,6 +158,12 @@ class Target:
         indices = [np.searchsorted(classes, part).astype(np.uint16) for part, _ in parts]
         labels = np.concatenate([index[codes] for index, (_, codes) in zip(indices, parts)])
         return cls(classes, labels, sample_weight)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the labels, weights and groups."""
+        arrays = (self.labels, self.sample_weight, self.groups)
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def rows_at(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the indices of rows among all rows, given their indices among the rows of positive weight."""

@@ -12,6 +12,8 @@ from aucforest._caller import warn
 
 Scores = NDArray[np.floating[Any]]
 FloatArray = NDArray[np.float64]
+# Codes are converted in blocks of rows, because numpy copies codes that are indices as 64-bit integers.
+_BLOCK_ROWS = 2**20
 
 
 def require_finite(values: NDArray[Any], name: str) -> None:
@@ -200,6 +202,22 @@ def class_codes(
         if label not in index:
             raise ValueError(f"{name} has the label {label!r}, which is {unknown_is}")
     return np.array([index[label] for label in present.tolist()], dtype=np.uint32)[codes], classes
+
+
+def count_classes(codes: NDArray[np.unsignedinteger], n_classes: int) -> NDArray[np.int64]:
+    """Return the number of rows of each class."""
+    counts = np.zeros(n_classes, dtype=np.int64)
+    for start in range(0, len(codes), _BLOCK_ROWS):
+        counts += np.bincount(codes[start : start + _BLOCK_ROWS], minlength=n_classes)
+    return counts
+
+
+def recode(codes: NDArray[np.unsignedinteger], new: NDArray[np.unsignedinteger]) -> NDArray[Any]:
+    """Return the new code of each row, given the new code of each code."""
+    recoded = np.empty(len(codes), dtype=new.dtype)
+    for start in range(0, len(codes), _BLOCK_ROWS):
+        recoded[start : start + _BLOCK_ROWS] = new[codes[start : start + _BLOCK_ROWS]]
+    return recoded
 
 
 def _code_integers(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.uint32]] | None:

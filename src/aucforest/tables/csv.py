@@ -18,6 +18,8 @@ CSV_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for s
 _SEPARATORS = (",", ";", "\t", "|")
 # The number of rows from which the format of a CSV file is found, and the maximum length of a row in bytes.
 _HEAD, _LONGEST = 20, 2**21
+# The engine divides buffers into parts of 8,000,000 bytes. It does not release all smaller buffers before the last row.
+_BUFFER = 2**23
 # The header and the first rows are read by Python, whose own limit is 128 KiB.
 csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
 NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
@@ -56,7 +58,7 @@ class CsvFiles(TextFiles):
         return (
             f"read_csv([{self._paths}], auto_detect=false, header=true, columns={{{columns}}}, hive_partitioning=false,"
             f" delim={text(self._separator)}, quote={text(self._quote)}, escape={text(self._escape)},"
-            f" compression='{self._compression}', max_line_size={_LONGEST}, buffer_size={2 * _LONGEST},"
+            f" compression='{self._compression}', max_line_size={_LONGEST}, buffer_size={_BUFFER},"
             f" nullstr=[{texts([mark for mark in ('',) + MISSING * (not raw) if self._separator not in mark])}])"
         )
 

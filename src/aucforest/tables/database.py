@@ -20,6 +20,8 @@ _SETTINGS = {
     "python_enable_replacements": "false",
     # A long list after IN would become a join, which loses the order of the rows.
     "disabled_optimizers": "in_clause",
+    # Freed memory is returned to the system.
+    "allocator_flush_threshold": "1MB",
 }
 # With these settings, statements can only read tables and files that are allowed before.
 _LOCKED = {"enable_external_access": "false", "lock_configuration": "true"}

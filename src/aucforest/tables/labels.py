@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from aucforest.metrics.validation import count_classes
 from aucforest.tables.kinds import NamedTable, as_kind, as_text, decode, holds_text, is_number
 from aucforest.tables.sources import Source
 from aucforest.tables.texts import alike_note, listed
@@ -158,7 +159,7 @@ class LabelReader:
         codes = np.concatenate([class_of_code[part] for part in self._parts])
         self._parts.clear()
         if self._positive is None:
-            self._seen.update(dict(zip(classes.tolist(), np.bincount(codes).tolist())))
+            self._seen.update(dict(zip(classes.tolist(), count_classes(codes, len(classes)).tolist())))
         return classes, codes
 
     def alike_notes(self) -> list[str]:

@@ -148,34 +148,43 @@ def branch_rows(n_features: int, max_features: int) -> int:
     return min(_BRANCH_ROWS, _BRANCH_CELLS // n_features)
 
 
-def _make_copies(columns: Columns, n_rows: int, last_rows: int) -> Copies:
-    """Allocate the copies for trees of n_rows rows; the last level is for branches of up to last_rows rows."""
-    n_features, all_codes = len(columns.n_bins), columns.codes.array
+def level_rows(n_rows: int, n_samples: int, last_rows: int) -> list[int]:
+    """Return the maximum numbers of rows of a branch at all levels, the first for all n_rows rows.
+
+    A tree has at most n_samples samples. The last level is for branches of up to last_rows rows; 0 to copy no branches.
+    """
     most_rows = [n_rows]
     while last_rows > 0 and most_rows[-1] // _RATIO >= 2 * last_rows:
-        most_rows.append(most_rows[-1] // _RATIO)
-    most_rows.append(last_rows)
-    sizes = np.array(most_rows, dtype=np.int64)
-    n_copied, n_weights = int(sizes[1:].sum()), len(columns.weights)
+        most_rows.append(min(most_rows[-1] // _RATIO, n_samples))
+    return [*most_rows, last_rows]
+
+
+def _make_copies(columns: Columns, sizes: Sizes) -> Copies:
+    """Allocate the copies of branches."""
+    n_features, all_codes, last_rows = len(columns.n_bins), columns.codes.array, sizes.branch_rows
+    most_rows = np.array(level_rows(sizes.n_rows, sizes.n_samples, last_rows), dtype=np.int64)
+    n_copied, n_weights = int(most_rows[1:].sum()), len(columns.weights)
     codes = np.empty((n_features, n_copied), dtype=all_codes.dtype)
     weights = np.empty(n_copied if n_weights > 0 else 0, dtype=np.int64)
     shape, n_ranks = (n_features, last_rows + 1), int(columns.n_bins.max()) + 1
     if all_codes.dtype == np.uint8:
         shape, n_ranks = (0, 0), 0
     names, rank_of = np.empty(shape, dtype=np.uint32), np.empty(n_ranks, dtype=np.uint32)
-    first = n_copied + n_rows - np.cumsum(sizes)
-    return Copies(sizes, first, np.zeros_like(sizes), Codes.of(codes), weights, columns.n_bins.copy(), names, rank_of)
+    first = n_copied + sizes.n_rows - np.cumsum(most_rows)
+    height, n_bins = np.zeros_like(most_rows), columns.n_bins.copy()
+    return Copies(most_rows, first, height, Codes.of(codes), weights, n_bins, names, rank_of)
 
 
 def make_workspace(columns: Columns, params: TreeParams, sizes: Sizes, table: NDArray[np.float64]) -> Workspace:
     """Allocate the buffers; pages that are never written cost nothing. `table` is the result of `entropy_table`."""
-    n_rows, n_features, max_n_bins = sizes.n_rows, len(columns.n_bins), int(columns.n_bins.max())
-    if n_rows > MOST_ROWS:
+    n_features, max_n_bins = len(columns.n_bins), int(columns.n_bins.max())
+    if sizes.n_rows > MOST_ROWS:
         raise ValueError(
-            f"{n_rows:,} samples are more than the {MOST_ROWS:,} that a tree can grow from: use fewer, or set"
+            f"{sizes.n_rows:,} samples are more than the {MOST_ROWS:,} that a tree can grow from: use fewer, or set"
             " max_samples on a cluster or out of core"
         )
-    capacity = 2 * min(sizes.n_samples, n_rows) + 1
+    n_rows = min(sizes.n_samples, sizes.n_rows)  # of a tree
+    capacity = 2 * n_rows + 1
     by_set = bool(np.any(columns.kinds != NUMERIC))
     n_listed = most_listed(len(columns.sparse.rows), n_features, params.max_features)
     stack, split = (
@@ -189,7 +198,7 @@ def make_workspace(columns: Columns, params: TreeParams, sizes: Sizes, table: ND
         heap=np.empty(n_rows + 1, dtype=np.int64),
         nodes=make_nodes(sizes.n_trees * capacity, sizes.n_classes, by_set=by_set),
         limits=np.empty((capacity if len(params.signs) > 0 else 0, 2)),
-        copies=_make_copies(columns, n_rows, sizes.branch_rows),
+        copies=_make_copies(columns, sizes),
         buffers=SplitBuffers.of(n_features, max_n_bins + 1, sizes.n_classes, table),
         sparse_node=SparseNode.of(columns.sparse, n_listed),
     )
