@@ -6,8 +6,8 @@ import re
 import shutil
 import sys
 import weakref
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
-from contextlib import nullcontext
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE, getincrementaldecoder
+from contextlib import nullcontext, suppress
 from io import BufferedReader, StringIO, TextIOWrapper
 from pathlib import Path
 from tempfile import mkdtemp
@@ -23,6 +23,15 @@ STANDARD, SPREADSHEET = Path("-"), ".xlsx"
 # The first bytes of compressed files, and the number of characters that are copied at a time.
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _BLOCK = 2**20
+# Encodings by their byte order marks. With a mark, the engine does not see that the first name is in quotes.
+_MARKS = {
+    BOM_UTF32_LE: "utf-32",
+    BOM_UTF32_BE: "utf-32",
+    BOM_UTF16_LE: "utf-16",
+    BOM_UTF16_BE: "utf-16",
+    BOM_UTF8 + b'"': "utf-8-sig",
+    BOM_UTF8 + b"'": "utf-8-sig",
+}
 # Characters in paths that the engine takes as patterns or cannot represent. Such files are read through a link.
 _STRANGE = re.compile(r"[*?\[\\\ud800-\udfff]")
 
@@ -45,8 +54,8 @@ class Readable:
         if file.name.lower().endswith(SPREADSHEET):
             self.path = self._new_path()
             self.path.write_text(_spreadsheet_as_csv(file), "utf-8", newline="")
-        elif encoding is not None or _first_bytes(self.path)[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
-            self._in_utf8(encoding or "utf-16")
+        elif known := encoding or _marked_encoding(self.path):
+            self._in_utf8(known)
         if os.sep == "/" and _STRANGE.search(str(self.path.absolute())):
             link = self._new_path()
             link.symlink_to(self.path.absolute())
@@ -85,6 +94,14 @@ def compression_of(path: Path) -> str:
     """Return how a file is compressed, "none" if it is not."""
     start = _first_bytes(path)
     return next((name for magic, name in _PACKED.items() if start.startswith(magic)), "none")
+
+
+def _marked_encoding(path: Path) -> str | None:
+    """Return the encoding of a file with a byte order mark, or None if the engine reads the file."""
+    with suppress(OSError), open_unpacked(path) as content:  # damaged files are refused later
+        start = content.read(4)
+        return next((name for mark, name in _MARKS.items() if start.startswith(mark)), None)
+    return None
 
 
 def _first_bytes(path: Path) -> bytes:

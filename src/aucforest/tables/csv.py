@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from io import StringIO, TextIOWrapper
-from itertools import islice, takewhile
-from typing import Any
+from itertools import groupby, islice, takewhile
+from typing import Any, NamedTuple
 
 from aucforest.tables.copies import SPREADSHEET, Readable, open_unpacked
 from aucforest.tables.database import text, texts
@@ -22,51 +22,66 @@ _HEAD, _LONGEST = 20, 2**21
 _BUFFER = 2**23
 # The header and the first rows are read by Python, whose own limit is 128 KiB.
 csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
+# The ends of lines, as the engine's option has them.
+_NEW_LINES = {"": r"\n", "\n": r"\n", "\r": r"\r", "\r\n": r"\r\n"}
 NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 
 
+class _Dialect(NamedTuple):
+    """How the rows of a file are written."""
+
+    separator: str
+    quote: str
+    escape: str
+    new_line: str
+    n_skipped: int  # the header and blank lines before it
+
+    def rows(self, lines: Iterator[str]) -> Any:
+        """Return a reader of the rows of lines, as lists of values; blank lines are empty lists."""
+        escape = None if self.escape == self.quote else self.escape
+        return csv.reader(lines, delimiter=self.separator, quotechar=self.quote, escapechar=escape)
+
+
 class CsvFiles(TextFiles):
-    """CSV files with the same header as one table, whose dialect is found in the first rows; see `TextFiles`."""
+    """CSV files with the same header as one table, whose dialects are found in the first rows; see `TextFiles`."""
+
+    _is_parallel = True
 
     def _read_header(self) -> None:
         first = self._readable[0].file
-        self.columns, self._has_numbers = [], first.name.lower().endswith(SPREADSHEET)
+        self.columns, self._dialects = [], list[_Dialect]()
+        self._has_numbers = first.name.lower().endswith(SPREADSHEET)
         for copy in self._readable:
-            head, file = _head(copy), copy.file
-            try:
-                if not self.columns:
-                    self._quote = _quote_of(head)
-                    self._separator = self._options.separator or _separator_of(head, file.name, self._quote)
-                    self._escape = _escape_of(head, self._separator, self._quote)
-                columns: list[str] = next(self._rows(iter(head)), [])
-            except csv.Error as error:
-                raise ValueError(f"cannot read the header of {file.name}: {error}") from error
-            if not columns:
-                raise ValueError(f"{file.name} has no header" if any(head) else f"cannot read {file.name}: it is empty")
-            _check_header(file.name, columns)
+            dialect, columns = _read_head(copy, self._options.separator)
             if not self.columns:
                 self.columns, self.hint = columns, _hint(columns)
-            check_same_names(first, self.columns, file, columns)
-
-    def _rows(self, lines: Iterator[str]) -> Any:
-        """Return a reader of the rows of lines, as lists of values; blank lines are empty lists."""
-        escape = None if self._escape == self._quote else self._escape
-        return csv.reader(lines, delimiter=self._separator, quotechar=self._quote, escapechar=escape)
+            check_same_names(first, self.columns, copy.file, columns)
+            self._dialects.append(dialect)
 
     def _table(self, engine: Mapping[str, str], *, raw: bool = False) -> str:
         columns = ", ".join(f"'c{index}': '{engine.get(f'c{index}', 'VARCHAR')}'" for index in range(len(self.columns)))
-        return (
-            f"read_csv([{self._paths}], auto_detect=false, header=true, columns={{{columns}}}, hive_partitioning=false,"
-            f" delim={text(self._separator)}, quote={text(self._quote)}, escape={text(self._escape)},"
-            f" compression='{self._compression}', max_line_size={_LONGEST}, buffer_size={_BUFFER},"
-            f" nullstr=[{texts([mark for mark in ('',) + MISSING * (not raw) if self._separator not in mark])}])"
-        )
+        tables = []
+        for dialect, group in groupby(zip(self._dialects, self._patterns), key=lambda pair: pair[0]):
+            missing = [mark for mark in ("",) + MISSING * (not raw) if dialect.separator not in mark]
+            tables.append(
+                f"read_csv([{texts([pattern for _, pattern in group])}], auto_detect=false, columns={{{columns}}},"
+                f" header=false, skip={dialect.n_skipped}, new_line='{dialect.new_line}', hive_partitioning=false,"
+                f" delim={text(dialect.separator)}, quote={text(dialect.quote)}, escape={text(dialect.escape)},"
+                f" compression='{self._compression}', max_line_size={_LONGEST}, buffer_size={_BUFFER},"
+                f" parallel={self._is_parallel}, nullstr=[{texts(missing)}])"
+            )
+        return tables[0] if len(tables) == 1 else f"({' UNION ALL '.join(f'FROM {table}' for table in tables)})"
+
+    def _can_retry(self) -> bool:
+        # Threads do not find where rows begin among values of several lines.
+        was_parallel, self._is_parallel = self._is_parallel, False
+        return was_parallel
 
     def _explained(self, sentence: str) -> str:
-        named = [copy.file for copy in self._readable if str(copy.path.absolute()) in sentence]
-        file = (named or [self._readable[0].file])[0]
-        match = re.search(r"on Line: (\d+)", sentence)
-        where = file.name if match is None else f"{file.name}, line {match[1]}"
+        named = [index for index, copy in enumerate(self._readable) if str(copy.path.absolute()) in sentence]
+        index = (named or [0])[0]
+        file, match = self._readable[index].file, re.search(r"on Line: (\d+)", sentence)
+        where = file.name if match is None else f"{file.name}, line {self._line_of(index, int(match[1]))}"
         if found := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", sentence):
             return f"{where}: the header has {found[1]} columns, but the row has {found[2]}"
         if "unterminated quote" in sentence:
@@ -87,17 +102,55 @@ class CsvFiles(TextFiles):
             return f"{file}, line {line}"
         return super().location(row)
 
+    def _line_of(self, index: int, row: int) -> int:
+        """Return the first line of a row of a file, counted from 1 and with the header, as the engine counts rows."""
+        copy = self._readable[index]
+        with _open_text(copy) as lines, suppress(csv.Error, StopIteration):
+            reader = self._dialects[index].rows(lines)
+            next(islice(reader, row - 2, None))
+            return int(reader.line_num) + 1
+        return row
+
     def _lines_of_rows(self) -> Iterator[tuple[str, int]]:
         """Yield the file and the first line of each row."""
-        for copy in self._readable:
-            with TextIOWrapper(open_unpacked(copy.path), "utf-8-sig", "replace", newline="") as lines:
-                reader = self._rows(lines)
-                next((values for values in reader if values), None)
+        for copy, dialect in zip(self._readable, self._dialects):
+            with _open_text(copy) as lines:
+                reader = dialect.rows(lines)
+                next(islice(reader, dialect.n_skipped - 1, None))
                 line = reader.line_num + 1
                 for values in reader:
                     if values or len(self.columns) == 1:  # with one column, a blank line is a missing value
                         yield copy.file.name, line
                     line = reader.line_num + 1
+
+
+def _open_text(file: Readable) -> TextIOWrapper:
+    """Open a file as text with the line ends that it has."""
+    return TextIOWrapper(open_unpacked(file.path), "utf-8-sig", "replace", newline="")
+
+
+def _read_head(file: Readable, separator: str | None) -> tuple[_Dialect, list[str]]:
+    """Return the dialect and the header of a file; ValueError if it has none."""
+    head, name = _head(file), file.file.name
+    try:
+        if name.lower().endswith(SPREADSHEET):
+            quote, separator, escape = '"', ",", '"'
+        else:
+            quote = _quote_of(head)
+            separator = separator or _separator_of(head, name, quote)
+            escape = _escape_of(head, separator, quote)
+        dialect = _Dialect(separator, quote, escape, r"\n", 0)
+        reader, columns = dialect.rows(iter(head)), list[str]()
+        while not columns:
+            columns, n_skipped = next(reader), dialect.n_skipped + 1
+            dialect = dialect._replace(n_skipped=n_skipped)
+    except csv.Error as error:
+        raise ValueError(f"cannot read the header of {name}: {error}") from error
+    except StopIteration:
+        raise ValueError(f"{name} has no header" if any(head) else f"cannot read {name}: it is empty") from None
+    _check_header(name, columns)
+    end = re.search(r"[\r\n]*$", head[reader.line_num - 1])
+    return dialect._replace(new_line=_NEW_LINES[end[0] if end else ""]), columns
 
 
 def _head(file: Readable) -> list[str]:
@@ -148,6 +201,8 @@ def _hint(columns: Sequence[str]) -> str:
     """Return the end of an error message on a missing column if the header is suspicious, else ""."""
     if columns[0].startswith("#"):
         return "; the first line begins with '#': remove it if it is a comment"
+    if len(columns) == 1:
+        return f"; only the column {columns[0]!r} was found: pass the separator of the values, or remove a title"
     named = [name for name in columns if name]
     return f"; the first line is {named[0]!r}: remove it if it is a title" if len(named) == 1 else ""
 

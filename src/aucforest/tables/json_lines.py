@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from aucforest.tables.database import name_of, text
+from aucforest.tables.database import name_of, text, texts
 from aucforest.tables.files import check_names
 from aucforest.tables.text_files import TextFiles
 from aucforest.tables.text_types import KNOWN, NESTED
@@ -18,12 +18,12 @@ class JsonFiles(TextFiles):
     _has_numbers = True
 
     def _read_header(self) -> None:
-        self._lines = f"[{self._paths}], format='newline_delimited', compression='{self._compression}'"
+        self._lines = f"[{texts(self._patterns)}], format='newline_delimited', compression='{self._compression}'"
         # Without hive_partitioning, folders with names such as a=1 do not add columns.
         self._source = f"read_json({self._lines}, records=true, hive_partitioning=false"
         # The options keep objects with many keys from becoming maps.
         sample = "sample_size=-1, map_inference_threshold=-1, field_appearance_threshold=0"
-        described = self._fetch(f"DESCRIBE FROM {self._source}, {sample})")
+        described = self._fetch(lambda: f"DESCRIBE FROM {self._source}, {sample})")
         self.columns = [column[0] for column in described]
         check_names(self.name, self.columns)
         self._check_twins()
@@ -34,8 +34,8 @@ class JsonFiles(TextFiles):
         """Raise ValueError if keys differ only in case: the engine renames one, and reads the other for both."""
         lower = {column.lower() for column in self.columns}
         if any(re.sub(r"_\d+$", "", column).lower() in lower - {column.lower()} for column in self.columns):
-            keys = self._fetch(f"SELECT DISTINCT unnest(json_keys(json)) FROM read_json_objects({self._lines})")
-            for (key,) in keys:
+            keys = f"SELECT DISTINCT unnest(json_keys(json)) FROM read_json_objects({self._lines})"
+            for (key,) in self._fetch(lambda: keys):
                 if key not in self.columns:
                     raise ValueError(f"{self.name}: the key {key!r} differs from another in upper and lower case alone")
 

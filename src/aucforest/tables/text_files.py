@@ -1,7 +1,7 @@
 """Files whose values are text, read by the database engine in types that nearly all values of a column have."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NoReturn
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from aucforest._optional import import_optional
 from aucforest.tables.copies import Readable
-from aucforest.tables.database import connect_to, fetch, text, texts
+from aucforest.tables.database import connect_to, fetch, text
 from aucforest.tables.files import Files, rows_of_batch, split
 from aucforest.tables.kinds import MISSING
 from aucforest.tables.read_options import ReadOptions
@@ -52,7 +52,8 @@ class TextFiles(Files):
         paths = [str(file.path.absolute()) for file in readable]
         # The engine takes paths as patterns, so their special characters are escaped.
         patterns = [re.sub(r"([*?\[])", r"[\1]", path) for path in paths]
-        self._paths = texts(patterns)
+        self._patterns = patterns
+        self._errors = import_optional("duckdb", purpose=f"reading {self.name}", extra="arrow").Error, OSError
         self._connection = connect_to([*paths, *patterns], str(readable[0].temporary_folder()))
         self._types: dict[str, TextType] = {}
         self._n_rows = 0
@@ -70,6 +71,10 @@ class TextFiles(Files):
         """
         raise NotImplementedError
 
+    def _can_retry(self) -> bool:
+        """Return whether to run a statement that failed once more, because the files are read in another way now."""
+        return False
+
     def _explained(self, sentence: str) -> str:
         """Return an error message on the files from an error message of the engine."""
         raise NotImplementedError
@@ -77,10 +82,9 @@ class TextFiles(Files):
     @contextmanager
     def _explaining(self) -> Iterator[None]:
         """Raise errors of the engine as ValueError; while a stream is read, Arrow raises them as OSError."""
-        duckdb = import_optional("duckdb", purpose=f"reading {self.name}", extra="arrow")
         try:
             yield
-        except (duckdb.Error, OSError) as error:
+        except self._errors as error:
             if "Out of Memory Error" in str(error):
                 raise ValueError(f"reading {self.name} takes too much memory: write it to a Parquet file") from error
             raise ValueError(self._explained(str(error).removeprefix("Invalid Input Error: "))) from error
@@ -122,12 +126,19 @@ class TextFiles(Files):
             sql = KNOWN if raw and type_ == TEXT else "{0}" if name in engine else type_.sql
             selected.append(sql.replace("{0}", name))
         self.check_unchanged()
+        n_rows = 0
         with self._explaining(), self._connection.cursor() as cursor:
-            relation = cursor.sql(f"SELECT {', '.join(selected)} FROM {self._table(engine, raw=raw)}")
-            for batch in relation.to_arrow_reader(rows_of_batch(len(columns))):
-                typed = zip(batch.columns, schema.types)
-                arrays = [column if column.type == type_ else column.cast(type_) for column, type_ in typed]
-                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            try:
+                relation = cursor.sql(f"SELECT {', '.join(selected)} FROM {self._table(engine, raw=raw)}")
+                for batch in relation.to_arrow_reader(rows_of_batch(len(columns))):
+                    typed = zip(batch.columns, schema.types)
+                    arrays = [column if column.type == type_ else column.cast(type_) for column, type_ in typed]
+                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+                    n_rows += batch.num_rows
+            except self._errors:
+                if not self._can_retry():
+                    raise
+                yield from split(self._read(columns, schema), n_rows)
         self.check_unchanged()
 
     def schema(self, columns: Sequence[str]) -> Any:
@@ -181,10 +192,14 @@ class TextFiles(Files):
         columns = {self._engine_names[name]: name for name in names}
         counts, condition = (sql.replace("{0}", "value") for sql in (", ".join(expressions), where))
         listed = ", ".join(columns)
-        table = f"(SELECT {listed} FROM {self._table({})}) UNPIVOT INCLUDE NULLS (value FOR name IN ({listed}))"
-        if distinct:
-            table = f"(SELECT name, value, count(*) AS n FROM {table} WHERE {condition} GROUP BY name, value)"
-        found = self._fetch(f"SELECT name, count(*), {counts} FROM {table} GROUP BY name")
+
+        def statement() -> str:
+            table = f"(SELECT {listed} FROM {self._table({})}) UNPIVOT INCLUDE NULLS (value FOR name IN ({listed}))"
+            if distinct:
+                table = f"(SELECT name, value, count(*) AS n FROM {table} WHERE {condition} GROUP BY name, value)"
+            return f"SELECT name, count(*), {counts} FROM {table} GROUP BY name"
+
+        found = self._fetch(statement)
         rows = {columns[column]: row for column, *row in found}
         nothing = [0] * (1 + len(expressions))  # for a table without rows
         if not distinct:
@@ -195,11 +210,17 @@ class TextFiles(Files):
         """Return whether a column has a value."""
         return self._count([name], [f"count_if({{0}} = {text(value)})"])[name][0] > 0
 
-    def _fetch(self, sql: str) -> list[Any]:
+    def _fetch(self, statement: Callable[[], str]) -> list[Any]:
         """Return the rows of the result of a statement."""
         self.check_unchanged()
+        doing = f"reading {self.name}"
         with self._explaining():
-            return fetch(self._connection, sql, f"reading {self.name}")
+            try:
+                return fetch(self._connection, statement(), doing)
+            except self._errors:
+                if not self._can_retry():
+                    raise
+                return fetch(self._connection, statement(), doing)
 
     def _set_types(self, types: Mapping[str, TextType]) -> None:
         """Set the types of columns, and count the values that do not have these types, in `stray`."""
@@ -221,11 +242,15 @@ class TextFiles(Files):
         """Raise ValueError for the first value of a column that does not have its type."""
         engine_name = self._engine_names[name]
         is_stray = self._types[name].sql.replace("{0}", engine_name)
-        sql = (
-            f"SELECT row, value FROM (SELECT row_number() OVER () - 1 AS row, {engine_name} AS value,"
-            f" ({is_stray}) IS NULL AS is_stray FROM {self._table({})}) WHERE is_stray AND value IS NOT NULL LIMIT 1"
-        )
-        ((row, found),) = self._fetch(sql)
+
+        def statement() -> str:
+            rows = (
+                f"(SELECT row_number() OVER () - 1 AS row, {engine_name} AS value, ({is_stray}) IS NULL AS is_stray"
+                f" FROM {self._table({})})"
+            )
+            return f"SELECT row, value FROM {rows} WHERE is_stray AND value IS NOT NULL LIMIT 1"
+
+        ((row, found),) = self._fetch(statement)
         what = f"column {name!r} has the value {found!r}, which is not a {stray.kind}"
         raise ValueError(f"{self.location(row)}: {what}; {stray}{stray.advice}")
 
