@@ -77,7 +77,7 @@ def interactions_of(forest):
 def copy_rows(monkeypatch):
     """Let trees out of core grow from copies of their rows."""
 
-    def plan(*arguments):
-        return replace(plan_on_disk(*arguments), copies_rows=True)
+    def plan(*arguments, **options):
+        return replace(plan_on_disk(*arguments, **options), copies_rows=True)
 
     monkeypatch.setattr(on_disk, "plan_on_disk", plan)

@@ -45,7 +45,7 @@ if len(options) == 1:
     forest = AUCForestClassifier(4, n_jobs=2, random_state=0)
     fit_out_of_core(forest, small, "y")
     plan_on_disk = on_disk.plan_on_disk
-    on_disk.plan_on_disk = lambda *arguments: planned.append(plan_on_disk(*arguments)) or planned[-1]
+    on_disk.plan_on_disk = lambda *a, **options: planned.append(plan_on_disk(*a, **options)) or planned[-1]
     fit = lambda: fit_out_of_core(forest, options[0], "y", memory_limit="2GiB")
 else:
     n_rows, n_classes, n_categories = map(int, options)

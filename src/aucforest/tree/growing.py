@@ -191,7 +191,7 @@ def make_workspace(columns: Columns, params: TreeParams, sizes: Sizes, table: ND
         Stack(np.empty((n_rows + 1, 4), dtype=np.int64), np.empty(n_rows + 1, dtype=np.uint64)) for _ in range(2)
     )
     return Workspace(
-        samples=np.empty(n_rows, dtype=np.uint64),
+        samples=np.empty(n_rows + 1, dtype=np.uint64),  # `take_samples` writes out-of-bag rows after the last sample
         spill=np.empty(n_rows, dtype=np.uint64),
         stack=stack,
         split=split,
