@@ -241,9 +241,9 @@ def test_a_csv_that_changes_between_readings(monkeypatch, tmp_path):
     comma, _ = written(TABLE, tmp_path)
     plan = on_disk.plan_on_disk
 
-    def change(*arguments):
+    def change(*arguments, **options):
         os.utime(comma, ns=(0, 0))
-        return plan(*arguments)
+        return plan(*arguments, **options)
 
     monkeypatch.setattr(on_disk, "plan_on_disk", change)
     with pytest.raises(ValueError, match=r"t.csv changed while it was read"):

@@ -141,7 +141,7 @@ NAMELESS, NONE = "columns without a name (columns", "and is probably no header: 
 # Contents, their encoding and that which is given, and the beginning of the sentence on them.
 REFUSED = [
     ("", None, None, "cannot read t.csv: it is empty"),
-    ("\na,b\n", None, None, "t.csv has no header"),
+    ("\n\n", None, None, "t.csv has no header"),
     ("a,b\n1,2\n3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 1"),
     ("a,b\n1,2\n1,2,3\n", None, None, "t.csv, line 3: the header has 2 columns, but the row has 3"),
     ("a,b\n" + "1,2\n" * 5000 + "3\n", None, None, "t.csv, line 5002: the header has 2 columns, but the row has 1"),
@@ -200,6 +200,69 @@ def test_several_files(tmp_path):
     assert open_source(tmp_path, as_text=None).schema(["a", "c"]).types == [pa.string()] * 2
 
 
+BREAKS = {"LF": "\n", "CR": "\r", "CRLF": "\r\n"}
+
+
+@pytest.mark.parametrize("end", BREAKS)
+@pytest.mark.parametrize("inside", BREAKS)
+@pytest.mark.parametrize("header", ['id,"x{}kg",y', '"i{}d",x,y', 'id,x,"y{}z"'])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_line_breaks_in_the_header_differ_from_those_of_rows(written, end, inside, header, mark):
+    header = header.format(BREAKS[inside])
+    rows = "".join(f'{i},"v{i}",yes{BREAKS[end]}' for i in range(9))
+    columns = as_written(written(f"{mark}\n{header}{BREAKS[end]}{rows}".replace("\n", "", 1)))
+    assert list(columns) == header.replace('"', "").split(",")
+    assert next(iter(columns.values())) == list("012345678")
+
+
+def test_files_of_a_table_have_dialects_of_their_own(tmp_path):
+    """Another end of lines, separator, quote and escape; a line break in one of the headers, and blank lines."""
+    texts = [
+        'a,b\n1,"x\ny"\n2,z\n', "a,b\r\n3,v\r\n4,w\r\n", "\n\na;b\n5;'p;q'\n", 'a,b\n6,"say \\"hi\\""\n7,x\n',
+        "a,b\n8,u\n", "a,b\n9,u\n",
+    ]  # fmt: skip
+    for i, text in enumerate(texts):
+        (tmp_path / f"{i}.csv").write_text(text, newline="")
+    assert as_written(tmp_path) == {
+        "a": list("123456789"),
+        "b": ["x\ny", "z", "v", "w", "p;q", 'say "hi"', "x", "u", "u"],
+    }
+    source = open_source(tmp_path)
+    where = ["0.csv, line 2", "0.csv, line 4", "1.csv, line 2", "1.csv, line 3", "2.csv, line 4", "3.csv, line 2"]
+    assert [source.location(row) for row in range(6)] == where
+
+
+LINES = [
+    "a: 1, b: 2, c: 3, d: 4\na: 1, b: 2, c: 3, d: 4\na: 1, b: 2, c: 3",
+    "Street {}, x\n12345 City, y\nLand, z",
+    'he said ""yes, no, 1, {}""\n{},a,b,c\n',
+    "x\n{},t,3,yes\n{},t,4,no",
+]
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_values_of_several_lines_in_a_large_file(written, text):
+    """Threads cannot find out where rows begin in the middle of the file; one thread must not lose rows."""
+    rows = "".join(f'{i},"{text.format(i, i)}",{i % 97}\n' for i in range(9 * 2**20 // (len(text) + 12)))
+    path = written(f"id,t,v\n{rows}")
+    assert as_written(path) == pd.read_csv(path, dtype=str).to_dict("list")
+    path = written(f'id,t,v\n{rows}1,"2,3\n4,5,6\n', "open.csv")
+    with pytest.raises(ValueError, match=r"^cannot read|^open.csv, line "):
+        open_source(path).schema(["id", "t", "v"])
+
+
+def test_a_ragged_row_after_values_of_several_lines(written):
+    text = 'v,t\n1.5,"a\nb"\n' + "2,c\n" * 50 + "1,2,3\n"
+    with pytest.raises(ValueError, match=r"^table.csv, line 54: the header has 2 columns, but the row has 3$"):
+        open_source(written(text)).schema(["v"])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.zst"])
+def test_encodings_with_a_byte_order_mark_need_no_option(written, name, encoding):
+    assert as_written(written('"ü\nx",b\r\n1,€\r\n'.encode(encoding), name)) == {"ü\nx": ["1"], "b": ["€"]}
+
+
 def test_files_that_are_no_table(tmp_path, written):
     path = written("a,b\n1,2\n")
     written("a,c\n1,2\n", "other.csv")
@@ -236,12 +299,15 @@ def test_utf8_that_is_read_as_another_encoding(tmp_path, text, written, given, i
     assert (columns["a"] == text.split()) != is_suspicious
 
 
+ALONE = "was found: pass the separator of the values, or remove a title"
+
+
 @pytest.mark.parametrize(
     ("header", "separator", "hint"),
     [
-        ("a,b,label", ";", "; the first line is 'a,b,label': remove it if it is a title"),
+        ("a,b,label", ";", f"; only the column 'a,b,label' {ALONE}"),
         ("#a;b", None, "; the first line begins with '#': remove it if it is a comment"),
-        ("Report of May", None, "; the first line is 'Report of May': remove it if it is a title"),
+        ("Report of May", None, f"; only the column 'Report of May' {ALONE}"),
         ("Report of May,", None, "; the first line is 'Report of May': remove it if it is a title"),
         ("a,b,lable", None, "; did you mean 'lable'?"),
         ("a,b", None, ""),

@@ -43,6 +43,11 @@ def test_types_and_values_are_those_of_a_csv(tmp_path, written, name):
     assert open_source(tmp_path / name).location(4) == f"{name}, row 5"
 
 
+def test_numbers_are_what_they_are_beside_text_with_a_comma(written):
+    assert read_all(written([{"a": 1.125}, {"a": "2,5"}])).to_pydict() == {"a": ["1.125", "2,5"]}
+    assert read_all(written([{"a": 1125}, {"a": "2,5"}])).to_pydict() == {"a": [1125.0, 2.5]}
+
+
 def test_columns_are_those_of_all_objects(written):
     rows = [{f"k{i}": i} for i in range(300)]
     found = read_all(written(rows))

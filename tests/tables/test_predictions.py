@@ -11,6 +11,7 @@ from sklearn.dummy import DummyClassifier
 from aucforest import AUCForestClassifier
 from aucforest.distributed import fit_out_of_core, predict_out_of_core
 from aucforest.tables.predictions import AddedColumns, ModelColumns, Predictions, labels_of
+from aucforest.tables.read_options import ReadOptions
 from aucforest.tables.sources import open_source
 from tests.estimators.data import make_table, small_forest
 
@@ -87,6 +88,27 @@ def test_marks_of_the_model_decide_where_a_column_may_have_both(tmp_path, frame,
     assert found["number"].to_pylist() == [1.234, 2.345]
     assert found["weight"].to_pylist() == [1.234] * 2
     assert [moment.month for moment in found["day"].to_pylist()] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("where", "n_rows"),
+    [
+        ("day < '2024-03-01'", 10), ("month(day) = 3", 20), ("weight > 10", 15), ("y = 'maybe' AND weight > 10", 5),
+        ("number IS NULL OR word = 'a'", 15), ("extra > 1.5", 12),
+    ],
+)  # fmt: skip
+def test_rows_are_selected_by_the_types_of_the_model(tmp_path, model, where, n_rows):
+    """Also if the new file alone does not say which is the day, and which the decimal mark."""
+    rows = pd.DataFrame({
+        "number": "0,125", "weight": ["2,125", "20,125"] * 15, "word": ["a", "b"] * 15, "flag": "True",
+        "day": ["01.02.2024"] * 10 + ["02.03.2024"] * 20, "wait": "1 days", "at": "2024-01-01 10:00+00:00",
+        "y": ["maybe", "no", "yes"] * 10, "extra": ["1.5", "2.5", "1", "7", "0"] * 6,
+    })  # fmt: skip
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    source = open_source(tmp_path / "t.csv", None, ReadOptions(where=where))
+    (batch,) = [batch for _, batch in ModelColumns(model, source, ["y", "extra"]).batches(["y", "extra"])]
+    assert batch.num_rows == n_rows
+    assert batch.select(["y", "extra"]).schema.types == [pa.string()] * 2
 
 
 def test_unseen_categories_are_counted_over_all_batches(tmp_path, frame, model):

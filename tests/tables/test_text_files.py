@@ -114,6 +114,27 @@ def test_a_value_of_another_type_than_in_the_model_is_named(tmp_path, values, ty
     assert sentence in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "unit", "note"),
+    [
+        (["1", "2"], None, None),
+        (["1.5 kg", "2 kg"], "kg", None),
+        (["1.5 kg", "2"], None, "numbers such as '1.5 kg' are read as 1.5, but had no unit in fit"),
+        (["1.5", "2"], "%", "numbers have no unit, but had '%' in fit"),
+    ],
+)
+def test_units_that_differ_from_those_of_the_model_are_noted(tmp_path, values, unit, note):
+    source = write_column(tmp_path, values)
+    source.read_as({"d": text_types.spelled_numbers({"decimal": "."} | ({} if unit is None else {"unit": unit}))})
+    assert source.remarks == ({} if note is None else {"d": note})
+
+
+def test_an_offset_from_utc_is_not_dropped(tmp_path):
+    source = write_column(tmp_path, ["2024-01-01T10:00+09:00", "2024-01-01T10:00-08:00"])
+    with pytest.raises(ValueError, match=r"^column 'd' has times with an offset"):
+        source.read_as({"d": text_types.MOMENT})
+
+
 def test_rare_stray_text_is_missing_in_new_rows(tmp_path):
     values = ["x"] + ["1"] * 20
     source = write_column(tmp_path, values)

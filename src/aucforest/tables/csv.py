@@ -73,9 +73,10 @@ class CsvFiles(TextFiles):
         return tables[0] if len(tables) == 1 else f"({' UNION ALL '.join(f'FROM {table}' for table in tables)})"
 
     def _can_retry(self) -> bool:
-        # Threads do not find where rows begin among values of several lines.
+        # Threads do not find where rows begin among values of several lines. One thread ignores a quote that is not
+        # closed, and all that follows.
         was_parallel, self._is_parallel = self._is_parallel, False
-        return was_parallel
+        return was_parallel and not any(map(_has_open_quote, self._readable, self._dialects))
 
     def _explained(self, sentence: str) -> str:
         named = [index for index, copy in enumerate(self._readable) if str(copy.path.absolute()) in sentence]
@@ -122,6 +123,18 @@ class CsvFiles(TextFiles):
                     if values or len(self.columns) == 1:  # with one column, a blank line is a missing value
                         yield copy.file.name, line
                     line = reader.line_num + 1
+
+
+def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:
+    """Return whether a file has an odd number of quotes, without those that a backslash escapes."""
+    quote, last, n_quotes = dialect.quote.encode(), b"", 0
+    with open_unpacked(file.path) as content:
+        for block in iter(lambda: content.read(2**24), b""):
+            n_quotes += block.count(quote)
+            if dialect.escape == "\\":
+                n_quotes -= (last + block).count(b"\\" + quote)
+                last = block[-1:]
+    return n_quotes % 2 == 1
 
 
 def _open_text(file: Readable) -> TextIOWrapper:

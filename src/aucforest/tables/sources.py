@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate
 from pathlib import Path
@@ -119,13 +120,25 @@ class Streams(_Typed):
 
 
 class SelectedRows:
-    """The rows of a source with given indices, in ascending order. All other attributes are those of the source."""
+    """The rows of a source that options select. All other attributes are those of the source."""
 
-    def __init__(self, source: Any, rows: NDArray[np.int64]) -> None:
-        self._source, self._rows = source, rows
+    def __init__(self, source: Any, options: ReadOptions) -> None:
+        self._source, self._options = source, options
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """The indices of the rows in ascending order."""
+        return _selected_rows(self._source, self._options)
+
+    def read_as(self, types: Mapping[str, Any]) -> None:
+        """Set the types of columns that a model requires, and select rows by these types; see `TextFiles.read_as`."""
+        self._source.read_as(types)
+        self._source.keep_as_text((), types)
+        _ = self.rows
+        self._source.keep_as_text(None, types)
 
     def batches(self, columns: Sequence[str], first_row: int = 0, rows: int | None = None) -> Iterator[Any]:
         """Yield record batches of the given columns, from `first_row` on, of at most `rows` rows."""
@@ -136,23 +149,23 @@ class SelectedRows:
         start = 0
         for batch in self._source.batches(columns):
             stop = start + batch.num_rows
-            first, last = np.searchsorted(self._rows, (start, stop))
+            first, last = np.searchsorted(self.rows, (start, stop))
             if first < last:
-                yield batch.take(pa.array(self._rows[first:last] - start))
+                yield batch.take(pa.array(self.rows[first:last] - start))
             start = stop
 
     def location(self, row: int) -> str:
         """Return the position of a row in the source."""
-        return str(self._source.location(int(self._rows[row])))
+        return str(self._source.location(int(self.rows[row])))
 
     def done(self, n_rows: int) -> float:
         """Return `n_rows` as a proportion of the selected rows."""
-        return n_rows / len(self._rows)
+        return n_rows / len(self.rows)
 
     def fingerprint(self) -> dict[str, Any] | None:
         """Return the fingerprint of the source and a digest of the row indices."""
         whole = self._source.fingerprint()
-        return None if whole is None else whole | {"rows": sha256(self._rows.tobytes()).hexdigest()}
+        return None if whole is None else whole | {"rows": sha256(self.rows.tobytes()).hexdigest()}
 
 
 # A table that can be read several times, with its rows in the same order each time.
@@ -184,11 +197,13 @@ def open_source(source: Any, as_text: Sequence[str] | None = (), options: ReadOp
     options = options.check()
     if options.where is None and options.sample is None:
         return _open(source, as_text, options)
-    whole = _open(source, (), options)
-    rows = _selected_rows(whole, options)
-    if isinstance(whole, TextFiles):
+    whole = _open(source, () if as_text is not None else None, options)
+    selected = SelectedRows(whole, options)
+    if as_text is not None or not isinstance(whole, TextFiles):  # else rows are selected by the types of a model
+        _ = selected.rows
+    if as_text is not None and isinstance(whole, TextFiles):
         whole.keep_as_text(as_text)
-    return cast(Source, SelectedRows(whole, rows))
+    return cast(Source, selected)
 
 
 def _open(source: Any, as_text: Sequence[str] | None, options: ReadOptions) -> Any:

@@ -34,25 +34,30 @@ def _pattern(decimal: str) -> str:
     number = rf"{_DIGITS[decimal]}(?:[eE][-+]?[0-9]+)?{_SUFFIX}"
     money, sign = rf"(?:{_CURRENCY}[{_SPACE}]?)?", f"[-+{MINUSES}]"
     forms = (rf"(?:{sign}[{_SPACE}]?)?{money}{number}", rf"{_CURRENCY}[{_SPACE}]?{sign}{number}")
-    return rf"^{_GAP}(?:{forms[0]}|{forms[1]}|{money}{number}[{_SPACE}]?[-{MINUSES}]|\({money}{number}\)){_GAP}$"
+    # Dashes in place of cents.
+    no_cents = rf"{money}(?:[0-9]+|{_BY_SPACE})[{decimal}][-{MINUSES}]{{1,2}}"
+    behind = rf"{money}{number}[{_SPACE}]?[-{MINUSES}]"
+    return rf"^{_GAP}(?:{forms[0]}|{forms[1]}|{behind}|{no_cents}|\({money}{number}\)){_GAP}$"
 
 
 PATTERNS = {decimal: _pattern(decimal) for decimal in _DIGITS}
-# Patterns of a minus, of digits with their marks, of a factor after the digits, and of everything but a unit.
-MINUS = rf"^{_GAP}\(|^[^0-9]*[-{MINUSES}]|[-{MINUSES}]{_GAP}$"
+# Patterns of a minus (but not in 15.- and 15.--), of digits with their marks, of a factor after
+# the digits, and of everything but a unit.
+MINUS = rf"^{_GAP}\(|^[^0-9]*[-{MINUSES}]|[^-.,{MINUSES}][-{MINUSES}]{_GAP}$"
 DIGITS = rf"[.,]?[0-9](?:[0-9.,'’{_SPACE}]*[0-9])?(?:[eE][-+]?[0-9]+)?"
 FACTOR = r"[0-9][.,]?([kKMB])(?:[^A-Za-z]|$)"
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9}
 NO_UNIT = rf"[0-9][eE][-+]?[0-9]|[0-9.][kKMB](?:[^A-Za-z]|$)|[-+()0-9.,'’\t\n\f\r{_SPACE}{MINUSES}]"
 
 _RE = {decimal: re.compile(pattern) for decimal, pattern in PATTERNS.items()}
-_NO_UNIT = re.compile(NO_UNIT)
+_NO_UNIT, _FACTOR = re.compile(NO_UNIT), re.compile(FACTOR)
 
 
 class Readings(NamedTuple):
     """The number of values of a text column that are numbers with a decimal point, with a decimal comma, or both ways.
 
     `n_both` values are numbers both ways. Of these, `n_either` contain a point or comma, so the two numbers differ.
+    `n_factors` values have a factor such as K.
     """
 
     n_values: int = 0
@@ -60,12 +65,18 @@ class Readings(NamedTuple):
     n_comma: int = 0
     n_both: int = 0
     n_either: int = 0
+    n_factors: int = 0
     units: Sequence[str] = ()
 
     @property
     def has_unit(self) -> bool:
-        """Whether the numbers have no unit, or a single one that is no capital letter (12A is probably a code)."""
+        """Whether the numbers have no unit, or a single one that is no capital letter (12A is probably a code).
+
+        Among numbers with a factor and without a unit, a word is probably another factor, as in 1.5M and 2bn.
+        """
         units = sorted(set(self.units) - {""})
+        if len(units) == 1 and self.n_factors > 0 and "" in self.units and units[0].isalpha():
+            return False
         return not units or (len(units) == 1 and re.fullmatch("[A-Z]", units[0]) is None)
 
     @property
@@ -114,7 +125,9 @@ def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
         return int(np.sum(weights[mask]))
 
     both = point & comma
-    return Readings(int(np.sum(weights)), count(point), count(comma), count(both), count(both & has_mark), list(units))
+    n_read = [count(mask) for mask in (point, comma, both, both & has_mark)]
+    n_factors = count(np.array([_FACTOR.search(text) is not None for text in texts]))
+    return Readings(int(np.sum(weights)), *n_read, n_factors, list(units))
 
 
 def is_number(text: str) -> bool:

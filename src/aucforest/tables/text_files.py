@@ -1,7 +1,7 @@
 """Files whose values are text, read by the database engine in types that nearly all values of a column have."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NoReturn
@@ -38,6 +38,8 @@ class TextFiles(Files):
     can_be_text = True
     # Whether the engine can read columns as numbers directly, instead of converting strings.
     _reads_types = True
+    # Whether all rows have been read once. Errors in later rows may mean that the rows before them are wrong, too.
+    _is_verified = False
 
     def __init__(
         self, readable: Sequence[Readable], name: str, as_text: Sequence[str] | None, options: ReadOptions
@@ -56,9 +58,12 @@ class TextFiles(Files):
         self._errors = import_optional("duckdb", purpose=f"reading {self.name}", extra="arrow").Error, OSError
         self._connection = connect_to([*paths, *patterns], str(readable[0].temporary_folder()))
         self._types: dict[str, TextType] = {}
+        self.stray: dict[str, StrayText] = {}
+        self.remarks: dict[str, str] = {}
+        self.rounded: set[str] = set()
         self._n_rows = 0
+        self._as_text = as_text
         self._read_header()
-        self.keep_as_text(as_text)
 
     def _read_header(self) -> None:
         """Read the names of the columns; ValueError if the files differ or are no tables."""
@@ -89,13 +94,16 @@ class TextFiles(Files):
                 raise ValueError(f"reading {self.name} takes too much memory: write it to a Parquet file") from error
             raise ValueError(self._explained(str(error).removeprefix("Invalid Input Error: "))) from error
 
-    def keep_as_text(self, columns: Sequence[str] | None) -> None:
-        """Let these columns stay strings, instead of those given before; types are inferred anew."""
+    def keep_as_text(self, columns: Sequence[str] | None, typed: Collection[str] = ()) -> None:
+        """Let these columns stay strings (None for all), instead of those given before.
+
+        Types are inferred anew, except for the columns `typed`.
+        """
         self._as_text = columns
-        self._types = {name: type_ for name, type_ in self._types.items() if type_ == NESTED}
-        self.stray: dict[str, StrayText] = {}
-        self.remarks: dict[str, str] = {}
-        self.rounded: set[str] = set()
+        self._types = {name: type_ for name, type_ in self._types.items() if name in typed or type_ == NESTED}
+        self.stray = {name: stray for name, stray in self.stray.items() if name in typed}
+        self.remarks = {name: remark for name, remark in self.remarks.items() if name in typed}
+        self.rounded &= set(typed)
 
     @cached_property
     def _engine_names(self) -> dict[str, str]:
@@ -126,19 +134,14 @@ class TextFiles(Files):
             sql = KNOWN if raw and type_ == TEXT else "{0}" if name in engine else type_.sql
             selected.append(sql.replace("{0}", name))
         self.check_unchanged()
-        n_rows = 0
+        if not self._is_verified:
+            self._fetch(lambda: f"SELECT count(c0) FROM {self._table({})}")
         with self._explaining(), self._connection.cursor() as cursor:
-            try:
-                relation = cursor.sql(f"SELECT {', '.join(selected)} FROM {self._table(engine, raw=raw)}")
-                for batch in relation.to_arrow_reader(rows_of_batch(len(columns))):
-                    typed = zip(batch.columns, schema.types)
-                    arrays = [column if column.type == type_ else column.cast(type_) for column, type_ in typed]
-                    yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-                    n_rows += batch.num_rows
-            except self._errors:
-                if not self._can_retry():
-                    raise
-                yield from split(self._read(columns, schema), n_rows)
+            relation = cursor.sql(f"SELECT {', '.join(selected)} FROM {self._table(engine, raw=raw)}")
+            for batch in relation.to_arrow_reader(rows_of_batch(len(columns))):
+                typed = zip(batch.columns, schema.types)
+                arrays = [column if column.type == type_ else column.cast(type_) for column, type_ in typed]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
         self.check_unchanged()
 
     def schema(self, columns: Sequence[str]) -> Any:
@@ -162,11 +165,15 @@ class TextFiles(Files):
         unknown = [name for name, type_ in types.items() if type_.kind in ("number", "date")]
         options = _with_formats(self._options, types)
         inferred, self.rounded = infer_types(unknown, self._count, options, has_numbers=self._has_numbers)
+        for name, type_ in inferred.items():
+            if type_.kind == "zoned date" and types[name].kind == "date":
+                raise ValueError(f"column {name!r} has times with an offset from UTC, but had no time zone in fit")
         fitting = {
             name: type_._replace(arrow=types[name].arrow if type_.kind == "date" else type_.arrow)
             for name, type_ in inferred.items()
             if _fits(type_, types[name])
         }
+        self.remarks |= {name: note for name in fitting if (note := _unit_note(inferred[name], types[name]))}
         self._set_types({**types, **fitting})
         zeros = self._count([name for name, stray in self.stray.items() if stray.kind == "date"], [N_ZEROS])
         for name, stray in self.stray.items():
@@ -216,11 +223,13 @@ class TextFiles(Files):
         doing = f"reading {self.name}"
         with self._explaining():
             try:
-                return fetch(self._connection, statement(), doing)
+                rows = fetch(self._connection, statement(), doing)
             except self._errors:
                 if not self._can_retry():
                     raise
-                return fetch(self._connection, statement(), doing)
+                rows = fetch(self._connection, statement(), doing)
+        self._is_verified = True
+        return rows
 
     def _set_types(self, types: Mapping[str, TextType]) -> None:
         """Set the types of columns, and count the values that do not have these types, in `stray`."""
@@ -272,6 +281,14 @@ def _with_formats(options: ReadOptions, types: Mapping[str, TextType]) -> ReadOp
     if options.date_format is None and len(days) == 1:
         options = options._replace(date_format=days.pop())
     return options
+
+
+def _unit_note(inferred: TextType, wanted: TextType) -> str:
+    """Return a note if numbers have a unit but had none in the fit, or have none but had one; else ""."""
+    unit, known = inferred.format.get("unit"), wanted.format.get("unit")
+    if inferred.kind != "number" or unit == known:
+        return ""
+    return f"{inferred.note}, but had no unit in fit" if unit else f"numbers have no unit, but had {known!r} in fit"
 
 
 def _fits(inferred: TextType, wanted: TextType) -> bool:

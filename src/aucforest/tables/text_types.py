@@ -189,6 +189,8 @@ _CONDITIONS = {
     "n_comma": _COMMA,
     "n_both": f"{_POINT} AND {_COMMA}",
     "n_either": f"{_POINT} AND {_COMMA} AND {_matches('[.,]')}",
+    "n_factors": _matches(spellings.FACTOR),
+    "n_plain_points": f"contains({{0}}, '.') AND ({_PLAIN}) IS NOT NULL",
 }
 _TEXT_COUNTS = [
     *map(_n_rows, _CONDITIONS.values()),
@@ -203,7 +205,7 @@ class Counts(SimpleNamespace):
 
     def __init__(self, row: Sequence[Any]) -> None:
         super().__init__(**dict(zip([*_CONDITIONS, "units", "first_number", "dates"], row)))
-        counts = (self.n_values, self.n_point, self.n_comma, self.n_both, self.n_either)
+        counts = (self.n_values, self.n_point, self.n_comma, self.n_both, self.n_either, self.n_factors)
         self.readings = Readings(*counts, self.units or ())
 
     def are_dates(self, n_dates: int, most_stray: float) -> bool:
@@ -233,13 +235,16 @@ def _type_of_iso(counts: Counts, most_stray: float) -> TextType | None:
     return ZONED._replace(is_sure=is_sure, note="" if counts.n_utc == counts.n_offsets else note)
 
 
-def _type_of_numbers(counts: Counts, most_stray: float, given: str | None) -> TextType | None:
+def _type_of_numbers(
+    counts: Counts, most_stray: float, given: str | None, *, has_numbers: bool = False
+) -> TextType | None:
     """Return the type of numbers in any spelling, or None if the column is text.
 
-    `given` is the decimal mark of columns that fit both marks; if it is None, such columns are text.
+    `given` is the decimal mark of columns that fit both marks; if it is None, such columns are text. If the file
+    `has_numbers`, not only text, a column is text if the decimal comma of some text would change numbers with a point.
     """
     decimal = counts.readings.decimal(most_stray, given)
-    if not decimal:
+    if not decimal or (has_numbers and decimal == "," and counts.n_plain_points > 0):
         return None
     if counts.first_number is None:
         return NUMBER
@@ -275,7 +280,7 @@ def infer_types(
             _type_of_clocks(found)
             or _type_of_iso(found, most_stray)
             or dates.get(name)
-            or _type_of_numbers(found, most_stray, mark)
+            or _type_of_numbers(found, most_stray, mark, has_numbers=has_numbers)
         )
     return {name: type_ or TEXT for name, type_ in (types | with_comma).items()}, rounded
 
