@@ -125,9 +125,15 @@ def count_readings(values: Iterable[str], counts: Iterable[int]) -> Readings:
         return int(np.sum(weights[mask]))
 
     both = point & comma
-    n_read = [count(mask) for mask in (point, comma, both, both & has_mark)]
-    n_factors = count(np.array([_FACTOR.search(text) is not None for text in texts]))
-    return Readings(int(np.sum(weights)), *n_read, n_factors, list(units))
+    return Readings(
+        n_values=int(np.sum(weights)),
+        n_point=count(point),
+        n_comma=count(comma),
+        n_both=count(both),
+        n_either=count(both & has_mark),
+        n_factors=count(np.array([_FACTOR.search(text) is not None for text in texts])),
+        units=list(units),
+    )
 
 
 def is_number(text: str) -> bool:
