@@ -91,6 +91,17 @@ def test_files_of_another_size_or_fit_are_begun_anew(job, tmp_path):
     assert open_matrix(job).n_written == 0
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+def test_codes_are_read_again_after_they_are_released(job, recorded):
+    matrix = CodeMatrix(job if recorded else None, np.full(3, 255), 100, np.arange(2))
+    matrix.write(0, CODED)
+    matrix.release()
+    assert np.array_equal(matrix.codes, CODED)
+    matrix.write(50, CODED[:, :50])
+    matrix.release()
+    assert np.array_equal(matrix.codes, np.hstack((CODED[:, :50], CODED[:, :50])))
+
+
 def test_without_a_folder_nothing_is_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert np.array_equal(fill(None).codes, CODED)

@@ -1,7 +1,10 @@
 """Rows of a tree where there is no sampler; copies of sampled rows are in tests of forests out of core."""
 
 import numpy as np
+import pytest
 
+from aucforest.fitting import parts
+from aucforest.fitting.bootstrap import BLOCK_ROWS, BootstrapSampler
 from aucforest.fitting.parts import Part
 
 
@@ -9,3 +12,17 @@ def test_without_a_sampler_each_row_counts_once():
     part = Part(np.zeros((3, 9), dtype=np.uint8), np.arange(9, dtype=np.uint16) % 2, None)
     assert part.sample([7])[1].tolist() == [[1] * 9]
     assert part._replace(copies_rows=True).sample([7])[0].n_rows == 9
+
+
+@pytest.mark.parametrize("mapped_bytes", [1000, 3 * BLOCK_ROWS, 10**6])
+def test_copies_are_the_same_if_mapped_codes_are_released_after_each_part(monkeypatch, mapped_bytes):
+    monkeypatch.setattr(parts, "_MAPPED_BYTES", mapped_bytes)
+    n_rows, released = 2 * BLOCK_ROWS + 77, []
+    codes = np.random.default_rng(0).integers(0, 256, (3, n_rows)).astype(np.uint8)
+    sampler = BootstrapSampler.for_rows(n_rows, n_rows // 10)
+    part = Part(codes, np.arange(n_rows, dtype=np.uint16) % 2, None, sampler, copies_rows=True)
+    copied, counts = part._replace(release=lambda: released.append(1)).sample([5])
+    rows = np.flatnonzero(sampler.counts(5))
+    np.testing.assert_array_equal(copied.codes, codes[:, rows])
+    np.testing.assert_array_equal(counts, sampler.counts(5)[None, rows])
+    assert len(released) == -(-n_rows // (mapped_bytes // 3))

@@ -129,6 +129,20 @@ def test_the_limit_that_is_asked_for_is_enough(params):
         plan(needed - 1, **params)
 
 
+def test_memory_in_use_counts():
+    spec = resolve(TARGET, 100)
+    free, used = (plan_on_disk(spec, TARGET, 100, 2**33, used=used) for used in (0, 10**9))
+    assert used.n_bytes == free.n_bytes + 10**9
+    with pytest.raises(ValueError, match=r"[\d,]+ bytes are needed, of which 1,000,000,000 are in use(, or|$)"):
+        plan_on_disk(spec, TARGET, 100, free.n_bytes // 4, used=10**9)
+
+
+def test_memory_of_a_process_is_its_arrays():
+    before = _memory.process_memory()
+    array = np.ones(2**24)
+    assert array.nbytes <= _memory.process_memory() - before < 2 * array.nbytes
+
+
 @pytest.mark.parametrize("grouped", [False, True])
 def test_the_samples_that_are_asked_for_fit(grouped):
     target = Target(np.array([0, 1]), LABELS, None, np.arange(N_ROWS) // 4) if grouped else TARGET

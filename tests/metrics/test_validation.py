@@ -4,11 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aucforest.metrics import validation
 from aucforest.metrics.validation import (
     check_scores,
     check_weights,
     class_codes,
+    count_classes,
     is_positive,
+    recode,
     relative_weights,
     stream_rows,
     two_classes,
@@ -194,3 +197,12 @@ def test_checked_arrays_are_writeable(check):
     values.flags.writeable = False
     assert check(values).flags.writeable
     assert not values.flags.writeable
+
+
+def test_codes_are_counted_and_changed_in_blocks(monkeypatch):
+    monkeypatch.setattr(validation, "_BLOCK_ROWS", 7)
+    codes = np.random.default_rng(0).integers(0, 3, 40).astype(np.uint16)
+    assert count_classes(codes, 4).tolist() == [*np.bincount(codes).tolist(), 0]
+    new = np.array([2, 0, 1], dtype=np.uint16)
+    np.testing.assert_array_equal(recode(codes, new), new[codes])
+    assert recode(codes, new).dtype == np.uint16

@@ -111,7 +111,7 @@ def test_dates_that_are_text_in_a_spreadsheet(spreadsheet):
 def test_spreadsheets_that_cannot_be_read(tmp_path, spreadsheet, monkeypatch):
     path, fit = spreadsheet(mixed(10, 0).assign(label=None)), ("--target", "label", "--out", tmp_path / "m")
     refused = run("fit", path, *fit)
-    check_refusal(refused, "column 'label' has 10 missing labels, the first in t.xlsx, line 2")
+    check_refusal(refused, "column 'label' has 10 missing labels, the first in t.xlsx, row 2")
     (tmp_path / "no.xlsx").write_bytes(b"PK")
     check_refusal(run("fit", tmp_path / "no.xlsx", *fit), "cannot read no.xlsx: ")
     check_refusal(run("fit", spreadsheet(mixed(0, 0)[[]]), *fit), "cannot read t.xlsx: it is empty")

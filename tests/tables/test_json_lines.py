@@ -85,8 +85,10 @@ def test_columns_that_stay_text(written):
         ("", "cannot read t.jsonl: each line must be an object with a name for each value"),
         ("[1]\n", "cannot read t.jsonl: each line must be an object with a name for each value"),
         ('{"a":1}\n[2]\n', "cannot read t.jsonl: each line must be an object with a name for each value"),
-        ('{"a":1}\nx\n', "cannot read t.jsonl: "),
-        ('{"a":1,"a":2}\n', "cannot read t.jsonl: "),
+        ('{"a":1}\nx\n', "t.jsonl, line 2 is not one JSON object: unexpected character"),
+        ('{"a":1}\n{"a":1} {"a":2}\n', "t.jsonl, line 2 is not one JSON object: text follows the object"),
+        ('{"a":1}\n' * 90_000 + '{"a":"x\n', "t.jsonl, line 90001 is not one JSON object: unexpected"),
+        ('{"a":1,"a":2}\n', "t.jsonl, line 1 is not one JSON object: Object"),
         ('{"a":1,"A":2}\n', "t.jsonl: the key 'A' differs from another in upper and lower case alone"),
     ],
 )
@@ -94,6 +96,18 @@ def test_files_that_are_no_table(written, content, sentence):
     with pytest.raises(ValueError) as caught:
         read_all(written(content))
     assert str(caught.value).startswith(sentence)
+
+
+def test_another_encoding(tmp_path):
+    (tmp_path / "t.jsonl").write_bytes('{"a":"x"}\n{"a":"ü"}\n'.encode("latin-1"))
+    with pytest.raises(
+        ValueError, match=r"^t.jsonl, line 2 is not encoded in UTF-8: pass its encoding, such as --encoding"
+    ):
+        open_source(tmp_path / "t.jsonl")
+    assert read_all(open_source(tmp_path / "t.jsonl", (), ReadOptions(encoding="latin-1")))["a"].to_pylist() == [
+        "x",
+        "ü",
+    ]
 
 
 def test_keys_that_look_like_those_the_engine_renames(written):

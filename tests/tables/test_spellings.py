@@ -117,13 +117,41 @@ def read(tmp_path):
 def test_formats_that_dates_may_have():
     assert spellings.date_formats(["31.12.2024", " 1.2.2024 10:30"]) == ["%d.%m.%Y"]
     assert spellings.date_formats(["1/2/24"]) == ["%d/%m/%y", "%m/%d/%y"]
-    assert spellings.date_formats(["soon", "2024-01-01", "1.2.3", "12"]) == []
+    assert spellings.date_formats(["soon", "1.2.3", "12"]) == []
     for day in spellings.DATE_FORMATS:
         written = date(2024, 2, 29).strftime(day)
         assert day in spellings.date_formats([written])
         assert re.match(spellings.date_pattern(day), f" {written} 10:30")
         assert re.match(spellings.DATE_LIKE, written)
     assert spellings.date_pattern("%d.%m.%Y %H:%M") is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "found"),
+    [
+        (["2024.01.31", "2024.02.01"], [date(2024, 1, 31), date(2024, 2, 1)]),
+        (["01/15/2024 04:23AM", "01/16/2024 04:23PM"], [datetime(2024, 1, 15, 4, 23), datetime(2024, 1, 16, 16, 23)]),
+        (["2024-01-15 04:23 AM", "2024-01-16 04:23 PM"], [datetime(2024, 1, 15, 4, 23), datetime(2024, 1, 16, 16, 23)]),
+    ],
+)
+def test_other_dates(read, texts, found):
+    assert read(texts)[0].to_pylist() == found
+
+
+def test_digits_are_dates_if_a_format_says_so(read):
+    texts = ["20240131", "20240229"] * 10 + ["00000000"]
+    assert read(texts)[0].type == pa.string()
+    column, notes = read(texts, ReadOptions(date_format="%Y%m%d"), other="20240101", n="5")
+    assert column.to_pylist()[-3:] == [date(2024, 1, 31), date(2024, 2, 29), None]
+    assert notes[0].startswith("column 'd': 1 of 21 values is no date ('00000000'), read as missing")
+    assert read(["20240131", "99"], ReadOptions(date_format="%Y%m%d"))[0].type == pa.int64()
+    assert read(["20240131", "20230229"] * 9, ReadOptions(date_format="%d%m%Y"))[0].type == pa.int64()
+
+
+def test_the_order_of_day_and_month_is_that_of_the_given_format(read):
+    assert read(["1/2/24", "3/4/24"], ReadOptions(date_format="%d/%m/%Y"))[0].to_pylist()[0] == date(2024, 2, 1)
+    assert read(["1-2-2024", "3-4-2024"], ReadOptions(date_format="%m/%d/%y"))[0].to_pylist()[0] == date(2024, 1, 2)
+    assert read(["13/2/24", "3/4/24"], ReadOptions(date_format="%m/%d/%Y"))[0].to_pylist()[0] == date(2024, 2, 13)
 
 
 def test_columns_of_months_by_name_are_dates(read):

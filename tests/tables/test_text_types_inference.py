@@ -54,7 +54,7 @@ def test_a_value_in_a_late_row_is_seen(tmp_path):
     source = write_column(tmp_path, ["1"] * 30_001, ReadOptions(stray_text="text"), **table)
     assert source.schema(source.columns).types[2:] == [TEXT] * 8
     source = write_column(tmp_path, ["1"] * 30_001, **table)
-    assert source.schema(source.columns).types[2:] == [TEXT, NUMBER, DAY, TEXT, TEXT, NUMBER, NUMBER, TEXT]
+    assert source.schema(source.columns).types[2:] == [TEXT, NUMBER, DAY, TEXT, TIME, DURATION, NUMBER, TEXT]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucforest.tree.binning import bin_matrix
-from aucforest.tree.growing import Sizes, branch_rows, make_workspace
+from aucforest.tree.growing import Sizes, branch_rows, level_rows, make_workspace
 from aucforest.tree.samples import MOST_ROWS
 from tests.reference.tree import leaf_of
 from tests.tree.growing import NAMES, Growth, bin_for, canonical, grow, grow_binned, make_columns, make_params
@@ -89,6 +89,13 @@ def test_branches_are_copied_where_it_pays():
     assert branch_rows(30, 5) == 4096
     assert branch_rows(1000, 500) == 2**18 // 1000
     assert branch_rows(1000, 10) == 0
+
+
+def test_copies_are_as_large_as_the_samples():
+    assert level_rows(10**6, 632_000, 4096) == [10**6, 125_000, 15_625, 4096]
+    assert level_rows(10**8, 50_000, 4096) == [10**8, 50_000, 4096]
+    assert level_rows(10**8, 2_000, 4096) == [10**8, 2_000, 4096]
+    assert level_rows(10**6, 10**6, 0) == [10**6, 0]
 
 
 @pytest.mark.parametrize("criterion", NAMES)

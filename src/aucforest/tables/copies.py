@@ -39,11 +39,12 @@ _STRANGE = re.compile(r"[*?\[\\\ud800-\udfff]")
 class Readable:
     """A file of text in UTF-8 that can be read more than once: `path` is the file itself or a temporary copy.
 
-    `file` has the name that the user knows, and `stamped` is the file that must not change.
+    `file` has the name that the user knows, and `stamped` is the file that must not change. `first_row` is the number
+    of the first row of a spreadsheet that is not empty.
     """
 
     def __init__(self, file: Path, encoding: str | None) -> None:
-        self.file, self.path, self.stamped = file, file, file
+        self.file, self.path, self.stamped, self.first_row = file, file, file, 1
         if file == STANDARD:
             self.file = Path("standard input")
         if file == STANDARD or not file.is_file():
@@ -53,7 +54,8 @@ class Readable:
                 shutil.copyfileobj(content, copy)
         if file.name.lower().endswith(SPREADSHEET):
             self.path = self._new_path()
-            self.path.write_text(_spreadsheet_as_csv(file), "utf-8", newline="")
+            text, self.first_row = _spreadsheet_as_csv(file)
+            self.path.write_text(text, "utf-8", newline="")
         elif known := encoding or _marked_encoding(self.path):
             self._in_utf8(known)
         if os.sep == "/" and _STRANGE.search(str(self.path.absolute())):
@@ -119,12 +121,16 @@ def open_unpacked(path: Path) -> Any:
     return BufferedReader(pa.input_stream(str(path.absolute()), compression=compression))
 
 
-def _spreadsheet_as_csv(file: Path) -> str:
-    """Return the first sheet of a spreadsheet as a CSV, with dates in ISO format; ValueError if it cannot be read."""
+def _spreadsheet_as_csv(file: Path) -> tuple[str, int]:
+    """Return the first sheet of a spreadsheet as a CSV, with dates in ISO format, and the number of its first row.
+
+    Raise ValueError if it cannot be read.
+    """
     calamine = import_optional("python_calamine", purpose=f"reading {file.name}", extra="xlsx")
     try:
         with calamine.load_workbook(file) as book:
-            names, rows = book.sheet_names, book.get_sheet_by_index(0).to_python()
+            names, sheet = book.sheet_names, book.get_sheet_by_index(0)
+            rows, start = sheet.to_python(), sheet.start
     except calamine.CalamineError as error:
         raise ValueError(f"cannot read {file.name}: {error}") from error
     if len(names) > 1:
@@ -133,7 +139,7 @@ def _spreadsheet_as_csv(file: Path) -> str:
     cells = [[int(cell) if isinstance(cell, float) and cell.is_integer() else cell for cell in row] for row in rows]
     content = StringIO()
     csv.writer(content).writerows(cells)
-    return content.getvalue()
+    return content.getvalue(), 1 if start is None else start[0] + 1
 
 
 def _is_utf8(start: bytes) -> bool:

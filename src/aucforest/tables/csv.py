@@ -12,7 +12,7 @@ from aucforest.tables.copies import SPREADSHEET, Readable, open_unpacked
 from aucforest.tables.database import text, texts
 from aucforest.tables.files import check_names, check_same_names
 from aucforest.tables.kinds import MISSING
-from aucforest.tables.text_files import TextFiles
+from aucforest.tables.text_files import NOT_UTF8, TextFiles
 
 CSV_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".csv", ".tsv", ".txt"))
 _SEPARATORS = (",", ";", "\t", "|")
@@ -24,7 +24,6 @@ _BUFFER = 2**23
 csv.field_size_limit(max(csv.field_size_limit(), _LONGEST))
 # The ends of lines, as the engine's option has them.
 _NEW_LINES = {"": r"\n", "\n": r"\n", "\r": r"\r", "\r\n": r"\r\n"}
-NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
 
 
 class _Dialect(NamedTuple):
@@ -79,10 +78,10 @@ class CsvFiles(TextFiles):
         return was_parallel and not any(map(_has_open_quote, self._readable, self._dialects))
 
     def _explained(self, sentence: str) -> str:
-        named = [index for index, copy in enumerate(self._readable) if str(copy.path.absolute()) in sentence]
-        index = (named or [0])[0]
-        file, match = self._readable[index].file, re.search(r"on Line: (\d+)", sentence)
-        where = file.name if match is None else f"{file.name}, line {self._line_of(index, int(match[1]))}"
+        index, match = self._index_in(sentence), re.search(r"on Line: (\d+)", sentence)
+        copy, dialect = self._readable[index], self._dialects[index]
+        name = copy.file.name
+        where = name if match is None else f"{name}, line {_line_of(copy, dialect, int(match[1]))}"
         if found := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", sentence):
             return f"{where}: the header has {found[1]} columns, but the row has {found[2]}"
         if "unterminated quote" in sentence:
@@ -92,25 +91,24 @@ class CsvFiles(TextFiles):
         if "Maximum line size" in sentence:
             return f"{where} is longer than {_LONGEST >> 20} MiB: a quote may not be closed"
         if "invalid state" in sentence:
-            return f"{where}: some lines end in another way than others, or quotes are not closed"
+            line = _odd_line(copy, dialect)
+            if line is not None:
+                return f"{name}, line {line} ends in another way than the header: let all lines end alike"
+            return f"{where}: a quote is not closed, or text follows it"
         reason = sentence.split(":", 1)[-1].strip().splitlines()[0]
         return f"cannot read {where}: {reason}"
 
     def location(self, row: int) -> str:
-        """Return the file and the first line of a row; blank lines, and line breaks in values, are counted as lines."""
+        """Return the file and the first line of a row, or the row of a spreadsheet.
+
+        Blank lines, and line breaks in values, are counted as lines.
+        """
+        if self._has_numbers:
+            return f"{self.name}, row {self._readable[0].first_row + self._dialects[0].n_skipped + row}"
         with suppress(csv.Error, StopIteration):  # values may be too long for Python's reader
             file, line = next(islice(self._lines_of_rows(), row, None))
             return f"{file}, line {line}"
         return super().location(row)
-
-    def _line_of(self, index: int, row: int) -> int:
-        """Return the first line of a row of a file, counted from 1 and with the header, as the engine counts rows."""
-        copy = self._readable[index]
-        with _open_text(copy) as lines, suppress(csv.Error, StopIteration):
-            reader = self._dialects[index].rows(lines)
-            next(islice(reader, row - 2, None))
-            return int(reader.line_num) + 1
-        return row
 
     def _lines_of_rows(self) -> Iterator[tuple[str, int]]:
         """Yield the file and the first line of each row."""
@@ -123,6 +121,22 @@ class CsvFiles(TextFiles):
                     if values or len(self.columns) == 1:  # with one column, a blank line is a missing value
                         yield copy.file.name, line
                     line = reader.line_num + 1
+
+
+def _line_of(file: Readable, dialect: _Dialect, row: int) -> int:
+    """Return the first line of a row of a file; rows are counted from 1, with the header."""
+    with _open_text(file) as lines, suppress(csv.Error, StopIteration):
+        reader = dialect.rows(lines)
+        next(islice(reader, row - 2, None))
+        return int(reader.line_num) + 1
+    return row
+
+
+def _odd_line(file: Readable, dialect: _Dialect) -> int | None:
+    """Return the number of the first line that ends in another way than the header, or None if all end alike."""
+    with _open_text(file) as lines:
+        ends = (_NEW_LINES.get(line[len(line.rstrip("\r\n")) :]) for line in lines)
+        return next((number for number, end in enumerate(ends, 1) if end != dialect.new_line), None)
 
 
 def _has_open_quote(file: Readable, dialect: _Dialect) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from aucforest.tables.database import name_of, text, texts
 from aucforest.tables.files import check_names
-from aucforest.tables.text_files import TextFiles
+from aucforest.tables.text_files import NOT_UTF8, TextFiles
 from aucforest.tables.text_types import KNOWN, NESTED
 
 JSON_SUFFIXES = tuple(f"{suffix}{packed}" for packed in ("", ".gz", ".zst") for suffix in (".jsonl", ".ndjson"))
@@ -46,6 +46,16 @@ class JsonFiles(TextFiles):
         return f"(SELECT {', '.join(values)} FROM {self._source}, columns={{{columns}}}))"
 
     def _explained(self, sentence: str) -> str:
+        name = self._readable[self._index_in(sentence)].file.name
         if "expected records" in sentence:
-            return f"cannot read {self.name}: each line must be an object with a name for each value"
-        return f"cannot read {self.name}: {sentence.split(':', 1)[-1].strip().splitlines()[0]}"
+            return f"cannot read {name}: each line must be an object with a name for each value"
+        found = re.search(r"in line (\d+): ([^.\n]*)", sentence)
+        if found is None:
+            return f"cannot read {name}: {sentence.split(':', 1)[-1].strip().splitlines()[0]}"
+        # Of lines that cannot be parsed, the engine counts one too many.
+        reason = found[2]
+        where = f"{name}, line {int(found[1]) - (not reason.startswith('Object '))}"
+        if "invalid UTF-8" in reason:
+            return f"{where} is {NOT_UTF8}"
+        reason = "text follows the object" if "content after document" in reason else reason
+        return f"{where} is not one JSON object: {reason}"

@@ -169,11 +169,12 @@ DURATION = r"^\s*([-+]?[0-9]{1,6} days?(,? |\s*$))?([-+]?[0-9]{1,4}:[0-5][0-9]:[
 # In dates with points, the day comes before the month. If the month is a name, day and month may have any order.
 _MONTHS = ("%b", "%B")
 DATE_FORMATS = (
-    "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%d/%m/%y", "%m/%d/%Y", "%m/%d/%y", "%d-%m-%Y", "%m-%d-%Y",
+    "%Y.%m.%d", "%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%d/%m/%y", "%m/%d/%Y", "%m/%d/%y",
+    "%d-%m-%Y", "%m-%d-%Y",
     *(f"%d{mark}{month}{mark}%{year}" for mark in "- /." for month in _MONTHS for year in "Yy"),
     *(form.format(month) for month in _MONTHS for form in ("%d. {} %Y", "{} %d, %Y", "{} %d %Y")),
 )  # fmt: skip
-_CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+_CLOCKS = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p", "%I:%M%p", "%I:%M:%S%p")
 
 
 def with_clocks(day: str) -> list[str]:
@@ -211,8 +212,17 @@ def date_formats(dates: Iterable[str]) -> list[str]:
     return [day for day, pattern in _DATE_PATTERNS.items() if any(pattern.match(date) for date in dates)]
 
 
-def best_date_formats(counts: Mapping[str, int]) -> list[str]:
-    """Return the formats that fit most values, one for each possible order of day and month."""
+def best_date_formats(counts: Mapping[str, int], given: str | None = None) -> list[str]:
+    """Return the formats that fit most values, one for each possible order of day and month.
+
+    If day and month may have both orders, they have that of the `given` format.
+    """
     best = [day for day, n in counts.items() if n == max(counts.values())]
-    by_order = {day.find("%d") < day.find("%m") if "%m" in day else None: day for day in reversed(best)}
-    return list(by_order.values())
+    by_order = {_is_day_first(day): day for day in reversed(best)}
+    order = None if given is None else _is_day_first(given)
+    return [by_order[order]] if order in by_order else list(by_order.values())
+
+
+def _is_day_first(day: str) -> bool | None:
+    """Return whether the day is before the month in a format, None if the month is no number."""
+    return day.find("%d") < day.find("%m") if "%m" in day else None

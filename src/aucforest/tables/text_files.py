@@ -22,6 +22,9 @@ from aucforest.tables.texts import StrayText
 _MOST_EXAMPLES = 20
 
 
+NOT_UTF8 = "not encoded in UTF-8: pass its encoding, such as --encoding cp1252 (in Python, encoding='cp1252')"
+
+
 class TextFiles(Files):
     """Files with the same columns of text as one table, in types that nearly all values have.
 
@@ -83,6 +86,11 @@ class TextFiles(Files):
     def _explained(self, sentence: str) -> str:
         """Return an error message on the files from an error message of the engine."""
         raise NotImplementedError
+
+    def _index_in(self, sentence: str) -> int:
+        """Return the index of the file that an error message of the engine names, 0 if it names none."""
+        named = (index for index, file in enumerate(self._readable) if str(file.path.absolute()) in sentence)
+        return next(named, 0)
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
@@ -177,7 +185,7 @@ class TextFiles(Files):
         self._set_types({**types, **fitting})
         zeros = self._count([name for name, stray in self.stray.items() if stray.kind == "date"], [N_ZEROS])
         for name, stray in self.stray.items():
-            may_be = options.stray_text == "number" and stray.kind in ("number", "date")
+            may_be = options.stray_text == "number" and stray.kind != "boolean"
             (n_zeros,) = zeros.get(name, (0,))
             if not (may_be and is_few(stray.n_stray - n_zeros, stray.n_values, MOST_STRAY)):
                 self._raise_stray(name, stray)

@@ -214,11 +214,11 @@ class Counts(SimpleNamespace):
         return n_dates > 0 and is_few(self.n_values - n_zeros - n_dates, self.n_values, most_stray)
 
 
-def _type_of_clocks(counts: Counts) -> TextType | None:
-    """Return TIME or DURATION if all values have this type; else None."""
+def _type_of_clocks(counts: Counts, most_stray: float) -> TextType | None:
+    """Return TIME or DURATION if nearly all values have this type; else None."""
     for type_, count in ((TIME, counts.n_times), (DURATION, counts.n_durations)):
-        if count == counts.n_values:
-            return type_._replace(is_sure=True)
+        if count > 0 and is_few(counts.n_values - count, counts.n_values, most_stray):
+            return type_._replace(is_sure=count == counts.n_values)
     return None
 
 
@@ -266,6 +266,7 @@ def infer_types(
     most_stray = MOST_STRAY if options.stray_text == "number" else 0.0
     plain = count(names, _NUMBER_COUNTS)
     types = {name: _plain_type(row, most_stray) for name, row in plain.items()}
+    types |= _types_of_compact_dates([name for name, type_ in types.items() if type_], count, options, most_stray)
     numbers = [name for name, type_ in types.items() if type_ is not None and type_.arrow == NUMBER.arrow]
     large = [name for name in numbers if (plain[name][3] or 0) >= _EXACT]
     rounded = {name for name, (n_rounded,) in count(large, [_N_ROUNDED]).items() if n_rounded}
@@ -277,12 +278,29 @@ def infer_types(
     dates = _types_of_dates(counts, count, options.date_format, most_stray)
     for name, found in counts.items():
         types[name] = (
-            _type_of_clocks(found)
+            _type_of_clocks(found, most_stray)
             or _type_of_iso(found, most_stray)
             or dates.get(name)
             or _type_of_numbers(found, most_stray, mark, has_numbers=has_numbers)
         )
     return {name: type_ or TEXT for name, type_ in (types | with_comma).items()}, rounded
+
+
+def _types_of_compact_dates(
+    names: Sequence[str], count: Count, options: ReadOptions, most_stray: float
+) -> dict[str, TextType]:
+    """Return the types of columns of digits that are dates in the given format, such as %Y%m%d for 20240131."""
+    day = options.date_format
+    if day is None or re.fullmatch("(%[YymdHMS])+", day) is None:
+        return {}
+    sql, types = dates_in(day), dict[str, TextType]()
+    for name, (n_values, n_dates, n_clocks) in count(
+        names, [N_VALUES, f"count({sql})", f"count_if({_is_clock(sql)})"]
+    ).items():
+        if n_dates > 0 and is_few(n_values - n_dates, n_values, most_stray):
+            arrow = pa.timestamp("us") if n_clocks else pa.date32()
+            types[name] = spelled_dates({"date": day}, arrow)._replace(is_sure=n_dates == n_values)
+    return types
 
 
 def _decimal_mark(
@@ -326,7 +344,7 @@ def _types_of_dates(
     for name, row in count(names, counts_of_formats, distinct=True).items():
         n_dates, n_clocks = dict(zip(formats, row[::2])), dict(zip(formats, row[1::2]))
         fitting = {day: n for day, n in n_dates.items() if counts[name].are_dates(n, most_stray)}
-        best = [given] if given in fitting else spellings.best_date_formats(fitting)
+        best = [given] if given in fitting else spellings.best_date_formats(fitting, given)
         if len(best) == 1:
             arrow = pa.timestamp("us") if n_clocks[best[0]] else pa.date32()
             note = "" if best == [given] else f"dates such as {counts[name].dates[0]!r} are read as {best[0]}"
