@@ -1,6 +1,7 @@
 """A table with every kind of column, and how commands are called in this process."""
 
 import json
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,9 @@ from aucforest.cli.app import app
 
 
 def run(*arguments, columns=160, **options):
-    """Call `aucforest` in this process."""
-    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": str(columns)}, **options)
+    """Call `aucforest` in this process, which takes more memory than that of a command."""
+    with patch("aucforest.estimators.outofcore.process_memory", return_value=2**28):
+        return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": str(columns)}, **options)
 
 
 def succeed(*arguments, **options):

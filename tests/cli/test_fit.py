@@ -135,7 +135,7 @@ def test_groups_are_never_divided(visits, tmp_path):
     found = run_folds({"": expected.set_params(oob_score=False)}, X, y, groups=groups, **how)["roc_auc"].mean()
     assert content["metrics"]["3 folds by customer"][0]["value"] == pytest.approx(found)
     assert found != pytest.approx(run_folds({"": expected}, X, y, **how)["roc_auc"].mean())
-    streamed = read_json("fit", visits, *arguments, "--out", tmp_path / "streamed", "--memory-limit", "16GB")
+    streamed = read_json("fit", visits, *arguments, "--out", tmp_path / "streamed", "--memory-limit", "1GB")
     assert (tmp_path / "streamed").read_bytes() == (tmp_path / "m").read_bytes()
     assert streamed["metrics"]["out of bag"] == content["metrics"]["out of bag"]
 
@@ -274,7 +274,7 @@ def test_files_are_trained_out_of_core(tmp_path, kind):
     arguments = ["fit", path, "--target", "label", "--drop", "id", "--weight", "weight",
                  "--trees", 20, "--threshold", "gmean"]  # fmt: skip
     whole = run(*arguments, "--out", tmp_path / "whole", "--json", tmp_path / "w.json", "--validate", 2)
-    options = ["--memory-limit", "16GB", "--folder", tmp_path / "folder"]
+    options = ["--memory-limit", "1GB", "--folder", tmp_path / "folder"]
     for _ in range(2):
         result = succeed(*arguments, "--out", tmp_path / "m", "--json", tmp_path / "m.json", *options)
         assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
@@ -307,7 +307,7 @@ def test_costs_and_recalls_are_of_the_positive_class(tmp_path, text):
 
 
 @pytest.mark.parametrize("weight", [[], ["--weight", "weight"]], ids=["plain", "weighted"])
-@pytest.mark.parametrize("option", [[], ["--memory-limit", "16GB"], ["--folder", "folder"]], ids=" ".join)
+@pytest.mark.parametrize("option", [[], ["--memory-limit", "1GB"], ["--folder", "folder"]], ids=" ".join)
 def test_a_small_csv_is_read_into_memory(files, tmp_path, monkeypatch, option, weight):
     """Within a limit of memory, or with a folder, the file is read again and again, but for its labels and weights."""
     readings, read = [], TextFiles._read
@@ -337,7 +337,7 @@ def test_standard_input_in_batches_and_a_column_without_a_name(files, tmp_path):
     assert "standard input, label" in result.stdout
     assert "Warning: a column without a name" in result.stderr
     assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
-    in_batches = "--drop", "id,weight", "--memory-limit", "16GB"
+    in_batches = "--drop", "id,weight", "--memory-limit", "1GB"
     succeed("fit", "-", *arguments, *in_batches, input=files.train_csv.read_bytes())
     assert (tmp_path / "m").read_bytes() == files.model_aucforest.read_bytes()
 
@@ -406,7 +406,7 @@ WRONG_CALLS = [
     (["--reference", "out.txt"], "must end in .csv, .parquet, got out.txt"),
     (["--folder", "f", "--validate", "2"], "is for fits without --validate"),
     (["--folder", "f", "--model", "stack"], "--folder: is for --model forest: a stack is fitted in memory"),
-    (["--memory-limit", "16GB", "--model", "stack"], "--memory-limit: is for --model forest: a stack is fitted"),
+    (["--memory-limit", "1GB", "--model", "stack"], "--memory-limit: is for --model forest: a stack is fitted"),
     (["--time", "id"], "--time: needs --validate"),
     (["--out", "-"], "--out: must be a file: a model is not written to standard output"),
     (["--reference", "-"], "must end in .csv, .parquet, got -"),
@@ -421,7 +421,7 @@ def test_wrong_calls_exit_with_2(files):
         check_usage(run(*fit, "--out", "m", *arguments), sentence)
 
 
-@pytest.mark.parametrize("streams", [[], ["--memory-limit", "16GB"]])
+@pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
 def test_the_reference_has_out_of_bag_predictions_and_columns_of_the_table(files, tmp_path, streams, monkeypatch):
     """Features and others in the types of the table, for `estimate --features` and `--time`."""
     monkeypatch.setattr(text_files, "rows_of_batch", lambda n_columns: 70)
@@ -451,7 +451,7 @@ def test_the_reference_has_out_of_bag_predictions_and_columns_of_the_table(files
     assert content["estimates"][0]["domain_auc"] is not None
 
 
-@pytest.mark.parametrize("streams", [[], ["--memory-limit", "16GB"]])
+@pytest.mark.parametrize("streams", [[], ["--memory-limit", "1GB"]])
 def test_stray_text_in_columns_of_the_reference(tmp_path, streams):
     """Features and other columns, in memory and not, are numbers, and it is said."""
     numbers = [*range(299), "n/k"]

@@ -60,7 +60,7 @@ def test_an_encoding_is_read_by_every_command(tmp_path, monkeypatch):
     rows = mixed(200, 0).replace({"colour": {"red": "grün"}}).drop(columns=["id", "weight"])
     commands = [
         "fit t.csv --target label --out m --trees 3 --reference r.csv --keep colour",
-        "fit t.csv --target label --out m2 --trees 3 --memory-limit 16GB",
+        "fit t.csv --target label --out m2 --trees 3 --memory-limit 1GB",
         "predict m t.csv --out p.csv --keep colour",
         "evaluate m t.csv --target label --json e.json",
         "export m --sklearn m.skops --check t.csv",
@@ -125,10 +125,10 @@ def test_the_same_dates_in_files_of_every_kind(tables, tmp_path):
     train, format_ = tables / "train.csv", ("--date-format", GERMAN)
     models = [
         fit(train, tmp_path / "csv"),
-        fit(train, tmp_path / "batches", "--memory-limit", "16GB"),
+        fit(train, tmp_path / "batches", "--memory-limit", "1GB"),
         fit(tables / "train.parquet", tmp_path / "parquet"),
         fit(tables / "other.csv", tmp_path / "other", *format_),
-        fit(tables / "other.csv", tmp_path / "others", *format_, "--memory-limit", "16GB"),
+        fit(tables / "other.csv", tmp_path / "others", *format_, "--memory-limit", "1GB"),
     ]
     assert [model.split_features_.tolist() for model in models] == 5 * [NAMES]
     expected = predict(tmp_path / "csv", train)
@@ -152,7 +152,7 @@ def test_days_in_another_format_have_no_hour(tables, tmp_path):
     rows.to_csv(tmp_path / "german.csv", index=False)
     format_ = "--date-format", "%d.%m.%Y"
     expected = fit(tmp_path / "iso.csv", tmp_path / "iso")
-    for options in ((), ("--memory-limit", "16GB")):
+    for options in ((), ("--memory-limit", "1GB")):
         model = fit(tmp_path / "german.csv", tmp_path / "german", *format_, *options)
         assert model.split_features_.tolist() == expected.split_features_.tolist() == [*NAMES[1:3], *NAMES[-2:]]
         predicted = predict(tmp_path / "german", tmp_path / "german.csv", *format_)
@@ -216,7 +216,7 @@ def test_labels_that_differ_by_case_and_spaces(tmp_path):
     advice = "differ only by case and spaces and are different labels: write what is the same alike"
     for command, counts in (
         (fit, "' Yes' (8), 'Yes' (8), 'yes ' (8)"),
-        ((*fit, "--memory-limit", "16GB"), "' Yes' (8), 'Yes' (8), 'yes ' (8)"),
+        ((*fit, "--memory-limit", "1GB"), "' Yes' (8), 'Yes' (8), 'yes ' (8)"),
         ((*fit, "--positive", "Yes"), "'Yes' (8), 'yes ' (8), ' Yes' (8)"),
         (evaluate, "'Yes' (8), 'yes ' (8), ' Yes' (8)"),
     ):

@@ -295,7 +295,7 @@ def test_all_commands(table, model, tmp_path):
     fitted = run("fit", train, *to_fit, "--out", path["model"], "--reference", path["reference.csv"])
     check_said(fitted, messy.fit)
     if train.suffix == ".csv" and model == "forest":
-        streamed = run("fit", train, *to_fit, "--out", tmp_path / "s", "--memory-limit", "16GB")
+        streamed = run("fit", train, *to_fit, "--out", tmp_path / "s", "--memory-limit", "1GB")
         check_said(streamed, messy.fit)
         assert (tmp_path / "s").read_bytes() == path["model"].read_bytes()
     fitted = aucforest.load(path["model"])

@@ -517,7 +517,7 @@ def test_lines_in_messages_are_those_of_the_file(folder):
     assert [table.location(row) for row in range(3)] == [f"new.csv, line {line}" for line in (2, 5, 8)]
 
 
-@pytest.mark.parametrize("more", [(), ("--memory-limit", "16GB")], ids=["in_memory", "out_of_core"])
+@pytest.mark.parametrize("more", [(), ("--memory-limit", "1GB")], ids=["in_memory", "out_of_core"])
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_fit_of_selected_rows_is_that_of_a_file_with_these_alone(tmp_path, suffix, more):
     frame = varied(300).drop(columns=["id"])

@@ -67,7 +67,7 @@ def test_rounded_integers_are_noted_in_memory_and_in_batches(tmp_path):
     frame.to_parquet(tmp_path / "t.parquet")
     small = frame.assign(key=LARGE)
     small.to_csv(tmp_path / "int64.csv", index=False)
-    limited = ("--memory-limit", "16GB")
+    limited = ("--memory-limit", "1GB")
     for name, options in (("t.csv", ()), ("t.csv", limited), ("int64.csv", ()), ("t.parquet", ())):
         fitted = succeed("fit", tmp_path / name, "--target", "label", "--trees", 30, "--out", tmp_path / "m", *options)
         said = [line.partition(": ")[2].removeprefix("X: ") for line in fitted.stderr.splitlines()]
